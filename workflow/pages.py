@@ -119,8 +119,9 @@ def record(study: Study) -> dict[str, Any]:
         "fragmentation": read.fragmentation,
         "tokenizers": read.tokenizers,
         "speed_up": _speed_up(report / "tables"),
-        "leaderboard": _leaderboard(report / "tables"),
     }
+    if found := _filled(report / "tables", "leaderboard.csv"):
+        frames["leaderboard"] = found[0]  # rows without a language are means
     tables = {name: _rows(frame) for name, frame in frames.items() if len(frame)}
     return {"study": study.name, "run": _run(study), "tables": tables}
 
@@ -129,6 +130,8 @@ def render(template: str) -> str:
     """The page of a template, by its path below `docs/templates`."""
     from jinja2 import FileSystemLoader, StrictUndefined
     from jinja2.sandbox import SandboxedEnvironment
+
+    from lexigraft.report.table import number
 
     environment = SandboxedEnvironment(
         loader=FileSystemLoader(TEMPLATES),
@@ -142,8 +145,8 @@ def render(template: str) -> str:
     environment.globals["is_recorded"] = lambda name: (DOCS / "results" / f"{name}.json").exists()
     environment.globals["paper_rows"] = lambda study: as_markdown(read_paper(study)[1])
     environment.globals["areas"] = AREAS
-    environment.filters["digits"] = lambda number, count: f"{number:,.{count}f}".replace("-", "−")
-    environment.filters["percent"] = lambda share, count=0: f"{100 * share:.{count}f} %"
+    environment.filters["digits"] = number
+    environment.filters["percent"] = lambda share, count=0: f"{number(100 * share, count)} %"
     try:
         return environment.get_template(template).render()
     except UserError as error:
@@ -166,6 +169,8 @@ def main(*configs: str) -> None:
         path = write_record(study.name, record(study))
         for name in _figures(study.name):
             source = Path(study.output("build_report")) / "figures" / name
+            if not source.is_file():
+                raise UserError(f"{source}: a page shows it; make it an item of the report")
             path.with_suffix("").mkdir(exist_ok=True)
             shutil.copyfile(source, path.with_suffix("") / name)
         print(f"{path.relative_to(ROOT)}: recorded")
@@ -215,20 +220,19 @@ def _speed_up(tables: Path) -> "pandas.DataFrame":
     """How many times as fast as its source model a cell writes, of the report's tables."""
     import pandas
 
-    read = [
-        pandas.read_csv(path) for path in sorted(tables.glob("*.csv")) if path.stat().st_size > 1
-    ]
-    found = [frame for frame in read if "speed_up" in frame]
-    return pandas.concat(found).drop_duplicates()[_SPEED_UP] if found else pandas.DataFrame()
+    read = [pandas.DataFrame(columns=_SPEED_UP), *_filled(tables, "*.csv")]
+    found = pandas.concat([frame.reindex(columns=_SPEED_UP) for frame in read])
+    # Of two tables with the same number one may have its interval.
+    found = found.dropna(subset="speed_up").groupby(_SPEED_UP[:-3], sort=False)
+    return found.first().reset_index()
 
 
-def _leaderboard(tables: Path) -> "pandas.DataFrame":
-    """The report's table of starting points; rows without a language are means."""
+def _filled(tables: Path, pattern: str) -> "list[pandas.DataFrame]":
+    """The report's tables of these names that are not empty."""
     import pandas
 
-    file = tables / "leaderboard.csv"
-    filled = file.exists() and file.stat().st_size > 1
-    return pandas.read_csv(file) if filled else pandas.DataFrame()
+    files = (path for path in sorted(tables.glob(pattern)) if path.stat().st_size > 1)
+    return [*map(pandas.read_csv, files)]
 
 
 def _rows(frame: "pandas.DataFrame") -> list[list[Any]]:

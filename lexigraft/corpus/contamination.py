@@ -24,7 +24,7 @@ PIECE = 50
 # for each letter of the tests): a text shared with a test is found from 59 letters on.
 _STEP = 10
 # The share of a test's pieces from which it counts as `mostly_found`.
-_MOSTLY = 0.7
+MOSTLY = 0.7
 
 
 def letters(sentence: str) -> str:
@@ -123,7 +123,7 @@ class Contamination:
     def _is_mostly_found(self, test: str) -> bool:
         pieces = list(_pieces(test, _STEP))
         found = sum(piece in self._pieces_found for piece in pieces)
-        return bool(pieces) and found >= _MOSTLY * len(pieces)
+        return bool(pieces) and found >= MOSTLY * len(pieces)
 
 
 # Sets of tests: `sentence in tests` tells whether the sentence is or contains one.

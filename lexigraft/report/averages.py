@@ -103,7 +103,7 @@ def average_notes(study: StudyResults, means: Mapping[Column, Sequence[Column]])
         for at, own, named in ((1, task, str), (0, language, study.language)):
             names = list(dict.fromkeys(part[at] for part in parts))
             if names != [own]:
-                over.append(listed([named(name) for name in names]))
+                over.append(listed(map(named, names)))
         title = task if any(part[1] != task for part in parts) else language
         notes[f"{title}: the mean over {', and over '.join(over)}."] = None
     if means:

@@ -1,12 +1,35 @@
 """Bits per byte before and after training, on the text that tables show it for."""
 
-import math
-
+from lexigraft.report.names import listed
 from lexigraft.report.study import SEEDED, StudyResults
-from lexigraft.report.summarize import Frame, select
+from lexigraft.report.summarize import CELL, Frame, select
 
 METRIC = "bits_per_byte"
-COLUMNS = [*SEEDED, "before", "after", "measured_on"]
+
+
+def text_tasks(study: StudyResults, metric: str = METRIC) -> dict[str, str]:
+    """Language -> the task whose text stands for it: that of most models, of several the first.
+
+    A mean over tasks would be that of no text.
+    """
+    rows = select((study.whole or study).summary, metric=metric)
+    return {
+        str(language): str(own["task"].value_counts(sort=False).idxmax())
+        for language, own in rows.groupby("language", sort=False)
+    }
+
+
+def text_name(study: StudyResults, metric: str = METRIC) -> str:
+    """The tasks whose text is shown, where others have scores of theirs; empty where none has."""
+    rows = select((study.whole or study).summary, metric=metric)
+    shown = dict.fromkeys(text_tasks(study, metric).values())
+    return listed(shown) if {*rows["task"]} - {*shown} else ""
+
+
+def text_scores(frame: Frame, tasks: dict[str, str], metric: str = METRIC) -> Frame:
+    """The rows of a metric in the task of each language (`text_tasks`)."""
+    rows = select(frame, metric=metric)
+    return rows[rows["task"] == rows["language"].astype(str).map(tasks)]
 
 
 def before_after(study: StudyResults) -> Frame:
@@ -19,34 +42,22 @@ def before_after(study: StudyResults) -> Frame:
     """
     import pandas
 
-    scores = select(study.scores, metric=METRIC)
-    records = scores.groupby(SEEDED, sort=False)["value"].mean().to_dict()
-    logs = log_ends(study.curves)
-    untrained: dict[tuple, dict[int, float]] = {}  # axes except the strategy -> scores by seed
-    for (*axes, strategy, seed), value in records.items():
-        if strategy == "none":
-            untrained.setdefault(tuple(axes), {})[seed] = value
-    ends: dict[tuple, tuple[float, float]] = {}
-    for key, after in records.items():
-        *axes, strategy, seed = key
-        if strategy != "none":
-            before = untrained.get(tuple(axes), {})
-            mean = sum(before.values()) / len(before) if before else math.nan
-            ends[key] = before.get(seed, mean), after
-    rows: list[tuple] = []
-    for language in study.order("language"):
-        found, measured_on = ends, "records"
-        if not any(key[1] == language for key in ends):
-            found = {key: pair for key, pair in logs.items() if key[-2] != "none"}
-            measured_on = "log"
-        rows += [(*key, *pair, measured_on) for key, pair in found.items() if key[1] == language]
-    return pandas.DataFrame(rows, columns=COLUMNS)
-
-
-def log_ends(curves: Frame) -> dict[tuple, tuple[float, float]]:
-    """First and last held-out score of each log."""
-    if METRIC not in curves:
-        return {}
-    heldout = curves[(curves["event"] == "heldout") & curves[METRIC].notna()]
-    ends = heldout.groupby(SEEDED, sort=False)[METRIC].agg(["first", "last"])
-    return dict(zip(ends.index, zip(ends["first"], ends["last"], strict=True), strict=True))
+    axes = CELL[:4]
+    scores = text_scores(study.scores, text_tasks(study))
+    records = scores.groupby(SEEDED, sort=False)["value"].mean().reset_index(name="after")
+    untrained = select(records, strategy="none")
+    by_seed = untrained.set_index([*axes, "seed"])["after"].rename("before")
+    means = untrained.groupby(axes, sort=False)["after"].mean().rename("mean")
+    found = records[records["strategy"] != "none"].join(by_seed, on=[*axes, "seed"])
+    found = found.join(means, on=axes).assign(measured_on="records")
+    found["before"] = found["before"].fillna(found.pop("mean"))
+    frames = [found]
+    if METRIC in study.curves:
+        logged = study.curves[study.curves[METRIC].notna() & (study.curves["strategy"] != "none")]
+        logged = select(logged, event="heldout")
+        logged = logged[~logged["language"].isin(found["language"])]
+        ends = logged.groupby(SEEDED, sort=False, observed=True)[METRIC]
+        own = ends.agg(["first", "last"]).reset_index()
+        own = own.rename(columns={"first": "before", "last": "after"})
+        frames.append(own.assign(measured_on="log"))
+    return pandas.concat(frames, ignore_index=True)

@@ -8,12 +8,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from lexigraft.atomic import replacing, write_json
+from lexigraft.atomic import write_json
 from lexigraft.report import style
 from lexigraft.report.figures.new_tokens import described
 from lexigraft.report.findings import caveats, finding_numbers, findings
 from lexigraft.report.fonts import open_fonts
-from lexigraft.report.formats import as_html, write_table
+from lexigraft.report.formats import write_table, write_text
 from lexigraft.report.items import GROUPS, Item, load, read_items
 from lexigraft.report.names import listed, source_name
 from lexigraft.report.page import Figure, Page, report_document
@@ -110,7 +110,7 @@ def build_report(
         omitted=omitted,
         **shown,
     )
-    _write(folder / _PAGE, page)
+    write_text(folder / _PAGE, page)
     write_json(folder / "summary.json", result)
     counts = len(shown["tables"]), len(shown["figures"])
     logger.info("%s: %d tables, %d figures", folder / _PAGE, *counts)
@@ -128,9 +128,9 @@ class _Writer:
     def pages(self, item: Item, part: StudyResults) -> tuple[str, Page] | None:
         title = item.title or f"{item.label}: {part.title}"
         page = load(item.kind).build(part, title, self.caveats)
-        _write(self.folder / f"{item.name}.md", page.markdown)
+        write_text(self.folder / f"{item.name}.md", page.markdown)
         alone = document(title, Markup("<h1>{}</h1>\n{}").format(title, page.body))
-        _write(self.folder / f"{item.name}.html", alone)
+        write_text(self.folder / f"{item.name}.html", alone)
         return (item.label, page) if page.numbers else None
 
     def tables(self, item: Item, part: StudyResults) -> Table | None:
@@ -145,8 +145,6 @@ class _Writer:
             notes = [*found.notes, *filter(None, [part.alias_note()])]
             table = replace(found, name=item.name, title=title, notes=notes)
         write_table(table, self.folder / "tables")
-        page = document(table.title, as_html(table))
-        _write(self.folder / "tables" / f"{item.name}.html", page)
         return None if found is None else table
 
     def figures(self, item: Item, part: StudyResults) -> Figure | None:
@@ -188,7 +186,7 @@ def _write_items(
         captions[item.name] = _caption(item, part)
     special = str.maketrans({char: f"\\{char}" for char in r"\*`_|"})
     for name, text in captions.items():
-        _write(writer.folder / "captions" / f"{name}.rst", text.translate(special) + "\n")
+        write_text(writer.folder / "captions" / f"{name}.rst", text.translate(special) + "\n")
     return shown, omitted
 
 
@@ -254,8 +252,3 @@ def _caption(item: Item, part: StudyResults) -> str:
     count = len(part.seeds)
     caption = item.caption(part.reference_strategy, f"{count} seed{'s' if count > 1 else ''}")
     return " ".join(filter(None, [caption, part.alias_note()]))
-
-
-def _write(path: Path, text: str) -> None:
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")

@@ -6,7 +6,7 @@ from lexigraft.report.labels import label_ends, label_room
 from lexigraft.report.models import Model, models, models_of, several_strategies
 from lexigraft.report.names import row_name
 from lexigraft.report.study import SEEDED, StudyResults
-from lexigraft.report.style import COLOURS, MARKERS, MUTED, Axes, Figure, Look, lay_out
+from lexigraft.report.style import MUTED, Axes, Figure, Look, lay_out, series_style
 from lexigraft.report.summarize import CELL, Frame, select
 
 _DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
@@ -69,20 +69,19 @@ def lines(study: StudyResults, look: Look) -> list[Line]:
     drawn = []
     for model in found:
         if model.baseline:
-            name = row_name(model.initializer, model.strategy)
-            name += "" if plain else f" · {model.strategy}"
-            colour, marker, place = MUTED, "*", baselines.index(model.strategy)
+            name = "LAPT" if plain else f"LAPT · {model.strategy}"
+            style, place = {"color": MUTED, "marker": "*"}, baselines.index(model.strategy)
         else:
             name = " · ".join(values(model))
-            shade = shades.index(getattr(model, coloured))
+            style = series_style(shades.index(getattr(model, coloured)))
             place = kinds.index(tuple(values(model)[1:]))
-            colour, marker = COLOURS[shade % len(COLOURS)], MARKERS[shade % len(MARKERS)]
             if coloured == "initializer":
                 colour, marker, _ = look.of(model.initializer)
+                style = {"color": colour, "marker": marker}
         dashes = _DASHES[place % len(_DASHES)]
         if coloured == "initializer" and not dashed:
             *_, dashes = look.of(model.initializer)
-        drawn.append(Line(model, name, {"color": colour, "marker": marker, "ls": dashes}))
+        drawn.append(Line(model, name, {**style, "ls": dashes}))
     return drawn
 
 

@@ -66,7 +66,7 @@ def finding_numbers(study: StudyResults) -> dict[str, Any]:
 def vocabulary_numbers(study: StudyResults) -> list[dict[str, Any]]:
     """New tokens of each vocabulary, and the tokens of a sentence before and after."""
     frame = fragmentation(study)
-    if frame.empty or "tokens_per_sentence_before" not in frame:
+    if frame.empty:
         return []
     frame = frame.rename(columns={"tokens_per_sentence": "tokens_per_sentence_after"})
     names = ["source", "language", "vocabulary", "new_tokens", "tokens_per_sentence_before",
@@ -129,10 +129,10 @@ def caveats(study: StudyResults) -> list[str]:
 def _score(study: StudyResults, chosen: list[Model], column: Column) -> dict[str, Any]:
     """The scores of one source model's rows on one language and task."""
     _, task, name = column
-    several = len(set(study.order("vocabulary")) - {"source"}) > 1
+    several = len(study.new_vocabularies) > 1
     rows = []
     for model in chosen:
-        row = find(study.summary, model, *column)
+        row = find(study, model, *column)
         if row is not None:
             label = row_name(model.initializer, model.strategy)
             label += f" with {model.vocabulary}" if several and not model.baseline else ""
@@ -196,9 +196,7 @@ def _speed_ups(study: StudyResults, measured: Frame) -> list[dict[str, Any]]:
             for (source, name), ratio in means.items()
         }
         if by_vocabulary:
-            same = bool((group["unit"] == "same_text_characters").any())
-            found.append({"task": str(task), "batch": batch, "same_text": same,
-                          "by_vocabulary": by_vocabulary})  # fmt: skip
+            found.append({"task": str(task), "batch": batch, "by_vocabulary": by_vocabulary})
     return found
 
 
@@ -276,14 +274,14 @@ def _rivals(score: dict[str, Any]) -> str:
 
 
 def _speed_sentence(speed: dict[str, Any], several: bool) -> str:
-    what = "the same text is written" if speed["same_text"] else "text is written"
     named = len(speed["by_vocabulary"]) > 1
     ratios = [
         f"{number(ratio, 2)} times as fast{f' with {name}' if named else ''}"
         for name, ratio in speed["by_vocabulary"].items()
     ]
     where = f"{speed['task']}, batch" if several else "batch"
-    return f"{what} {listed(ratios)} as by the source model ({where} {speed['batch']})."
+    return (f"the same text is written {listed(ratios)} as by the source model "
+            f"({where} {speed['batch']}).")  # fmt: skip
 
 
 def _value(score: dict[str, Any], row: dict[str, Any]) -> str:

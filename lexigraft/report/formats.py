@@ -6,7 +6,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 
 from lexigraft.atomic import replacing
-from lexigraft.report.rendering import render
+from lexigraft.report.rendering import document, render
 from lexigraft.report.table import MINUS, PALEST, Row, Table, TableCell
 
 # The ends of the shading, legible under black text in print: blue better, red worse.
@@ -23,17 +23,22 @@ _ESCAPES = {
 }  # fmt: skip
 
 
-def write_table(table: Table, folder: Path) -> list[str]:
-    """Write `<name>.csv`, `.md` and `.tex`; returns their names."""
+def write_table(table: Table, folder: Path) -> None:
+    """Write `<name>.csv`, `.md`, `.tex` and, as a page of its own, `.html`."""
     texts = {
-        f"{table.name}.csv": table.data.to_csv(index=False, lineterminator="\n"),
-        f"{table.name}.md": markdown(table),
-        f"{table.name}.tex": latex(table),
+        "csv": table.data.to_csv(index=False, lineterminator="\n"),
+        "md": markdown(table),
+        "tex": latex(table),
+        "html": document(table.title, as_html(table)),
     }
-    for name, text in texts.items():
-        with replacing(folder / name) as path:
-            path.write_text(text, encoding="utf-8")
-    return list(texts)
+    for suffix, text in texts.items():
+        write_text(folder / f"{table.name}.{suffix}", text)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file that appears whole or not at all, UTF-8."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def markdown(table: Table) -> str:

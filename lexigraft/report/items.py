@@ -65,6 +65,9 @@ MetricNames = Annotated[
     Names, Field(description="which, in this order; default: each task's main one")
 ]
 BatchSize = Annotated[int, Field(strict=True, ge=1)]
+SpeedUpBatch = Annotated[
+    BatchSize | None, Field(description="of the speed-up; default: the smallest measured")
+]
 
 
 class Options(BaseModel):

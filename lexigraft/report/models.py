@@ -5,7 +5,7 @@ from itertools import product
 
 from lexigraft.report.names import row_name
 from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import Frame, SummaryRow, pick
+from lexigraft.report.summarize import Frame, SummaryRow
 
 AXES = ["source", "vocabulary", "initializer", "strategy"]
 COLUMN = ["language", "task", "metric"]
@@ -115,6 +115,9 @@ def vocabulary_stub(
     return (source, *names) if study.has_several_sources else names
 
 
-def find(summary: Frame, model: Model, *column: str, **rest: str) -> "SummaryRow | None":
-    """The summary of one model on a column: its language, task and metric, in order or by name."""
-    return pick(summary, **model.keys(), **dict(zip(COLUMN, column, strict=False)), **rest)
+def find(
+    study: StudyResults, model: Model, language: str, task: str, metric: str
+) -> "SummaryRow | None":
+    """The summary of one model on a language, task and metric, or None where it has no score."""
+    at = study.places.get((*vars(model).values(), language, task, metric))
+    return None if at is None else study.summary.iloc[at]

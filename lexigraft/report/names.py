@@ -1,7 +1,7 @@
 """What a reader sees for the names of the grid: rows, languages and strategies."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -127,9 +127,10 @@ def row_name(initializer: str, strategy: str) -> str:
     return initializer_name(initializer)
 
 
-def listed(names: list[str]) -> str:
+def listed(names: Iterable[str]) -> str:
     """`a, b and c`."""
-    return names[0] if len(names) < 2 else ", ".join(names[:-1]) + " and " + names[-1]
+    *first, last = [*names] or [""]
+    return " and ".join([", ".join(first), last] if first else [last])
 
 
 def language_name(key: str, languages: dict[str, dict]) -> str:

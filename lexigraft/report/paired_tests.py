@@ -122,9 +122,15 @@ def paired_test(
 
 
 def correct_together(tests: Mapping[Key, Test]) -> dict[Key, Test]:
-    """The same tests, corrected for each other; those without a p stay without one."""
+    """The same tests, with p corrected for being many (Benjamini and Hochberg 1995), where known.
+
+    Of all differences whose corrected p is below 0.05, one in twenty is expected to be chance.
+    """
+    from scipy.stats import false_discovery_control
+
     known = {key: one.p for key, one in tests.items() if not math.isnan(one.p)}
-    corrected = dict(zip(known, benjamini_hochberg([*known.values()]), strict=True))
+    found = false_discovery_control([*known.values()]) if known else ()
+    corrected = dict(zip(known, map(float, found), strict=True))
     return {key: replace(one, corrected=corrected.get(key, math.nan)) for key, one in tests.items()}
 
 
@@ -220,16 +226,6 @@ def effect_size(first: Scores, second: Scores) -> float:
     deviation = float(differences.std(ddof=1))
     # As above: the last bits are no spread.
     return float(differences.mean()) / deviation if deviation > 1e-9 else math.nan
-
-
-def benjamini_hochberg(values: list[float]) -> list[float]:
-    """Probabilities corrected for being many, in their order (Benjamini and Hochberg 1995).
-
-    Of all differences whose corrected p is below 0.05, one in twenty is expected to be chance.
-    """
-    from scipy.stats import false_discovery_control
-
-    return [float(p) for p in false_discovery_control(values)] if values else []
 
 
 def seed_spread(models: Iterable[Sequence[float]]) -> Spread:

@@ -10,6 +10,7 @@ metric here.
 import csv
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from lexigraft.errors import UserError
@@ -53,15 +54,12 @@ def _read(path: Path) -> list[Published]:
 def _number(row: dict[str, str], path: Path, line: int) -> Published:
     if None in row or None in row.values():
         raise UserError(f"{path}, line {line}: it does not have {len(FIELDS)} fields")
+    where = f"{path}, line {line}"
     if bool(row["task"]) != bool(row["metric"]):
-        raise UserError(f"{path}, line {line}: give both a task and a metric, or neither")
-    printed = row["value"]
-    try:
-        value, factor = float(printed), float(row["factor"])
-        spread = float(row["spread"]) * factor if row["spread"] else None
-    except ValueError as error:
-        raise UserError(f"{path}, line {line}: {error}; write a number") from None
-    digits = len(printed.partition(".")[2])
+        raise UserError(f"{where}: give both a task and a metric, or neither")
+    value, factor = (_decimal(row[name], f"{where}: {name}") for name in ("value", "factor"))
+    spread = _decimal(row["spread"], f"{where}: spread") * factor if row["spread"] else None
+    unit = Decimal(10) ** int(value.as_tuple().exponent)  # of the last digit that is printed
     return Published(
         path.stem,
         row["table"],
@@ -70,7 +68,17 @@ def _number(row: dict[str, str], path: Path, line: int) -> Published:
         {axis: row[axis] for axis in CELL if row[axis]},
         row["task"],
         row["metric"],
-        value * factor,
-        spread,
-        abs(factor) * 0.5 * 10**-digits,
+        float(value * factor),
+        None if spread is None else float(spread),
+        float(abs(factor) * unit / 2),
     )
+
+
+def _decimal(text: str, where: str) -> Decimal:
+    try:
+        found = Decimal(text)
+    except InvalidOperation:
+        found = Decimal("nan")
+    if not found.is_finite():
+        raise UserError(f"{where}: '{text}' is not a number")
+    return found

@@ -21,6 +21,8 @@ QUESTIONS = {
     "strategy": "Which training strategy?",
 }
 _ENGLISH = "english_"
+# Of a test, in the order in which several count.
+VERDICTS = ("better", "worse", "no significant difference", "not tested")
 
 
 class Measure(NamedTuple):
@@ -94,7 +96,7 @@ class ScoreChange:
 
     @property
     def verdict(self) -> str:
-        """`better`, `worse`, `no significant difference` or `not tested`."""
+        """One of `VERDICTS`."""
         if self.test is None:
             return "not tested"
         if self.test.corrected >= LEVEL:
@@ -128,6 +130,19 @@ class Gains(NamedTuple):
     speed: SpeedGain | None
     training: TrainingTime | None
     lapt_training: TrainingTime | None
+
+    @property
+    def outcomes(self) -> dict[Model, str]:
+        """Of each baseline the verdicts on several measures as one, or `mixed`."""
+        verdicts: dict[Model, set[str]] = {}
+        for one in self.quality:
+            verdicts.setdefault(one.baseline, set()).add(one.verdict)
+        return {
+            baseline: "mixed"
+            if {"better", "worse"} <= known
+            else next(verdict for verdict in VERDICTS if verdict in known)
+            for baseline, known in verdicts.items()
+        }
 
 
 def recommend(study: StudyResults) -> list[Recommendation]:
@@ -264,7 +279,7 @@ def _choose(
 
 def _means(study: StudyResults, models: list[Model], column: Column) -> dict[Model, float]:
     """The score of each model that has one, the best first."""
-    rows = {model: find(study.summary, model, *column) for model in models}
+    rows = {model: find(study, model, *column) for model in models}
     found = {model: float(row["mean"]) for model, row in rows.items() if row is not None}
     better_first = not metric(column[2]).lower_is_better
     return dict(sorted(found.items(), key=lambda pair: pair[1], reverse=better_first))
@@ -287,13 +302,11 @@ def _speed_gain(study: StudyResults, model: Model, language: str) -> SpeedGain |
 def _training_time(study: StudyResults, model: Model, language: str) -> TrainingTime | None:
     """From the cards of the cell's seeds."""
     cards = select(study.training, **model.keys(), language=language)
-    if cards.empty or "seconds" not in cards or not cards["seconds"].sum() > 0:
+    if cards.empty or not cards["seconds"].sum() > 0:
         return None
-    # A card of an earlier version does not count processes.
-    processes = cards["processes"].max() if "processes" in cards else 1
     return TrainingTime(
         hours=float(cards["seconds"].mean()) / 3600,
-        processes=1 if processes != processes else int(processes),
+        processes=int(cards["processes"].max()),
         device=str(cards["device"].iloc[0]),
         tokens=float(cards["tokens"].mean()),
     )

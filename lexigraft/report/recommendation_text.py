@@ -10,6 +10,7 @@ from lexigraft.report.names import listed
 from lexigraft.report.paired_tests import LEVEL, RESAMPLES, effect_text, p_text
 from lexigraft.report.recommendation import (
     QUESTIONS,
+    VERDICTS,
     Choice,
     Gains,
     Recommendation,
@@ -26,7 +27,7 @@ from lexigraft.report.verdict import (
     Decision,
     Verdict,
     baseline_name,
-    configuration,
+    cell_name,
     judge,
     measure_name,
     value_name,
@@ -43,7 +44,6 @@ METHOD = (
     "include zero at a p below 0.05 where the resampled differences are skewed. d is Cohen's "
     "effect size over examples."
 )
-_VERDICTS = ("better", "worse", "no significant difference", "not tested")
 
 
 class Question(NamedTuple):
@@ -123,10 +123,10 @@ def _worth(found: Recommendation, gained: Gains) -> Question:
     for baseline in dict.fromkeys(one.baseline for one in gained.quality):
         own = [one for one in gained.quality if one.baseline == baseline]
         answers.append(f"Compared with {_baseline(baseline)}: {_verdicts(own)}.")
-    evidence = [f"Best configuration: {_cell(found, found.measured)}."]
+    evidence = [f"Best configuration: {cell_name(found, found.measured)}."]
     if found.measured != found.model:
-        evidence = [f"Measured: {_cell(found, found.measured)}; what the choices below add up to "
-                    "is not a cell of the study."]  # fmt: skip
+        evidence = [f"Measured: {cell_name(found, found.measured)}; what the choices below add up "
+                    "to is not a cell of the study."]  # fmt: skip
     evidence += map(_change, gained.quality)
     answer = " ".join(answers) or "No score above the noise compares it with a baseline."
     return Question("Is it worth it?", answer, evidence)
@@ -139,7 +139,7 @@ def _choice(found: Recommendation, choice: Choice) -> Question:
     if not others:
         return Question(title, f"{names[chosen]}: the study has no alternative to compare.", [])
     if not measures:
-        every = listed([*names.values()])
+        every = listed(names.values())
         return Question(title, f"Not decided: no informative measure compares {every}.", [])
     alone = len(measures) == 1
     of = f"{sum(chosen in one.leaders for one in measures)} of {len(measures)} measures"
@@ -147,7 +147,7 @@ def _choice(found: Recommendation, choice: Choice) -> Question:
     if alone:
         answer = f"{names[chosen]} is shown to be better than {listed(others)}."
     if choice.tied:
-        tied = listed([names[rival] for rival in (chosen, *choice.tied)])
+        tied = listed(names[rival] for rival in (chosen, *choice.tied))
         answer = f"Not decided: {tied} each lead on {of}; {names[chosen]} has the best mean rank."
         if alone:
             answer = f"Not decided: {tied} are not shown to differ; {names[chosen]} scores best."
@@ -178,7 +178,7 @@ def _shorter(found: Recommendation, gained: Gains) -> Question:
         answers.append(f"It writes the same text {number(speed.ratio, 2)} times as fast as the "
                        f"source model, in batches of {speed.batch}.")  # fmt: skip
         if speed.model != found.measured:
-            evidence.append(f"Speed was measured on {_cell(found, speed.model)}.")
+            evidence.append(f"Speed was measured on {cell_name(found, speed.model)}.")
     return Question("How much shorter and faster?", " ".join(answers) or "Not measured.", evidence)
 
 
@@ -208,10 +208,10 @@ def _certainty(study: StudyResults, found: Recommendation, gained: Gains) -> Que
         evidence.append("Where no model has several seeds, a comparison is about other examples "
                         "alone, not about other seeds.")  # fmt: skip
     if found.noise:
-        noise = listed([*map(measure_name, found.noise)])
+        noise = listed(map(measure_name, found.noise))
         evidence.append(f"Not counted, because every model scores too low: {noise}.")
     answer = f"{_counted(len(study.seeds), 'seed')}, {_counted(len(found.columns), 'measure')}"
-    measures = listed([*map(measure_name, found.columns)]) if found.columns else "none"
+    measures = listed(map(measure_name, found.columns)) or "none"
     return Question("How certain is this?", f"{answer}: {measures}.", evidence)
 
 
@@ -237,7 +237,7 @@ def _tests(found: Recommendation, gained: Gains) -> list[ComparedScores]:
         rows.append(
             ComparedScores(
                 measure=measure_name(test.column),
-                model=_cell(found, test.model),
+                model=cell_name(found, test.model),
                 score=own,
                 compared_with=compared_with,
                 its_score=score,
@@ -255,7 +255,7 @@ def _verdicts(changes: list[ScoreChange]) -> str:
     counts = Counter(one.verdict for one in changes)
     if counts.total() == 1:
         return changes[0].verdict
-    parts = [f"{verdict} on {counts[verdict]}" for verdict in _VERDICTS if counts[verdict]]
+    parts = [f"{verdict} on {counts[verdict]}" for verdict in VERDICTS if counts[verdict]]
     if parts:
         parts[0] += f" of {counts.total()} measures"
     return ", ".join(parts)
@@ -281,11 +281,6 @@ def _time(training: TrainingTime) -> str:
 
 def _baseline(model: Model) -> str:
     return "the source model" if model.is_source else f"LAPT ({model.strategy})"
-
-
-def _cell(found: Recommendation, model: Model) -> str:
-    strategy = "not trained" if model.strategy == "none" else f"trained with {model.strategy}"
-    return f"{configuration(found, model)}, {strategy}"
 
 
 def _counted(count: int, name: str) -> str:

@@ -1,6 +1,7 @@
 """Which differences between the scores of models would hold on other examples and seeds."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -87,12 +88,7 @@ def score_differences(
         for model, several in members.items():
             if (model, column) in means and all(one in scored for one in several):
                 scored[model] = _mean([scored[one] for one in several])
-        means_of_seeds = column_scores(study, column).groupby([*AXES, "seed"], sort=False)["value"]
-        spreads = pooled_spreads(
-            (_pooled(model), model, float(value))
-            for (*names, _), value in means_of_seeds.mean().items()
-            for model in (Model(*map(str, names)),)
-        )
+        spreads = seed_spreads(study, column)
         for model, baseline in pairs:
             difference = _difference(model, baseline, column, scored, spreads)
             if difference is not None:
@@ -137,6 +133,20 @@ def scores_of_models(
         )
         for model, found in read.items()
     }
+
+
+def seed_spreads(study: StudyResults, column: Column) -> dict[Model | str, Spread]:
+    """How much a column's scores differ between seeds, by what that is pooled by (`_pooled`).
+
+    An alias has none: it is of an item alone, and draws nothing.
+    """
+    by_seed = column_scores(study, column).groupby([*AXES, "seed"], sort=False)["value"].mean()
+    pooled = pooled_spreads(
+        (_pooled(model), model, float(value))
+        for (*names, _), value in by_seed.items()
+        for model in (Model(*map(str, names)),)
+    )
+    return defaultdict(lambda: Spread(0.0, 0), pooled)
 
 
 def _read(study: StudyResults, one: Predictions, kind: str, metric: str) -> ExampleScores | None:

@@ -12,6 +12,7 @@ from lexigraft.report.style import (
     WIDTH,
     Axes,
     Figure,
+    add_legend,
     panel_grid,
     plain_axis,
     title_panel,
@@ -66,8 +67,6 @@ def draw_rows(study: StudyResults, rows: list[PanelRow], languages: list[str]) -
     Sizes are evenly spaced, not to scale: 50 and 100 are to be told apart beside 5,000. A line is
     of one kind of vocabulary: where a study has two of one size, its item names which.
     """
-    from matplotlib.lines import Line2D
-
     known = sizes(study)
     ticks = sorted(set(known.values()))
     figure, panels = panel_grid(len(languages), _MOST_COLUMNS, _HEIGHT, len(rows), margin=0.8)
@@ -89,9 +88,7 @@ def draw_rows(study: StudyResults, rows: list[PanelRow], languages: list[str]) -
     # One entry of the legend for each name.
     styles = {one.name: {"ms": 4.5, **one.style} for row in rows for one in row.series}
     styles |= {one.name: {"lw": 1, **one.style} for row in rows for one in row.levels}
-    handles = [Line2D([], [], label=name, **style) for name, style in styles.items()]
-    figure.legend(handles=handles, loc="outside upper center", ncols=6, frameon=False,
-                  fontsize=7.5)  # fmt: skip
+    add_legend(figure, styles)
     text = "new tokens (evenly spaced)"
     if missing:
         text += "\n" + textwrap.fill(_missing_note(study, rows, missing), int(18 * WIDTH))

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from lexigraft.report.items import Name, Refers, TaskOptions
 from lexigraft.report.metrics import metric
-from lexigraft.report.models import AXES, Column, Model, find, models_of
+from lexigraft.report.models import Column, Model, find, models_of, source_model
 from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import select
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 METRIC = "bits_per_byte"
 UNTRAINED = "none"  # the strategy of grafts as they are
+# Why a study may have nothing to show of it.
+NOTHING = "no untrained graft was scored beside one with random rows and the source model"
 
 
 class StartingPointOptions(TaskOptions):
@@ -38,7 +40,7 @@ class GapShare(NamedTuple):
     """How an initializer does in one language, on one text."""
 
     bits: float  # per byte, of the untrained graft
-    rank: float  # among the initializers of its source model and vocabulary, from 1
+    rank: float  # among the grafts of its source model and vocabulary, from 1
     share: float  # of the gap: 0 is the floor, 1 the source model; missing where there is no gap
     drawn: "np.ndarray | None"  # [resamples]: the share on resampled sentences, if they are known
 
@@ -54,10 +56,34 @@ class Standing:
     high: float
 
 
-def tasks_shown(study: StudyResults) -> list[str]:
-    """The tasks that an item names, else all that measure bits per byte."""
-    scored = list(map(str, select(study.summary, metric=METRIC)["task"].drop_duplicates()))
-    return [task for task in study.item.tasks or scored if task in scored]
+class Gap(NamedTuple):
+    """What the grafts of one source model and vocabulary close in one task."""
+
+    shares: dict[Model, dict[str, GapShare]]  # by language
+    means: dict[Model, Standing]  # over the languages with a gap, see `standings`
+
+    @property
+    def languages(self) -> list[str]:
+        """The languages in which there is a gap to close."""
+        return with_gap(self.shares)
+
+
+def gaps(study: StudyResults) -> dict[tuple[str, str, str], Gap]:
+    """Source model, vocabulary and task -> what untrained grafts close there.
+
+    Of the tasks that an item names, else of all that measure bits per byte; empty where no graft
+    has a mean. A table and a figure of the same part compute it once.
+    """
+    key = ("gaps", study.item.option("floor"), study.item.tasks, *sorted(study.item.where.items()))
+    if key not in study.read:
+        scored = list(map(str, select(study.summary, metric=METRIC)["task"].drop_duplicates()))
+        tasks = [task for task in study.item.tasks or scored if task in scored]
+        found = {}
+        for (names, models), task in product(grafts(study).items(), tasks):
+            shares = gap_shares(study, models, task)
+            found[*names, task] = Gap(shares, standings(shares, *names, task))
+        study.read[key] = found if any(gap.means for gap in found.values()) else {}
+    return study.read[key]
 
 
 def grafts(study: StudyResults) -> dict[tuple[str, str], list[Model]]:
@@ -86,27 +112,29 @@ def gap_shares(
 ) -> dict[Model, dict[str, GapShare]]:
     """What each of the grafts of one source model and vocabulary closes, by language.
 
-    Languages in which the floor or the source model was not scored are left out.
+    The source model, which closes all of it, is the first of them and has no rank. Languages in
+    which the floor or the source model was not scored are left out.
     """
     from scipy.stats import rankdata
 
-    found: dict[Model, dict[str, GapShare]] = {model: {} for model in models}
-    source, floor = Model(models[0].source, "source", "none", UNTRAINED), floor_of(study, models)
+    source, floor = source_model(models[0].source), floor_of(study, models)
+    found: dict[Model, dict[str, GapShare]] = {model: {} for model in (source, *models)}
     for language in study.order("language"):
         column = (language, task, METRIC)
-        rows = {model: find(study.summary, model, *column) for model in (source, *models)}
+        rows = {model: find(study, model, *column) for model in (source, *models)}
         bits = {model: float(row["mean"]) for model, row in rows.items() if row is not None}
         if floor is None or floor not in bits or source not in bits:
             continue
         scored = [model for model in models if model in bits]
         # Numbers that look the same rank the same.
-        ranks = rankdata([round(bits[model], metric(METRIC).decimals) for model in scored])
+        shown = [round(bits[model], metric(METRIC).decimals) for model in scored]
+        ranks = dict(zip(scored, rankdata(shown), strict=True))
         drawn = _resampled(study, [source, *scored], column)
-        for model, rank in zip(scored, ranks, strict=True):
+        for model in (source, *scored):
             ends = (floor, model, source)
             found[model][language] = GapShare(
                 bits[model],
-                float(rank),
+                float(ranks.get(model, math.nan)),
                 float(share_closed(*(bits[one] for one in ends))),
                 share_closed(*(drawn[one] for one in ends)) if drawn.keys() >= {*ends} else None,
             )
@@ -194,24 +222,16 @@ def _resampled(
     from lexigraft.randomness import generator
     from lexigraft.report.paired_tests import (
         RESAMPLES,
-        column_scores,
         mean_over_seeds,
         means_by_seed,
-        pooled_spreads,
         predictions_by_model,
         seed_noise,
     )
-    from lexigraft.report.score_differences import scores_of_models
+    from lexigraft.report.score_differences import scores_of_models, seed_spreads
 
     outputs = predictions_by_model(study).get(column[:2], {})
     scored = scores_of_models(study, {model: outputs.get(model, []) for model in models}, column)
-    by_seed = column_scores(study, column).groupby([*AXES, "seed"], sort=False)["value"].mean()
-    spreads = pooled_spreads(
-        (model, model, float(value))
-        for (*names, _), value in by_seed.items()
-        for model in (Model(*map(str, names)),)
-    )
-    found = {}
+    spreads, found = seed_spreads(study, column), {}
     for model, own in scored.items():
         rng = generator("report", "seeds", *column, *model.keys().values())
         seeds = [float(len(means_by_seed(own.scores)))]

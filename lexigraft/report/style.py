@@ -1,7 +1,7 @@
 """The shared look of all figures: colours, markers, type, and how a figure is saved."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +54,13 @@ class Look:
             return MUTED, "*", "-"
         place = self.initializers.index(initializer)
         dashes = _DASHES[place // len(COLOURS) % len(_DASHES)]
-        return COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)], dashes
+        own = series_style(place)
+        return own["color"], own["marker"], dashes
+
+
+def series_style(place: int) -> dict[str, str]:
+    """Colour and marker of the first, second, … of several things, as matplotlib's settings."""
+    return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
 
 
 @contextmanager
@@ -84,6 +90,8 @@ def look(fonts: Fonts) -> Iterator[None]:
         "ytick.labelsize": 8,
         "grid.color": RULE,
         "grid.linewidth": 0.5,
+        "legend.frameon": False,
+        "legend.fontsize": 7.5,
         "lines.linewidth": 1.2,
         "figure.facecolor": PAPER,
         "axes.facecolor": "none",
@@ -128,6 +136,14 @@ def panel_grid(
     for axis in panels[count:].flat:
         axis.remove()
     return figure, panels[:count]
+
+
+def add_legend(figure: Figure, lines: Mapping[str, Mapping[str, Any]], columns: int = 6) -> None:
+    """Name lines above all panels: name -> matplotlib's settings of its line."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], label=name, **settings) for name, settings in lines.items()]
+    figure.legend(handles=handles, loc="outside upper center", ncols=columns)
 
 
 def message(text: str) -> Figure:

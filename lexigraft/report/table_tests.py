@@ -55,7 +55,7 @@ def changes_over_source(
     ]  # fmt: skip
     compared = score_differences(study, changed)
     have = {one.column for one in compared}
-    rows = [(column, find(study.summary, model, *column))
+    rows = [(column, find(study, model, *column))
             for model, _, column in changed if column not in have]  # fmt: skip
     untested = (
         f"{task} ({metric(name).title})"

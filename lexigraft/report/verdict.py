@@ -5,7 +5,6 @@ source model trained with its own vocabulary.
 """
 
 import math
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -37,7 +36,10 @@ class Decision(StrEnum):
 
 
 class Verdict(NamedTuple):
-    """The decision, the two sentences that say it, and what is missing to say more."""
+    """The decision, the two sentences that say it, and what is missing to say more.
+
+    A sentence each, what matters most first.
+    """
 
     decision: Decision
     sentences: tuple[str, str]
@@ -51,25 +53,15 @@ def judge(study: StudyResults, found: Recommendation, gained: Gains) -> Verdict:
     better than the source model is, if it is better than LAPT too, or as good and text gets
     shorter; without LAPT the sentences say that it was not trained.
     """
-    outcomes = {
-        baseline: outcome([one for one in gained.quality if one.baseline == baseline])
-        for baseline in dict.fromkeys(one.baseline for one in gained.quality)
-    }
-    decision = _decide(found, gained, outcomes)
-    sentences = (
-        _first(found, gained, outcomes, decision),
-        _second(found, gained, outcomes, decision),
-    )
-    return Verdict(decision, sentences, _missing(study, found, gained, outcomes))
-
-
-def outcome(changes: Sequence[ScoreChange]) -> str:
-    """The verdicts on several measures as one: that of `ScoreChange`, or `mixed`."""
-    verdicts = {one.verdict for one in changes}
-    if {"better", "worse"} <= verdicts:
-        return "mixed"
-    order = ("better", "worse", "no significant difference")
-    return next((one for one in order if one in verdicts), "not tested")
+    decision = _decide(found, gained)
+    sentences = (_first(found, gained, decision), _second(found, gained, decision))
+    missing = [
+        *_missing_baselines(found, gained),
+        *_missing_training(study, found, gained),
+        *_missing_examples(found, gained),
+        *_missing_cells(study, found),
+    ]
+    return Verdict(decision, sentences, missing)
 
 
 def baseline_name(model: Model) -> str:
@@ -89,6 +81,12 @@ def configuration(found: Recommendation, model: Model) -> str:
     return f"{row_name(model.initializer, model.strategy)} with {tokens}"
 
 
+def cell_name(found: Recommendation, model: Model) -> str:
+    """`Align with 500 new tokens, trained with full`."""
+    trained = "not trained" if model.strategy == "none" else f"trained with {model.strategy}"
+    return f"{configuration(found, model)}, {trained}"
+
+
 def value_name(found: Recommendation, axis: str, model: Model) -> str:
     """What a model has on an axis; a vocabulary with its new tokens, where these are recorded."""
     if axis == "initializer":
@@ -99,7 +97,8 @@ def value_name(found: Recommendation, axis: str, model: Model) -> str:
     return model.vocabulary + (f" ({number(row['new_tokens'], 0)} new tokens)" if row else "")
 
 
-def _decide(found: Recommendation, gained: Gains, outcomes: dict[Model, str]) -> Decision:
+def _decide(found: Recommendation, gained: Gains) -> Decision:
+    outcomes = gained.outcomes
     source = [one for model, one in outcomes.items() if model.is_source]
     lapt = [one for model, one in outcomes.items() if not model.is_source]
     if "worse" in outcomes.values():
@@ -130,14 +129,12 @@ def _is_shorter(found: Recommendation) -> bool:
     )
 
 
-def _first(
-    found: Recommendation, gained: Gains, outcomes: dict[Model, str], decision: Decision
-) -> str:
+def _first(found: Recommendation, gained: Gains, decision: Decision) -> str:
     """What to do."""
+    outcomes = gained.outcomes
     chosen = configuration(found, found.measured)
     if decision == Decision.GRAFT:
-        strategy = found.measured.strategy
-        return f"Graft: use {chosen}{'' if strategy == 'none' else f', trained with {strategy}'}."
+        return f"Graft: use {cell_name(found, found.measured)}."
     if decision == Decision.UNDECIDED and "better" in outcomes.values():
         better = listed([baseline_name(one) for one, how in outcomes.items() if how == "better"])
         rest = [f"{'better than' if one.is_source else 'as good as'} {baseline_name(one)}"
@@ -159,9 +156,7 @@ def _first(
             f"on {on['better']} and worse on {on['worse']}.")  # fmt: skip
 
 
-def _second(
-    found: Recommendation, gained: Gains, outcomes: dict[Model, str], decision: Decision
-) -> str:
+def _second(found: Recommendation, gained: Gains, decision: Decision) -> str:
     """The numbers behind it: of the first measure that shows what was decided."""
     if not gained.quality:
         return "No score above the noise compares it with a baseline."
@@ -185,53 +180,38 @@ def _second(
         text += f", and the same text has {number(ratio, 1)} times fewer tokens"
     for how, chance in (("no significant difference", "may be chance"),
                         ("not tested", "was not tested")):  # fmt: skip
-        if names := [baseline_name(one) for one, what in outcomes.items() if what == how]:
+        if names := [baseline_name(one) for one, what in gained.outcomes.items() if what == how]:
             text += f"; the difference from {listed(names)} {chance}"
     if decision == Decision.GRAFT and all(one.baseline.is_source for one in gained.quality):
         text += "; whether training alone (LAPT) does as well is not known"
     return f"{text}."
 
 
-def _missing(
-    study: StudyResults, found: Recommendation, gained: Gains, outcomes: dict[Model, str]
-) -> list[str]:
-    """What a study would need to say more, a sentence each, what matters most first."""
-    return [
-        *_missing_baselines(found, gained, outcomes),
-        *_missing_training(study, found, gained, outcomes),
-        *_missing_examples(found, gained),
-        *_missing_cells(study, found),
-    ]
-
-
-def _missing_baselines(
-    found: Recommendation, gained: Gains, outcomes: dict[Model, str]
-) -> list[str]:
+def _missing_baselines(found: Recommendation, gained: Gains) -> list[str]:
     """Source and LAPT where the study has none, and scores that say something."""
     if not found.columns:
         return [
             "Scores above the noise: every model scores too low on every task. Measure bits per "
             "byte (task perplexity), train longer, or take a larger source model."
         ]
-    strategies = {True: "[none]", False: f"[{found.measured.strategy}]"}
-    needed = (True, False) if found.measured.strategy != "none" else (True,)
-    lost = [which for which in needed if which not in {one.is_source for one in outcomes}]
-    names = {True: "the source model as it is", False: "training alone (LAPT)"}
+    baselines = [(True, "the source model as it is", "none")]
+    if found.measured.strategy != "none":
+        baselines.append((False, "training alone (LAPT)", found.measured.strategy))
+    have = {one.is_source for one in gained.outcomes}
     text = [
-        f"A baseline, {names[which]}: cells with `vocabularies: [source]`, `initializers: [none]`, "
-        f"`strategies: {strategies[which]}`."
-        for which in lost
+        f"A baseline, {name}: cells with `vocabularies: [source]`, `initializers: [none]`, "
+        f"`strategies: [{strategy}]`."
+        for is_source, name, strategy in baselines
+        if is_source not in have
     ]
     if any(one.test is None for one in gained.quality):
         text.append("Recorded outputs of all models: without them, differences are not tested.")
     return text
 
 
-def _missing_training(
-    study: StudyResults, found: Recommendation, gained: Gains, outcomes: dict[Model, str]
-) -> list[str]:
+def _missing_training(study: StudyResults, found: Recommendation, gained: Gains) -> list[str]:
     """Training tokens, where the model is behind a baseline and its curve still falls."""
-    behind = [model for model, how in outcomes.items() if how not in ("better", "mixed")]
+    behind = [one for one, how in gained.outcomes.items() if how not in ("better", "mixed")]
     points = _heldout_curve(study, found)
     if not behind or len(points) < 2:
         return []
@@ -242,8 +222,10 @@ def _missing_training(
                 f"{number(tokens, 0)} tokens."]  # fmt: skip
     text = (f"Training tokens: held-out {metric(METRIC).title} still fell when training ended, "
             f"after {number(tokens, 0)} tokens")  # fmt: skip
-    gaps = {one.baseline: one.value - one.baseline_value for one in gained.quality
-            if one.column[2] == METRIC and one.baseline in behind}  # fmt: skip
+    gaps: dict[Model, float] = {}  # of the first text alone, which the curve is of
+    for one in gained.quality:
+        if one.column[2] == METRIC and one.baseline in behind:
+            gaps.setdefault(one.baseline, one.value - one.baseline_value)
     # The curve is convex, so that a straight line on from its end is met too early.
     reached = [
         f"{number(_rounded_up(gap * (tokens - before) / (level - end)), 0)} more to reach "
@@ -285,8 +267,8 @@ def _missing_examples(found: Recommendation, gained: Gains) -> list[str]:
 def _missing_cells(study: StudyResults, found: Recommendation) -> list[str]:
     text = []
     if found.measured != found.model:
-        text.append(f"The cell that the choices add up to, {configuration(found, found.model)}, "
-                    f"trained with {found.model.strategy}: the study has not got it.")  # fmt: skip
+        text.append(f"The cell that the choices add up to, {cell_name(found, found.model)}: the "
+                    "study has not got it.")  # fmt: skip
     if len(study.seeds) < 2:
         text.append("A second seed: nothing says how much scores differ between seeds.")
     return text

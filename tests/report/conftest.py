@@ -99,7 +99,7 @@ class MadeStudy:
             "trained_parameters": 42_000_000, "total_parameters": parameters, "steps": steps,
             "tokens": 512 * steps, "seconds": steps / 2, "tokens_per_second": 1024.0,
             "peak_memory_bytes": 2_400_000_000, "precision": "float32", "device": "x86_64 CPU",
-            "threads": 1, "resumed_from_step": None, "heldout_before": before,
+            "threads": 1, "processes": 1, "resumed_from_step": None, "heldout_before": before,
             "checkpoints": checkpoints,
             "heldout_after": after, "files": {}, "versions": {"torch": "2.13.0"},
             "job": {"settings": {"curve": {"sentences": 16},
@@ -136,11 +136,10 @@ class MadeStudy:
         })  # fmt: skip
         self.inputs["fragmentation"].append(str(record))
 
-    def initialized(self, language, initializer, fit="all-seeds"):
-        """The card of a fitted initializer with a few tokens and their parts."""
-        place = (
-            self.folder / "initialization" / "tiny" / language / "expand-500" / initializer / fit
-        )
+    def initialized(self, language, initializer, fit="all-seeds", source="tiny", **numbers):
+        """The card of a fitted initializer with a few tokens and their parts, and more numbers."""
+        names = (source, language, "expand-500", initializer)
+        place = self.folder / "initialization" / "/".join(names) / fit
         drawn = initializer in ("random", "multivariate")
         parts = [["\\xe0\\xb0", 0.4], ["\\x95", 0.2], [WORDS[language][0][:2], 0.22], [" ", 0.1],
                  ["\\xe0\\xb1\\x81", 0.03]]  # fmt: skip
@@ -162,13 +161,13 @@ class MadeStudy:
                 "mean_nonzeros": 6.2, "mean_entropy": 1.61, "share_in_hull": 1.0,
                 "largest_hub": 431, "largest_hub_token": "\\xe0",
             }  # fmt: skip
-        write(place / "card.json", {"fallbacks": 4, "fallback_tokens": [], "statistics": statistics,
-                                    "examples": examples, "job": {}, "files": {},
-                                    "versions": {}})  # fmt: skip
+        write(place / "card.json", numbers | {
+            "fallbacks": 4, "fallback_tokens": [], "statistics": statistics, "examples": examples,
+            "job": {}, "files": {}, "versions": {},
+        })  # fmt: skip
         seed = None if fit == "all-seeds" else int(fit.removeprefix("seed-"))
-        key = ("tiny", language, "expand-500", initializer, seed)
         axes = ("source", "language", "vocabulary", "initializer", "seed")
-        self.inputs["initialization"][str(place)] = dict(zip(axes, key, strict=True))
+        self.inputs["initialization"][str(place)] = dict(zip(axes, (*names, seed), strict=True))
 
     def aligned(self, language, initializer, bleu, similarity=None, vocabulary="expand-500",
                 fit="all-seeds"):  # fmt: skip

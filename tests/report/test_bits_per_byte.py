@@ -3,6 +3,8 @@
 import pytest
 
 from lexigraft.report.figures import bits_per_byte
+from lexigraft.report.records import read_study
+from lexigraft.report.tables import perplexity
 from tests.report.drawing import drawn_figure
 
 FULL = "full-clm-512"
@@ -78,3 +80,18 @@ def test_logs_stand_in_where_no_cell_has_a_record_and_the_axis_says_so(made_stud
     left, right = axes(made_study)
     assert "(of logs: 16 sentences scored during training)" in left.get_xlabel()
     assert numbers(right) == ["2.000", "1.500", "1.500"]  # Source, as LAPT starts
+
+
+def test_of_several_texts_one_is_shown_and_named(made):
+    # Another text with half as many bits per byte again; and one that Source alone has read.
+    for of, bits in ((cell("none", "none", "source"), 2.0),
+                     *((cell(name), bits) for name, bits in SCORES.items())):  # fmt: skip
+        made.record(of, "law", "perplexity", {"bits_per_byte": 1.5 * bits, "perplexity": 99.0})
+    made.record(cell("none", "none", "source"), "a", "perplexity", {"bits_per_byte": 9.0})
+    left, right = axes(made)
+    assert numbers(right) == ["2.000", "1.500", "1.520", "1.550", "4.500"]
+    assert left.get_xlabel() == "bits per byte of ppl"
+    table = perplexity.build(read_study(made.settings, made.inputs))
+    found = {row.stub[-1]: [one.text for one in row.cells] for row in table.rows}
+    assert found["Source"] == ["9.0†", "2.000"] and found["Align"] == ["9.0", "1.500"]
+    assert "Text of ppl; the CSV file has that of other tasks, too." in table.notes

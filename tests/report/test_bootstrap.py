@@ -1,6 +1,7 @@
 """Paired bootstrap against all resamples of a small case, and against sacrebleu's."""
 
 import itertools
+import math
 import random
 from dataclasses import asdict
 
@@ -12,8 +13,9 @@ from lexigraft.evaluation.text_metrics import chrf_score, chrf_statistics
 from lexigraft.report import paired_tests
 from lexigraft.report.example_scores import mean_score
 from lexigraft.report.paired_tests import (
+    PairedTest,
     Spread,
-    benjamini_hochberg,
+    correct_together,
     effect_size,
     mean_over_seeds,
     paired_test,
@@ -246,7 +248,11 @@ def test_an_effect_size_is_of_examples_over_all_runs_that_drew_them():
 
 def test_corrected_probabilities_are_worked_out_by_hand():
     # Benjamini and Hochberg: the i-th smallest times n / i, and no larger than a later one's.
-    assert benjamini_hochberg([0.04, 0.01, 0.03, 0.5]) == pytest.approx(
-        [0.16 / 3, 0.04, 0.16 / 3, 0.5]
-    )
-    assert benjamini_hochberg([]) == []
+    tests = {
+        p: PairedTest(value=1.0, low=0.0, high=2.0, p=p, effect=0.5, examples=9)
+        for p in (0.04, 0.01, math.nan, 0.03, 0.5)
+    }
+    found = [one.corrected for one in correct_together(tests).values()]
+    expected = [0.16 / 3, 0.04, math.nan, 0.16 / 3, 0.5]
+    assert found == pytest.approx(expected, nan_ok=True)
+    assert correct_together({}) == {}

@@ -277,13 +277,6 @@ def test_items_of_an_earlier_configuration_do_not_stay(made_study, tmp_path):
     assert {path.name for path in tmp_path.glob("*.*")} == {"report.html", "summary.json"}
 
 
-def test_an_unknown_item_is_the_users_error(made_study, tmp_path):
-    with pytest.raises(
-        UserError, match=r"report\.items\[0\]: 'resluts' is not known; did you mean 'results'"
-    ):
-        rebuild(one_language(made_study), tmp_path, ["resluts"])
-
-
 def test_of_an_article_the_beginning_is_shown(made_study, tmp_path):
     one_language(made_study)
     row = {"id": "0", "source": "word " * 200, "output": "o", "reference": "r", "rouge_l": 1.0}

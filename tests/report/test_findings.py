@@ -40,12 +40,12 @@ def test_many_vocabularies_of_a_source_model_share_a_sentence():
 
 
 def test_speed_ups_name_their_vocabularies_and_tasks_where_there_are_several():
-    one = {"task": "speed", "batch": 1, "same_text": True, "by_vocabulary": {"a": 2.0, "b": 3.5}}
+    one = {"task": "speed", "batch": 1, "by_vocabulary": {"a": 2.0, "b": 3.5}}
     assert sentences(speed_up=[one]) == [
         "the same text is written 2.00 times as fast with a and 3.50 times as fast with b as by "
         "the source model (batch 1)."
     ]
-    other = {"task": "long", "batch": 8, "same_text": False, "by_vocabulary": {"a": 2.0}}
+    other = {"task": "long", "batch": 8, "by_vocabulary": {"a": 2.0}}
     assert sentences(speed_up=[one, other])[1] == (
-        "text is written 2.00 times as fast as by the source model (long, batch 8)."
+        "the same text is written 2.00 times as fast as by the source model (long, batch 8)."
     )

@@ -1,7 +1,9 @@
 """What new tokens are made of is shown as text where it is text, else as bytes."""
 
+from lexigraft.report.figures import new_tokens
 from lexigraft.report.figures.new_tokens import compositions, part_label
 from lexigraft.report.records import read_study
+from tests.report.drawing import drawn_figure
 
 
 def test_bytes_are_hex_and_spaces_are_seen():
@@ -34,3 +36,12 @@ def test_parts_that_are_not_listed_weigh_the_rest(built):
     for token in tokens:
         assert abs(sum(part.weight for part in token.parts) + token.others - 1) < 1e-9
         assert (token.others > 0) == (token.more > 0)
+
+
+def test_recipes_of_several_source_models_say_whose_they_are(made_study):
+    for source in ("m", "n"):
+        cell = (source, "el-made", "expand-500", "align", "none", 0)
+        made_study.record(cell, "ppl", "perplexity", {"bits_per_byte": 1.0})
+        made_study.initialized("el-made", "align", source=source)
+    titles = [axis.get_title(loc="left") for axis in drawn_figure(new_tokens, made_study).axes]
+    assert titles == ["Greek, Align, m", "Greek, Align, n"]

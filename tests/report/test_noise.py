@@ -97,7 +97,10 @@ def test_the_findings_name_no_winner_of_noise(made):
 
 def test_figures_leave_noise_out_or_say_so(made):
     for one, rate in ((SOURCE, 5.0), (cell("align"), 9.0), (cell("random"), 9.0)):
-        metrics = {"tokens_per_second_batch_1": 1.0, "characters_per_second_batch_1": rate}
+        metrics = {
+            "tokens_per_second_batch_1": 1.0,
+            "same_text_characters_per_second_batch_1": rate,
+        }
         made.record(one, "speed", "speed", metrics)
     figure = drawn_figure(speed_quality, made)
     assert [axis.get_ylabel() for axis in figure.axes] == ["bits per byte"]

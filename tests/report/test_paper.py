@@ -7,8 +7,8 @@ import pytest
 
 from lexigraft.report.formats import BLUE, RED, as_html, latex, markdown
 from lexigraft.report.items import kinds, load, read_items
+from lexigraft.report.models import COLUMN, Model, find, source_model
 from lexigraft.report.records import read_study
-from lexigraft.report.summarize import pick
 from lexigraft.report.table import MISSING, PALEST
 from tests.report.made_paper import ITEMS, LANGUAGES, LORA, paper_study
 
@@ -89,11 +89,9 @@ def test_a_cell_is_the_mean_of_its_records_with_their_deviation_over_runs(tables
 
 @pytest.mark.parametrize("name", ["table-1", "table-4", "table-12"])
 def test_colours_and_marks_say_which_way_the_score_changed(tables, study, name):
-    summary = study.summary
     seen = set()
     for row in tables[name].data.to_dict("records"):
-        source = pick(summary, source=row["source"], language=row["language"], task=row["task"],
-                      metric=row["metric"], initializer="none", strategy="none")  # fmt: skip
+        source = find(study, source_model(row["source"]), *(row[name] for name in COLUMN))
         assert row["source_mean"] == source["mean"]
     for row in tables[name].rows:
         for cell, first in zip(row.cells, tables[name].rows[0].cells, strict=True):
@@ -105,10 +103,9 @@ def test_colours_and_marks_say_which_way_the_score_changed(tables, study, name):
 
 
 def test_the_last_row_of_a_source_model_is_its_speed_up(tables, study):
-    summary = study.summary
-    found = pick(summary, source="gemma-2-9b", language="te", vocabulary="expand-100",
-                 initializer="align", strategy="2x2ls-mtp-512", task="speed-summarization",
-                 metric="same_text_characters_per_second_batch_1")  # fmt: skip
+    model = Model("gemma-2-9b", "expand-100", "align", "2x2ls-mtp-512")
+    speed = "same_text_characters_per_second_batch_1"
+    found = find(study, model, "te", "speed-summarization", speed)
     cell = tables["table-5"].rows[-1].cells[-1]
     assert cell.text == f"{found['mean'] / found['source_mean']:.2f}×"
 

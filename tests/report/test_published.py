@@ -138,7 +138,10 @@ def test_a_wrong_axis_of_a_cell_is_named_with_its_model():
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"value": "many"}, "line 2: could not convert string to float: 'many'"),
+        ({"value": "many"}, "line 2: value: 'many' is not a number"),
+        ({"value": "nan"}, "line 2: value: 'nan' is not a number"),
+        ({"value": "1", "spread": "inf"}, "line 2: spread: 'inf' is not a number"),
+        ({"value": "1", "factor": ""}, "line 2: factor: '' is not a number"),
         ({"value": "1", "task": ""}, "line 2: give both a task and a metric, or neither"),
     ],
 )
@@ -158,8 +161,9 @@ def test_files_that_are_none_are_refused(tmp_path):
 
 def test_the_table_is_written_in_every_format(made, tmp_path):
     table = build(made, numbers(tmp_path, {"vocabulary": "source", "value": "10"}))
-    files = write_table(replace(table, name="published"), tmp_path)
-    assert files == ["published.csv", "published.md", "published.tex"]
+    write_table(replace(table, name="published"), tmp_path)
+    files = {path.name for path in tmp_path.glob("published.*")}
+    assert files == {"published.csv", "published.md", "published.tex", "published.html"}
     assert "| Table 1 | a model | MT | 10.0 | 10.0 ± 1.4 | 0.0 | yes |" in (
         tmp_path / "published.md"
     ).read_text("utf-8")

@@ -172,9 +172,11 @@ def test_quality_stands_against_the_speed_on_prompts_of_its_task(made_study):
         cell = ("m", "te-made", "big", initializer, strategy, 0)
         made_study.record(cell, "mt", "translation", {"chrf": 20.0})
         made_study.record(cell, "sum", "summarization", {"rouge_l": 10.0})
-        for task, prompts, rate in (("speed", "translation", 5), ("fast", "summarization", 7)):
-            metrics = {"tokens_per_second_batch_1": 1.0,
-                       "characters_per_second_batch_1": rate * gain**rate}  # fmt: skip
+        for task, prompts, rate, batches in (
+            ("speed", "translation", 5, (1, 8)), ("fast", "summarization", 7, (4,)),
+        ):  # fmt: skip
+            metrics = {f"same_text_characters_per_second_batch_{batch}": batch * rate * gain**rate
+                       for batch in batches}  # fmt: skip
             made_study.record(cell, task, "speed", metrics, settings={"prompts_from": prompts})
     figure = figure_of(speed_quality, made_study)
     for axis, speed_up in zip(figure.axes, (2**5, 2**7), strict=True):

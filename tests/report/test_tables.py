@@ -171,17 +171,6 @@ def test_every_column_of_speed_can_be_asked_for(made_study):
     assert any("differ by 3 % in the median, 4 % at most" in note for note in table.notes)
 
 
-def test_speed_falls_back_to_the_characters_that_were_written(made_study):
-    made_study.settings["reference"] = {"strategy": FULL}
-    cell = ("m", "te-made", "big", "align", FULL, 0)
-    for made, rate in ((SOURCE, 5.0), (cell, 15.0)):
-        metrics = {"tokens_per_second_batch_1": 20.0, "characters_per_second_batch_1": rate}
-        made_study.record(made, "speed", "speed", metrics)
-    table = build(speed, made_study)
-    assert cells(table)["Align"][2].text == "3.00×"
-    assert any("of the text that each model wrote" in note for note in table.notes)
-
-
 def test_perplexities_over_the_source_vocabulary_carry_a_dagger(made_study):
     made_study.settings["reference"] = {"strategy": FULL}
     cell = ("m", "te-made", "big", "align", FULL, 0)

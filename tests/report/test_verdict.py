@@ -20,7 +20,7 @@ BETTER, WORSE, SAME, UNTESTED = "better", "worse", "no significant difference", 
 def change(baseline, verdict, column=BITS, value=1.4, level=None):
     """A change with this verdict; where it is not decided, the interval reaches three times as far
     as zero is."""
-    lower = column is BITS
+    lower = column[2] == "bits_per_byte"
     better = verdict != WORSE
     level = level or value + (0.1 if better == lower else -0.1)
     test = None
@@ -138,6 +138,13 @@ def test_where_the_curve_still_falls_it_says_how_many_tokens_are_missing():
         "Training tokens: held-out bits per byte still fell when training ended, after 20,000 "
         "tokens. At its last pace it would take at least 5,000 more to reach LAPT"
     )
+
+
+def test_the_tokens_that_are_missing_are_those_of_the_text_of_the_curve():
+    law = change(LAPT, WORSE, ("te", "law", "bits_per_byte"), value=2.4, level=1.4)
+    changes = change(SOURCE, BETTER), change(LAPT, WORSE), law
+    (missing,) = verdict(*changes, curve=[(0, 2.0), (10_000, 1.6), (20_000, 1.4)]).missing
+    assert "at least 5,000 more to reach LAPT" in missing
 
 
 def test_where_the_curve_is_flat_more_training_is_not_what_is_missing():

@@ -79,3 +79,15 @@ def test_a_study_that_has_not_run_cannot_be_recorded(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="there is no report; run study default first"):
         pages.main(str(pages.ROOT / "config/config.yaml"))
+
+
+def test_a_speed_up_is_recorded_once_with_the_interval_of_any_table(tmp_path):
+    head = "source,language,vocabulary,initializer,strategy,task,metric,mean,speed_up"
+    row = "m,te,big,align,full,speed,rate,20.0,2.5"
+    (tmp_path / "empty.csv").write_text("\n")
+    (tmp_path / "narrow.csv").write_text(f"{head}\n{row}\nm,te,big,align,full,mt,chrf,9.0,\n")
+    assert pages._speed_up(tmp_path)["speed_up"].tolist() == [2.5]
+    interval = f"{head},p,speed_up_low,speed_up_high\n{row},0.1,2.25,2.75\n"
+    (tmp_path / "speed.csv").write_text(interval)
+    (found,) = pages._speed_up(tmp_path).to_dict("records")
+    assert (found["speed_up"], found["speed_up_low"], found["speed_up_high"]) == (2.5, 2.25, 2.75)

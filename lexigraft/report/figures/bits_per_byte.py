@@ -3,7 +3,7 @@
 from itertools import product
 from typing import NamedTuple
 
-from lexigraft.report.before_after import METRIC, before_after
+from lexigraft.report.before_after import METRIC, before_after, text_name, text_tasks
 from lexigraft.report.curves import sentences_scored, source_level
 from lexigraft.report.items import Kind
 from lexigraft.report.models import Model, find, models, models_of, source_model, stub, stub_names
@@ -66,7 +66,8 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
             axis.set_ylim(len(panel.changes) - 0.5, -0.5 if panel.untouched is None else -1.5)
             plain_axis(axis)
     both = any(own["before"].notna().any() for panel in panels for own in panel.changes.values())
-    label = "bits per byte" + (", before (hollow) → after training (filled)" if both else "")
+    label = " of ".join(filter(None, ["bits per byte", text_name(study)]))
+    label += ", before (hollow) → after training (filled)" if both else ""
     if any(panel.measured_on == "log" for panel in panels):
         watched = sentences_scored(study, [model for panel in panels for model in panel.changes])
         label += f"\n(of logs: {watched} scored during training)"
@@ -103,8 +104,8 @@ def _untouched(study: StudyResults, changes: Frame, source: str, language: str) 
     if (changes["measured_on"] == "log").all():
         trained = models_of(changes)
         return source_level(study, trained, source, language, METRIC)
-    found = select(study.summary, metric=METRIC, language=language)
-    row = find(found, source_model(source))
+    task = text_tasks(study).get(language, "")
+    row = find(study, source_model(source), language, task, METRIC)
     return float(row["mean"]) if row is not None else None
 
 

@@ -3,9 +3,10 @@
 from lexigraft.report.curves import End, lines, name_ends
 from lexigraft.report.items import Kind, ScoreOptions
 from lexigraft.report.metrics import metric
+from lexigraft.report.models import find, source_model
 from lexigraft.report.study import SEEDED, StudyResults
 from lexigraft.report.style import MUTED, Axes, Figure, Look, panel_grid, plain_axis, title_panel
-from lexigraft.report.summarize import CELL, Frame, pick, select
+from lexigraft.report.summarize import CELL, Frame, select
 from lexigraft.report.tables.results import quality_columns
 
 KIND = Kind(
@@ -39,7 +40,7 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     for panel, (axis,) in zip(panels, axes, strict=True):
         keys = dict(zip(_PANEL, panel, strict=True))
         source, language, task, name = panel
-        untouched = pick(study.summary, **keys, initializer="none", strategy="none")
+        untouched = find(study, source_model(source), language, task, name)
         if untouched is not None:
             axis.axhline(float(untouched["mean"]), color=MUTED, lw=0.9, ls=":", zorder=1)
         plain_axis(axis, "y")

@@ -1,18 +1,16 @@
 """Scores of families of models by task or tested language (VocADT, Figures 2 to 5)."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from lexigraft.report.averages import average_columns, with_averages
-from lexigraft.report.items import Kind
 from lexigraft.report.metrics import metric
 from lexigraft.report.models import Column, Model, find
 from lexigraft.report.study import StudyResults
 from lexigraft.report.style import (
-    COLOURS,
     INK,
-    MARKERS,
     MUTED,
     RULE,
     WIDTH,
@@ -21,7 +19,9 @@ from lexigraft.report.style import (
     Look,
     new_figure,
     plain_axis,
+    series_style,
 )
+from lexigraft.report.tables.comparison import KIND as TABLE
 from lexigraft.report.tables.comparison import ComparisonOptions, compared
 
 _ROW, _MARGIN = 0.34, 0.9  # inches
@@ -35,12 +35,11 @@ class FamilyScoreOptions(ComparisonOptions):
     ] = False
 
 
-KIND = Kind(
-    title="Families of models",
+KIND = replace(
+    TABLE,
     caption="Scores of families of models: the averages that the item names, or else each tested "
     "language and task. A panel for each metric. Bars: one standard deviation. Grey: source models "
     "with their own vocabulary.",
-    empty="no model of these families was tested on these tasks",
     options=FamilyScoreOptions,
 )
 
@@ -72,8 +71,7 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
         _label(axis, averaged, columns)
         if len(sources) > 1:
             axis.set_title(source)
-    figure.legend([*marks.values()], [*marks], loc="outside upper right", ncols=4, frameon=False,
-                  fontsize=7.5)  # fmt: skip
+    figure.legend([*marks.values()], [*marks], loc="outside upper right", ncols=4)
     return figure
 
 
@@ -90,7 +88,7 @@ def _draw_family(
     shift = 0.5 * (place - (len(families) - 1) / 2) / len(families)
     points = []
     for y, column in enumerate(columns):
-        score = find(study.summary, model, *column)
+        score = find(study, model, *column)
         if score is not None and (score["source_mean"] or not relative):
             scale = 100 / abs(score["source_mean"]) if relative else 1.0
             value = score["change" if relative else "mean"]
@@ -99,18 +97,9 @@ def _draw_family(
     if not points:
         return None
     values, places, spreads = zip(*points, strict=True)
-    return axis.errorbar(
-        values,
-        places,
-        xerr=spreads,
-        ls="",
-        marker=MARKERS[place % len(MARKERS)],
-        color=MUTED if model.baseline else COLOURS[place % len(COLOURS)],
-        ms=5,
-        lw=0.9,
-        label=title,
-        zorder=3,
-    )
+    style = series_style(place) | ({"color": MUTED} if model.baseline else {})
+    return axis.errorbar(values, places, xerr=spreads, ls="", ms=5, lw=0.9, label=title, zorder=3,
+                         **style)  # fmt: skip
 
 
 def _label(axis: Axes, study: StudyResults, columns: list[Column]) -> None:

@@ -7,6 +7,7 @@ from lexigraft.report.models import vocabulary_stub
 from lexigraft.report.study import StudyResults
 from lexigraft.report.style import COLOURS, INK, MUTED, WIDTH, Figure, Look, new_figure, plain_axis
 from lexigraft.report.table import number
+from lexigraft.report.tables.fragmentation import KIND as TABLE
 from lexigraft.report.tables.fragmentation import fragmentation
 
 KIND = Kind(
@@ -14,14 +15,14 @@ KIND = Kind(
     caption="Tokens per held-out sentence with the source tokenizer (pale) and with the new tokens "
     "(full). Every token is a step of generation and a position of the context. Bar: what the same "
     "would take in English, by the tokens of the parallel sentences.",
-    empty="no vocabulary was changed",
+    empty=TABLE.empty,
 )
 
 
 def draw(study: StudyResults, look: Look) -> "Figure | None":
     """One row per language and vocabulary, from before to after."""
     frame = fragmentation(study)
-    if not {"tokens_per_sentence", "tokens_per_sentence_before"} <= {*frame} or frame.empty:
+    if frame.empty:
         return None
     figure = new_figure(WIDTH, 0.75 + 0.36 * len(frame))
     axis = figure.subplots()

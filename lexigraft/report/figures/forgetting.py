@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from lexigraft.report.before_after import METRIC
+from lexigraft.report.before_after import METRIC, text_name, text_scores, text_tasks
 from lexigraft.report.items import Item, Kind, Options, TaskNames
 from lexigraft.report.labels import Named, label_marks
 from lexigraft.report.metrics import ENGLISH_BITS_PER_BYTE as ENGLISH
@@ -14,7 +14,7 @@ from lexigraft.report.study import SEEDED, StudyResults
 from lexigraft.report.style import MUTED, PAPER, Axes, Figure, Look, panel_grid, title_panel
 from lexigraft.report.summarize import CELL, Frame, select, summarize
 
-_COLUMNS = [*CELL, "gained", "lost", "measured_on"]
+_LOG = "log"  # the task of what training logs say
 _MOST_COLUMNS = 2
 _MOST_NAMED = 8  # points of a panel, all of which have names
 
@@ -56,6 +56,8 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     if not panels:
         return None
     gained, lost = "gain in bits per byte", "loss in bits per byte of English"
+    if text := text_name(study, ENGLISH):
+        gained += f" of {text}"
     if tasks := study.item.tasks:
         gained, lost = f"gain: {tasks[0]}", f"loss: {tasks[-1]}"
     figure, axes = panel_grid(len(panels), _MOST_COLUMNS, 3.1)
@@ -77,32 +79,34 @@ def gains_and_losses(study: StudyResults) -> Frame:
     of the `tasks` asked for they are differences of its main metric and of that on English; of two,
     of the main metrics of the first, on the language, and of the second, on English.
 
-    Scores are those of records (`records`), or, without records of English bits per byte, of the
-    held-out and English sentences watched during training (`log`).
+    Scores are those of records or, without records of English bits per byte, of the held-out and
+    English sentences watched during training.
     """
-    measured_on, summary = "records", study.summary
+    summary = study.summary
     if study.item.tasks:
-        first, second = study.item.tasks[0], study.item.tasks[1:2]
+        first, last = study.item.tasks[0], study.item.tasks[-1]
         name = _main_metric(summary, first)
-        pair = [(first, name), (first, f"english_{name}")]
-        if second:
-            pair[1] = (second[0], _main_metric(summary, second[0]))
+        other = f"english_{name}" if last == first else _main_metric(summary, last)
+        sides = [
+            (select(summary, task=task, metric=measure), measure)
+            for task, measure in ((first, name), (last, other))
+        ]
     else:
+        tasks = text_tasks(study, ENGLISH)
         if not (summary["metric"] == ENGLISH).any():
             logged = _logged(study)
-            measured_on, summary = "log", summary.iloc[:0] if logged.empty else summarize(logged)
-        tasks = summary.loc[summary["metric"] == ENGLISH, "task"]
-        pair = [("" if tasks.empty else tasks.iloc[0], name) for name in (METRIC, ENGLISH)]
+            summary = summary.iloc[:0] if logged.empty else summarize(logged)
+            tasks = dict.fromkeys(summary["language"], _LOG)
+        sides = [(text_scores(summary, tasks, measure), measure) for measure in (METRIC, ENGLISH)]
     # Changes over the source model, each as what is better.
-    sides = []
-    for (task, name), column in zip(pair, ("gained", "lost"), strict=True):
-        own = select(summary, task=task, metric=name)
-        better = -1 if name and metric(name.removeprefix("english_")).lower_is_better else 1
-        sign = better if column == "gained" else -better
-        sides.append(own[CELL].assign(**{column: sign * own["change"]}))
-    found = sides[0].merge(sides[1], on=CELL).assign(measured_on=measured_on)
+    signed = []
+    for (rows, measure), column in zip(sides, ("gained", "lost"), strict=True):
+        lower = metric((measure or "").removeprefix("english_")).lower_is_better
+        sign = 1 if lower == (column == "lost") else -1
+        signed.append(rows[CELL].assign(**{column: sign * rows["change"]}))
+    found = signed[0].merge(signed[1], on=CELL)
     source = (found["initializer"] == "none") & (found["strategy"] == "none")
-    return found[~source].dropna(subset=["gained", "lost"])[_COLUMNS]
+    return found[~source].dropna(subset=["gained", "lost"])
 
 
 def _main_metric(summary: Frame, task: str) -> str | None:
@@ -128,7 +132,7 @@ def _logged(study: StudyResults) -> Frame:
     # Where the source itself has a log too, this says the same of it once more.
     every = pandas.concat([ends, lapt.assign(strategy="none")])
     long = every.melt(id_vars=SEEDED, value_vars=[METRIC, ENGLISH], var_name="metric")
-    return long.assign(task="log", kind="perplexity", run=0)
+    return long.assign(task=_LOG, kind="perplexity", run=0)
 
 
 def _panels(study: StudyResults, found: Frame) -> "list[tuple[str, Frame]]":

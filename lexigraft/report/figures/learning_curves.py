@@ -27,6 +27,7 @@ from lexigraft.report.style import (
     Axes,
     Figure,
     Look,
+    add_legend,
     new_figure,
     plain_axis,
     title_panel,
@@ -62,8 +63,6 @@ class TextCost(NamedTuple):
 
 def draw(study: StudyResults, look: Look) -> "Figure | None":
     """A row per source and language: bits per byte over tokens, over time, and the costs."""
-    from matplotlib.lines import Line2D
-
     drawn = lines(study, look)
     trained = [line.model for line in drawn]
     logged = _logged(study, drawn)
@@ -101,9 +100,7 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
         row[0].set_ylabel("held-out bits per byte" + (f"\n({watched})" if watched else ""))
         if bars:
             _draw_costs(row[-1], own_costs, bars)
-    handles = [Line2D([], [], label=name, **style) for name, style in styles.items()]
-    figure.legend(handles=handles, loc="outside upper center", ncols=columns, frameon=False,
-                  fontsize=7.5)  # fmt: skip
+    add_legend(figure, styles, columns)
     return figure
 
 
@@ -116,7 +113,7 @@ def text_costs(
     Writing: the decoding steps of the same sentences times the measured time of a step.
     """
     frame = select(fragmentation(study), source=source, language=language)
-    if frame.empty or "tokens_per_sentence_before" not in frame:
+    if frame.empty:
         return []
     tokens = {_OWN: float(frame["tokens_per_sentence_before"].iloc[0])}
     tokens |= dict(zip(frame["vocabulary"], map(float, frame["tokens_per_sentence"]), strict=True))
@@ -142,8 +139,9 @@ def _writing_times(study: StudyResults, source: str, language: str) -> dict[str,
     rates = measured[measured["metric"].str.startswith(_STEP_SPEED)]
     if rates.empty:
         return {}
+    rates = rates[rates["task"] == rates["task"].iloc[0]]
     batch = rates["metric"].str.removeprefix(_STEP_SPEED).astype(int)
-    rates = rates[(batch == batch.min()) & (rates["task"] == rates["task"].iloc[0])]
+    rates = rates[batch == batch.min()]
     steps = select(measured, metric=_STEPS)[[*CELL, "task", "mean"]]
     both = rates.merge(steps, on=[*CELL, "task"], suffixes=("", "_steps"))
     both["seconds"] = 1000 * both["mean_steps"] / (batch.min() * both["mean"])

@@ -3,7 +3,7 @@
 import re
 from typing import Any, NamedTuple
 
-from lexigraft.report.before_after import METRIC
+from lexigraft.report.before_after import text_scores, text_tasks
 from lexigraft.report.items import Kind
 from lexigraft.report.names import initializer_name
 from lexigraft.report.study import StudyResults
@@ -67,8 +67,8 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     axes = figure.subplots(len(found), 1, squeeze=False, height_ratios=heights)[:, 0]
     several = len({panel.vocabulary for panel in found}) > 1
     for axis, panel, tokens in zip(axes, found, panels, strict=True):
-        title = f"{study.language(panel.language)}, {initializer_name(panel.initializer)}"
-        axis.set_title(title + (f", {panel.vocabulary}" if several else ""))
+        names = [initializer_name(panel.initializer), *([panel.vocabulary] if several else [])]
+        axis.set_title(study.place(panel.source, panel.language, *names))
         axis.set_ylim(len(tokens) - 0.5, -0.5)
         totals = (sum(part.weight for part in token.parts if part.weight > 0) + token.others
                   for token in tokens)  # fmt: skip
@@ -106,7 +106,8 @@ def compositions(study: StudyResults) -> list[Composition]:
     Best: fewest bits per byte under the reference strategy; without scores, the first of the
     study. Initializers that draw rows have no parts and are passed over.
     """
-    scores = select(study.summary, metric=METRIC, strategy=study.reference_strategy or "none")
+    scores = text_scores(study.summary, text_tasks(study))
+    scores = select(scores, strategy=study.reference_strategy or "none")
     found = []
     for source, language, name in dict.fromkeys(key[:3] for key in study.examples):
         own = select(scores, source=source, language=language, vocabulary=name)

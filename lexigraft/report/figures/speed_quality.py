@@ -40,8 +40,8 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     ]
     if fast.empty or not panels:
         return None
-    # The smallest batch: one reader waiting for one text.
-    fast = fast[fast["batch"] == fast["batch"].min()]
+    # The smallest batch of each task: one reader waiting for one text.
+    fast = fast[fast["batch"] == fast.groupby("task")["batch"].transform("min")]
     figure, axes = panel_grid(len(panels), _MOST_COLUMNS, 3.1)
     named = []
     for (language, task, name), (axis,) in zip(panels, axes, strict=True):

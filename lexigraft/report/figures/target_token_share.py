@@ -8,7 +8,6 @@ from lexigraft.report.names import initializer_name, task_name
 from lexigraft.report.size_panels import PanelRow, Series, Value, draw_rows, sources_of
 from lexigraft.report.study import StudyResults
 from lexigraft.report.style import INK, Figure, Look
-from lexigraft.report.summarize import Frame
 
 _DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2, 1)), (0, (8, 2, 2, 2)))
 
@@ -35,19 +34,17 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     for task in study.item.tasks or measured["task"].drop_duplicates():
         for source, label in sources:
             label += f"{task_name(task, study.kind(task))}, %"
-            rows.append(PanelRow(label, source, _series(study, measured, look, source, task), []))
+            rows.append(PanelRow(label, source, _series(study, look, source, task), []))
     spoken = set(measured["language"]) | set(study.item.where.get("language", ()))
     return draw_rows(study, rows, [name for name in study.order("language") if name in spoken])
 
 
-def _series(
-    study: StudyResults, measured: Frame, look: Look, source: str, task: str
-) -> list[Series]:
+def _series(study: StudyResults, look: Look, source: str, task: str) -> list[Series]:
     strategy = study.reference_strategy or "none"
 
     def value(name: str, initializer: str, vocabulary: str, language: str) -> Value:
         model = Model(source, vocabulary, initializer, strategy)
-        found = find(measured, model, language=language, task=task, metric=name)
+        found = find(study, model, language=language, task=task, metric=name)
         return None if found is None else (100 * found["mean"], 100 * found["std"])
 
     def of_prompts(vocabulary: str, language: str) -> Value:

@@ -6,8 +6,6 @@ from lexigraft.report.items import Item, Kind, Options, TokenizerNames
 from lexigraft.report.metrics import metric
 from lexigraft.report.study import StudyResults
 from lexigraft.report.style import (
-    COLOURS,
-    MARKERS,
     MUTED,
     RULE,
     WIDTH,
@@ -16,7 +14,9 @@ from lexigraft.report.style import (
     Look,
     new_figure,
     plain_axis,
+    series_style,
 )
+from lexigraft.report.tables.tokenizers import KIND as TABLE
 from lexigraft.report.tables.tokenizers import LENGTH, compared
 
 _Measure = Literal["tokens_per_sentence", "fertility", "bytes_per_token", "english_parity"]
@@ -48,7 +48,7 @@ def _metric(item: Item) -> str:
 KIND = Kind(
     title="Tokens per sentence",
     caption=_caption,
-    empty="no tokenizer was compared without a model",
+    empty=TABLE.empty,
     options=LengthOptions,
 )
 
@@ -93,14 +93,13 @@ def draw_dots(
             for y, language in enumerate(languages)
             if (name, language) in values
         }
-        axis.plot([*points.values()], [*points], MARKERS[place % len(MARKERS)],
-                  color=COLOURS[place % len(COLOURS)], ms=5.5, label=name, mew=0, alpha=0.9,
-                  zorder=3)  # fmt: skip
+        axis.plot([*points.values()], [*points], ls="", ms=5.5, mew=0, alpha=0.9, zorder=3,
+                  label=name, **series_style(place))  # fmt: skip
     axis.set_yticks(range(len(languages)), [study.language(language) for language in languages])
     axis.set_ylim(len(languages) - 0.5, -0.6)
     axis.set_xlim(0, None)
     axis.spines["left"].set_color(MUTED)
     plain_axis(axis)
     if len(names) > 1:
-        figure.legend(loc="outside upper right", ncols=4, frameon=False, fontsize=7.5)
+        figure.legend(loc="outside upper right", ncols=4)
     return figure, axis

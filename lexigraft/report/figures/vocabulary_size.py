@@ -2,11 +2,8 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated
 
-from pydantic import Field
-
-from lexigraft.report.items import BatchSize, Kind, ScoreOptions
+from lexigraft.report.items import Kind, ScoreOptions, SpeedUpBatch
 from lexigraft.report.metrics import metric
 from lexigraft.report.models import Model, find, models
 from lexigraft.report.names import initializer_name, task_name
@@ -20,9 +17,7 @@ from lexigraft.report.tables.speed import speed_ups, speeds
 class SizeOptions(ScoreOptions):
     """The options of a figure over the size of the vocabulary."""
 
-    batch_size: Annotated[
-        BatchSize | None, Field(description="of the speed-up; default: the smallest measured")
-    ] = None
+    batch_size: SpeedUpBatch = None
 
 
 KIND = Kind(
@@ -45,7 +40,7 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     fast = speeds(study)
 
     def quality(task: str, name: str, model: Model, language: str) -> Value:
-        found = find(study.summary, model, language=language, task=task, metric=name)
+        found = find(study, model, language=language, task=task, metric=name)
         return None if found is None else (float(found["mean"]), float(found["std"]))
 
     def speed(kind: str, model: Model, language: str) -> Value:

@@ -15,7 +15,7 @@ from lexigraft.report.names import listed
 from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import CELL, Frame, select
 from lexigraft.report.table import Table
-from lexigraft.report.tables.results import results_table
+from lexigraft.report.tables.results import HOW_SHOWN, results_table
 
 
 class Models(Options):
@@ -60,9 +60,8 @@ class ComparisonOptions(ScoreOptions):
 KIND = Kind(
     title="Families of models",
     caption="Scores of families of models by task or tested language. A family has one model for "
-    "each group of languages, or for each language; a note says which score is of which. Mean ± "
-    "sample standard deviation and change over Source. Blue (▲) is better than Source, red (▼) "
-    "worse.",
+    "each group of languages, or for each language; a note says which score is of which. "
+    f"{HOW_SHOWN}",
     empty="no model of these families was tested on these tasks",
     options=ComparisonOptions,
 )
@@ -121,8 +120,11 @@ def compared(study: StudyResults) -> ComparedFamilies | None:
                 taken.setdefault((cell["language"], cell["strategy"]), []).append(of)
                 if not tested:
                     own = row.keys() | {"language": ""}
-                    predictions += [replace(one, cell=one.cell | own) for one in study.predictions
-                                    if one.task == task and _is(one.cell, cell)]  # fmt: skip
+                    predictions += [
+                        replace(one, cell=one.cell | own)
+                        for one in study.predictions
+                        if one.task == task and cell.items() <= one.cell.items()
+                    ]
             if taken:
                 titles[row] = family.title
                 notes += _taken_note(study, row, family.title, taken)
@@ -200,10 +202,6 @@ def _first(
     return None
 
 
-def _is(cell: dict[str, Any], wanted: dict[str, str]) -> bool:
-    return all(cell[axis] == name for axis, name in wanted.items())
-
-
 def _taken_note(
     study: StudyResults, row: Model, title: str, taken: dict[tuple[str, ...], list[str]]
 ) -> list[str]:
@@ -211,7 +209,7 @@ def _taken_note(
     if len(taken) < 2:
         return []
     parts = [
-        f"{listed(list(dict.fromkeys(columns)))} by {study.language(language)}"
+        f"{listed(dict.fromkeys(columns))} by {study.language(language)}"
         + (f" ({strategy})" if strategy != "none" else "")
         for (language, strategy), columns in taken.items()
     ]

@@ -1,5 +1,6 @@
 """Which tests are in the text that models were trained on."""
 
+from lexigraft.corpus.contamination import MOSTLY, PIECE
 from lexigraft.report.items import Kind
 from lexigraft.report.study import StudyResults
 from lexigraft.report.table import Row, Table, number, number_cell
@@ -40,7 +41,7 @@ def build(study: StudyResults) -> Table | None:
     ]
     notes = [
         "Texts are compared by letters only, without case, digits, punctuation and spaces. Mostly: "
-        "70 % of the text's runs of 50 letters.",
+        f"{100 * MOSTLY:g} % of the text's runs of {PIECE} letters.",
         "Sentences excluded from training because they resemble a test or held-out sentence: "
         f"{', '.join(dropped) or 'none'}.",
     ]

@@ -4,6 +4,7 @@ import math
 from typing import TYPE_CHECKING, Any, Literal
 
 from lexigraft.corpus.mixture import MEASURED
+from lexigraft.report.before_after import text_scores, text_tasks
 from lexigraft.report.items import Kind, Options
 from lexigraft.report.metrics import ENGLISH_BITS_PER_BYTE, metric
 from lexigraft.report.models import (
@@ -200,27 +201,14 @@ def _parameters(study: StudyResults, key: Key) -> tuple[float, float]:
 
 
 def fragmentation(study: StudyResults) -> Frame:
-    """One row per source, language and vocabulary; `<metric>` after and `<metric>_before`.
-
-    The numbers before come from the record itself (`source_<metric>`) or from the record of the
-    source's own vocabulary.
-    """
+    """One row per source, language and new vocabulary; `<metric>` after and `<metric>_before`."""
     wide = study.fragmentation.pivot_table(
         index=CELL[:3], columns="metric", values="value", sort=False
     ).reset_index()
-    if wide.empty:
-        return wide
-    for name in wide.columns:
-        if f"source_{name}" in wide:
-            wide[f"{name}_before"] = wide[f"source_{name}"]
-    own = wide[wide["vocabulary"] == "source"].set_index(["source", "language"])
-    rest = wide[wide["vocabulary"] != "source"].reset_index(drop=True)
     for name in study.fragmentation["metric"].unique():
-        if f"{name}_before" not in rest and name in own and not own.empty:
-            rest[f"{name}_before"] = [
-                own[name].get(key) for key in zip(rest["source"], rest["language"], strict=True)
-            ]
-    return rest
+        if name.startswith("source_"):
+            wide[f"{name.removeprefix('source_')}_before"] = wide[name]
+    return wide[wide["vocabulary"] != "source"].reset_index(drop=True)
 
 
 def _trained(summary: Frame, key: Key) -> Frame:
@@ -234,14 +222,12 @@ def _english(
 ) -> "tuple[dict[Key, float], dict[Key, ScoreDifference]]":
     """The mean change of English over the trained cells of each vocabulary, and its test.
 
-    Of the first task that scores English text: means over several would mix their scales.
+    In the task whose text stands for each language: means over several would mix their scales.
     """
     from lexigraft.report.score_differences import score_differences
 
-    english = study.summary[
-        (study.summary["metric"] == ENGLISH_BITS_PER_BYTE) & study.summary["change"].notna()
-    ]
-    english = english[english["task"].isin(english["task"].head(1))]
+    tasks = text_tasks(study, ENGLISH_BITS_PER_BYTE)
+    english = text_scores(study.summary, tasks, ENGLISH_BITS_PER_BYTE).dropna(subset="change")
     changes: dict[Key, float] = {}
     means: dict[tuple[Model, Column], list[Model]] = {}
     for key in keys:
@@ -249,7 +235,7 @@ def _english(
         if cells.empty:
             continue
         source, language, vocabulary = key
-        column = (language, str(cells["task"].iloc[0]), ENGLISH_BITS_PER_BYTE)
+        column = (language, tasks[language], ENGLISH_BITS_PER_BYTE)
         means[Model(source, vocabulary, _ALL, _ALL), column] = models_of(cells)
         changes[key] = float(cells["change"].mean())
     wanted = [(mean, source_model(mean.source), column) for mean, column in means]

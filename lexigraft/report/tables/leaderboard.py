@@ -3,22 +3,19 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from lexigraft.report.items import Kind
 from lexigraft.report.metrics import metric
-from lexigraft.report.models import AXES, Model, find, stub, stub_names
+from lexigraft.report.models import AXES, Model, stub, stub_names
 from lexigraft.report.names import initializer_name, listed, task_name
 from lexigraft.report.starting_points import (
     METRIC,
+    NOTHING,
     UNTRAINED,
-    GapShare,
-    Standing,
+    Gap,
     StartingPointOptions,
-    gap_shares,
-    grafts,
-    standings,
-    tasks_shown,
-    with_gap,
+    gaps,
 )
 from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import Frame
@@ -39,7 +36,7 @@ KIND = Kind(
     "graft with random rows to the source model, in bits per byte of the same text. Means over "
     "languages with 95 % intervals; mean ranks; seconds and memory of making the rows; and where "
     "the rows lie.",
-    empty="no untrained graft was scored beside one with random rows and the source model",
+    empty=NOTHING,
     options=StartingPointOptions,
 )
 # Statistics of a fit: column of the CSV file, heading, what of the languages' numbers is shown.
@@ -50,7 +47,7 @@ _FIT = {
     "share_in_hull": ("new rows", "in hull", "mean"),
 }
 _OF_TASK = (f"{metric(METRIC).title} ↓", "gap closed ↑", "mean rank ↓")
-Shares = Mapping[Model, Mapping[str, GapShare]]
+Gaps = Mapping[tuple[str, str, str], Gap]  # by source model, vocabulary and task
 
 
 def build(study: StudyResults) -> Table | None:
@@ -58,58 +55,49 @@ def build(study: StudyResults) -> Table | None:
 
     Columns of each task are means over languages; a row that lacks a language has none.
     """
-    groups, tasks = grafts(study), tasks_shown(study)
-    if not groups or not tasks:
+    found = gaps(study)
+    if not found:
         return None
-    shares = {
-        (group, task): gap_shares(study, models, task)
-        for group, models in groups.items()
-        for task in tasks
-    }
-    means = {key: standings(own, *key[0], key[1]) for key, own in shares.items()}
-    if not any(means.values()):
-        return None
-    fits = _fits(study)
-    headers, rows = stub_names(study), []
-    for source in dict.fromkeys(source for source, _ in groups):
-        rows.append(_source_row(study, source, shares, tasks, headers))
-        for group, models in groups.items():
-            if group[0] == source:
-                own = [means[group, task] for task in tasks]
-                rows += [
-                    Row(stub(model, headers), _cells(model, own, fits), group=" ".join(group))
-                    for model in sorted(models, key=lambda model: _order(model, own[0]))
-                ]
+    tasks = list(dict.fromkeys(task for *_, task in found))
+    fits, headers, rows = _fits(study), stub_names(study), []
+    for source, vocabulary in dict.fromkeys(key[:2] for key in found):
+        own = [found[source, vocabulary, task] for task in tasks]
+        for model in sorted(own[0].shares, key=lambda model: _order(model, own[0])):
+            group = source if model.baseline else f"{source} {vocabulary}"
+            row = Row(stub(model, headers), _cells(model, own, fits), model.baseline, group)
+            rows += [] if row in rows else [row]
     rows = ranked(rows, [*(True, False, True) * len(tasks), *(None,) * len(_FIT)])
     titles = [task_name(task, study.kind(task)) if len(tasks) > 1 else "" for task in tasks]
     heads = [(title, name) for title in titles for name in _OF_TASK]
     heads += [(over, name) for over, name, _ in _FIT.values()]
     scored = len(_OF_TASK) * len(tasks)
     lacking = [replace(row, cells=row.cells[:scored]) for row in rows]
-    notes = [*_notes(study, shares), *missing_note(lacking, heads[:scored])]
-    return Table(headers, heads, rows, _data(shares, means, fits), notes)
+    notes = [*_notes(study, found), *missing_note(lacking, heads[:scored])]
+    return Table(headers, heads, rows, _data(found, fits), notes)
 
 
-def _order(model: Model, means: Mapping[Model, Standing]) -> float:
-    return -means[model].share if model in means else math.inf
+def _order(model: Model, gap: Gap) -> tuple[bool, float]:
+    """The source model first, then from the best on."""
+    return not model.baseline, -gap.means[model].share if model in gap.means else math.inf
 
 
 def _cells(
-    model: Model, means: list[dict[Model, Standing]], fits: Mapping[Model, Mapping[str, float]]
+    model: Model, own: list[Gap], fits: Mapping[Model, Mapping[str, float]]
 ) -> tuple[TableCell, ...]:
     cells: list[TableCell] = []
-    for own in means:
-        found = own.get(model)
+    for gap in own:
+        found = gap.means.get(model)
         if found is None:
             cells += [TableCell()] * len(_OF_TASK)
             continue
         ends = [number(100 * end, 1) for end in (found.low, found.high) if math.isfinite(end)]
-        share = percent_cell(found.share)
-        cells += [
-            number_cell(found.bits, metric(METRIC).decimals),
-            TableCell(share.text, change=" to ".join(ends), value=share.value),
-            number_cell(found.rank, 1),
-        ]
+        share, bits = percent_cell(found.share), number_cell(found.bits, metric(METRIC).decimals)
+        if model.baseline:
+            cells += [bits, share, TableCell("")]
+        else:
+            cells += [bits, replace(share, change=" to ".join(ends)), number_cell(found.rank, 1)]
+    if model.baseline:
+        return (*cells, *(TableCell(""),) * len(_FIT))
     fit = fits.get(model, {})
     memory = fit.get("peak_memory_bytes")
     return (
@@ -119,30 +107,6 @@ def _cells(
         number_cell(fit.get("relative_norm"), 2),
         percent_cell(fit.get("share_in_hull")),
     )
-
-
-def _source_row(
-    study: StudyResults,
-    source: str,
-    shares: Mapping[tuple[tuple[str, str], str], Shares],
-    tasks: list[str],
-    headers: tuple[str, ...],
-) -> Row:
-    """The source model, over the languages that its grafts are averaged over."""
-    model = Model(source, "source", "none", UNTRAINED)
-    cells = []
-    for task in tasks:
-        languages = dict.fromkeys(
-            language
-            for ((own, _), name), found in shares.items()
-            if (own, name) == (source, task)
-            for language in with_gap(found)
-        )
-        rows = [find(study.summary, model, language, task, METRIC) for language in languages]
-        bits = [float(row["mean"]) for row in rows if row is not None]
-        mean = sum(bits) / len(bits) if bits else None
-        cells += [number_cell(mean, metric(METRIC).decimals), percent_cell(1.0), TableCell("")]
-    return Row(stub(model, headers), (*cells, *(TableCell(""),) * len(_FIT)), True, source)
 
 
 def _fits(study: StudyResults) -> dict[Model, dict[str, float]]:
@@ -157,25 +121,20 @@ def _fits(study: StudyResults) -> dict[Model, dict[str, float]]:
     return found
 
 
-def _data(
-    shares: Mapping[tuple[tuple[str, str], str], Shares],
-    means: Mapping[tuple[tuple[str, str], str], Mapping[Model, Standing]],
-    fits: Mapping[Model, Mapping[str, float]],
-) -> Frame:
-    """A row for each graft, task and language, and one without a language for their means."""
+def _data(found: Gaps, fits: Mapping[Model, Mapping[str, float]]) -> Frame:
+    """A row for each model, task and language, and one without a language for their means."""
     import pandas
 
-    rows = []
-    for key, own in shares.items():
-        task = key[1]
-        for model, found in own.items():
+    rows: list[dict[str, Any]] = []
+    for (*_, task), gap in found.items():
+        for model, shares in gap.shares.items():
             names = {axis: getattr(model, axis) for axis in AXES[:3]} | {"task": task}
             rows += [
                 names | {"language": language, METRIC: one.bits, "rank": one.rank,
                          "gap_closed": one.share}
-                for language, one in found.items()
+                for language, one in shares.items()
             ]  # fmt: skip
-            if mean := means[key].get(model):
+            if mean := gap.means.get(model):
                 rows.append(
                     names
                     | {"language": "", METRIC: mean.bits, "rank": mean.rank,
@@ -183,33 +142,27 @@ def _data(
                        "gap_closed_high": mean.high}
                     | dict(fits.get(model, {}))
                 )  # fmt: skip
-    return pandas.DataFrame(rows)
+    # The source model is beside each of its vocabularies.
+    return pandas.DataFrame(rows).drop_duplicates()
 
 
-def _notes(study: StudyResults, shares: Mapping[tuple[tuple[str, str], str], Shares]) -> list[str]:
+def _notes(study: StudyResults, found: Gaps) -> list[str]:
     from lexigraft.report.paired_tests import RESAMPLES
 
     floor = initializer_name(study.item.option("floor"))
-    languages = list(dict.fromkeys(name for own in shares.values() for name in with_gap(own)))
-    others = [
-        name for name in study.order("language")
-        if name not in languages and any(name in one for own in shares.values()
-                                         for one in own.values())
-    ]  # fmt: skip
-    several = len(languages) > 1
-    by_task: dict[str, list[str]] = {}
-    for (_, task), own in shares.items():
-        names = [study.language(name) for name in with_gap(own)]
-        by_task[task] = list(dict.fromkeys([*by_task.get(task, []), *names]))
-    differ = len({tuple(names) for names in by_task.values()}) > 1
-    scored = "; ".join(
-        f"{task_name(task, study.kind(task))}: {listed(names)}" if differ else listed(names)
-        for task, names in (by_task.items() if differ else [*by_task.items()][:1])
-    )
-    over = "languages and over the sentences of each" if several else "sentences"
+    scored: dict[str, dict[str, None]] = {}  # task -> languages with a gap
+    for (*_, task), gap in found.items():
+        scored.setdefault(task, {}).update(dict.fromkeys(gap.languages))
+    places: dict[str, list[str]] = {}  # these languages -> tasks
+    for task, languages in scored.items():
+        named = listed(map(study.language, languages)) or "no language"
+        places.setdefault(named, []).append(task_name(task, study.kind(task)))
+    of_tasks = "; ".join(f"{listed(tasks)}: {named}" for named, tasks in places.items())
+    known = {language for languages in scored.values() for language in languages}
+    over = "languages and over the sentences of each" if len(known) > 1 else "sentences"
     notes = [
-        f"Before any training, over {scored}. Gap closed: 0 % is {floor}, 100 % the source model, "
-        "in bits per byte of the same text; "
+        f"Before any training, over {of_tasks if len(places) > 1 else next(iter(places))}. Gap "
+        f"closed: 0 % is {floor}, 100 % the source model, in bits per byte of the same text; "
         f"beside it the ends of the 95 % interval, by a bootstrap over {over} ({RESAMPLES:,} "
         "resamples).",
         "Mean rank: 1 is the lowest bits per byte of a language; equal numbers share the mean of "
@@ -219,7 +172,8 @@ def _notes(study: StudyResults, shares: Mapping[tuple[tuple[str, str], str], Sha
         "mean length of new rows over that of the source's. In hull: no weight of the recipe is "
         "negative and they sum to one; – where rows have no recipe, or are projected or scaled.",
     ]
-    if others:
-        named = listed([study.language(name) for name in others])
+    graft = {language for gap in found.values() for own in gap.shares.values() for language in own}
+    if others := [name for name in study.order("language") if name in graft - known]:
+        named = listed(map(study.language, others))
         notes.append(f"Left out, because {floor} is no worse than the source model: {named}.")
     return notes

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from lexigraft.report.before_after import before_after
+from lexigraft.report.before_after import before_after, text_name, text_scores, text_tasks
 from lexigraft.report.items import Kind, Options
 from lexigraft.report.metrics import metric
 from lexigraft.report.models import Column, Model, find, models, stub, stub_names
@@ -46,11 +46,10 @@ def build(study: StudyResults) -> Table | None:
     """
     from lexigraft.report.table_tests import changes_over_source
 
-    perplexities = select(study.summary, metric="perplexity")
-    chosen = models(study)
+    chosen, tasks = models(study), text_tasks(study, "perplexity")
+    perplexities = text_scores(study.summary, tasks, "perplexity")
     if perplexities.empty or not chosen:
         return None
-    tasks = dict(zip(perplexities["language"], perplexities["task"], strict=True))
     named = study.item.where.get("language", ())
     starts = before_after(study)
     starts = starts[starts["measured_on"] == "records"]
@@ -78,7 +77,7 @@ def build(study: StudyResults) -> Table | None:
     def cell(model: Model, what: str, column: Column) -> TableCell:
         if what == _BEFORE:
             return _before(starts, model, column[0])
-        found = find(study.summary, model, *column)
+        found = find(study, model, *column)
         if what == "bits_per_byte":
             return changes.starred(score_cell(found, metric(what), compact=compact), model, column)
         score = score_cell(found, metric(what), change=False)
@@ -105,6 +104,8 @@ def build(study: StudyResults) -> Table | None:
     ]
     if _BEFORE in shown:
         notes.insert(1, "Before: the same cell without training, on the same text.")
+    if named_text := text_name(study, "perplexity"):
+        notes.append(f"Text of {named_text}; the CSV file has that of other tasks, too.")
     title = metric(shown[0]).title.capitalize() if len(shown) == 1 else ""
     return Table(headers, heads, rows, changes.beside(_data(study.summary, starts)), notes, title)
 

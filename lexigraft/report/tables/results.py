@@ -12,7 +12,7 @@ from lexigraft.report.averages import (
     in_order,
     with_averages,
 )
-from lexigraft.report.items import BatchSize, Kind, Name, Refers, ScoreOptions
+from lexigraft.report.items import Kind, Name, Refers, ScoreOptions, SpeedUpBatch
 from lexigraft.report.metrics import metric, primary_metric
 from lexigraft.report.models import COLUMN, Column, Model, find, models, models_of, stub, stub_names
 from lexigraft.report.names import AVERAGE, initializer_name, task_name
@@ -38,16 +38,19 @@ class ResultOptions(ScoreOptions):
         Refers("initializers"),
         Field(description="an initializer whose speed-up is the last row of each source model"),
     ] = None
-    batch_size: Annotated[
-        BatchSize | None, Field(description="of that speed-up; default: the smallest measured")
-    ] = None
+    batch_size: SpeedUpBatch = None
 
 
+# What captions say of scores.
+HOW_SHOWN = (
+    "Mean ± sample standard deviation and change over Source. Blue (▲) is better than Source, red "
+    "(▼) worse."
+)
 KIND = Kind(
     title="Results",
-    caption="Scores of each initializer by language and task, beside Source and LAPT: mean ± "
-    "sample standard deviation and change over Source. Blue (▲) is better than Source, red (▼) "
-    "worse. Stars mark changes that are significant over other test examples and other seeds.",
+    caption="Scores of each initializer by language and task, beside Source and LAPT. "
+    f"{HOW_SHOWN} Stars mark changes that are significant over other test examples and other "
+    "seeds.",
     empty="no cell has a task that measures quality",
     options=ResultOptions,
 )
@@ -123,7 +126,7 @@ def results_table(
         cells = []
         for column in shown:
             noise = all(study.is_noise(model.source, one) for one in means.get(column, [column]))
-            score = find(averaged.summary, model, *column)
+            score = find(averaged, model, *column)
             cell = score_cell(score, metric(column[2]), compact=compact, noise=noise)
             cells.append(changes.starred(cell, model, column))
         rows.append(Row(left, tuple(cells), model.baseline, model.source))

@@ -55,14 +55,13 @@ KIND = Kind(
 STEPS = "steps_per_sentence"
 COLUMNS = (STEPS, "tokens_per_second", "characters_per_second", "speed_up")
 _RATE = Metric("per second", False, 1)
-_SPEED = "{text}characters_per_second_batch_{batch}"
-# What a column shows -> how, its head, and what its numbers are called in records; `text` says
-# whether they are of the same text.
+_SPEED = SAME_TEXT + "_per_second_batch_{batch}"
+# What a column shows -> how, its head, and what its numbers are called in records.
 _COLUMNS = {
     STEPS: (metric(STEPS), "steps/sentence", STEPS),
     "tokens_per_second": (_RATE, "tokens/s", "tokens_per_second_batch_{batch}"),
     "characters_per_second": (_RATE, "characters/s", _SPEED),
-    "bytes_per_second": (_RATE, "bytes/s", "{text}bytes_per_second_batch_{batch}"),
+    "bytes_per_second": (_RATE, "bytes/s", "same_text_bytes_per_second_batch_{batch}"),
     "first_token_seconds": (
         Metric("seconds", True, 3), "first token, s", "first_token_seconds_batch_{batch}",
     ),
@@ -107,13 +106,13 @@ def build(study: StudyResults) -> Table | None:
     tests = speed_tests(study, chosen, [column for column, what in columns if what == "speed_up"])
 
     def cell(model: Model, column: Column, what: str) -> TableCell:
-        found = find(study.summary, model, *column)
+        found = find(study, model, *column)
         if what != "speed_up":
             return score_cell(found, _COLUMNS[what][0], change=False, compact=compact)
         starred = tests.starred(speed_up_cell(found, compact), model, column)
         language, task, name = column
         beside = f"tokens_per_second_batch_{name.rsplit('_', 1)[-1]}"
-        tokens = find(study.summary, model, language, task, beside)
+        tokens = find(study, model, language, task, beside)
         if narrow and tokens is not None:
             return replace(starred, change=number(tokens["mean"], 1))
         return starred
@@ -127,13 +126,10 @@ def build(study: StudyResults) -> Table | None:
         None if what == "tokens_per_second" else _COLUMNS[what][0].lower_is_better
         for _, what in columns
     ])  # fmt: skip
-    text = ": of the text that each model wrote."
-    if SAME_TEXT in set(measured["unit"]):
-        text = (" are on the same held-out text: the steps that each vocabulary needs for it times "
-                "the measured time of a step.")  # fmt: skip
     notes = [
         *seed_notes(study, chosen, measured),
-        f"Characters per second and speed-up over Source{text}",
+        "Characters per second and speed-up over Source are on the same held-out text: the steps "
+        "that each vocabulary needs for it times the measured time of a step.",
     ]
     of_tasks = study.summary[study.summary["task"].isin(measured["task"])]
     spreads = of_tasks.loc[of_tasks["metric"].str.startswith("spread_batch_"), "mean"]
@@ -160,17 +156,14 @@ def build(study: StudyResults) -> Table | None:
 def speeds(study: StudyResults) -> Frame:
     """Rows of the summary that are speeds, with `unit`, `batch` and `speed_up` over Source.
 
-    For each task and batch size: tokens, and characters of the same text where the record has them
-    (`same_text_characters`), else characters of whatever the model wrote.
+    For each task and batch size: tokens, and characters of the same text (`same_text_characters`).
     """
     parsed = study.summary["metric"].map(speed_of)
     found = study.summary[parsed.notna()].copy()
     found["unit"] = [unit for unit, _ in parsed.dropna()]
     found["batch"] = [batch for _, batch in parsed.dropna()]
     found["speed_up"] = found["mean"] / found["source_mean"]
-    same_text = found["batch"].isin(found.loc[found["unit"] == SAME_TEXT, "batch"])
-    characters = same_text.map({True: SAME_TEXT, False: "characters"})
-    return found[(found["unit"] == "tokens") | (found["unit"] == characters)]
+    return found[found["unit"].isin(("tokens", SAME_TEXT))]
 
 
 def speed_up_rows(study: StudyResults) -> Frame:
@@ -216,7 +209,6 @@ def _columns(
 ) -> dict[tuple[Column, str], tuple[str, str]]:
     """The column of the summary and what it is shown as -> its heads."""
     several = measured["task"].nunique() > 1
-    same_text = set(measured.loc[measured["unit"] == SAME_TEXT, "batch"])
     pairs = measured[["task", "batch"]].drop_duplicates()
     found: dict[tuple[Column, str], tuple[str, str]] = {}
     for language, (task, batch) in product(study.order("language"), pairs.itertuples(index=False)):
@@ -226,10 +218,9 @@ def _columns(
         ):
             continue
         name = task_name(str(task), study.prompts_from.get(str(task), ""))
-        text = "same_text_" if batch in same_text else ""
         for what in shown:
             _, label, recorded = _COLUMNS[what]
-            column = (language, str(task), recorded.format(text=text, batch=batch))
+            column = (language, str(task), recorded.format(batch=batch))
             names = [study.language(language), *([name] if several else [])]
             if shown == ("speed_up",):
                 found[column, what] = names[0], name

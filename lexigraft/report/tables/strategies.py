@@ -29,7 +29,7 @@ def build(study: StudyResults) -> Table | None:
         columns = [
             column
             for column in columns
-            if sum(find(study.summary, model, *column) is not None for model in compared) > 1
+            if sum(find(study, model, *column) is not None for model in compared) > 1
         ]
     if not columns or not compared:
         return None
