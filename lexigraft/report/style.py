@@ -58,7 +58,7 @@ class Look:
         return own["color"], own["marker"], dashes
 
 
-def series_style(place: int) -> dict[str, str]:
+def series_style(place: int) -> dict[str, Any]:
     """Colour and marker of the first, second, … of several things, as matplotlib's settings."""
     return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
 
