@@ -177,7 +177,7 @@ class PhaseTrainer(Trainer):
         self.objective: Objective = objective
         self.batch_sequences, self.schedule, self.tokens = batch_sequences, schedule, tokens
         self.lora_ratio = lora_ratio
-        self.lengths = self.train_dataset.tokens()
+        self.lengths = known["train_dataset"].tokens()
 
     def create_optimizer(self, model=None):
         """AdamW, with the second matrices of LoRA's adapters in groups of their own.

@@ -18,7 +18,7 @@ from pydantic_core import PydanticUndefined
 from lexigraft.machine import Machine
 from lexigraft.report.items import DEFAULT, Item, choices, kinds, load
 from lexigraft.settings import bare, is_model
-from lexigraft.training import settings as training
+from lexigraft.training import phase_settings, settings
 from workflow.config import languages, models, schemas, study, tasks
 from workflow.config.registries import ROOT
 
@@ -59,15 +59,15 @@ TABLES: dict[str, type[BaseModel]] = {
     "auxiliary.plm": models.ModelEmbeddings,
     "auxiliary.sentence-encoder": models.SentenceVectors,
     "initializers": models.InitializerConfig,
-    "strategies": training.Strategy,
-    "strategies.phases": training.Phase,
-    "strategies.lora": training.Lora,
-    "strategies.adapter": training.AdapterSettings,
-    "strategies.distill": training.DistillSettings,
-    "strategies.alm": training.AlmSettings,
-    "strategies.aim": training.AimSettings,
-    "strategies.curve": training.Curve,
-    "strategies.resources": training.StrategyResources,
+    "strategies": settings.Strategy,
+    "strategies.phases": phase_settings.Phase,
+    "strategies.lora": phase_settings.Lora,
+    "strategies.adapter": phase_settings.AdapterSettings,
+    "strategies.distill": phase_settings.DistillSettings,
+    "strategies.alm": phase_settings.AlmSettings,
+    "strategies.aim": phase_settings.AimSettings,
+    "strategies.curve": settings.Curve,
+    "strategies.resources": settings.StrategyResources,
     "tasks": tasks.Task,
     "tasks.harness": tasks.HarnessTasks,
     "tasks.examples": tasks.TrainingExamples,
@@ -169,8 +169,8 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)  # type: ignore[call-arg]
-    if value == {training.MONOLINGUAL: 1.0}:
-        value = training.MONOLINGUAL
+    if value == {phase_settings.MONOLINGUAL: 1.0}:
+        value = phase_settings.MONOLINGUAL
     if isinstance(value, BaseModel):
         value = value.model_dump()
         if any(isinstance(one, dict | list) for one in value.values()) or len(value) > 3:
