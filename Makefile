@@ -15,7 +15,7 @@
 # make record  copies the numbers of a study that has run here into docs/results, and makes the pages: make record CONFIG=...
 # make pages   makes README.md and the pages in docs/ that show numbers, from docs/templates and docs/results
 # make memory  simulates the GPU memory of trainings, and makes docs/gpu.md
-# make bench   measures every stage beside what one would use instead, for docs/benchmarks.md; hours on a quiet machine
+# make bench   measures each stage beside what one would use instead, one after the other, and makes docs/benchmarks.md
 # make gpu-check  tests and measures on one GPU, for docs/gpu.md; a part alone: make gpu-check PARTS=training
 # make profiles  lets `snakemake --profile slurm` find this repository's profile
 PYTHON ?= $(shell command -v python3.11 || command -v python3)

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         other = run(NEW)
         for merges in MERGES:
             own = run(merges)
-            if not found.fail(merges, own, other):
+            if not found.note_errors(merges, own, other):
                 beside = {"other_cpu": other["cpu"], "other_mib": other["mib"]}
                 found.add({"merges": merges, "cpu": own["cpu"], "mib": own["mib"], **beside})
         sizes = {"new_tokens": options.new_tokens, "threads": options.threads, **given.facts}

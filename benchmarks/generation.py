@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in options.names or PARTS:
         given = ("--work", name, str(options.config or ""), str(options.prompts))
         took = in_its_own_process(NAME, *given, threads=options.threads)
-        if not found.fail(name, took):
+        if not found.note_errors(name, took):
             found.add({"part": name, "seconds": took["after"], "other_seconds": took["before"]})
     run = described(
         "torch",

@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             beside = {}
             if other:
                 beside = in_its_own_process(NAME, "--work", "other", *inputs, threads=1)
-            if not found.fail(name, own, beside):
+            if not found.note_errors(name, own, beside):
                 took = {"cpu": own["cpu"], "mib": own["mib"], "other": other}
                 others = {"other_cpu": beside.get("cpu"), "other_mib": beside.get("mib")}
                 found.add({"initializer": name, **took, **others})

@@ -62,7 +62,7 @@ class Measurements:
         self.rows.append(row)
         print(as_line(row), flush=True)
 
-    def fail(self, what: str, *measured: Mapping[str, Any]) -> bool:
+    def note_errors(self, what: str, *measured: Mapping[str, Any]) -> bool:
         """Whether one of these measurements is an error, which is then noted."""
         errors = [str(one["error"]) for one in measured if "error" in one]
         self.failures += [f"{what}: {error}" for error in errors]

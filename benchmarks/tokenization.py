@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 )
                 for way in ("ours", "theirs")
             )
-            if not found.fail(job, own, other):
+            if not found.note_errors(job, own, other):
                 beside = {"other_wall": other["wall"], "other_mib": other["mib"]}
                 found.add({"job": job, "wall": own["wall"], "mib": own["mib"], **beside})
         sizes = {"threads": options.threads, **given.facts}

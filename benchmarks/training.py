@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
             for who in ("script", "ours")
         )
-        if not found.fail(f"{accuracy} {name}", script, ours):
+        if not found.note_errors(f"{accuracy} {name}", script, ours):
             own = {"speed": ours["speed"], "mib": ours["mib"]}
             other = {"other_speed": script["speed"], "other_mib": script["mib"]}
             found.add({"precision": accuracy, "strategy": name, **own, **other})
