@@ -161,7 +161,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = Measurements()
     every = [(kind, case) for kind in KINDS for case in (PAPERS if kind == "papers" else AXES)]
     for kind, case in every:
-        if kind not in (options.kinds or KINDS) or (case in AXES and case not in options.cells):
+        if kind not in (options.kinds or KINDS) or (
+            case in AXES and case not in (options.cells or AXES)
+        ):
             continue
         try:
             done = measured(kind, case)
@@ -177,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _parser() -> ArgumentParser:
     found = parser(NAME, __doc__)
-    found.add_argument("--cells", type=int, nargs="+", choices=AXES, default=[*AXES])
+    found.add_argument("--cells", type=int, action="append", choices=AXES, help="by default all")
     found.add_argument("kinds", nargs="*", choices=[*KINDS, []], metavar="KIND")
     return found
 

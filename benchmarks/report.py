@@ -6,6 +6,7 @@ outputs each, all written before the clock starts. Linux only.
 """
 
 import json
+import os
 import random
 import sys
 import tempfile
@@ -75,10 +76,15 @@ def _train(study: Study, cell: Cell) -> None:
         lines.append({"event": "step", "phase": 0, "step": step, "tokens": 512 * step,
                       "loss": 9 - step / STEPS + draw.random(), "learning_rate": 1e-4,
                       "tokens_per_second": 900.0, "seconds": 0.5})  # fmt: skip
-    lines.append(lines[0] | {"step": STEPS, "bits_per_byte": 1 + draw.random()})
+    end = {"step": STEPS, "tokens": 512 * STEPS, "bits_per_byte": 1 + draw.random()}
+    lines.append(lines[0] | end)
     _write_lines(folder / "log.jsonl", lines)
     facts = {"steps": STEPS, "tokens": 512 * STEPS, "seconds": 30.0, "device": "a CPU"}
-    write_card(folder, job, ["log.jsonl"], references={}, **facts)
+    references = {name: job["inputs"][name] for name in ("source", "tokenizer")}
+    for read in references.values():
+        Path(read).mkdir(parents=True, exist_ok=True)
+    relative = {name: os.path.relpath(read, folder) for name, read in references.items()}
+    write_card(folder, job, ["log.jsonl"], references=relative, **facts)
 
 
 def _evaluate(study: Study, cell: Cell) -> None:
@@ -140,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure a report of each size."""
     options = _parser().parse_args(arguments)
     found = Measurements()
-    for size in options.cells:
+    for size in options.cells or AXES:
         try:
             cells, files, done = measured(size)
         except RuntimeError as error:
@@ -153,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _parser() -> ArgumentParser:
     found = parser(NAME, __doc__)
-    found.add_argument("--cells", type=int, nargs="+", choices=AXES, default=[*AXES])
+    found.add_argument("--cells", type=int, action="append", choices=AXES, help="by default all")
     return found
 
 

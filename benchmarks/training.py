@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sizes = {name: getattr(options, name) for name in ("vocabulary", "sequences", "length")}
     given = [options.sequences, options.length, options.sequences, STEPS, options.vocabulary]
     found = Measurements()
-    for accuracy, name in product(options.precision, options.names or STRATEGIES):
+    for accuracy, name in product(options.precision or PRECISIONS[:1], options.names or STRATEGIES):
         script, ours = (
             in_its_own_process(
                 NAME,
@@ -334,7 +334,7 @@ def _parser() -> argparse.ArgumentParser:
     found.add_argument("--sequences", type=int, default=8, help="of an optimizer step")
     found.add_argument("--length", type=int, default=256, help="tokens of a sequence")
     found.add_argument("--threads", type=int, default=2)
-    found.add_argument("--precision", nargs="+", choices=PRECISIONS, default=PRECISIONS[:1])
+    found.add_argument("--precision", action="append", choices=PRECISIONS, help="or both")
     found.add_argument("names", nargs="*", choices=[*STRATEGIES, []], metavar="STRATEGY")
     return found
 

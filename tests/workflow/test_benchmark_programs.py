@@ -46,6 +46,17 @@ def test_the_status_is_measured_of_jobs_that_are_done(tmp_path, monkeypatch):
     assert {state.name for state in found.values()} == {DONE}
 
 
+def test_the_report_is_measured_of_a_study_whose_cells_are_all_evaluated(tmp_path, monkeypatch):
+    monkeypatch.setitem(planning.AXES, 1, (1, 1, 1))
+    monkeypatch.setattr(planning, "INITIALIZERS", ("mean",))
+    monkeypatch.setattr(planning, "STRATEGIES", ("lora-clm-512",))
+    monkeypatch.chdir(tmp_path)
+    study = report.study_of(1, tmp_path)
+    report.leave_results(study)
+    records = list(tmp_path.glob("results/evaluation/**/run-*/record.json"))
+    assert len(records) == len(study.cells) * len(study.config["run_tasks"])
+
+
 @pytest.fixture
 def results(tmp_path, monkeypatch):
     """A folder of records, which is empty."""
