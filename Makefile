@@ -15,6 +15,7 @@
 # make record  copies the numbers of a study that has run here into docs/results, and makes the pages: make record CONFIG=...
 # make pages   makes README.md and the pages in docs/ that show numbers, from docs/templates and docs/results
 # make memory  simulates the GPU memory of trainings, and makes docs/gpu.md
+# make bench   measures each stage beside what one would use instead, one after the other, and makes docs/benchmarks.md
 # make gpu-check  tests and measures on one GPU, for docs/gpu.md; a part alone: make gpu-check PARTS=training
 # make profiles  lets `snakemake --profile slurm` find this repository's profile
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -24,6 +25,7 @@ MEMORY_MB ?= $(shell awk '/MemTotal/ {print int($$2 / 1024 * 0.8)}' /proc/meminf
 RESULTS ?= results
 CONFIG ?= config/config.yaml
 PARTS ?= correctness training generation cell
+BENCHMARKS ?= expansion initialization tokenization generation training planning report
 GPU := gpu=$(shell nvidia-smi -L 2>/dev/null | grep -c ^GPU)
 BIN := .venv/bin
 INSTALL = $(@D)/bin/python scripts/install.py
@@ -33,7 +35,7 @@ LONGER := tests/more tests/workflow/test_study.py tests/workflow/test_reuse.py \
   tests/vocabulary/test_lowres_tokenizers.py
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES) --resources mem_mb=$(MEMORY_MB) $(GPU)
 
-.PHONY: demo demo-more test test-more test-cluster slurm check config-tables record memory gpu-check pages docs metrics profiles verify status cost clean
+.PHONY: demo demo-more test test-more test-cluster slurm check config-tables record memory bench gpu-check pages docs metrics profiles verify status cost clean
 
 demo: REPORT = results/report/default
 demo-more: STUDY = --configfile config/studies/demo-more.yaml
@@ -96,11 +98,17 @@ record: .venv/main
 	@$(BIN)/python -m workflow.pages $(CONFIG)
 
 memory: .venv/main
-	@$(BIN)/python benchmarks/memory.py
+	@$(BIN)/python -m benchmarks.memory
 	@$(BIN)/python -m workflow.pages
 
+bench: .venv/dev
+	@failed=; for name in $(BENCHMARKS); do \
+	  echo "$$name"; $(BIN)/python -m benchmarks.$$name --record || failed="$$failed $$name"; done; \
+	  $(BIN)/python -m workflow.pages; \
+	  if [ -n "$$failed" ]; then echo "error: not measured, or not as a whole:$$failed"; exit 1; fi
+
 gpu-check: .venv/dev
-	@$(BIN)/python benchmarks/gpu.py $(PARTS)
+	@$(BIN)/python -m benchmarks.gpu $(PARTS)
 
 pages: .venv/main
 	@$(BIN)/python -m workflow.pages

@@ -55,10 +55,10 @@ from workflow.stages import STAGES, Study
 from workflow.stages.cells import launcher
 from workflow.stages.report import command_arguments, in_report, report_files
 from workflow.stages.study import in_repository
+from workflow.status.assets import lock_revisions
 from workflow.status.recipes import hint
 from workflow.status.replacements import notice
 from workflow.status.results_folder import check_writable, hold
-from workflow.status.revisions import lock_revisions
 
 if not workflow.config_settings.configfiles:
 

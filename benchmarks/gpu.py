@@ -1,6 +1,6 @@
 """What only a GPU can show, in parts of less than ten minutes each.
 
-python benchmarks/gpu.py [--rehearse] [--packages FOLDER] [PART …]
+python -m benchmarks.gpu [--rehearse] [--packages FOLDER] [PART …]
 
 correctness  the tests of tests/gpu: losses, gradients, resumed runs, new rows, batches, prefixes
 training     the models of Yamaguchi et al. at full size, against a plain script of Trainer and PEFT
@@ -28,18 +28,20 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from cell import prepare
-from generation import byte_tokens, ours, seconds, texts
-from measuring import in_its_own_process
-from memory import MODELS, NEW_TOKENS
-from training import random_model
 from transformers import AutoConfig
 
+from benchmarks.cell import prepare
+from benchmarks.generation import byte_tokens, ours, seconds, texts
+from benchmarks.inputs import PACKAGES
+from benchmarks.measuring import in_its_own_process
+from benchmarks.memory import MODELS, NEW_TOKENS
+from benchmarks.training import random_model
 from lexigraft.errors import UserError
 from lexigraft.hardware import PRECISION, device, precision
 from workflow import pages
 from workflow.config.registries import ROOT
 
+NAME = "gpu"
 # Model and strategy, each step of as many sequences as in config/strategies.yaml.
 TRAINED = (
     ("llama-2-7b", "lora-clm-2048"),
@@ -54,7 +56,7 @@ GENERATING = "llama-2-7b"
 BATCHES = (8, 32, 64)
 WRITTEN = 64  # tokens of each text
 REHEARSING = "LEXIGRAFT_REHEARSE"  # tells tests/gpu to run on the CPU
-TINY = {
+TINY: dict[str, Any] = {
     "hidden_size": 32,
     "intermediate_size": 48,
     "num_hidden_layers": 4,
@@ -89,7 +91,8 @@ def main(arguments: argparse.Namespace) -> None:
         os.environ |= {"CUDA_VISIBLE_DEVICES": "", REHEARSING: "1"}
     elif device().type != "cuda":
         sys.exit("error: no GPU is visible; --rehearse runs tiny models on the CPU")
-    options, problems = Options(arguments.rehearse, arguments.packages), []
+    options = Options(arguments.rehearse, arguments.packages)
+    problems: list[str] = []
     for part in arguments.parts or PARTS:
         found = PARTS[part](options)
         for row in (found.columns, *found.rows):
@@ -104,7 +107,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def correctness(options: Options) -> Found:
     """The outcome of each test."""
-    found = _child(__file__, "--work", "tests")
+    found = _child(NAME, "--work", "tests")
     rows = found.get("rows", [])
     problems = [found["error"]] if "error" in found else []
     problems += [f"{name}: {message}" for name, outcome, message in rows if outcome != "passed"]
@@ -118,7 +121,7 @@ def training(options: Options) -> Found:
     columns = ["model", "strategy", "tokens_per_second", "gibibytes", "reserved_gibibytes"]
     columns += ["script_tokens_per_second", "script_gibibytes", "script_sequences"]
     rows: list[list[Any]] = []
-    problems = []
+    problems: list[str] = []
     for model, strategy in TRAINED[::3] if options.rehearse else TRAINED:
         name, _, length = strategy.rpartition("-")
         sequences, tokens, steps = SEQUENCES, int(length), STEPS
@@ -147,13 +150,13 @@ def training(options: Options) -> Found:
 def generation(options: Options) -> Found:
     """Tokens per second of this library by batch size, then of an engine that forms batches."""
     rows: list[list[Any]] = []
-    problems = []
+    problems: list[str] = []
     engine = "vllm" if find_spec("vllm") else "generate_batch"
     sizes = (4, 2, 4) if options.rehearse else (WRITTEN, *BATCHES)
     with TemporaryDirectory() as folder:
         _config(GENERATING, options).save_pretrained(folder)
         for name in ("lexigraft", engine):
-            found = _child(__file__, "--work", name, folder, *map(str, sizes))
+            found = _child(NAME, "--work", name, folder, *map(str, sizes))
             if "error" in found:
                 problems.append(f"{name}: {found['error']}")
             rows += [[name, *row] for row in found.get("rows", [])]
@@ -173,7 +176,7 @@ def cell(options: Options) -> Found:
         job = prepare(Path(folder), None if options.rehearse else options.packages)
         for where, environment in environments.items():
             job["outputs"] = {"folder": f"{folder}/training/{where}"}
-            found = _child(_script("cell"), json.dumps(job), **environment)
+            found = _child("cell", json.dumps(job), **environment)
             if "error" in found:
                 return Found(columns, [], [f"{where}: {found['error']}"])
             rows.append([found[name] for name in columns])
@@ -195,7 +198,7 @@ def record(part: str, found: Found) -> None:
     path = pages.DOCS / "results" / "gpu.json"
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     run, tables = known.get("run", {}), known.get("tables", {})
-    card = _child(__file__, "--work", "card")
+    card = _child(NAME, "--work", "card")
     lines = (ROOT / "envs/main.txt").read_text(encoding="utf-8").splitlines()
     pins = dict(line.split("#")[0].strip().split("==") for line in lines if "==" in line)
     here = {name: version(name).split("+")[0] for name in VERSIONS}
@@ -230,6 +233,7 @@ def rates(engine: str, config: str, written: int, batches: list[int]) -> list[li
     model, tokenizer = random_model(config, precision()).eval(), byte_tokens()
     model.generation_config.eos_token_id = None
     run = partial(ours, tokenizer=tokenizer, prompts=prompts, new_tokens=written)
+    runs: list[tuple[int, Callable[[], object]]]
     if engine == "lexigraft":
         runs = [(batch, partial(run, model, batch=batch)) for batch in batches]
     elif engine == "generate_batch":
@@ -275,7 +279,7 @@ def run_tests(folder: Path) -> list[list[str]]:
     """Name, outcome and message of each test of a folder."""
     import pytest
 
-    rows = []
+    rows: list[list[str]] = []
 
     class Outcomes:
         def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -299,16 +303,12 @@ def _config(model: str, options: Options, new_tokens: int = 0) -> Any:
 
 
 def _train(*given: str) -> dict[str, Any]:
-    return _child(_script("training"), "--work", *given)
+    return _child("training", "--work", *given)
 
 
-def _script(name: str) -> str:
-    return str(Path(__file__).with_name(f"{name}.py"))
-
-
-def _child(script: str, *arguments: str, **environment: str) -> dict[str, Any]:
+def _child(name: str, *arguments: str, **environment: str) -> dict[str, Any]:
     threads = int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
-    return in_its_own_process(script, *arguments, threads=threads, **environment)
+    return in_its_own_process(name, *arguments, threads=threads, **environment)
 
 
 def _gib(found: dict[str, Any], name: str) -> float | None:
@@ -318,7 +318,7 @@ def _gib(found: dict[str, Any], name: str) -> float | None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rehearse", action="store_true", help="tiny models on the CPU, no record")
-    parser.add_argument("--packages", type=Path, default=ROOT / ".cache/packages")
+    parser.add_argument("--packages", type=Path, default=PACKAGES)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART")
     return parser.parse_args()
 

@@ -1,93 +1,87 @@
-"""Each initializer beside its public implementation, on the same input: time and memory as ratios.
-
-python benchmarks/initialization.py MODEL_FOLDER TEXT_FILE [TARGET_SIZE [NAME …]]
+"""Each initializer, beside its public implementation on the same input: CPU time and memory.
 
 Public implementations: deepfocus for focus, wechsel for wechsel, mergekit for omp and mean (all in
-envs/dev.txt). The target is a byte-level BPE trained on the text, which replaces the source's
-vocabulary, so that those who compute every row anew have little more to do. Both sides get the same
-tokenizers, matrix and vectors, and each runs in a process of its own with one thread. Loading and
-importing are not counted. Vectors of tokens are drawn at random, since neither time nor memory
-depends on what they say.
+envs/dev.txt). What reads the text is compared with tokenizing it once by both tokenizers. The
+target is a byte-level BPE trained on the text, which replaces the source's vocabulary, so that
+those who compute every row anew have little more to do. Both sides get the same tokenizers, matrix
+and vectors, and each runs in a process of its own with one thread. Loading and importing are not
+counted. Vectors of tokens are drawn at random, since neither time nor memory depends on what they
+say.
 """
 
 import json
 import sys
-import tempfile
-from collections.abc import Callable
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
-import yaml
-from measuring import in_its_own_process, measured
 
+from benchmarks.inputs import add_options, opened
+from benchmarks.measuring import in_its_own_process, measured
+from benchmarks.record import Measurements, described, parser
 from lexigraft.auxiliary.token_vectors import TokenVectors
+from lexigraft.evaluation.texts import lines_of
+from lexigraft.inference.text_encoding import tokenize
 from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.initialization.registry import initializer
 from lexigraft.source.model import load_tokenizer, read_matrices
 from lexigraft.vocabulary.train import train_tokenizer
+from workflow.config.registries import by_role, entries_of
 
-CONFIG = Path(__file__).resolve().parent.parent / "config"
+NAME = "initialization"
 DIMENSIONS, DONOR_DIMENSIONS = 300, 768
 # What is learned by gradient descent takes as long as its options say; zett needs a checkpoint, and
 # there are no translations here.
 LEFT_OUT = ("cw2v", "dictionary-alignment", "distill", "transtokenizers", "zett")
 
 
-def main(folder: str, text: str, size: str = "4000", *names: str) -> None:
-    """Print a line for each registry name: ours, the public one, and ours over it."""
-    source = load_tokenizer(folder)
-    lines = Path(text).read_text(encoding="utf-8").splitlines()
-    with tempfile.TemporaryDirectory() as place:
-        target = train_tokenizer(lines, "byte-level-bpe", int(size), source)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure each initializer, and its public implementation."""
+    options = _parser().parse_args(arguments)
+    found = Measurements()
+    with opened(options) as given, TemporaryDirectory() as place:
+        source = load_tokenizer(given.source)
+        target = train_tokenizer(lines_of(Path(given.text)), "byte-level-bpe", options.size, source)
         target.save_pretrained(place)
+        for name in options.names or entries():
+            method = entries()[name]["method"]
+            # Variants have the same public implementation.
+            other = PUBLIC[method][0] if name == method and method in PUBLIC else None
+            inputs = name, given.source, place, given.text
+            own = in_its_own_process(NAME, "--work", "own", *inputs, threads=1)
+            beside = {}
+            if other:
+                beside = in_its_own_process(NAME, "--work", "other", *inputs, threads=1)
+            if not found.note_errors(name, own, beside):
+                took = {"cpu": own["cpu"], "mib": own["mib"], "other": other}
+                others = {"other_cpu": beside.get("cpu"), "other_mib": beside.get("mib")}
+                found.add({"initializer": name, **took, **others})
         new = len(pair_vocabularies(source, target).new_ids)
-        print(f"{size} tokens for {folder}, {new} of them new, {len(lines)} lines, one thread")
-        columns = f"{'CPU s':>8} {'MiB':>8}"
-        print(f"{'initializer':20} {columns}   {'public one':12} {columns}")
-        for name in names or entries():
-            entry = entries()[name]
-            given = (name, folder, place, text)
-            ours = in_its_own_process(__file__, "--work", "ours", *given, threads=1)
-            line = f"{name:20} {shown(ours)}"
-            if entry["method"] in PUBLIC and plain(name, entry):
-                theirs = in_its_own_process(__file__, "--work", "theirs", *given, threads=1)
-                line += f"   {PUBLIC[entry['method']][0]:12} {shown(theirs)}"
-                if "error" not in ours and "error" not in theirs:
-                    cpu, mib = ours["cpu"] / theirs["cpu"], ours["mib"] / theirs["mib"]
-                    line += f"   time {cpu:.2f}, memory {mib:.2f} of it"
-            print(line, flush=True)
+        sizes = {"size": options.size, "new_tokens": new, **given.facts}
+    run = described("deepfocus", "wechsel", "mergekit", **sizes)
+    found.end(options, NAME, run, keys=1, order=[(name,) for name in entries()])
 
 
-def entries() -> dict[str, dict]:
+@cache
+def entries() -> dict[str, dict[str, Any]]:
     """Entries of the registry whose cost is that of an algorithm on the input."""
-    registry = yaml.safe_load((CONFIG / "initializers.yaml").read_text(encoding="utf-8"))
-    found = registry["initializers"]
+    found = entries_of("initializers")
     return {name: entry for name, entry in found.items() if entry["method"] not in LEFT_OUT}
 
 
-def plain(name: str, entry: dict) -> bool:
-    """Whether an entry is its method as such: variants have the same public implementation."""
-    return name == entry["method"]
-
-
-def shown(result: dict) -> str:
-    """CPU seconds and MiB, or what went wrong."""
-    if "error" in result:
-        return f"{result['error'][:60]:>17}"
-    return f"{result['cpu']:8.2f} {result['mib']:8.0f}"
-
-
-def vectors(entry: dict, source, target, seed: int = 0) -> dict[str, TokenVectors]:
+def vectors(entry: dict[str, Any], source: Any, target: Any) -> dict[str, TokenVectors]:
     """Vectors of all ordinary tokens by the roles of an entry, drawn at random."""
-    named = entry.get("auxiliary")
-    roles = named if isinstance(named, dict) else {"target": named} if named else {}
     made = {}
-    for number, (role, auxiliary) in enumerate(roles.items()):
+    for number, (role, auxiliary) in enumerate(by_role(entry["auxiliary"]).items()):
         tokenizer = source if role == "source" else target
         ids = np.array(sorted(tokenizer.get_vocab().values()), dtype=np.int64)
         ids = ids[~np.isin(ids, tokenizer.all_special_ids)]
         width = DONOR_DIMENSIONS if "plm" in auxiliary else DIMENSIONS
-        draws = np.random.default_rng([seed, number])
+        draws = np.random.default_rng(number)
         made[role] = TokenVectors(ids, draws.standard_normal((len(ids), width), np.float32))
     return made
 
@@ -95,25 +89,26 @@ def vectors(entry: dict, source, target, seed: int = 0) -> dict[str, TokenVector
 def work(who: str, name: str, folder: str, place: str, text: str) -> None:
     """Do one measurement in this process and print it."""
     source, target = load_tokenizer(folder), load_tokenizer(place)
-    matrix = read_matrices(Path(folder))["input"]
+    matrix, lines = read_matrices(Path(folder))["input"], lines_of(Path(text))
     entry = entries()[name]
     auxiliary = vectors(entry, source, target)
-    if who == "ours":
-        lines = Path(text).read_text(encoding="utf-8").splitlines()
+    if who == "own":
         given = {"corpus": lines, "auxiliary": auxiliary}
         print(json.dumps(measured(fit_and_apply(entry, source, target, matrix, given))))
     else:
-        prepared = PUBLIC[entry["method"]][1](source, target, matrix, auxiliary)
+        prepared = PUBLIC[entry["method"]][1](source, target, matrix, auxiliary, lines)
         print(json.dumps(measured(prepared)))
 
 
-def fit_and_apply(entry: dict, source, target, matrix, given: dict) -> Callable[[], object]:
+def fit_and_apply(
+    entry: dict[str, Any], source: Any, target: Any, matrix: Any, given: dict[str, Any]
+) -> Callable[[], object]:
     """What is measured of ours: one fit, and one matrix made."""
-    made = initializer(entry["method"], **entry.get("options", {}))
+    made = initializer(entry["method"], **entry["options"])
     return lambda: made.fit(source, target, n_source=len(matrix), **given).apply(matrix)
 
 
-def deepfocus_work(source, target, matrix, auxiliary):
+def deepfocus_work(source, target, matrix, auxiliary, lines):
     """FOCUS with the given vectors in place of a fastText model, which it uses as a mapping."""
     import torch
     from deepfocus import focus
@@ -127,7 +122,7 @@ def deepfocus_work(source, target, matrix, auxiliary):
     return lambda: focus.FOCUS(target, source, torch.from_numpy(matrix), **given)
 
 
-def wechsel_work(source, target, matrix, auxiliary):
+def wechsel_work(source, target, matrix, auxiliary, lines):
     """WECHSEL from aligned vectors of tokens on."""
     import wechsel
 
@@ -141,7 +136,7 @@ def wechsel_work(source, target, matrix, auxiliary):
     return lambda: wechsel.create_target_embeddings(*given, verbose=False)
 
 
-def omp_work(source, target, matrix, auxiliary):
+def omp_work(source, target, matrix, auxiliary, lines):
     """Orthogonal matching pursuit of mergekit over the shared tokens, and the rows made of it."""
     import torch
     from mergekit.tokensurgeon import batch_omp
@@ -161,7 +156,7 @@ def omp_work(source, target, matrix, auxiliary):
     return pursue
 
 
-def subword_work(source, target, matrix, auxiliary):
+def subword_work(source, target, matrix, auxiliary, lines):
     """Means of mergekit, which tokenizes each token's text."""
     import torch
     from mergekit.tokenizer.normalization import normalize_token
@@ -173,15 +168,31 @@ def subword_work(source, target, matrix, auxiliary):
     return lambda: subword_approximate(torch.from_numpy(matrix), tokens, False, source)
 
 
-PUBLIC = {
+def tokenizing_work(source, target, matrix, auxiliary, lines):
+    """Both tokenizers on each sentence of the text."""
+    return lambda: [list(tokenize(tokenizer, lines)) for tokenizer in (source, target)]
+
+
+# Method -> what would be used instead, and how it is measured.
+PUBLIC: dict[str, tuple[str, Callable[..., Callable[[], object]]]] = {
+    "align": ("tokenizing once", tokenizing_work),
     "focus": ("deepfocus", deepfocus_work),
     "wechsel": ("wechsel", wechsel_work),
     "omp": ("mergekit", omp_work),
     "mean": ("mergekit", subword_work),
 }
 
+
+def _parser() -> ArgumentParser:
+    found = parser(NAME, __doc__)
+    add_options(found)
+    found.add_argument("--size", type=int, default=4000, help="tokens of the target")
+    found.add_argument("names", nargs="*", choices=[*entries(), []], metavar="INITIALIZER")
+    return found
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "--work":
+    if sys.argv[1:2] == ["--work"]:
         work(*sys.argv[2:])
     else:
-        main(*sys.argv[1:])
+        main()

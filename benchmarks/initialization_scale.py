@@ -1,6 +1,6 @@
 """Initializers at the size of Gemma 2 9B: 50,000 new tokens, a matrix of 256,000 × 3,584.
 
-python benchmarks/initialization_scale.py SOURCE_TOKENIZER TEXT_FILE [NAME …]
+python -m benchmarks.initialization_scale SOURCE_TOKENIZER TEXT_FILE [NAME …]
 
 The tokenizer is a folder with a BPE tokenizer.json; the target has 50,000 more tokens, each a pair
 of the source's: those that stand side by side in the text most often, and then random ones. The
@@ -20,9 +20,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from initialization import entries, fit_and_apply, vectors
-from measuring import in_its_own_process, measured
 
+from benchmarks.initialization import entries, fit_and_apply, vectors
+from benchmarks.measuring import in_its_own_process, measured
 from lexigraft.source.model import load_tokenizer
 
 WIDTH = 3584
@@ -39,7 +39,7 @@ def main(source: str, text: str, *names: str) -> None:
         print(f"{rows} × {WIDTH} in bfloat16, {NEW_TOKENS} new tokens", flush=True)
         for name in names or entries():
             given = ("--work", name, file, source, place, text)
-            found = in_its_own_process(__file__, *given, threads=os.cpu_count() or 1)
+            found = in_its_own_process("initialization_scale", *given, threads=os.cpu_count() or 1)
             if "error" in found:
                 print(f"{name:20} {found['error']}", flush=True)
                 continue
@@ -92,7 +92,8 @@ def pairs(source: str, text: str, vocabulary: dict[str, int]) -> Iterator[tuple[
     letters = [token for token in vocabulary if token.isalpha()]
     draws = np.random.default_rng(0)
     while True:
-        yield tuple(letters[i] for i in draws.integers(len(letters), size=2))
+        left, right = draws.integers(len(letters), size=2)
+        yield letters[left], letters[right]
 
 
 def work(name: str, file: str, source: str, target: str, text: str) -> None:

@@ -11,7 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+from workflow.config.registries import ROOT
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS",
+            "RAYON_NUM_THREADS")  # fmt: skip
 
 
 def measured(work: Callable[[], object]) -> dict[str, float]:
@@ -29,20 +32,25 @@ def measured(work: Callable[[], object]) -> dict[str, float]:
 
 
 def in_its_own_process(
-    script: str, *arguments: str, threads: int, **environment: str
+    name: str, *arguments: str, threads: int, **environment: str
 ) -> dict[str, Any]:
-    """What a script prints last, as JSON, when it is run with these arguments.
+    """What the benchmark of this name prints last, as JSON, when it is run with these arguments.
 
-    `environment` are variables that it has beside those of this process.
+    `environment` are variables that it has beside those of this process. If it fails, `error` is
+    the last line that it says.
     """
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     limits = dict.fromkeys(_THREADS, str(threads))
-    environment = {**os.environ, **limits, "OMP_WAIT_POLICY": "PASSIVE", **environment}
-    command = [sys.executable, script, *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    own = {"PYTHONPATH": path, "OMP_WAIT_POLICY": "PASSIVE", **limits, **environment}
+    command = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
+    done = subprocess.run(
+        command, env=os.environ | own, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         return {"error": last}
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
 
 
 def _held(key: str) -> float:

@@ -1,4 +1,4 @@
-"""How much GPU memory training takes, simulated: python benchmarks/memory.py
+"""How much GPU memory training takes, simulated: python -m benchmarks.memory
 
 Models of these configurations are trained for a step on tensors without values, see
 `lexigraft.training.memory`. What it finds goes to `docs/results/memory.json`, of which
@@ -8,18 +8,15 @@ Models of these configurations are trained for a step on tensors without values,
 import logging
 import multiprocessing
 import os
-import sys
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.metadata import version
-from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
-from transformers import AutoConfig, PretrainedConfig
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from transformers import AutoConfig
 
 from lexigraft.inference.chunked_logits import LEAST_LOGITS
 from lexigraft.training.memory import SimulatedPhase, simulated_phases
@@ -36,7 +33,7 @@ REPLACED = 50_000  # tokens of VocADT's vocabularies, which replace the source's
 STRATEGIES = ("new-rows", "lora-clm-2048", "2x2ls-clm-512", "2x2ls-mtp-512", "alma")
 NEAR = 1.3  # what single sequences save at most
 # Passes of 4,096 tokens, and what a training comes to where memory is short.
-PASSES = {"full": {}, "sequence": {"tokens": 1, "logits": LEAST_LOGITS}}
+PASSES: dict[str, dict[str, Any]] = {"full": {}, "sequence": {"tokens": 1, "logits": LEAST_LOGITS}}
 EIGHT_BIT = ("2x2ls-clm-512", "2x2ls-mtp-512")  # where AdamW's moments take most of a small card
 LARGE = ("llama-2-7b", "mistral-7b", "pythia-6.9b")
 # Of config/studies, what takes most: model, strategy, and the tokens of its largest vocabulary.
@@ -52,8 +49,8 @@ STUDIED = (
     ("pythia-6.9b", "distill", 151_646),
 )
 # Of each model what its config.json says, where that is not the default of its architecture.
-_SEVEN = {"num_hidden_layers": 32, "num_attention_heads": 32, "hidden_size": 4096}
-MODELS = {
+_SEVEN: dict[str, Any] = {"num_hidden_layers": 32, "num_attention_heads": 32, "hidden_size": 4096}
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "smollm2-135m": (
         "llama",
         {
@@ -187,15 +184,17 @@ def main() -> None:
         ),
     ]
     context = multiprocessing.get_context("spawn")
-    peaks, cards = [], []
+    peaks: list[list[Any]] = []
+    cards: list[list[Any]] = []
     with ProcessPoolExecutor(os.cpu_count(), context, quiet) as pool:
         for found, runs in tqdm(pool.map(simulate, wanted), "trainings", total=len(wanted)):
             peaks += found
             cards += runs
         small = [one for one in wanted if one[0] in LARGE and one[1] in EIGHT_BIT]
         in_eight_bit = partial(peak_of, optimizer="adamw-8bit")
-        found = pool.map(in_eight_bit, *zip(*small, strict=True))
-        eight_bit = [[*one, round(peak / 2**30, 1)] for one, peak in zip(small, found, strict=True)]
+        bytes_of = pool.map(in_eight_bit, *zip(*small, strict=True))
+        pairs = zip(small, bytes_of, strict=True)
+        eight_bit = [[*one, round(peak / 2**30, 1)] for one, peak in pairs]
     versions = {name: version(name) for name in ("torch", "transformers")}
     run = {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
@@ -215,7 +214,7 @@ def main() -> None:
     write_record("memory", {"run": run, "tables": tables})
 
 
-def simulate(wanted: tuple[str, str, int]) -> tuple[list[list], list[list]]:
+def simulate(wanted: tuple[str, str, int]) -> tuple[list[list[Any]], list[list[Any]]]:
     """The peaks of one training, and the cards that it needs: without offloading, and with it.
 
     Peaks are with full passes; with those of one sequence, where these may fit a smaller card; and
@@ -223,7 +222,7 @@ def simulate(wanted: tuple[str, str, int]) -> tuple[list[list], list[list]]:
     small without it. The memory of the machine is that of offloading.
     """
     phases = phases_of(*wanted)
-    peaks: list[list] = []
+    peaks: list[list[Any]] = []
 
     @cache
     def peak(offload: bool, passes: str, gpus: int = 1) -> float:
@@ -232,7 +231,7 @@ def simulate(wanted: tuple[str, str, int]) -> tuple[list[list], list[list]]:
         peaks.append([*wanted, offload, passes, gpus, found])
         return found
 
-    def smallest(offload: bool) -> list | None:
+    def smallest(offload: bool) -> list[Any] | None:
         full = peak(offload, "full")
         for card in CARDS:
             if full <= card * USABLE:
@@ -276,7 +275,7 @@ def peak_of(model: str, name: str, vocabulary: int, optimizer: str = "adamw") ->
     return max(phase.peak() for phase in phases_of(model, name, vocabulary, optimizer))
 
 
-def config(model: str) -> PretrainedConfig:
+def config(model: str) -> Any:
     """The configuration of a model."""
     kind, own = MODELS[model]
     return AutoConfig.for_model(kind, **own)

@@ -1,21 +1,13 @@
 """How long Snakemake takes to plan a study, how much memory, and for how many jobs.
 
-python benchmarks/planning.py papers             the papers' grids, on an empty results folder
-python benchmarks/planning.py grids [CELLS …]    synthetic grids: 100, 1,000 and 10,000 cells
-python benchmarks/planning.py finished [CELLS …] the same, all outputs present: nothing to do
-python benchmarks/planning.py status [CELLS …]   `make status` of the same
+papers     the papers' grids, on an empty results folder
+grids      synthetic grids of as many cells, on an empty results folder
+finished   the same, all outputs present: nothing to do
+status     `make status` of the same
 
 Each is a process of its own, as a user starts it; Linux only. Outputs that are present are empty
 files with Snakemake's records of them (`--touch`), written before the clock starts; for the status,
 what jobs write.
-
-On two cores of a busy machine, in CPU seconds, before (a job for each run of each task, functions
-of Snakemake replaced) and after (a job for all tasks of a cell, Snakemake as it is):
-
-    plan of 1,000 cells        3,193 jobs   8.1 s    273 MiB    2,193 jobs   8.2 s  248 MiB
-    plan of 10,000 cells      31,343 jobs  57.1 s  1,029 MiB   21,343 jobs  55.8 s  698 MiB
-    1,000 cells, all finished                                                9.2 s  250 MiB
-    status of 10,000 cells                                                   5.7 s  133 MiB
 """
 
 import json
@@ -26,21 +18,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
+from benchmarks.record import Measurements, described, parser
 from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
 from workflow.stages import Study
 
 PAPERS = ("lowres", "vocadt", "salt", "unifyvocab", "cw2v", "cw2v-roberta")
-STUDY = "study.yaml"
-CELLS = (100, 1_000, 10_000)
+NAME, STUDY = "planning", "study.yaml"
+KINDS = ("papers", "grids", "finished", "status")
 # Cells -> languages, vocabularies and seeds; all have ten initializers and five strategies.
 AXES = {100: (2, 1, 1), 1_000: (5, 2, 2), 10_000: (10, 4, 5)}
 INITIALIZERS = (
@@ -61,13 +54,7 @@ class Run:
 
 
 def run(command: list[str], folder: Path) -> Run:
-    """Run a command in a folder.
-
-    Raises
-    ------
-    SystemExit
-        It failed.
-    """
+    """Run a command in a folder; a `RuntimeError` if it fails."""
     with tempfile.TemporaryFile("w+") as output:
         began = time.perf_counter()
         process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
@@ -77,7 +64,7 @@ def run(command: list[str], folder: Path) -> Run:
         output.seek(0)
         text = output.read()
     if process.returncode:
-        sys.exit(f"{' '.join(command)}: {text[-2000:]}")
+        raise RuntimeError(f"{' '.join(command)}: {text[-2000:]}")
     return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, text)
 
 
@@ -140,54 +127,62 @@ def finish(folder: Path) -> None:
 
 def leave_outputs(folder: Path) -> None:
     """Leave what the jobs of a study's stages leave: all are done."""
-    os.chdir(folder)  # where its paths begin
-    study = Study(resolve(read_yaml(folder / STUDY), load_registries()))
-    for job in study.jobs().values():
-        place = Path(job.output)
-        place.mkdir(parents=True, exist_ok=True)
-        described = study.described(job.rule, job.output.wildcards)
-        (place / "job.json").write_text(json.dumps(described, indent=2))
-        (place / "usage.jsonl").write_text('{"seconds": 60, "ended": "done", "gpus": 1}\n')
-        Path(job.output.card).write_text(json.dumps({"job": described}))
+    with chdir(folder):  # where its paths begin
+        study = Study(resolve(read_yaml(folder / STUDY), load_registries()))
+        for job in study.jobs().values():
+            output = Path(job.output)
+            output.mkdir(parents=True, exist_ok=True)
+            job_json = study.described(job.rule, job.output.wildcards)
+            (output / "job.json").write_text(json.dumps(job_json, indent=2))
+            (output / "usage.jsonl").write_text('{"seconds": 60, "ended": "done", "gpus": 1}\n')
+            Path(job.output.card).write_text(json.dumps({"job": job_json}))
 
 
-def measured(what: str, sizes: tuple[int, ...]) -> Iterator[tuple[str, Run]]:
-    """Name and run of each measurement."""
-    for case in PAPERS if what == "papers" else sizes:
-        with tempfile.TemporaryDirectory(prefix="planning-") as name:
-            folder = place(Path(name))
-            if isinstance(case, str):
-                paper = f"config/studies/{case}.yaml"
-                yield case, snakemake(folder, paper, "--dry-run", "--quiet", "rules")
-                continue
-            (folder / STUDY).write_text(yaml.safe_dump(grid(case, folder)))
-            if what == "finished":
-                finish(folder)
-            if what == "status":
-                leave_outputs(folder)
-                done = run([sys.executable, "scripts/status.py", STUDY], folder)
-            elif what == "finished":
-                done = snakemake(folder, STUDY, "--cores", "2")
-            else:
-                done = snakemake(folder, STUDY, "--dry-run", "--quiet", "rules")
-            yield f"{case:,} cells", done
+def measured(kind: str, case: str | int) -> Run:
+    """Measure one kind of a paper, or of a grid of so many cells."""
+    with tempfile.TemporaryDirectory(prefix="planning-") as name:
+        folder = place(Path(name))
+        if isinstance(case, str):
+            paper = f"config/studies/{case}.yaml"
+            return snakemake(folder, paper, "--dry-run", "--quiet", "rules")
+        (folder / STUDY).write_text(yaml.safe_dump(grid(case, folder)))
+        if kind == "status":
+            leave_outputs(folder)
+            return run([sys.executable, "scripts/status.py", STUDY], folder)
+        if kind == "finished":
+            finish(folder)
+            return snakemake(folder, STUDY, "--cores", "2")
+        return snakemake(folder, STUDY, "--dry-run", "--quiet", "rules")
 
 
-def main(what: str = "grids", *sizes: str) -> None:
-    """Print what was measured, a line each, and of the papers the sum."""
-    walls, counts = [], []
-    for name, done in measured(what, tuple(map(int, sizes)) or CELLS):
-        found = re.search(r"^total\s+(\d+)$", done.output, flags=re.MULTILINE)
-        walls.append(done.wall)
-        counts.append(int(found[1]) if found else 0)
-        print(
-            f"{name:16} {counts[-1]:7,} jobs  {done.wall:6.1f} s  {done.cpu:6.1f} CPU-s  "
-            f"{done.mib:6.0f} MiB",
-            flush=True,
-        )
-    if what == "papers":
-        print(f"{'together':16} {sum(counts):7,} jobs  {sum(walls):6.1f} s")
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure each kind at each size."""
+    options = _parser().parse_args(arguments)
+    found = Measurements()
+    every = [(kind, case) for kind in KINDS for case in (PAPERS if kind == "papers" else AXES)]
+    for kind, case in every:
+        if kind not in (options.kinds or KINDS) or (
+            case in AXES and case not in (options.cells or AXES)
+        ):
+            continue
+        try:
+            done = measured(kind, case)
+        except RuntimeError as error:
+            found.failures.append(f"{kind} {case}: {error}")
+            continue
+        planned = re.search(r"^total\s+(\d+)$", done.output, flags=re.MULTILINE)
+        jobs = int(planned[1]) if planned else None
+        took = {"cpu": done.cpu, "wall": done.wall, "mib": done.mib}
+        found.add({"kind": kind, "case": case, "jobs": jobs, **took})
+    found.end(options, NAME, described("snakemake"), keys=2, order=every)
+
+
+def _parser() -> ArgumentParser:
+    found = parser(NAME, __doc__)
+    found.add_argument("--cells", type=int, action="append", choices=AXES, help="by default all")
+    found.add_argument("kinds", nargs="*", choices=[*KINDS, []], metavar="KIND")
+    return found
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

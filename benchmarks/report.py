@@ -1,7 +1,5 @@
 """How long a report takes and how much memory: of synthetic studies of 100, 1,000 and 10,000 cells.
 
-python benchmarks/report.py [CELLS …]
-
 The job is that of a run on one machine and on a cluster alike: inputs are checked against their
 cards, then come tables, figures and pages. Every cell has a log of 50 steps and two records with 20
 outputs each, all written before the clock starts. Linux only.
@@ -12,14 +10,14 @@ import os
 import random
 import sys
 import tempfile
-from collections.abc import Iterator
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
-from planning import CELLS, Run, grid, place, run
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
+from benchmarks.planning import AXES, Run, grid, place, run
+from benchmarks.record import Measurements, described, parser
 from lexigraft.atomic import write_json
 from lexigraft.cells import Cell
 from lexigraft.completion import card_of
@@ -30,6 +28,7 @@ from lexigraft.report.inputs import report_inputs
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
 
+NAME = "report"
 STEPS = 50
 EXAMPLES = 20
 WORDS = ("వెన్నెల", "పుస్తకం", "నది", "ఆకాశం", "తెలుగు", "చెట్టు", "పాట", "రోజు")
@@ -77,10 +76,15 @@ def _train(study: Study, cell: Cell) -> None:
         lines.append({"event": "step", "phase": 0, "step": step, "tokens": 512 * step,
                       "loss": 9 - step / STEPS + draw.random(), "learning_rate": 1e-4,
                       "tokens_per_second": 900.0, "seconds": 0.5})  # fmt: skip
-    lines.append(lines[0] | {"step": STEPS, "bits_per_byte": 1 + draw.random()})
+    end = {"step": STEPS, "tokens": 512 * STEPS, "bits_per_byte": 1 + draw.random()}
+    lines.append(lines[0] | end)
     _write_lines(folder / "log.jsonl", lines)
     facts = {"steps": STEPS, "tokens": 512 * STEPS, "seconds": 30.0, "device": "a CPU"}
-    write_card(folder, job, ["log.jsonl"], references={}, **facts)
+    references = {name: job["inputs"][name] for name in ("source", "tokenizer")}
+    for read in references.values():
+        Path(read).mkdir(parents=True, exist_ok=True)
+    relative = {name: os.path.relpath(read, folder) for name, read in references.items()}
+    write_card(folder, job, ["log.jsonl"], references=relative, **facts)
 
 
 def _evaluate(study: Study, cell: Cell) -> None:
@@ -126,33 +130,38 @@ def _write_lines(file: Path, rows: list[dict[str, Any]]) -> None:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def measured(sizes: tuple[int, ...]) -> Iterator[tuple[int, int, Run]]:
-    """Cells, files that are read, and the run of each measurement."""
-    for cells in sizes:
-        with tempfile.TemporaryDirectory(prefix="report-") as name:
-            folder = place(Path(name))
-            os.chdir(folder)  # where the study's paths begin
-            study = study_of(cells, folder)
-            leave_results(study)
-            files = sum(1 for file in Path(study.results).rglob("*") if file.is_file())
-            write_json("job.json", study.described("build_report", {}))
-            yield (
-                len(study.cells),
-                files,
-                run([sys.executable, "scripts/build_report.py", "job.json"], folder),
-            )
-            os.chdir("/")
+def measured(cells: int) -> tuple[int, int, Run]:
+    """Cells with baselines, files that are read, and the run of a report."""
+    with tempfile.TemporaryDirectory(prefix="report-") as name, chdir(name):
+        folder = place(Path(name))  # where the study's paths begin
+        study = study_of(cells, folder)
+        leave_results(study)
+        files = sum(1 for file in Path(study.results).rglob("*") if file.is_file())
+        write_json("job.json", study.described("build_report", {}))
+        done = run([sys.executable, "scripts/build_report.py", "job.json"], folder)
+        return len(study.cells), files, done
 
 
-def main(*sizes: str) -> None:
-    """Print what was measured, a line each."""
-    for cells, files, done in measured(tuple(map(int, sizes)) or CELLS):
-        print(
-            f"{cells:7,} cells  {files:8,} files  {done.wall:6.1f} s  {done.cpu:6.1f} CPU-s  "
-            f"{done.mib:6.0f} MiB",
-            flush=True,
-        )
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure a report of each size."""
+    options = _parser().parse_args(arguments)
+    found = Measurements()
+    for size in options.cells or AXES:
+        try:
+            cells, files, done = measured(size)
+        except RuntimeError as error:
+            found.failures.append(f"{size}: {error}")
+            continue
+        took = {"cpu": done.cpu, "wall": done.wall, "mib": done.mib}
+        found.add({"cells": cells, "files": files, **took})
+    found.end(options, NAME, described("matplotlib", "pandas"), keys=1)
+
+
+def _parser() -> ArgumentParser:
+    found = parser(NAME, __doc__)
+    found.add_argument("--cells", type=int, action="append", choices=AXES, help="by default all")
+    return found
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

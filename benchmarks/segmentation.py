@@ -1,6 +1,6 @@
 """How short text gets with new tokens, recorded for docs/vocabulary.md.
 
-python benchmarks/segmentation.py SMOLLM2 LLAMA_3 ENGLISH_FILE LANGUAGE=DATA=TEXT_FILE …
+python -m benchmarks.segmentation SMOLLM2 LLAMA_3 ENGLISH_FILE LANGUAGE=DATA=TEXT_FILE …
 
 The first two are folders of tokenizers: SmolLM2's is expanded; of both is measured what joined
 marks change for text without new tokens. A text file has a sentence a line; every tenth is held out
@@ -46,7 +46,11 @@ def main(smollm2: str, llama_3: str, english_file: str, *texts: str) -> None:
     """Expand the tokenizer by each text, train others on it, and write the record."""
     sources = {"SmolLM2": load_tokenizer(smollm2), "Llama 3": load_tokenizer(llama_3)}
     source, english = sources["SmolLM2"], sentences(english_file)
-    marks, unexpanded, latin, pruning, superwords = [], [], [], [], []
+    marks: list[list[Any]] = []
+    unexpanded: list[list[Any]] = []
+    latin: list[list[Any]] = []
+    pruning: list[list[Any]] = []
+    superwords: list[list[Any]] = []
     unmarked = {"English sentences": english, "lines of Python": code(), "emoji": emoji()}
     for text in texts:
         *name, file = text.split("=")
@@ -103,8 +107,9 @@ def expanded(
             raise
         target = expand_tokenizer(source, train, int(found[1]), **options)
     new = {*new_token_ids(source, target)}
-    parts = {"heldout": heldout, "train": train, "english": english[1::2]}
-    metrics = fragmentation(source, target, new=new, **parts)
+    metrics = fragmentation(
+        source, target, new=new, heldout=heldout, train=train, english=english[1::2]
+    )
     return [round(metrics[name], 5) for name in MEASURED]
 
 

@@ -1,6 +1,6 @@
 """A study that is killed again and again ends with the same bytes as one that was left alone.
 
-python benchmarks/soak.py [--kills N] [--seed N] [--longest SECONDS] [--record] [STUDY.yaml]
+python -m benchmarks.soak [--kills N] [--seed N] [--longest SECONDS] [--record] [STUDY.yaml]
 
 The study runs twice, in two folders: undisturbed, and with SIGKILL to Snakemake and all of its jobs
 at random moments, after which it is unlocked and run again, as its user would. Once it has ended in
@@ -29,8 +29,6 @@ from typing import Any
 
 import yaml
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from lexigraft.comparison import compare
 from lexigraft.completion import LOCK, is_held
 from lexigraft.provenance import commit_of_code, versions
@@ -46,9 +44,10 @@ NO_JOB = "no job (Snakemake plans, or starts the next one)"
 def made_up_study(folder: Path) -> dict[str, Any]:
     """The config of a small study, and the text and the model that it reads, in a folder."""
     import torch
-    from cell import TINY
-    from generation import byte_tokens
     from transformers import LlamaConfig, LlamaForCausalLM
+
+    from benchmarks.cell import TINY
+    from benchmarks.generation import byte_tokens
 
     tokenizer = byte_tokens()
     tokenizer.add_special_tokens({"eos_token": "</s>"})

@@ -1,6 +1,6 @@
 """Memory, rate and resumption of a training text of any size, from files to training sequences.
 
-python benchmarks/stream.py FOLDER [MILLION_TOKENS]
+python -m benchmarks.stream FOLDER [MILLION_TOKENS]
 
 Writes a synthetic text of so many tokens (100 million by default) into the folder, in files of 50
 MB, and runs three steps, each in a process of its own: `draw` (read, clean, sample, hold out, write
@@ -24,6 +24,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -74,7 +75,7 @@ def draw(folder: Path) -> Callable[[], dict[str, float]]:
 
     reading.SAVE_SECONDS = 5.0  # for texts that are read in minutes, not hours
     characters = sum(file.stat().st_size for file in (folder / "text").iterdir())
-    settings = {
+    settings: dict[str, Any] = {
         "name": "Synthetic", "code": "xx", "script": "Latn", "parallel": None, "repair": [],
         "text": {"loader": "text", "paths": [str(folder / "text")]},
         "english": {"loader": "text", "paths": [str(folder / "text" / "00000.txt")]},
@@ -147,7 +148,7 @@ def _anonymous() -> float:
 
 def started(step: str, folder: Path) -> "subprocess.Popen[str]":
     """A step in a process of its own."""
-    command = [sys.executable, __file__, step, str(folder)]
+    command = [sys.executable, "-m", "benchmarks.stream", step, str(folder)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
@@ -155,7 +156,7 @@ def finished(process: "subprocess.Popen[str]") -> dict[str, float]:
     """What a step prints last."""
     output, _ = process.communicate()
     if process.returncode:
-        raise SystemExit(f"{' '.join(process.args)} failed; run it by itself")
+        raise SystemExit(f"{process.args!r} failed; run it by itself")
     found: dict[str, float] = json.loads(output.strip().splitlines()[-1])
     return found
 

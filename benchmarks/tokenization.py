@@ -1,24 +1,47 @@
 """How soon a training has its blocks of tokens, beside `datasets.map` with the same tokenizer.
 
-python benchmarks/tokenization.py TOKENIZER_FOLDER TEXT_FILE [THREADS]
-
 That of `datasets` is as in transformers' example run_clm.py, in as many processes as there are
-threads; its CPU seconds and memory are those of its main process alone, so compare them with one.
-Both are measured in the first job, which tokenizes, and in the next one with the same tokenizer.
+threads; its memory is that of its main process alone, so compare it with one thread. Both are
+measured in the first job, which tokenizes, and in the next one with the same tokenizer.
 """
 
 import json
 import shutil
 import sys
-import tempfile
-from collections.abc import Callable
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from measuring import in_its_own_process, measured
+from benchmarks.inputs import add_options, opened
+from benchmarks.measuring import in_its_own_process, measured
+from benchmarks.record import Measurements, described, parser
 
-LENGTH = 2048
+NAME, LENGTH = "tokenization", 2048
+JOBS = ("first", "next")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure both in both jobs."""
+    options = _parser().parse_args(arguments)
+    found = Measurements()
+    with opened(options) as given, TemporaryDirectory() as corpus:
+        shutil.copyfile(given.text, Path(corpus, "train.txt"))
+        for job in JOBS:
+            own, other = (
+                in_its_own_process(
+                    NAME, way, given.source, corpus, str(options.threads), threads=options.threads
+                )
+                for way in ("ours", "theirs")
+            )
+            if not found.note_errors(job, own, other):
+                beside = {"other_wall": other["wall"], "other_mib": other["mib"]}
+                found.add({"job": job, "wall": own["wall"], "mib": own["mib"], **beside})
+        sizes = {"threads": options.threads, **given.facts}
+    run = described("datasets", "transformers", "tokenizers", **sizes)
+    found.end(options, NAME, run, keys=1, order=[(job,) for job in JOBS])
 
 
 def ours(tokenizer: Any, corpus: Path, threads: int) -> Callable[[], Any]:
@@ -44,34 +67,26 @@ def theirs(tokenizer: Any, corpus: Path, threads: int) -> Callable[[], Any]:
 
     def work() -> Any:
         files, cache = str(corpus / "train.txt"), str(corpus / "datasets")
-        data = datasets.load_dataset("text", data_files=files, split="train", cache_dir=cache)
+        data: Any = datasets.load_dataset("text", data_files=files, split="train", cache_dir=cache)
         how: dict[str, Any] = {"batched": True, "num_proc": threads if threads > 1 else None}
         return data.map(tokenized, remove_columns=["text"], **how).map(cut, **how)
 
     return work
 
 
-def main(folder: str, text: str, threads: str = "1") -> None:
-    """Print seconds and MiB of both, and their ratios."""
-    print(f"{'':12} {'wall s':>8} {'CPU s':>8} {'MiB':>6}   of datasets.map")
-    with tempfile.TemporaryDirectory() as corpus:
-        shutil.copyfile(text, Path(corpus, "train.txt"))
-        for job in ("first job", "next job"):
-            arguments = (folder, corpus, threads)
-            other, own = (
-                in_its_own_process(__file__, way, *arguments, threads=int(threads))
-                for way in ("theirs", "ours")
-            )
-            ratios = "  ".join(f"{own[key] / other[key]:.2f}" for key in ("wall", "cpu", "mib"))
-            print(f"{job:12} {own['wall']:8.2f} {own['cpu']:8.2f} {own['mib']:6.0f}   {ratios}")
+def _parser() -> ArgumentParser:
+    found = parser(NAME, __doc__)
+    add_options(found)
+    found.add_argument("--threads", type=int, default=1)
+    return found
 
 
 if __name__ == "__main__":
-    if sys.argv[1] in ("ours", "theirs"):
+    if sys.argv[1:2] in (["ours"], ["theirs"]):
         from lexigraft.source.model import load_tokenizer
 
         way = {"ours": ours, "theirs": theirs}[sys.argv[1]]
         work = way(load_tokenizer(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))
         print(json.dumps(measured(work)))
     else:
-        main(*sys.argv[1:])
+        main()

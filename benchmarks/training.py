@@ -1,26 +1,20 @@
 """Speed and memory of training, against the plain Trainer and PEFT script a user would write.
 
-python benchmarks/training.py [--config FOLDER] [--vocabulary N] [--sequences N] [--length N]
-                              [--threads N] [--precision …] [--record] [NAME …]
-
-The model is that of a folder with a config.json (by default SmolLM2-135M's shape), with random
-weights; text is random too. `--record` writes what was measured into `docs/results/training.json`,
-of which `docs/benchmarks.md` is made; rows of other strategies stay, where all else is equal. Each
-strategy is trained for three steps in a process of its own, by this library and by the script, with
-the same model, text, optimizer, batch and precision. Tokens per second are those of all steps but
-the first. Memory is the peak beyond the model itself; on a GPU it is the peak of all tensors, of
-which there is room for 79 GiB, as on a card of 80 GB. A teacher is a second model of the same
-shape. The adapters' script makes the two matrices of the new vocabulary anew in each pass, as their
-definition says.
+The model is that of a folder with a config.json (by default SmolLM2-135M's shape with a vocabulary
+of 256,000 tokens), with random weights; text is random too. Each strategy is trained for three
+steps in a process of its own, by this library and by the script, with the same model, text,
+optimizer, batch and precision. Tokens per second are those of all steps but the first. Memory is
+the peak beyond the model itself; on a GPU it is the peak of all tensors, of which there is room for
+79 GiB, as on a card of 80 GB. A teacher is a second model of the same shape. The adapters' script
+makes the two matrices of the new vocabulary anew in each pass, as their definition says.
 """
 
 import argparse
 import json
 import sys
 import time
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,7 +22,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from measuring import in_its_own_process, measured
 from scipy.sparse import csr_array
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -36,16 +29,14 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     LlamaConfig,
-    PreTrainedModel,
     PreTrainedTokenizerFast,
     Trainer,
     TrainerCallback,
     TrainingArguments,
 )
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-import lexigraft
+from benchmarks.measuring import in_its_own_process, measured
+from benchmarks.record import Measurements, described, parser
 from lexigraft.hardware import device, precision
 from lexigraft.initialization.recipe import Recipe
 from lexigraft.training.adapted_layers import attach_adapters
@@ -57,16 +48,17 @@ from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_he
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.trainable import decoder_layers
-from workflow.pages import DOCS, write_record
 
-RECORD = DOCS / "results" / "training.json"
+NAME = "training"
 PRECISIONS = ("float32", "bfloat16")
 STEPS = 3
 GPU_BYTES = 79 * 2**30
 NEW_TOKENS = 1000
 ADAPTED_TOKENS = 1500  # the new vocabulary that adapters are for
 LAYERS = (0, 1, -2, -1)
-SMOLLM2 = {
+LARGE_VOCABULARY = 256_000  # as of Gemma 2
+SHAPE = "SmolLM2-135M"  # of the default model
+SMOLLM2: dict[str, Any] = {
     "vocab_size": 49_152,
     "hidden_size": 576,
     "intermediate_size": 1536,
@@ -95,62 +87,29 @@ STRATEGIES: dict[str, dict[str, Any]] = {
 }
 
 
-def main(arguments: argparse.Namespace) -> None:
-    """Print tokens per second and MiB of each strategy, theirs, ours, and the ratio."""
-    rows = []
-    print(f"{'':22}{'tokens/s':>26}{'peak MiB':>28}")
-    print(f"{'':22}{'script':>9}{'ours':>9}{'ratio':>8}{'script':>10}{'ours':>9}{'ratio':>9}")
-    every = product(arguments.precision, arguments.names or STRATEGIES)
-    for accuracy, name in every:
-        sizes = [arguments.sequences, arguments.length, arguments.sequences, STEPS]
-        sizes.append(arguments.vocabulary)
-        given = [str(arguments.config or ""), *map(str, sizes)]
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure tokens per second and MiB of each strategy, ours and the script's."""
+    options = _parser().parse_args(arguments)
+    sizes = {name: getattr(options, name) for name in ("vocabulary", "sequences", "length")}
+    given = [options.sequences, options.length, options.sequences, STEPS, options.vocabulary]
+    found = Measurements()
+    for accuracy, name in product(options.precision or PRECISIONS[:1], options.names or STRATEGIES):
         script, ours = (
             in_its_own_process(
-                __file__,
-                *("--work", who, name, *given),
-                threads=arguments.threads,
+                NAME,
+                *("--work", who, name, str(options.config or ""), *map(str, given)),
+                threads=options.threads,
                 LEXIGRAFT_PRECISION=accuracy,
             )
             for who in ("script", "ours")
         )
-        if "error" in script or "error" in ours:
-            print(
-                f"{accuracy:9}{name:13}{script.get('error', '')} {ours.get('error', '')}",
-                flush=True,
-            )
-            continue
-        speed, memory = ours["speed"] / script["speed"], ours["mib"] / script["mib"]
-        print(
-            f"{accuracy:9}{name:13}{script['speed']:9.0f}{ours['speed']:9.0f}{speed:8.2f}"
-            f"{script['mib']:10.0f}{ours['mib']:9.0f}{memory:9.2f}",
-            flush=True,
-        )
-        rows.append(
-            [
-                accuracy,
-                name,
-                *(round(who[key], 1) for key in ("speed", "mib") for who in (script, ours)),
-                str(datetime.now(UTC).date()),
-            ]
-        )
-    if arguments.record:
-        record(arguments, rows)
-
-
-def record(arguments: argparse.Namespace, rows: list[list[Any]]) -> None:
-    """Put rows into the record in place of earlier ones of the same precision and strategy."""
-    run = {"version": lexigraft.__version__, "torch": torch.__version__}
-    run |= {name: version(name) for name in ("transformers", "peft")}
-    given = ("threads", "vocabulary", "sequences", "length")
-    run |= {name: getattr(arguments, name) for name in given}
-    kept = {}
-    if RECORD.exists() and (earlier := json.loads(RECORD.read_text("utf-8")))["run"] == run:
-        kept = {tuple(row[:2]): row for row in earlier["tables"]["trainings"][1:]}
-    kept |= {tuple(row[:2]): row for row in rows}
-    table = [kept[key] for key in product(PRECISIONS, STRATEGIES) if key in kept]
-    columns = ["precision", "strategy", "script_speed", "speed", "script_mib", "mib", "date"]
-    write_record("training", {"run": run, "tables": {"trainings": [columns, *table]}})
+        if not found.note_errors(f"{accuracy} {name}", script, ours):
+            own = {"speed": ours["speed"], "mib": ours["mib"]}
+            other = {"other_speed": script["speed"], "other_mib": script["mib"]}
+            found.add({"precision": accuracy, "strategy": name, **own, **other})
+    model = options.config.name if options.config else SHAPE
+    run = described("torch", "transformers", "peft", model=model, threads=options.threads, **sizes)
+    found.end(options, NAME, run, keys=2, order=product(PRECISIONS, STRATEGIES))
 
 
 def work(
@@ -172,13 +131,14 @@ def work(
     tokens = ADAPTED_TOKENS if name.startswith("vocadt") else vocabulary
     text = np.random.default_rng(0).integers(tokens, size=(steps * sequences, length))
     clock, new_ids = Clock(), list(range(vocabulary - NEW_TOKENS, vocabulary))
-    more = None
+    more: Any = None
     if name == "distill":
         more = random_model(config, torch.float32, vocabulary=vocabulary, seed=1).eval()
     elif name.startswith("vocadt"):
         more = recipe(vocabulary)
     with TemporaryDirectory() as folder:
-        train = train_ours if who == "ours" else partial(train_with_script, rows=rows)
+        script: Callable[..., None] = partial(train_with_script, rows=rows)
+        train = train_ours if who == "ours" else script
         given = (model, name, text, sequences, new_ids, clock, Path(folder), more)
         took = measured(lambda: train(*given))
     found = {"speed": (steps - 1) * sequences * length / (clock.at[-1] - clock.at[0])}
@@ -189,9 +149,7 @@ def work(
     print(json.dumps(found))
 
 
-def random_model(
-    config: str, dtype: torch.dtype, *, vocabulary: int = 0, seed: int = 0
-) -> PreTrainedModel:
+def random_model(config: str, dtype: torch.dtype, *, vocabulary: int = 0, seed: int = 0) -> Any:
     """A model of random weights, made on the device: the CPU would take minutes for a large one.
 
     `config` is a folder with a config.json; empty, it is SmolLM2-135M's shape. The vocabulary is
@@ -217,7 +175,7 @@ def recipe(vocabulary: int) -> Recipe:
 class Clock(TrainerCallback):
     """When each step ended."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.at: list[float] = []
 
     def on_step_end(self, args, state, control, **kwargs):
@@ -367,17 +325,18 @@ class MadeHead(MadeEmbedding):
         return torch.nn.functional.linear(hidden, self.adapter @ self.source)
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--config", type=Path, help="a folder with a config.json")
-    parser.add_argument("--vocabulary", type=int, default=0, help="its tokens, else the config's")
-    parser.add_argument("--sequences", type=int, default=8, help="of an optimizer step")
-    parser.add_argument("--length", type=int, default=256, help="tokens of a sequence")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--precision", nargs="+", choices=PRECISIONS, default=PRECISIONS[:1])
-    parser.add_argument("--record", action="store_true", help="write docs/results/training.json")
-    parser.add_argument("names", nargs="*", choices=[*STRATEGIES, []])
-    return parser.parse_args()
+def _parser() -> argparse.ArgumentParser:
+    found = parser(NAME, __doc__)
+    found.add_argument("--config", type=Path, help="a folder with a config.json")
+    found.add_argument(
+        "--vocabulary", type=int, default=LARGE_VOCABULARY, help="tokens; 0 is the config's number"
+    )
+    found.add_argument("--sequences", type=int, default=8, help="of an optimizer step")
+    found.add_argument("--length", type=int, default=256, help="tokens of a sequence")
+    found.add_argument("--threads", type=int, default=2)
+    found.add_argument("--precision", action="append", choices=PRECISIONS, help="or both")
+    found.add_argument("names", nargs="*", choices=[*STRATEGIES, []], metavar="STRATEGY")
+    return found
 
 
 if __name__ == "__main__":
@@ -385,4 +344,4 @@ if __name__ == "__main__":
         who, name, config, *sizes = sys.argv[2:]
         work(who, name, config, *map(int, sizes))
     else:
-        main(_arguments())
+        main()

@@ -78,6 +78,17 @@ def clear_partial(folder: str | Path) -> None:
             path.unlink(missing_ok=True)
 
 
+def link_or_copy(file: Path, target: Path) -> None:
+    """Give a file a second name, or copy it where the file system has no hard links."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    try:
+        target.hardlink_to(file)
+    except OSError:
+        with replacing(target) as temporary:
+            shutil.copyfile(file, temporary)
+
+
 def write_json(path: str | Path, value: Any) -> None:
     """Write `value` as indented UTF-8 JSON, keys in the order given."""
     with replacing(path) as temporary:

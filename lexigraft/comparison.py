@@ -205,17 +205,19 @@ def _of_files(
 def _of_values(
     where: str, first: Mapping[str, Any], second: Mapping[str, Any]
 ) -> Iterator[Difference]:
-    """A difference for each name under which values differ; numbers of list items are no name."""
+    """A difference for each name and kind of difference; numbers of list items are no name."""
     values = dict(_leaves(first)), dict(_leaves(second))
     counts: Counter[tuple[str, ...]] = Counter()
-    differing: dict[tuple[str, ...], list[Difference]] = {}
+    # By kind, too: what is no number must not hide behind a small relative difference.
+    differing: dict[tuple[tuple[str, ...], str], list[Difference]] = {}
     for keys in dict.fromkeys([*values[0], *values[1]]):
         names = tuple(key for key in keys if isinstance(key, str) and key)
         counts[names] += 1
         one, other = (own.get(keys) for own in values)
         if one != other:
-            differing.setdefault(names, []).append(_difference(where, names, one, other))
-    for names, found in differing.items():
+            difference = _difference(where, names, one, other)
+            differing.setdefault((names, difference.kind), []).append(difference)
+    for (names, _), found in differing.items():
         most = max(found, key=lambda difference: difference.relative or 0)
         of_several = f" ({len(found)} of {counts[names]})" if counts[names] > 1 else ""
         yield replace(most, name=most.name + of_several)

@@ -145,8 +145,12 @@ def without_prefix(job: str, prefix: str | None) -> str:
 
 
 def with_prefix(job: str) -> str:
-    """The reverse, by the environment variable."""
-    return job.replace(_MARK, f'"{os.environ[PREFIX]}/') if _MARK in job else job
+    """The reverse, by the environment variable; a UserError if it is needed and not set."""
+    if _MARK not in job:
+        return job
+    if not (prefix := os.environ.get(PREFIX)):
+        raise UserError(f"{PREFIX}: not set; set it to the `prefix` of the study")
+    return job.replace(_MARK, f'"{prefix}/')
 
 
 def read(arguments: list[str]) -> Job:

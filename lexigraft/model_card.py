@@ -29,6 +29,7 @@ README = "README.md"
 FOLDER = "FOLDER"  # stands for the place of the model in the example of its use
 # Where in a paper: a reader of the card wants the paper.
 _PLACES = re.compile(r", (sections?|equations?|appendix) [^\"]*$")
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _SELF = "lexigraft, vocabulary adaptation of pretrained language models; and the methods' papers:"
 # What strategies train -> its paper; those of initializers stand in their docstrings.
@@ -152,8 +153,8 @@ def license_of(folder: str | Path) -> str:
 def front_matter(folder: str | Path) -> dict[str, Any]:
     """The front matter of a model folder's README.md; empty if there is none, or it is no YAML."""
     try:
-        text = (Path(folder) / README).read_text(encoding="utf-8")
-        matter = yaml.safe_load(text.split("---")[1]) if text.startswith("---") else {}
+        found = _FRONT_MATTER.match((Path(folder) / README).read_text(encoding="utf-8"))
+        matter = yaml.safe_load(found[1]) if found else {}
     except (OSError, ValueError, yaml.YAMLError):
         return {}
     return matter if isinstance(matter, dict) else {}

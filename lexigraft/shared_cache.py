@@ -8,12 +8,11 @@ a cache that cannot be read or written is no reason for a job to fail.
 
 import logging
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.atomic import replacing, replacing_folder, write_json
+from lexigraft.atomic import link_or_copy, replacing_folder, write_json
 from lexigraft.completion import card_of, fingerprint
 from lexigraft.errors import UserError
 from lexigraft.provenance import CARD, SEAL, fault_of, listed, read_card, sealed
@@ -33,7 +32,7 @@ def fetch(job: Mapping[str, Any], begun: str) -> bool:
         if not (entry and (card := _intact_card(entry))):
             return False
         for file, _ in listed(entry, card):
-            _link(file, Path(job["outputs"]["folder"], file.relative_to(entry)))
+            link_or_copy(file, Path(job["outputs"]["folder"], file.relative_to(entry)))
     except OSError as error:
         logger.warning("%s cannot be used: %s", entry, error)
         return False
@@ -56,7 +55,7 @@ def store(job: Mapping[str, Any], begun: str) -> None:
         folder, access = Path(job["outputs"]["folder"]), entry.parent.stat().st_mode & 0o7777
         with replacing_folder(entry) as temporary:
             for file in (*(file for file, _ in listed(folder, read_card(folder))), folder / CARD):
-                _link(file, temporary / file.relative_to(folder))
+                link_or_copy(file, temporary / file.relative_to(folder))
         # Whoever may write to the cache may replace what is in it.
         for place in (entry, *(path for path in entry.rglob("*") if path.is_dir())):
             place.chmod(access)
@@ -88,14 +87,3 @@ def _intact_card(entry: Path) -> dict[str, Any] | None:
         logger.warning("%s is ignored: %s", entry, error)
         return None
     return card
-
-
-def _link(file: Path, target: Path) -> None:
-    """Give a file a second name, or copy it where that is not possible."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.unlink(missing_ok=True)
-    try:
-        target.hardlink_to(file)
-    except OSError:
-        with replacing(target) as temporary:
-            shutil.copyfile(file, temporary)

@@ -53,7 +53,9 @@ def read_usage(folder: str | Path) -> list[dict[str, Any]]:
     for line in text.splitlines():
         with suppress(ValueError):
             lines.append(json.loads(line))
-    return [line for line in lines if isinstance(line, dict) and "seconds" in line]
+    return [
+        line for line in lines if isinstance(line, dict) and {"seconds", "ended"} <= line.keys()
+    ]
 
 
 def peak_resident_bytes() -> int:

@@ -156,6 +156,13 @@ def test_of_lines_each_column_counts_with_its_largest_difference(results, other)
     assert (loss.first, loss.second, loss.absolute, loss.relative) == (2.0, 4.0, 2.0, 0.5)
 
 
+def test_what_is_no_number_does_not_hide_behind_a_small_difference(results, other):
+    train(results, loss=(3.0, 2.0, 1.0))
+    train(other, loss=(3.0001, 2.0))
+    found = seen(results, other, tolerance=1e-3)
+    assert (CONTENT, f"{TRAINED}/log.jsonl", "loss (1 of 3)") in found
+
+
 def test_a_log_that_ends_sooner_differs_whatever_the_tolerance(results, other):
     train(other, loss=(3.0,))
     found = seen(results, other, tolerance=9.0)

@@ -88,3 +88,5 @@ def test_the_licence_is_that_of_the_readme_beside_a_model(tmp_path):
     assert license_of(tmp_path) == ""
     (tmp_path / "README.md").write_text("---\nlicense: mit\n---\n# Model\n")
     assert license_of(tmp_path) == "mit"
+    (tmp_path / "README.md").write_text("---\nbase_model: a/b---c\nlicense: mit\n---\n# ---\n")
+    assert license_of(tmp_path) == "mit"

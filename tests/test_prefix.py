@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+from lexigraft.errors import UserError
 from lexigraft.job import PREFIX, with_prefix, without_prefix
 
 
@@ -34,3 +37,9 @@ def test_without_a_prefix_nothing_changes_and_nothing_is_asked_of_the_environmen
     monkeypatch.delenv(PREFIX, raising=False)
     job = text({"folder": "results/x"})
     assert without_prefix(job, None) == job == with_prefix(job)
+
+
+def test_a_job_that_needs_a_prefix_says_so_where_there_is_none(monkeypatch):
+    monkeypatch.delenv(PREFIX, raising=False)
+    with pytest.raises(UserError, match="LEXIGRAFT_PREFIX: not set"):
+        with_prefix(without_prefix(text({"folder": "/a/results/x"}), "/a"))

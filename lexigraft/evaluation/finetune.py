@@ -9,9 +9,10 @@ import math
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
 
 from lexigraft.atomic import PARTIAL, write_jsonl
 from lexigraft.corpus.examples import Example, labels_of, read_examples
@@ -20,6 +21,7 @@ from lexigraft.evaluation.task_kinds import Measurement, TaskKind, metrics_by_la
 from lexigraft.evaluation.texts import draw
 from lexigraft.hardware import precision, trainer_arguments
 from lexigraft.randomness import seed_from
+from lexigraft.settings import Settings
 from lexigraft.source.positions import positions_of
 
 if TYPE_CHECKING:
@@ -38,8 +40,7 @@ VALIDATION = "validation"  # the part of the examples by which an epoch is chose
 transfer_kind = partial(TaskKind, tests="examples", fine_tunes=True, every_language=True)
 
 
-@dataclass(frozen=True)
-class FineTuning:
+class FineTuning(Settings):
     """How a task is learned; by default with the values of XTREME (Hu et al. 2020).
 
     The learning rate of AdamW rises from the first step on over the share of steps that is its
@@ -48,14 +49,14 @@ class FineTuning:
     of random samples; none: all.
     """
 
-    epochs: float = 3
-    batch_size: int = 32
-    learning_rate: float = 2e-5
-    weight_decay: float = 0.0
-    warmup: float = 0.1
-    length: int = 128
-    train_examples: int | None = None
-    test_examples: int | None = None
+    epochs: float = Field(3, gt=0)
+    batch_size: int = Field(32, ge=1)
+    learning_rate: float = Field(2e-5, gt=0)
+    weight_decay: float = Field(0.0, ge=0)
+    warmup: float = Field(0.1, ge=0, le=1)
+    length: int = Field(128, ge=1)
+    train_examples: int | None = Field(None, ge=1)
+    test_examples: int | None = Field(None, ge=1)
 
 
 class Transfer:

@@ -269,7 +269,7 @@ def examples_and_tests(
     where = f"config/tasks.yaml: task '{job['task']}': shots"
     pool = read_test_set(job, "shots", language or None)
     every = tests if pool is None else pool
-    if shots < 0 or len(every) < shots:
+    if len(every) < shots:
         raise UserError(f"{where} is {shots}, but there are {len(every)} examples; change it")
     drawn = every[:shots] if first else draw(every, shots, job, f"shots {language}".strip())
     taken = {letters(row[key]) for row in drawn for key in texts}

@@ -5,15 +5,16 @@ A kind is one module of `tasks/`, named as the `kind` of its entries in config/t
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 from lexigraft.errors import UserError
+from lexigraft.settings import Settings, validate
 
-Settings = TypeVar("Settings")
+Own = TypeVar("Own", bound=Settings)
 
 ENGLISH = "english"  # what tests in English are called, whatever the language's name in a study
 
@@ -36,7 +37,7 @@ class Measurement:
 class TaskKind:
     """A kind of task."""
 
-    settings: type  # the dataclass of its settings, with their defaults
+    settings: type[Settings]  # its own settings, with their defaults
     # `evaluate(model, tokenizer, job)` measures one run, see `evaluate.run_jobs` for the job.
     evaluate: Callable[[Any, Any, dict[str, Any]], Measurement]
     # What it tests a cell on: `heldout` (held-out text of the corpus), `corpus` (the corpus's
@@ -97,31 +98,14 @@ def prompts_of(entry: Mapping[str, Any]) -> str | None:
     return entry.get("prompts_from") or task_kind(entry["kind"]).prompts
 
 
-def read_settings(
-    kind: type[Settings], job: dict[str, Any], **choices: tuple[str, ...]
-) -> Settings:
-    """An instance of the dataclass `kind` from a job's settings; what is absent gets its default.
+def read_settings(kind: type[Own], job: dict[str, Any]) -> Own:
+    """The settings of a kind from a job's; what is absent gets its default.
 
     The `engine` is no setting of a kind: see `evaluate.open_cell`. Raises `UserError` if a setting
-    has a name that the kind does not know, or none of the values that it may have (`choices`).
+    has a name that the kind does not know, or a value that it cannot have.
     """
-    where = f"config/tasks.yaml: task '{job['task']}'"
-    given = {
-        name: value for name, value in job["settings"].items() if name not in ("kind", "engine")
-    }
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise UserError(
-            f"{where}: no setting '{unknown[0]}' "
-            f"(kind {job['settings']['kind']} has {', '.join(known)})"
-        )
-    settings = kind(**given)
-    for name, values in choices.items():
-        if getattr(settings, name) not in values:
-            wrong = f"{name} '{getattr(settings, name)}'"
-            raise UserError(f"{where}: {wrong} is none of {', '.join(values)}")
-    return settings
+    given = {key: value for key, value in job["settings"].items() if key not in ("kind", "engine")}
+    return validate(kind, given, f"tasks.{job['task']}")
 
 
 def of_adapted_languages(tests: dict[str, Any]) -> dict[str, Any]:

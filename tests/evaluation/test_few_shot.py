@@ -68,7 +68,6 @@ def test_all_cells_of_a_run_have_the_same_examples_and_runs_have_others(make_job
     ("shots", "message"),
     [
         (21, "shots is 21, but there are 20 examples"),
-        (-1, "shots is -1"),
         (20, "nothing is left of 20 to test; lower it"),
     ],
 )

@@ -97,7 +97,7 @@ def test_a_diverged_model_is_refused_by_the_name_of_its_cell(model, byte_tokeniz
 
 
 def test_a_setting_that_the_kind_does_not_know_is_named(model, byte_tokenizer, make_job):
-    with pytest.raises(UserError, match="task 'perplexity': no setting 'sentences'"):
+    with pytest.raises(UserError, match=r"tasks\.perplexity: unknown key 'sentences'"):
         evaluate(model, byte_tokenizer(), make_job("perplexity", sentences=3))
 
 
@@ -120,7 +120,7 @@ def test_a_window_is_no_longer_than_the_model_holds(model, byte_tokenizer, make_
 
 
 def test_a_window_of_one_token_is_refused(model, byte_tokenizer, make_job):
-    with pytest.raises(UserError, match="task 'perplexity': window must be 2 or more"):
+    with pytest.raises(UserError, match=r"tasks\.perplexity\.window: 1 is not at least 2"):
         evaluate(model, byte_tokenizer(), make_job("perplexity", window=1))
 
 

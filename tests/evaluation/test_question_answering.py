@@ -151,7 +151,7 @@ def test_runs_ask_other_questions(model, byte_tokenizer, job):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"normalization": "f1"}, "normalization 'f1' is none of mlqa, squad"),
+        ({"normalization": "f1"}, "normalization: 'f1' is not one of 'mlqa', 'squad'"),
         ({"max_prompt_tokens": 60}, "a prompt of 60 tokens has no room for question 0001"),
         ({"shots": 4}, "beside 4 examples nothing is left"),
     ],

@@ -222,9 +222,9 @@ def test_articles_are_asked_for_where_there_are_none(model, byte_tokenizer, make
 
 def test_settings_that_do_not_fit_together_are_refused(model, byte_tokenizer, make_job):
     for settings, message in (
-        ({"batch_sizes": [3], "prompts": 4}, "multiple of every batch size"),
-        ({"new_tokens": 1}, "new_tokens must be 2"),
-        ({"prompts_from": "poems"}, "prompts_from 'poems' is none of"),
+        ({"batch_sizes": [3], "prompts": 4}, "prompts: 4 is not a multiple of batch size 3"),
+        ({"new_tokens": 1}, "new_tokens: 1 is not at least 2"),
+        ({"prompts_from": "poems"}, "prompts_from: 'poems' is not one of"),
     ):
         with pytest.raises(UserError, match=message):
             evaluate(model, byte_tokenizer(), make_job("speed", **settings))

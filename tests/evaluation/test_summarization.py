@@ -127,7 +127,7 @@ def test_pieces_of_a_tokenizer_can_be_compared_instead(model, byte_tokenizer, ma
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"select": "longest"}, "select 'longest' is none of random, shortest, first"),
+        ({"select": "longest"}, "select: 'longest' is not one of 'random', 'shortest', 'first'"),
         ({"prompt": "poem"}, "'poem' is not known"),
         ({"rouge_tokenizer": "no/such/folder/here"}, "rouge_tokenizer: 'no/such/folder/here'"),
         ({"max_prompt_tokens": 5}, "no room for an article"),

@@ -164,6 +164,28 @@ def test_only_tasks_that_generate_texts_choose_an_engine(config, registries):
     assert "tasks.mine.engine: 'tgi' is not one of" in refused(config, registries)
 
 
+@pytest.mark.bad_input(
+    "config",
+    "a setting of a task that its kind does not have, or a value that cannot be",
+    "refused, with the key, before the training that would come first",
+)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"base": "perplexity", "heldout_sentence": 5}, "unknown key 'heldout_sentence'; did you"),
+        ({"base": "perplexity", "window": 1}, ".window: 1 is not at least 2"),
+        ({"base": "translation", "samples": "ten"}, ".samples: 'ten' is not a whole number"),
+        ({"base": "translation", "beams": 0}, ".beams: 0 is not at least 1"),
+        ({"base": "speed", "prompts": 6, "batch_sizes": [4]}, ".prompts: 6 is not a multiple of"),
+    ],
+)
+def test_a_wrong_setting_of_a_task_is_named(config, registries, settings, message):
+    config["tasks"] = {"mine": settings}
+    config["run_tasks"] = {"mine": {}}
+    assert refused(config, registries).startswith("tasks.mine")
+    assert message in refused(config, registries)
+
+
 def test_the_default_study_is_valid(registries):
     from workflow.config.registries import ROOT, read_yaml
 

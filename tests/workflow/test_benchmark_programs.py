@@ -1,31 +1,29 @@
-"""Parts of the programs in benchmarks/ that a rehearsal on the CPU does not reach."""
+"""The programs in benchmarks/: parts that no rehearsal reaches, and what they record."""
 
-import sys
+import json
 
 import pytest
 import yaml
 
-from tests.workflow.conftest import REPOSITORY
+from benchmarks import (
+    expansion,
+    generation,
+    glove,
+    initialization,
+    planning,
+    report,
+    tokenization,
+    training,
+)
+from benchmarks.planning import Run
+from workflow import pages
 from workflow.stages.study import open_study
 from workflow.status.states import DONE, states
 
 
-@pytest.fixture
-def programs(monkeypatch):
-    """Import a program by its name; afterwards neither it nor what it imports is left."""
-    known = set(sys.modules)
-    monkeypatch.syspath_prepend(REPOSITORY / "benchmarks")
-    yield __import__
-    for name in set(sys.modules) - known:
-        file = getattr(sys.modules[name], "__file__", None) or ""
-        if file.startswith(str(REPOSITORY / "benchmarks")):
-            del sys.modules[name]
-
-
-def test_looking_for_stop_strings_is_measured_beside_a_step(programs):
+def test_looking_for_stop_strings_is_measured_beside_a_step():
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    generation = programs("generation")
     config = LlamaConfig(
         vocab_size=256, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
         num_attention_heads=1,
@@ -34,8 +32,7 @@ def test_looking_for_stop_strings_is_measured_beside_a_step(programs):
     assert found["before"] > 0 and found["after"] > 0
 
 
-def test_the_status_is_measured_of_jobs_that_are_done(programs, tmp_path, monkeypatch):
-    planning = programs("planning")
+def test_the_status_is_measured_of_jobs_that_are_done(tmp_path, monkeypatch):
     monkeypatch.setitem(planning.AXES, 1, (1, 1, 1))
     monkeypatch.setattr(planning, "INITIALIZERS", ("mean",))
     monkeypatch.setattr(planning, "STRATEGIES", ("lora-clm-512",))
@@ -47,3 +44,84 @@ def test_the_status_is_measured_of_jobs_that_are_done(programs, tmp_path, monkey
     found = states(opened, opened.jobs())
     assert found
     assert {state.name for state in found.values()} == {DONE}
+
+
+def test_the_report_is_measured_of_a_study_whose_cells_are_all_evaluated(tmp_path, monkeypatch):
+    monkeypatch.setitem(planning.AXES, 1, (1, 1, 1))
+    monkeypatch.setattr(planning, "INITIALIZERS", ("mean",))
+    monkeypatch.setattr(planning, "STRATEGIES", ("lora-clm-512",))
+    monkeypatch.chdir(tmp_path)
+    study = report.study_of(1, tmp_path)
+    report.leave_results(study)
+    records = list(tmp_path.glob("results/evaluation/**/run-*/record.json"))
+    assert len(records) == len(study.cells) * len(study.config["run_tasks"])
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    """A folder of records, which is empty."""
+    monkeypatch.setattr(pages, "DOCS", tmp_path)
+    (tmp_path / "results").mkdir()
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def made_up(tmp_path, monkeypatch):
+    """Measurements of all benchmarks are made up; the options that name a model and a text."""
+    numbers = {"cpu": 2.0, "wall": 3.0, "mib": 2048.0, "speed": 80.0, "before": 6.0, "after": 1.5}
+    numbers |= dict.fromkeys(("cells", "cost 0", *glove.STEPS), 4.0)
+    took = Run(wall=1.0, cpu=2.0, mib=3.0, output="total   1234\n")
+    for module in (expansion, generation, initialization, tokenization, training):
+        monkeypatch.setattr(module, "in_its_own_process", lambda *_, **__: numbers)
+    for name in ("_ours", "_theirs"):
+        monkeypatch.setattr(glove, name, lambda *_: numbers)
+    monkeypatch.setattr(planning, "measured", lambda *_: took)
+    monkeypatch.setattr(report, "measured", lambda cells: (cells + 5, 22222, took))
+    generation.byte_tokens().save_pretrained(tmp_path / "bytes")
+    (tmp_path / "text.txt").write_text("mto na mvua\nmto na maji\n" * 10)
+    return ["--source", str(tmp_path / "bytes"), "--text", str(tmp_path / "text.txt")]
+
+
+def test_the_page_shows_what_each_benchmark_records(results, made_up):
+    assert pages.render("benchmarks.md").count("Not yet recorded") == 8
+    for module in (expansion, tokenization):
+        module.main([*made_up, "--record"])
+    initialization.main([*made_up, "--size", "262", "--record", "align", "focus-norm"])
+    glove.main([*made_up, "--epochs", "1", "--programs", ".", "--record"])
+    for module in (generation, training, planning, report):
+        module.main(["--record"])
+    page = pages.render("benchmarks.md")
+    assert "Not yet recorded" not in page
+    assert "20 sentences (0.0 MB, `text.txt`) and the tokenizer of `bytes`" in page
+    for row in (
+        "| VocADT's adapters, dense | float32 | 80 | 80 | 1.00 | 2.0 | 2.0 | 1.00 |",
+        "| `continued` | 2.00 | 2.00 | 1.00 | 2,048 | 2,048 | 1.00 |",
+        "| `align` | 2.00 | 2,048 | tokenizing once | 2.00 | 1.00 | 2,048 | 1.00 |",
+        "| `focus-norm` | 2.00 | 2,048 | – | – | – | – | – |",
+        "| batches of prompts | 1.500 | one `model.generate` per prompt | 6.000 | 0.25 |",
+        "| `lowres`, plan | 1,234 | 1.0 | 2.0 | 3 |",
+        "| 100 cells, `make status`, all done | 1,234 | 1.0 | 2.0 | 3 |",
+        "| 1,005 | 22,222 | 1.0 | 2.0 | 3 |",
+    ):
+        assert row in page
+
+
+def test_what_a_run_does_not_measure_stays_if_all_else_is_equal(results, made_up):
+    def recorded():
+        content = json.loads((results / "generation.json").read_text("utf-8"))
+        return [row[0] for row in content["tables"]["measured"][1:]]
+
+    generation.main(["--record", "watch"])
+    generation.main(["batches"])  # is not recorded
+    generation.main(["--record", "prefix"])
+    assert recorded() == ["prefix", "watch"]
+    generation.main(["--record", "--prompts", "4", "watch"])
+    assert recorded() == ["watch"]
+
+
+def test_a_part_that_fails_is_named_and_the_others_are_recorded(results, made_up, monkeypatch):
+    outcomes = iter([{"error": "ValueError: no"}, {"before": 2.0, "after": 1.0}])
+    monkeypatch.setattr(generation, "in_its_own_process", lambda *_, **__: next(outcomes))
+    with pytest.raises(SystemExit, match="batches: ValueError: no"):
+        generation.main(["--record", "batches", "prefix"])
+    assert "prefix" in (results / "generation.json").read_text("utf-8")

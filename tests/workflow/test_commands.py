@@ -399,6 +399,10 @@ def test_what_cannot_become_a_study_is_one_line(tmp_path, monkeypatch, capsys, a
 
 def test_init_overwrites_nothing_and_brings_a_profile(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    Path("texts").mkdir()
+    with pytest.raises(SystemExit):
+        main(["init", "folder.yaml", "--text", "texts"])
+    assert "Put your text" not in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["init", "study.yaml", "--slurm"])
     profile = Path("profiles/slurm/config.yaml").read_text("utf-8")

@@ -1,5 +1,6 @@
 """`make gpu-check` on a CPU: what it would record is on the page. tests/more rehearses it."""
 
+import os
 import subprocess
 from types import SimpleNamespace
 
@@ -8,21 +9,19 @@ import pytest
 from tests import preloaded_python
 from workflow import pages
 
-SCRIPT = pages.ROOT / "benchmarks/gpu.py"
-
 
 @pytest.fixture
-def gpu(monkeypatch):
-    """The module, as the script imports what lies beside it."""
-    monkeypatch.syspath_prepend(str(SCRIPT.parent))
-    import gpu
+def gpu():
+    """The module; torch is imported with it."""
+    from benchmarks import gpu
 
     return gpu
 
 
 def run(*arguments):
-    command = [preloaded_python.python(), str(SCRIPT), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=pages.ROOT)
+    command = [preloaded_python.python(), "-m", "benchmarks.gpu", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(pages.ROOT)}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
 def test_without_a_gpu_it_says_so_in_one_line(monkeypatch):

@@ -89,6 +89,23 @@ def test_a_compressed_file_is_fetched_and_unpacked(files, project, entries):
     }  # fmt: skip
 
 
+@pytest.mark.fault(
+    "network", "a compressed file arrives damaged", "one line; the next fetch begins anew"
+)
+def test_a_file_that_arrives_damaged_is_one_line_and_can_be_fetched_again(files, project):
+    whole = gzip.compress(b"vectors" * 100)
+    entry = {"path": "vectors.bin", "url": f"{files.address}/vectors.bin.gz", "unpack": "gz"}
+    recipe = recipes_of(["vectors.bin"], {"vectors": entry})["vectors.bin"]
+    for damaged in (whole[:10] + b"\xff" * 8 + whole[18:], whole[:-9], b"no archive"):
+        files.contents["/vectors.bin.gz"] = damaged
+        with pytest.raises(UserError, match=r"vectors\.bin: what was fetched cannot be unpacked"):
+            fetch_recipe(recipe)
+        assert list(project.iterdir()) == []
+    files.contents["/vectors.bin.gz"] = whole
+    fetch_recipe(recipe)
+    assert (project / "vectors.bin").read_bytes() == b"vectors" * 100
+
+
 def test_a_folder_is_unpacked_without_what_leads_out_of_it(files, project, entries):
     packed = io.BytesIO()
     members = {

@@ -12,8 +12,7 @@ from tests.workflow.conftest import REPOSITORY
 from workflow.config.registries import REGISTRIES, load_registries, read_yaml, resolve
 from workflow.config.revisions import assets_in
 from workflow.stages import Study
-from workflow.status.assets import hub_assets
-from workflow.status.revisions import lock_revisions
+from workflow.status.assets import hub_assets, lock_revisions
 
 ONE, OTHER = "1" * 40, "2" * 40
 LOOSE = {

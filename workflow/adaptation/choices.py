@@ -356,8 +356,10 @@ def training_speed(
 
     A few steps are timed, in a process of its own; where that fails, the cost model tells.
     """
-    command = [sys.executable, "-m", "lexigraft.training.speed", str(folder), json.dumps(strategy)]
+    # -P: a file in the working folder is no module.
+    program = [sys.executable, "-P", "-m", "lexigraft.training.speed"]
     own = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    command = [*program, str(folder), json.dumps(strategy)]
     measured = subprocess.run(command, env=own, capture_output=True, text=True, check=False)
     try:
         step = json.loads(measured.stdout.splitlines()[-1])

@@ -1,7 +1,6 @@
 """What came of an adaptation: its numbers beside the baselines', and the model with its card."""
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
@@ -9,14 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lexigraft.atomic import replacing, replacing_folder
+from lexigraft.atomic import link_or_copy, replacing, replacing_folder
 from lexigraft.errors import UserError
 from lexigraft.model_card import README, model_card
 from lexigraft.provenance import read_card
 from lexigraft.training.export import cell_facts
+from workflow.commands.tables import new_table
 from workflow.stages.cells import training
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from lexigraft.cells import Cell
     from workflow.stages import Study
 
@@ -120,7 +122,7 @@ def place_files(exported: Path, folder: Path) -> None:
     """
     for name in read_card(exported)["files"]:
         (folder / name).parent.mkdir(exist_ok=True)
-        put = _link if name.endswith(".safetensors") else shutil.copyfile
+        put = link_or_copy if name.endswith(".safetensors") else shutil.copyfile
         put(exported / name, folder / name)
 
 
@@ -144,24 +146,11 @@ def hub_license(sources: Mapping[str, Any]) -> str:
     return ""
 
 
-def _link(file: Path, place: Path) -> None:
-    try:
-        os.link(file, place)
-    except OSError:  # another file system, or one without links
-        shutil.copyfile(file, place)
-
-
-def as_table(scores: Mapping[str, Scores]) -> Any:
+def as_table(scores: Mapping[str, Scores]) -> "Table":
     """The numbers as a table for the terminal."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("")
     rows = numbers(scores)
     columns = list(dict.fromkeys(name for row in rows.values() for name in row))
-    for column in columns:
-        table.add_column(column, justify="right")
+    table = new_table("", *columns)
     for name, row in rows.items():
         table.add_row(name, *(row.get(column, "–") for column in columns))
     return table

@@ -1,16 +1,14 @@
 """What the user asks `lexigraft adapt` for, and what it means in a study."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lexigraft.cells import NAME
-from lexigraft.errors import UserError, suggestion, unknown
+from lexigraft.errors import unknown
 from lexigraft.installation import PIPELINE
 from workflow.adaptation.text import UNDETERMINED, TextFacts, language_of, measure_text, script_name
-from workflow.commands.texts import as_name, check_code, check_texts
+from workflow.commands.texts import check_code, check_hub_name, check_texts, source_name
 from workflow.config.initializer_data import MODEL, check_folder
 from workflow.config.registries import load_registries, read_yaml
 
@@ -104,15 +102,9 @@ def source_entry(model: str, known: Mapping[str, Any]) -> tuple[str, dict[str, A
     if model in known:
         return model, {}
     folder = Path(model).expanduser()
-    name = as_name(Path(model).name) or "model"
-    if name in known:
-        name = f"my-{name}"
+    name = source_name(model, known)
     if folder.is_dir():
         check_folder(str(folder), "--model", MODEL)
         return name, {name: {"folder": str(folder.resolve())}}
-    if model.startswith(("/", ".", "~")) or not re.fullmatch(rf"{NAME}/{NAME}", model):
-        raise UserError(
-            f"--model: '{model}' is no folder that is there, no name of the Hugging Face hub "
-            f"(organisation/name), and not in lexigraft's registry{suggestion(model, known)}"
-        )
+    check_hub_name(model, known)
     return name, {name: {"hub": model}}

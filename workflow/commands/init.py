@@ -1,6 +1,5 @@
 """`lexigraft init`: a study to begin with, and a profile for Slurm."""
 
-import re
 import shutil
 from itertools import islice
 from pathlib import Path
@@ -10,12 +9,11 @@ from typing import Annotated, Any, NamedTuple
 import typer
 import yaml
 
-from lexigraft.cells import NAME
 from lexigraft.errors import UserError
 from lexigraft.installation import PIPELINE
 from workflow.adaptation.text import LEAST_HELDOUT, heldout_sentences, script_of
 from workflow.commands.studies import check_installed
-from workflow.commands.texts import as_name, check_code
+from workflow.commands.texts import as_name, check_code, check_hub_name, source_name
 
 _TEMPLATE = Path(__file__).with_name("new-study.yaml")
 _READ = 100_000  # lines of the text are looked at
@@ -84,7 +82,7 @@ def init(
         shutil.copyfile(PIPELINE / _PROFILE, profile)
         written.append(str(profile))
     typer.echo(f"Wrote {' and '.join(written)}.")
-    if not Path(place).is_file():
+    if not Path(place).exists():
         typer.echo(f"Put your text into {place}, one sentence a line, or name yours in {file}.")
     if slurm:
         typer.echo(f"Set your partitions in {profile}, then: --profile profiles/slurm")
@@ -167,14 +165,9 @@ def _source(model: str, known: dict[str, Any]) -> tuple[str, str]:
             f"# `{model}` is an entry of lexigraft's registry; for another model: --model.\n",
         )
     is_folder = Path(model).expanduser().is_dir() or model.startswith(("/", ".", "~"))
-    if not is_folder and not re.fullmatch(rf"{NAME}/{NAME}", model):
-        raise UserError(
-            f"--model: '{model}' is no folder, no name of the Hugging Face hub "
-            f"(organisation/name), and not one of {', '.join(sorted(known))}"
-        )
-    name = as_name(Path(model).name) or "my-model"
-    if name in known:
-        name = f"my-{name}"
+    if not is_folder:
+        check_hub_name(model, known)
+    name = source_name(model, known)
     where = (
         f"folder: {_quoted(model)}"
         if is_folder

@@ -34,7 +34,7 @@ def show_change(
     found = fragmentation(
         source, target, new=new, heldout=sentences, english=english, train=sentences
     )
-    table = _table(f"{len(sentences):,} sentences", "before", "after")
+    table = new_table(f"{len(sentences):,} sentences", "before", "after")
     for name, key in _RATES.items():
         before, after = (found[f"{prefix}{key}"] for prefix in ("source_", ""))
         table.add_row(name, f"{before:.2f}", f"{after:.2f}")
@@ -51,7 +51,7 @@ def show_rows(fitted: "Initializer") -> None:
     tokens = len(pair.target_tokenizer.get_vocab())
     special = sum(int(pair.source_of[number]) >= 0 for number in pair.target_special_ids)
     gone = set(pair.source_ids.tolist()).difference(pair.source_of.tolist())
-    table = _table("rows of the embeddings", "tokens")
+    table = new_table("rows of the embeddings", "tokens")
     table.add_row("copies of the model's", f"{tokens - len(pair.new_ids):,}")
     table.add_row("  of them special tokens", f"{special:,}")
     table.add_row(f"new, by {fitted.name}", f"{len(pair.new_ids):,}")
@@ -65,7 +65,7 @@ def show_rows(fitted: "Initializer") -> None:
 def show_inspection(found: "Inspection", sentences: int) -> None:
     """How a tokenizer cuts a text of so many sentences, and what new tokens would save."""
     columns = {"your text": found.metrics} | ({"English": found.english} if found.english else {})
-    table = _table(f"{sentences:,} sentences", *columns)
+    table = new_table(f"{sentences:,} sentences", *columns)
     for name, key in _RATES.items():
         table.add_row(name, *(f"{own[key]:.2f}" for own in columns.values()))
     _add_shares(table, columns)
@@ -79,7 +79,9 @@ def show_inspection(found: "Inspection", sentences: int) -> None:
         typer.echo(f"No curve of new tokens: {found.no_curve}.")
         return
     first = found.curve[0].tokens_per_sentence
-    curve = _table("new tokens", "tokens per sentence", "saved", "per word", "characters per token")
+    curve = new_table(
+        "new tokens", "tokens per sentence", "saved", "per word", "characters per token"
+    )
     for point in found.curve:
         curve.add_row(
             f"{point.new_tokens:,}",
@@ -98,7 +100,8 @@ def _add_shares(table: "Table", columns: Mapping[str, Mapping[str, float | int]]
         table.add_row("tokens that stand for unknown text", *(f"{share:.1%}" for share in unknown))
 
 
-def _table(*columns: str) -> "Table":
+def new_table(*columns: str) -> "Table":
+    """An empty table for the terminal, whose first column alone is to the left."""
     from rich import box
     from rich.table import Table
 

@@ -1,13 +1,14 @@
 """The user's model and text, as commands read them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lexigraft.errors import UserError
+from lexigraft.cells import NAME
+from lexigraft.errors import UserError, suggestion
 
 Text = Annotated[
     list[Path],
@@ -39,6 +40,21 @@ def place_of(given: str) -> str:
 def as_name(text: str) -> str:
     """A text as a name in studies, which holds ASCII letters, digits, `.`, `_` and `-`."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")
+
+
+def source_name(model: str, known: Collection[str]) -> str:
+    """The name in a study of a model that is none of the `known` ones of the registry."""
+    name = as_name(Path(model).name) or "my-model"
+    return f"my-{name}" if name in known else name
+
+
+def check_hub_name(model: str, known: Collection[str]) -> None:
+    """Raise a `UserError` if the value of --model, which is no folder, is no name of the hub."""
+    if model.startswith(("/", ".", "~")) or not re.fullmatch(rf"{NAME}/{NAME}", model):
+        raise UserError(
+            f"--model: '{model}' is no folder, no name of the Hugging Face hub "
+            f"(organisation/name), and not in lexigraft's registry{suggestion(model, known)}"
+        )
 
 
 def check_code(language: str) -> None:

@@ -10,6 +10,7 @@ from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY
 from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.task_kinds import kinds, kinds_with, prompts_of, task_kind
+from lexigraft.settings import validate
 from lexigraft.source.model import MASKED
 from lexigraft.training.registry import objective, objectives
 from lexigraft.training.settings import check_optimizer, of_new_vocabulary
@@ -30,6 +31,7 @@ from workflow.config.task_data import (
     check_tested,
     tested_language,
 )
+from workflow.config.tasks import Task
 from workflow.config.training_data import (
     check_group,
     check_local_samples,
@@ -64,6 +66,7 @@ def check_study(study: dict[str, Any]) -> None:
     for name in study["run_tasks"]:
         _require(name, study["tasks"], "config.run_tasks")
         _require(study["tasks"][name]["kind"], kinds(), f"tasks.{name}.kind")
+        _check_own_settings(name, study["tasks"][name])
         _check_engine(name, study["tasks"][name])
         _check_learned_metrics(study, name)
     for name in sorted({*used(study, "vocabularies")} - {SOURCE_VOCABULARY}):
@@ -228,9 +231,6 @@ def _check_texts_of_task(study: dict[str, Any], task: str, language: str) -> Non
     kind, prompted = task_kind(settings["kind"]), prompts_of(settings)
     if kind.tests == "test_sets":
         return  # of its own, see `check_examples`
-    if "prompts_from" in settings and prompted not in kinds_with("language_texts"):
-        known = ", ".join(kinds_with("language_texts"))
-        raise UserError(f"tasks.{task}.prompts_from: '{prompted}' is not one of {known}")
     if kind.generates and "group" in texts:
         raise UserError(
             f"languages.{language}: a group, but task '{task}' tests one language; leave the task "
@@ -245,6 +245,11 @@ def _check_texts_of_task(study: dict[str, Any], task: str, language: str) -> Non
             f"languages.{language}.{key}: missing, but task '{task}' {does}; name {name} or leave "
             "the task out of run_tasks"
         )
+
+
+def _check_own_settings(name: str, entry: dict[str, Any]) -> None:
+    own = {key: value for key, value in entry.items() if key not in Task.model_fields}
+    validate(task_kind(entry["kind"]).settings, own, f"tasks.{name}")
 
 
 def _check_engine(name: str, entry: dict[str, Any]) -> None:

@@ -21,7 +21,6 @@ cache of generation, and vLLM. docs/status.md has the table of assumptions.
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -244,8 +243,7 @@ class CostModel:
     def _settings(self, task: str) -> dict[str, Any]:
         """The settings of a task, with the defaults of its kind."""
         entry = self.config["tasks"][task]
-        defaults: dict[str, Any] = asdict(task_kind(entry["kind"]).settings())
-        return defaults | entry
+        return dict(task_kind(entry["kind"]).settings()) | entry
 
     def _drawn(
         self, task: str, language: str, settings: Mapping[str, Any]

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.completion import leaves
+from lexigraft.provenance import leaves
 from lexigraft.source.hub_check import HubAsset
+from lexigraft.source.revision_lock import lock
 from workflow.config.revisions import assets_in
 from workflow.stages.stage import STAGES, Output
 from workflow.stages.study import Study
@@ -43,6 +44,26 @@ def hub_assets(study: Study, outputs: Iterable[Output] | None = None) -> list[Hu
         where = ", ".join(dict.fromkeys(named))
         found.append(HubAsset(kind, name, revision, tuple(sorted(every)), where))  # type: ignore[arg-type]
     return found
+
+
+def lock_revisions(study: Study, planned: Iterable[Output]) -> str:
+    """Lock the commits of what planned jobs read from the hub; a warning of those not to be had.
+
+    From then on the study has them in its settings. Data sets of lm-evaluation-harness are locked
+    by the jobs that copy them.
+    """
+    assets = [one for one in hub_assets(study, planned) if not one.is_pinned]
+    if not assets:
+        return ""
+    locked = lock(study.results, assets)
+    study.take_commits()
+    left = sorted({one.name for one in assets if one.key not in locked})
+    if not left:
+        return ""
+    return (
+        f"no commit is known of {', '.join(left)}: the hub does not say. What jobs find is read; "
+        "the next run that finds a commit makes what they read anew"
+    )
 
 
 def web_files(study: Study) -> dict[str, str]:

@@ -5,7 +5,8 @@ import json
 import re
 import shutil
 import tarfile
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -107,14 +108,14 @@ def fetch_recipe(recipe: FileRecipe) -> Remote:
     archive = path.with_name(f".{path.name}.download")
     remote = download(recipe.url, archive)
     _check(archive, recipe)
-    unpack = recipe.entry.get("unpack")
-    if unpack == "tar":
-        _unpack_folder(archive, path)
-    elif unpack == "gz":
-        _unpack_file(archive, path)
-    else:
-        archive.replace(path)
-    archive.unlink(missing_ok=True)
+    try:
+        _UNPACK[recipe.entry.get("unpack")](archive, path)
+    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise UserError(
+            f"{path}: what was fetched cannot be unpacked ({error}); fetch it again"
+        ) from None
+    finally:
+        archive.unlink(missing_ok=True)
     if lacking := [file for file in recipe.wanted if not Path(file).is_file()]:
         raise UserError(f"{recipe.url}: has no {', '.join(lacking)}")
     write_json(recipe.notes, asdict(remote))
@@ -149,27 +150,22 @@ def _check(file: Path, recipe: FileRecipe) -> None:
 
 
 def _unpack_file(archive: Path, path: Path) -> None:
-    try:
-        with (
-            gzip.open(archive) as content,
-            replacing(path) as temporary,
-            temporary.open("wb") as out,
-        ):
-            shutil.copyfileobj(content, out, 1 << 20)
-    except (EOFError, gzip.BadGzipFile) as error:
-        archive.unlink()
-        raise UserError(f"{path}: what was fetched is damaged ({error}); run again") from None
+    with gzip.open(archive) as content, replacing(path) as temporary, temporary.open("wb") as out:
+        shutil.copyfileobj(content, out, 1 << 20)
 
 
 def _unpack_folder(archive: Path, path: Path) -> None:
     """The members below the folder of this name."""
-    try:
-        with tarfile.open(archive) as content, replacing_folder(path) as temporary:
-            for member in content:
-                inside = PurePosixPath(member.name)
-                if inside.parts[:1] == (path.name,) and len(inside.parts) > 1:
-                    own = member.replace(name="/".join(inside.parts[1:]), deep=False)
-                    content.extract(own, temporary, filter="data")
-    except (tarfile.TarError, EOFError, gzip.BadGzipFile) as error:
-        archive.unlink(missing_ok=True)
-        raise UserError(f"{path}: what was fetched cannot be unpacked ({error})") from None
+    with tarfile.open(archive) as content, replacing_folder(path) as temporary:
+        for member in content:
+            inside = PurePosixPath(member.name)
+            if inside.parts[:1] == (path.name,) and len(inside.parts) > 1:
+                own = member.replace(name="/".join(inside.parts[1:]), deep=False)
+                content.extract(own, temporary, filter="data")
+
+
+_UNPACK: dict[str | None, Callable[[Path, Path], object]] = {
+    "tar": _unpack_folder,
+    "gz": _unpack_file,
+    None: Path.replace,
+}

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from lexigraft.completion import completed, fingerprint, input_checksum, keeps_replaced, leaves
+from lexigraft.completion import completed, fingerprint, input_checksum, keeps_replaced
+from lexigraft.provenance import leaves
 from lexigraft.usage import DONE, read_usage
 from workflow.stages import STAGES, Output, Study
 

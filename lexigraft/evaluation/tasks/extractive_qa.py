@@ -1,8 +1,9 @@
 """Questions whose answer stands in a text (SQuAD, XQuAD), learned in English, by fine-tuning."""
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
 
 from lexigraft.corpus.examples import Example
 from lexigraft.evaluation.answers import squad_scores
@@ -13,15 +14,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
-@dataclass(frozen=True)
 class ExtractiveQASettings(FineTuning):
     """See `FineTuning`."""
 
-    epochs: float = 2
-    learning_rate: float = 3e-5
-    length: int = 384
-    stride: int = 128  # tokens that two adjacent windows of a long context share
-    answer_tokens: int = 30  # of an answer at most
+    epochs: float = Field(2, gt=0)
+    learning_rate: float = Field(3e-5, gt=0)
+    length: int = Field(384, ge=1)
+    stride: int = Field(128, ge=0)  # tokens that two adjacent windows of a long context share
+    answer_tokens: int = Field(30, ge=1)  # of an answer at most
 
 
 def evaluate(

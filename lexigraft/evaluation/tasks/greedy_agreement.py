@@ -5,8 +5,9 @@ CW2V, section 3.3: rows in the convex hull of the source rows leave it unchanged
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import Field
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
@@ -15,6 +16,7 @@ from lexigraft.inference.batch_sizes import rows_with_logits, run_batches
 from lexigraft.inference.generation import continue_greedily, decode, end_tokens, padding_token
 from lexigraft.inference.likelihood import pad_batch
 from lexigraft.inference.text_encoding import encode
+from lexigraft.settings import Settings
 from lexigraft.source.model import load_model, load_tokenizer, matrix_rows, open_source
 
 if TYPE_CHECKING:
@@ -24,14 +26,17 @@ if TYPE_CHECKING:
 _EXAMPLES = 5
 
 
-@dataclass(frozen=True)
-class GreedyAgreementSettings:
+class GreedyAgreementSettings(Settings):
     """What is continued, and how far."""
 
-    sentences: int | None = 200  # English sentences to continue; none: all
-    prompt_tokens: int = 16  # source tokens of a sentence that are the prompt, from its first on
-    max_new_tokens: int = 16  # that the source model writes after each prompt
-    batch_size: int | None = None  # the most prompts continued together; none: as many as fit
+    # English sentences to continue; none: all.
+    sentences: int | None = Field(200, ge=1)
+    # Source tokens of a sentence that are the prompt, from its first on.
+    prompt_tokens: int = Field(16, ge=1)
+    # That the source model writes after each prompt.
+    max_new_tokens: int = Field(16, ge=1)
+    # The most prompts continued together; none: as many as fit.
+    batch_size: int | None = Field(None, ge=1)
 
 
 def evaluate(

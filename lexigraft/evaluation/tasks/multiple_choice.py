@@ -2,9 +2,10 @@
 
 import copy
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
@@ -18,21 +19,23 @@ from lexigraft.evaluation.task_kinds import (
 )
 from lexigraft.evaluation.texts import draw
 from lexigraft.randomness import seed_from
+from lexigraft.settings import Settings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
-@dataclass(frozen=True)
-class MultipleChoiceSettings:
+class MultipleChoiceSettings(Settings):
     """Defaults of the harness; entries of config/tasks.yaml say how many examples a paper shows."""
 
-    shots: int = 0  # examples before each question
+    shots: int = Field(0, ge=0)  # examples before each question
     # Which of the harness's metrics is the `accuracy` of the record: `acc`, or `acc_norm`, which
     # divides log-likelihoods by the number of characters of the answer, and which all tasks have.
     metric: str = "acc"
-    samples: int | None = None  # of a run, drawn of each task of the harness; none: all of them
-    batch_size: int | None = None  # the most answers read together; none: as many as fit
+    # Of a run, drawn of each task of the harness; none: all of them.
+    samples: int | None = Field(None, ge=1)
+    # The most answers read together; none: as many as fit.
+    batch_size: int | None = Field(None, ge=1)
 
 
 def evaluate(

@@ -3,8 +3,9 @@
 import math
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
@@ -18,24 +19,24 @@ from lexigraft.inference.likelihood import (
     sum_likelihoods,
 )
 from lexigraft.inference.text_encoding import encode
+from lexigraft.settings import Settings
 from lexigraft.source.positions import positions_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
-@dataclass(frozen=True)
-class PerplexitySettings:
+class PerplexitySettings(Settings):
     """What is scored, and how."""
 
     # Sentences to score, of a group from each of its languages; none: all of them.
-    heldout_sentences: int | None = None
-    english_sentences: int | None = None
+    heldout_sentences: int | None = Field(None, ge=1)
+    english_sentences: int | None = Field(None, ge=1)
     # None: each sentence is scored by itself. A number: the sentences are joined and scored in
     # windows of so many tokens, as in Yamaguchi et al., or of as many as the model holds.
-    window: int | None = None
+    window: int | None = Field(None, ge=2)
     # The most tokens in one forward pass, of at least one sentence or window; none: as many as fit.
-    batch_tokens: int | None = None
+    batch_tokens: int | None = Field(None, ge=1)
 
 
 def evaluate(
@@ -62,8 +63,6 @@ def evaluate(
     held-out text, or the likelihood is not a finite number.
     """
     settings = read_settings(PerplexitySettings, job)
-    if settings.window is not None and settings.window < 2:
-        raise UserError(f"config/tasks.yaml: task '{job['task']}': window must be 2 or more")
     corpus = job["inputs"]["corpus"]
     details: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []

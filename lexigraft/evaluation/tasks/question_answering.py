@@ -1,7 +1,8 @@
 """Questions about a text that a causal model answers in words of its own: exact match and F1."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pydantic import Field
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation import prompts
@@ -15,25 +16,28 @@ from lexigraft.evaluation.task_kinds import (
     read_settings,
 )
 from lexigraft.evaluation.texts import draw
+from lexigraft.settings import Settings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
-@dataclass(frozen=True)
-class QuestionAnsweringSettings:
+class QuestionAnsweringSettings(Settings):
     """How questions are asked."""
 
-    samples: int | None = None  # questions of a run in each language; none: all of them
-    shots: int = 0  # examples before each question, see `prompts.examples_and_tests`
+    # Questions of a run in each language; none: all of them.
+    samples: int | None = Field(None, ge=1)
+    # Examples before each question, see `prompts.examples_and_tests`.
+    shots: int = Field(0, ge=0)
     # First examples are left out of a longer prompt, then the context loses its end.
-    max_prompt_tokens: int = 4096
-    max_new_tokens: int = 32
-    batch_size: int | None = None  # the most at a time; none: as many as fit
+    max_prompt_tokens: int = Field(4096, ge=1)
+    max_new_tokens: int = Field(32, ge=1)
+    batch_size: int | None = Field(None, ge=1)  # the most at a time; none: as many as fit
     # `labels`, in the language of the question, or an entry of `named` in
     # config/prompts/question_answering.yaml.
     prompt: str = prompts.LABELS
-    normalization: str = "mlqa"  # or `squad`: by whose rules answers are equal, see `answers`
+    # By whose rules answers are equal, see `answers`.
+    normalization: Literal["mlqa", "squad"] = "mlqa"
     # ISO 639 code of contexts and answers where it is not the question's, for `mlqa`.
     answers_in: str | None = None
 
@@ -62,7 +66,7 @@ def evaluate(
     `UserError` if there are too few questions, a prompt has no room for a context, or a setting
     cannot be.
     """
-    settings = read_settings(QuestionAnsweringSettings, job, normalization=("mlqa", "squad"))
+    settings = read_settings(QuestionAnsweringSettings, job)
     questions = {
         name: _questions_of(model, tokenizer, job, settings, name, code)
         for name, code in job["tested"].items()

@@ -1,10 +1,11 @@
 """How fast a cell generates: tokens, characters and bytes a second, and time on the same text."""
 
 import time
-from dataclasses import dataclass, field
 from itertools import cycle, islice
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, model_validator
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
@@ -13,6 +14,7 @@ from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import group_rows, sentences, task_rows
 from lexigraft.inference.generation import continue_greedily, decode, end_tokens, padding_token
 from lexigraft.inference.text_encoding import tokenize
+from lexigraft.settings import KeyedError, Settings
 
 if TYPE_CHECKING:
     import torch
@@ -23,19 +25,28 @@ if TYPE_CHECKING:
 Lengths = dict[str, int]
 
 
-@dataclass(frozen=True)
-class SpeedSettings:
+class SpeedSettings(Settings):
     """How much is generated, and how often."""
 
-    # The task whose prompts are continued: `translation` or `summarization`.
-    prompts_from: str = "translation"
-    max_prompt_tokens: int = 4096  # of summarization; the end of a longer article is left out
+    # The task whose prompts are continued.
+    prompts_from: Literal["translation", "summarization"] = "translation"
+    # Of summarization; the end of a longer article is left out.
+    max_prompt_tokens: int = Field(4096, ge=1)
     # Prompts generated together; one set of metrics for each.
-    batch_sizes: list[int] = field(default_factory=lambda: [1, 16])
-    prompts: int = 16  # in one repeat, a multiple of every batch size
-    new_tokens: int = 32  # generated after each prompt, never fewer
-    warmup: int = 1  # untimed batches before the first repeat of a batch size
-    repeats: int = 5  # timed passes over all prompts; the metrics are medians over them
+    batch_sizes: list[Annotated[int, Field(ge=1)]] = Field([1, 16], min_length=1)
+    prompts: int = Field(16, ge=1)  # in one repeat, a multiple of every batch size
+    new_tokens: int = Field(32, ge=2)  # generated after each prompt, never fewer
+    warmup: int = Field(1, ge=0)  # untimed batches before the first repeat of a batch size
+    # Timed passes over all prompts; the metrics are medians over them.
+    repeats: int = Field(5, ge=1)
+
+    @model_validator(mode="after")
+    def _has_whole_batches(self) -> "SpeedSettings":
+        for size in self.batch_sizes:
+            if self.prompts % size:
+                why = f"{self.prompts} is not a multiple of batch size {size}"
+                raise KeyedError("prompts", why)
+        return self
 
 
 class Pass(NamedTuple):
@@ -81,16 +92,7 @@ def evaluate(
     """
     import torch
 
-    settings = read_settings(SpeedSettings, job, prompts_from=("translation", "summarization"))
-    where = f"config/tasks.yaml: task '{job['task']}'"
-    if settings.new_tokens < 2 or settings.repeats < 1:
-        raise UserError(f"{where}: new_tokens must be 2 or more, repeats 1 or more")
-    for size in settings.batch_sizes:
-        if size < 1 or settings.prompts < 1 or settings.prompts % size:
-            raise UserError(
-                f"{where}: prompts ({settings.prompts}) must be a multiple of every batch size, "
-                f"and is not one of {size}"
-            )
+    settings = read_settings(SpeedSettings, job)
     corpus = job["inputs"]["corpus"]
     heldout = sentences(corpus, "heldout")
     if not heldout:

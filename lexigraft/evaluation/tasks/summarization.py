@@ -1,7 +1,8 @@
 """Summarization in the target language, scored by ROUGE-L."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation import prompts
@@ -9,23 +10,23 @@ from lexigraft.evaluation.predictions import measure_predictions, predict
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.text_metrics import rouge_l, rouge_tokenizer
 from lexigraft.evaluation.texts import draw, task_rows
+from lexigraft.settings import Settings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
-@dataclass(frozen=True)
-class SummarizationSettings:
+class SummarizationSettings(Settings):
     """Defaults of Yamaguchi et al. (section 6.4, Appendix C.2, published evaluation scripts)."""
 
-    samples: int | None = 500  # articles of a run; none: all of them
+    samples: int | None = Field(500, ge=1)  # articles of a run; none: all of them
     # `random`: another sample for each run, as the paper says. The same for every run: `shortest`,
     # the shortest articles, as its published code does, or `first`, the first ones, as CW2V's.
-    select: str = "random"
-    max_prompt_tokens: int = 4096  # the end of a longer article is left out
-    max_new_tokens: int = 128
+    select: Literal["random", "shortest", "first"] = "random"
+    max_prompt_tokens: int = Field(4096, ge=1)  # the end of a longer article is left out
+    max_new_tokens: int = Field(128, ge=1)
     # The most at a time; none: as many as fit. The paper takes articles one by one.
-    batch_size: int | None = None
+    batch_size: int | None = Field(None, ge=1)
     # Whose tokens ROUGE-L compares: a hub name or a folder (the paper: google/mt5-base), or none
     # for `text_metrics.ScriptTokenizer`, which needs no download.
     rouge_tokenizer: str | None = None
@@ -35,7 +36,7 @@ class SummarizationSettings:
     prompt: str = prompts.INSTRUCTION
     # Examples before each article, with `select: first` the first ones; see
     # `prompts.examples_and_tests`.
-    shots: int = 0
+    shots: int = Field(0, ge=0)
 
 
 def evaluate(
@@ -55,7 +56,7 @@ def evaluate(
     around an article in every prompt, and which examples stand before it. Raises `UserError` if
     there are no articles, a prompt has no room for one, or a setting cannot be.
     """
-    settings = read_settings(SummarizationSettings, job, select=("random", "shortest", "first"))
+    settings = read_settings(SummarizationSettings, job)
     scorer = rouge_tokenizer(settings.rouge_tokenizer, settings.rouge_revision)
     corpus = job["inputs"]["corpus"]
     every = prompts.read_test_set(job, "tests") or task_rows(corpus, "summarization")

@@ -1,7 +1,8 @@
 """Tags of words (named entities, WikiANN), learned in English, by fine-tuning."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
 
 from lexigraft.corpus.examples import Example
 from lexigraft.evaluation import finetune
@@ -15,11 +16,10 @@ IGNORED = -100  # a token that stands for no word, by torch's convention
 OUTSIDE = "O"
 
 
-@dataclass(frozen=True)
 class TaggingSettings(FineTuning):
     """See `FineTuning`."""
 
-    epochs: float = 10
+    epochs: float = Field(10, gt=0)
 
 
 def evaluate(

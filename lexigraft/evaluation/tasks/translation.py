@@ -1,7 +1,8 @@
 """Translation between English and the target language, scored by chrF, chrF++ and BLEU."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
 
 from lexigraft.corpus.sample_file import ENGLISH, translation_prompt
 from lexigraft.errors import UserError
@@ -10,24 +11,24 @@ from lexigraft.evaluation.predictions import measure_predictions, predict
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.text_metrics import bleu, chrf
 from lexigraft.evaluation.texts import draw, task_rows
+from lexigraft.settings import Settings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
-@dataclass(frozen=True)
-class TranslationSettings:
+class TranslationSettings(Settings):
     """Defaults of Yamaguchi et al. (section 5, published scripts), who use batches of one."""
 
-    samples: int | None = 500  # pairs of a run; none: all of them
-    max_new_tokens: int = 128
-    batch_size: int | None = None  # the most at a time; none: as many as fit
+    samples: int | None = Field(500, ge=1)  # pairs of a run; none: all of them
+    max_new_tokens: int = Field(128, ge=1)
+    batch_size: int | None = Field(None, ge=1)  # the most at a time; none: as many as fit
     # `instruction`, that of Yamaguchi et al.; `alma`, which strategies train on; or an entry of
     # `named` in config/prompts/translation.yaml, such as `names`, that of VocADT with examples.
     prompt: str = "instruction"
     into_english: bool = False  # translate from the target language into English
-    shots: int = 0  # examples before each sentence, see `prompts.examples_and_tests`
-    beams: int = 1  # candidates of a beam search, as in VocADT's code; 1 is greedy
+    shots: int = Field(0, ge=0)  # examples before each sentence, see `prompts.examples_and_tests`
+    beams: int = Field(1, ge=1)  # candidates of a beam search, as in VocADT's code; 1 is greedy
 
 
 def evaluate(

@@ -1,0 +1,1 @@
+"""Benchmarks, each a program: `python -m benchmarks.<name> --help` says what it measures."""

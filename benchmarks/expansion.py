@@ -1,0 +1,69 @@
+"""Expanding a tokenizer, beside training a new one on the same text: CPU time and memory.
+
+Each way to learn the new tokens (`merges`) is compared with transformers' train_new_from_iterator,
+which makes a tokenizer of as many tokens, for another model. Loading is not counted.
+"""
+
+import json
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.inputs import add_options, opened
+from benchmarks.measuring import in_its_own_process, measured
+from benchmarks.record import Measurements, described, parser
+from lexigraft.evaluation.texts import lines_of
+from lexigraft.source.model import load_tokenizer
+from lexigraft.vocabulary.expand import MERGES, expand_tokenizer
+
+NAME, NEW = "expansion", "new"
+BYTES = 256  # a byte-level tokenizer has these before it learns any
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure each way, and the new tokenizer once."""
+    options = _parser().parse_args(arguments)
+    found = Measurements()
+    with opened(options) as given:
+
+        def run(way: str) -> dict[str, float]:
+            sizes = given.source, given.text, str(options.new_tokens)
+            return in_its_own_process(NAME, "--work", way, *sizes, threads=options.threads)
+
+        other = run(NEW)
+        for merges in MERGES:
+            own = run(merges)
+            if not found.note_errors(merges, own, other):
+                beside = {"other_cpu": other["cpu"], "other_mib": other["mib"]}
+                found.add({"merges": merges, "cpu": own["cpu"], "mib": own["mib"], **beside})
+        sizes = {"new_tokens": options.new_tokens, "threads": options.threads, **given.facts}
+    run_of = described("transformers", "tokenizers", **sizes)
+    found.end(options, NAME, run_of, keys=1, order=[(merges,) for merges in MERGES])
+
+
+def work(way: str, source: str, text: str, new_tokens: str) -> None:
+    """Do one measurement in this process and print it."""
+    tokenizer, lines, count = load_tokenizer(source), lines_of(Path(text)), int(new_tokens)
+
+    def learn() -> object:
+        if way == NEW:
+            return tokenizer.train_new_from_iterator(lines, count + BYTES)
+        return expand_tokenizer(tokenizer, lines, count, merges=way)
+
+    print(json.dumps(measured(learn)))
+
+
+def _parser() -> ArgumentParser:
+    found = parser(NAME, __doc__)
+    add_options(found)
+    found.add_argument("--new-tokens", type=int, default=500)
+    found.add_argument("--threads", type=int, default=1)
+    return found
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--work"]:
+        work(*sys.argv[2:])
+    else:
+        main()

