@@ -152,7 +152,9 @@ CHANGES = {
     "a copy, all of it new to the clock": (touch_everything, set()),
     "docstrings and comments": (say_otherwise, set()),
     "the explanation of a key": (
-        text("workflow/config/models.py", "how many tokens it has, exactly", "its exact size"),
+        text(
+            "workflow/config/vocabularies.py", "how many tokens it has, exactly", "its exact size"
+        ),
         set(),
     ),
     "the default of a key": (

@@ -19,21 +19,19 @@ from lexigraft.training.settings import Strategy
 from workflow.config.budget import apply_budget
 from workflow.config.checks import check_study
 from workflow.config.corpora import resolve_corpora
+from workflow.config.initializers import Auxiliary, InitializerConfig
 from workflow.config.languages import LanguageConfig
-from workflow.config.models import (
-    Auxiliary,
+from workflow.config.sources import (
     CorpusConfig,
     FileConfig,
-    InitializerConfig,
-    MetricConfig,
     PackageConfig,
     SourceConfig,
     TokenizerConfig,
-    Vocabulary,
 )
 from workflow.config.study import StudyConfig
-from workflow.config.tasks import AnyTask
+from workflow.config.tasks import AnyTask, MetricConfig
 from workflow.config.training_data import members, used
+from workflow.config.vocabularies import Vocabulary
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # What an entry of each registry is.

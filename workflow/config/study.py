@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, StringConstraints, Tag, model_validator
 from lexigraft.machine import Machine
 from lexigraft.report.items import DEFAULT
 from lexigraft.settings import Settings, by_shape, optional
-from workflow.config.models import Encoder
+from workflow.config.sources import Encoder
 from workflow.config.texts import Name, Unique, Whole, Words
 
 Names = Annotated[list[Name], Field(min_length=1), Unique]
