@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from lexigraft.errors import UserError
 
@@ -97,13 +97,11 @@ def prompts_of(entry: Mapping[str, Any]) -> str | None:
     return entry.get("prompts_from") or task_kind(entry["kind"]).prompts
 
 
-def read_settings(
-    kind: type[Settings], job: dict[str, Any], **choices: tuple[str, ...]
-) -> Settings:
+def read_settings(kind: type[Settings], job: dict[str, Any]) -> Settings:
     """An instance of the dataclass `kind` from a job's settings; what is absent gets its default.
 
     The `engine` is no setting of a kind: see `evaluate.open_cell`. Raises `UserError` if a setting
-    has a name that the kind does not know, or none of the values that it may have (`choices`).
+    has a name that the kind does not know, or none of the values that it may have (`Literal`).
     """
     where = f"config/tasks.yaml: task '{job['task']}'"
     given = {
@@ -117,8 +115,9 @@ def read_settings(
             f"(kind {job['settings']['kind']} has {', '.join(known)})"
         )
     settings = kind(**given)
-    for name, values in choices.items():
-        if getattr(settings, name) not in values:
+    for name, kind_of_value in get_type_hints(kind).items():
+        values = get_args(kind_of_value) if get_origin(kind_of_value) is Literal else ()
+        if values and getattr(settings, name) not in values:
             wrong = f"{name} '{getattr(settings, name)}'"
             raise UserError(f"{where}: {wrong} is none of {', '.join(values)}")
     return settings

@@ -1,7 +1,7 @@
 """Questions about a text that a causal model answers in words of its own: exact match and F1."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation import prompts
@@ -33,7 +33,8 @@ class QuestionAnsweringSettings:
     # `labels`, in the language of the question, or an entry of `named` in
     # config/prompts/question_answering.yaml.
     prompt: str = prompts.LABELS
-    normalization: str = "mlqa"  # or `squad`: by whose rules answers are equal, see `answers`
+    # By whose rules answers are equal, see `answers`.
+    normalization: Literal["mlqa", "squad"] = "mlqa"
     # ISO 639 code of contexts and answers where it is not the question's, for `mlqa`.
     answers_in: str | None = None
 
@@ -62,7 +63,7 @@ def evaluate(
     `UserError` if there are too few questions, a prompt has no room for a context, or a setting
     cannot be.
     """
-    settings = read_settings(QuestionAnsweringSettings, job, normalization=("mlqa", "squad"))
+    settings = read_settings(QuestionAnsweringSettings, job)
     questions = {
         name: _questions_of(model, tokenizer, job, settings, name, code)
         for name, code in job["tested"].items()

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
@@ -27,8 +27,8 @@ Lengths = dict[str, int]
 class SpeedSettings:
     """How much is generated, and how often."""
 
-    # The task whose prompts are continued: `translation` or `summarization`.
-    prompts_from: str = "translation"
+    # The kind of task whose prompts are continued.
+    prompts_from: Literal["translation", "summarization"] = "translation"
     max_prompt_tokens: int = 4096  # of summarization; the end of a longer article is left out
     # Prompts generated together; one set of metrics for each.
     batch_sizes: list[int] = field(default_factory=lambda: [1, 16])
@@ -81,7 +81,7 @@ def evaluate(
     """
     import torch
 
-    settings = read_settings(SpeedSettings, job, prompts_from=("translation", "summarization"))
+    settings = read_settings(SpeedSettings, job)
     where = f"config/tasks.yaml: task '{job['task']}'"
     if settings.new_tokens < 2 or settings.repeats < 1:
         raise UserError(f"{where}: new_tokens must be 2 or more, repeats 1 or more")

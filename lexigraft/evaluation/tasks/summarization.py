@@ -1,7 +1,7 @@
 """Summarization in the target language, scored by ROUGE-L."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation import prompts
@@ -21,7 +21,7 @@ class SummarizationSettings:
     samples: int | None = 500  # articles of a run; none: all of them
     # `random`: another sample for each run, as the paper says. The same for every run: `shortest`,
     # the shortest articles, as its published code does, or `first`, the first ones, as CW2V's.
-    select: str = "random"
+    select: Literal["random", "shortest", "first"] = "random"
     max_prompt_tokens: int = 4096  # the end of a longer article is left out
     max_new_tokens: int = 128
     # The most at a time; none: as many as fit. The paper takes articles one by one.
@@ -55,7 +55,7 @@ def evaluate(
     around an article in every prompt, and which examples stand before it. Raises `UserError` if
     there are no articles, a prompt has no room for one, or a setting cannot be.
     """
-    settings = read_settings(SummarizationSettings, job, select=("random", "shortest", "first"))
+    settings = read_settings(SummarizationSettings, job)
     scorer = rouge_tokenizer(settings.rouge_tokenizer, settings.rouge_revision)
     corpus = job["inputs"]["corpus"]
     every = prompts.read_test_set(job, "tests") or task_rows(corpus, "summarization")
