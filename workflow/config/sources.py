@@ -3,6 +3,7 @@
 Where each is on the hub, in a folder or in a package, and what jobs with a model ask a cluster for.
 """
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
@@ -22,6 +23,9 @@ Place = Annotated[
         pattern="^([/.~].*|[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?)$"
     ),
 ]
+
+# A part of a path that stands for any name, such as `{code}`.
+NAMED = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 
 class _Located(Settings):
@@ -173,17 +177,31 @@ class FileConfig(Settings):
             raise KeyedError("by_hand", "nothing is fetched, so leave unpack and sha256 out")
         return self
 
+    @model_validator(mode="after")
+    def _says_what_its_names_are(self) -> "FileConfig":
+        names = NAMED.findall(self.path)
+        for name in names:
+            if names.count(name) > 1:
+                raise KeyedError("path", f"'{{{name}}}' stands there twice; name each part once")
+        for name in NAMED.findall(self.url or ""):
+            if name not in names:
+                raise KeyedError("url", f"'{{{name}}}' does not stand in the path; put it there")
+        if names and "sha256" in self.model_fields_set:
+            raise KeyedError("sha256", "of one file, but the path stands for several; leave it out")
+        return self
+
 
 class Encoder(Settings):
     """A sentence encoder: on the hub, in a folder, or in a folder of a package."""
 
-    hub: str = optional("a hub name, such as sentence-transformers/all-mpnet-base-v2")
-    revision: str = optional("a commit, tag or branch of the hub")
+    hub: HubName = optional("a hub name, such as sentence-transformers/all-mpnet-base-v2")
+    revision: Revision = optional("a commit, tag or branch of the hub")
     package: str = optional("a name of packages.yaml")
     folder: str = optional("a folder, or one in the package")
 
     @model_validator(mode="after")
     def _is_somewhere(self) -> "Encoder":
-        if not {"hub", "folder"} & self.model_fields_set:
+        own = self.model_fields_set & {"hub", "revision", "folder", "package"}
+        if own not in ({"hub"}, {"hub", "revision"}, {"folder"}, {"package", "folder"}):
             raise ValueError("needs {hub, revision}, {folder}, or {package, folder}")
         return self

@@ -6,6 +6,7 @@ from pydantic import Field, Tag, model_validator
 
 from lexigraft.corpus.amounts import TextAmount
 from lexigraft.settings import KeyedError, Settings, chosen_by, optional
+from workflow.config.sources import Place, Revision
 from workflow.config.texts import Name, Whole, Words, amount_read
 
 
@@ -131,10 +132,10 @@ class TakenReplacement(Settings):
     """The tokenizer of another model replaces the source's."""
 
     mode: Literal["replace"] = Field(description="another tokenizer replaces the source's")
-    tokenizer: Words = Field(
+    tokenizer: Place = Field(
         description="another model's: a hub name, or a folder that begins with `/`, `.` or `~`"
     )
-    revision: str | None = optional("a commit, tag or branch of the hub")
+    revision: Revision | None = optional("a commit, tag or branch of the hub")
 
 
 class ModelReplacement(Settings):
