@@ -28,7 +28,8 @@ from workflow.stages.cost_model import DEVICE, CostModel, chosen_device
 from workflow.stages.stage import CARD, PACKAGES, STAGES, Output, Resources
 
 digest = cache(code_digest)  # of a set of files, computed once
-P, Found = ParamSpec("P"), TypeVar("Found")
+P = ParamSpec("P")
+Found = TypeVar("Found")
 
 
 def once(
