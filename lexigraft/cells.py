@@ -37,6 +37,15 @@ class Cell:
 
 
 AXES = tuple(field.name for field in fields(Cell))
+# Axis -> what a config calls a list of its names.
+PLURALS = {
+    "source": "sources",
+    "language": "languages",
+    "vocabulary": "vocabularies",
+    "initializer": "initializers",
+    "strategy": "strategies",
+    "seed": "seeds",
+}
 VOCABULARY_PATH = "{source}/{language}/{vocabulary}"
 CELL_PATH = f"{VOCABULARY_PATH}/{{initializer}}/{{strategy}}/seed-{{seed}}"
 
@@ -52,7 +61,7 @@ def cells_of(blocks: list[dict[str, Any]], aliases: Sequence[Mapping[str, Any]])
 
     `aliases` are those of the config, see `is_aliased`.
     """
-    products = (product(*(block[plural] for plural in _PLURALS.values())) for block in blocks)
+    products = (product(*(block[plural] for plural in PLURALS.values())) for block in blocks)
     cells = (Cell(*names) for names in chain.from_iterable(products))
     return list(dict.fromkeys(_resolved(cell, aliases) for cell in cells))
 
@@ -80,15 +89,5 @@ def is_selected(cell: Cell, selection: Mapping[str, Any]) -> bool:
     """Whether a task is run on a cell: an axis that the selection leaves null takes all names."""
     return all(
         selection.get(plural) is None or getattr(cell, axis) in selection[plural]
-        for axis, plural in _PLURALS.items()
+        for axis, plural in PLURALS.items()
     )
-
-
-_PLURALS = {
-    "source": "sources",
-    "language": "languages",
-    "vocabulary": "vocabularies",
-    "initializer": "initializers",
-    "strategy": "strategies",
-    "seed": "seeds",
-}

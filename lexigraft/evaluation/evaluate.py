@@ -18,7 +18,7 @@ from lexigraft.atomic import write_json
 from lexigraft.completion import begin, complete, is_complete
 from lexigraft.errors import UserError
 from lexigraft.evaluation.harness.benchmark_state import reason_not_available
-from lexigraft.evaluation.task_kinds import Measurement, prompts_of, record, task_kind
+from lexigraft.evaluation.task_kinds import Measurement, record, task_kind
 from lexigraft.provenance import check_inputs
 from lexigraft.training.store import load_cell, read_card, reference
 
@@ -91,7 +91,7 @@ def run_jobs(job: Job) -> list[Job]:
 
     Of the job are read `tasks`: name -> `settings` (an entry of config/tasks.yaml), `language` (its
     code), `language_name`, `tested` (test set -> code), `runs` (how many), `seed` and `code`;
-    `inputs.read`: name -> `corpus`, `prompts`, and where the task has them `examples`, `test_sets`,
+    `inputs.read`: name -> `corpus`, and where the task has them `prompts`, `examples`, `test_sets`,
     `benchmarks`; `outputs.records`: the folder of the records, unless it is that of the job.
 
     Each job has the `run`, its seed, a folder `run-<number>`, and as inputs the cell with the
@@ -106,11 +106,6 @@ def run_jobs(job: Job) -> list[Job]:
     for name, task in job["tasks"].items():
         own = {key: value for key, value in task.items() if key not in ("runs", "seed")}
         inputs = {**job["inputs"]["read"][name], "cell": cell, **read}
-        if prompts := inputs.get("prompts"):
-            # Only the files that its prompts are made of: no others make its records anew.
-            own_file = prompts_of(task["settings"])
-            files = (own_file, "names") if own_file else ()
-            inputs["prompts"] = {file: f"{prompts}/{file}.yaml" for file in files}
         for run in range(task["runs"]):
             into = f"{folder}/{name}/run-{run}"
             outputs = {

@@ -24,6 +24,7 @@ SCRIPT_ALONE = f"has a loading script alone; read its branch {PARQUET}"
 _NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {
     "model": (("*.safetensors",), ("config.json",), ("tokenizer.json", "tokenizer.model")),
     "tokenizer": (("tokenizer.json",),),
+    "pieces": (("tokenizer.json", "*.model"),),  # to compare texts by
     "encoder": (("*.safetensors",), ("config.json",)),
     "hypernetwork": (("*.safetensors",), ("config.json",)),
     "metric": (("*.ckpt", "*.safetensors", "*.bin", "config.json"),),
@@ -32,6 +33,7 @@ _NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {
 _READ = {  # of each kind the files that are downloaded, for their size
     "model": ("*.safetensors", "*.json", "*.model", "*.txt"),
     "tokenizer": ("tokenizer*.json", "special_tokens_map.json", "added_tokens.json"),
+    "pieces": ("tokenizer*.json", "*.model", "special_tokens_map.json", "added_tokens.json"),
 }
 COMMIT = re.compile("[0-9a-f]{40}")
 MAIN = "main"  # the branch of what has no revision
@@ -44,7 +46,7 @@ Found = TypeVar("Found")
 class HubAsset:
     """Something that a study reads from the hub; `where` says for what."""
 
-    kind: Literal["model", "tokenizer", "encoder", "hypernetwork", "metric", "data set"]
+    kind: Literal["model", "tokenizer", "pieces", "encoder", "hypernetwork", "metric", "data set"]
     name: str
     revision: str | None = None
     files: tuple[str, ...] = ()  # patterns of the files that are read; () is what the kind needs
@@ -148,7 +150,7 @@ def _lacking(asset: HubAsset, files: dict[str, int]) -> str:
 
 def _matches(name: str, patterns: Sequence[str], asset: HubAsset) -> bool:
     """Whether a file is one of these; of models, those in subfolders are for other programs."""
-    if "/" in name and asset.kind in ("model", "tokenizer", "encoder", "hypernetwork"):
+    if "/" in name and asset.kind not in ("metric", "data set"):
         return False
     return any(fnmatch(name, pattern) for pattern in patterns)
 

@@ -214,7 +214,10 @@ def check_optimizer(
     if find_spec("bitsandbytes") is None:
         needed = "install its package: pip install bitsandbytes"
     elif sharded:
-        needed = "set training_sharded: false, or use adamw; it does not divide a weight's moments"
+        needed = (
+            "set training_sharded: false and take full_training_gpus out, or use adamw; it does "
+            "not divide a weight's moments"
+        )
     elif offload:
         needed = "unset offload, or use adamw; it does not compute on a CPU"
     else:

@@ -114,8 +114,9 @@ def test_a_change_of_what_a_record_is_made_of_makes_it_again(cell_job, cell, cha
 def test_a_file_of_prompts_makes_the_records_anew_that_it_is_read_for(cell_job, tmp_path):
     prompts = Path(shutil.copytree(REPOSITORY / "config" / "prompts", tmp_path / "prompts"))
     job = cell_job(perplexity={}, translation=dict(TRANSLATION), summarization={"samples": 1})
-    for texts in job["inputs"]["read"].values():
-        texts["prompts"] = str(prompts)
+    for task, texts in job["inputs"]["read"].items():
+        texts["prompts"] = {one: str(prompts / f"{one}.yaml") for one in (task, "names")}
+    del job["inputs"]["read"]["perplexity"]["prompts"]
     evaluate_cell(job)
     before = dates(job)
     file = prompts / "translation.yaml"

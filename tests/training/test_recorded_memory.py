@@ -6,8 +6,8 @@ from benchmarks.memory import MODELS, peak_of
 from lexigraft.training.settings import trains_whole_model
 from tests.workflow.conftest import open_study
 from workflow.config.registries import load_registries
+from workflow.config.training_data import training_gpus
 from workflow.pages import DOCS, Record
-from workflow.stages.cells import training_gpus
 
 RECORDED = Record(DOCS / "results" / "memory.json")
 
@@ -24,7 +24,7 @@ def test_no_peak_has_moved_by_a_twentieth(model, strategy):
 def needed_and_asked(study, source):
     """Of each strategy in the record: whether it trains a whole model; GPUs needed and asked."""
     for row in RECORDED.rows("cards", model=source, offload=False):
-        asked, *_ = training_gpus(study, source, row["strategy"])
+        asked, *_ = training_gpus(study.config, source, row["strategy"])
         whole = trains_whole_model(study.config["strategies"][row["strategy"]])
         yield whole, row["gpus"], asked
 

@@ -50,6 +50,10 @@ def test_without_cells_of_the_other_its_cells_are_made_all_the_same(config, regi
     assert cells(config, registries, vocabularies=["one", "two"]) == {
         ("one", "align"), ("two", "align"),
     }  # fmt: skip
+    config["report"]["items"] = [{"item": "results", "where": {"initializers": ["align"]}}]
+    study = Study(resolve(config, registries))
+    job = study.described("build_report", {})
+    assert {"mean", "align"} <= job["settings"]["study"]["initializers"].keys()
 
 
 @pytest.mark.bad_input("config", "an alias that cannot be", "refused, with the alias")

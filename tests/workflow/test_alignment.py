@@ -57,6 +57,7 @@ def test_an_encoder_in_a_package_is_fetched_with_it(miniature):
     [
         ({"package": "minilm", "folder": "x"}, "config.alignment.encoder.package: 'minilm' is not"),
         ({"package": "all-minilm"}, "config.alignment.encoder: needs {hub, revision}"),
+        ({"hub": "org/model", "folder": "x"}, "config.alignment.encoder: needs {hub, revision}"),
     ],
 )
 def test_an_encoder_that_cannot_be_found_is_the_users_error(miniature, encoder, message):

@@ -14,6 +14,7 @@ from tests.workflow.conftest import open_study
 from workflow.commands import doctor
 from workflow.commands.doctor import check_study
 from workflow.config.revisions import assets_in
+from workflow.stages.measuring import tasks_of
 from workflow.status import outside
 from workflow.status.assets import hub_assets, missing_files, web_files
 
@@ -49,6 +50,13 @@ def test_data_sets_are_found_once_with_all_the_files_that_are_read(read_by_salt)
     [one] = [one for one in read_by_salt if one.name == "facebook/mlqa"]
     assert one.kind == "data set" and len(one.files) > 2
     assert {"mlqa", "mlqa-english-text"} <= {*one.where.split(", ")}
+
+
+def test_what_a_task_compares_texts_by_is_found_with_the_task():
+    study, task = open_study("lowres"), "summarization-mt5"
+    cell = next(cell for cell in study.cells if task in tasks_of(study, cell))
+    found = hub_assets(study, [study.output("evaluate", **cell.wildcards)])
+    assert HubAsset("pieces", "google/mt5-base", where=task) in found
 
 
 def test_files_that_are_named_by_their_addresses_on_the_hub_are_found():

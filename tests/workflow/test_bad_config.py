@@ -1,10 +1,12 @@
 """A bad config fails before the first job, in one line that names the key."""
 
+import shutil
+
 import pytest
 
 from lexigraft import UserError
 from workflow.config.checks import check_local_files
-from workflow.config.registries import resolve
+from workflow.config.registries import ROOT, load_registries, resolve
 from workflow.stages.study import Study
 
 
@@ -177,6 +179,8 @@ def test_only_tasks_that_generate_texts_choose_an_engine(config, registries):
         ({"base": "translation", "samples": "ten"}, ".samples: 'ten' is not a whole number"),
         ({"base": "translation", "beams": 0}, ".beams: 0 is not at least 1"),
         ({"base": "speed", "prompts": 6, "batch_sizes": [4]}, ".prompts: 6 is not a multiple of"),
+        ({"base": "speed", "batch_sizes": 8}, ".batch_sizes: 8 is not a list"),
+        ({"base": "xquad", "normalization": "f1"}, "normalization: 'f1' is not one of 'mlqa', 's"),
     ],
 )
 def test_a_wrong_setting_of_a_task_is_named(config, registries, settings, message):
@@ -187,7 +191,7 @@ def test_a_wrong_setting_of_a_task_is_named(config, registries, settings, messag
 
 
 def test_the_default_study_is_valid(registries):
-    from workflow.config.registries import ROOT, read_yaml
+    from workflow.config.registries import read_yaml
 
     assert resolve(read_yaml(ROOT / "config/config.yaml"), registries)["study"] == "default"
 
@@ -219,6 +223,87 @@ def test_phases_whose_shares_do_not_add_up_are_refused(config, registries):
 def test_a_wrong_item_of_the_report_is_named(config, registries, item, message):
     config["report"]["items"] = [item]
     assert message in refused(config, registries)
+
+
+@pytest.mark.bad_input(
+    "config",
+    "a package that is not in packages.yaml: of any text, of a model, of fonts",
+    "refused, with the key and the name that was meant",
+)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda c: c["languages"]["greek"].update(
+                english={"loader": "html", "package": "kolibry", "page": "a.html"}
+            ),
+            "languages.greek.english.package: 'kolibry' is not known; did you mean 'kolibri'?",
+        ),
+        (
+            lambda c: c["report"].update(fonts={"package": "fonds", "folder": "static"}),
+            "config.report.fonts.package: 'fonds' is not known",
+        ),
+    ],
+)
+def test_an_unknown_package_is_named(config, registries, change, message):
+    change(config)
+    assert message in refused(config, registries)
+
+
+@pytest.mark.bad_input(
+    "config",
+    "a task that is run on names of no cell, or on names of no cell together",
+    "refused, with the key and the name that was meant",
+)
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        ({"sources": ["tinny"]}, "perplexity.sources: 'tinny' is not of a cell; did you mean 'ti"),
+        ({"initializers": ["merge"]}, "perplexity.initializers: 'merge' is not of a cell"),
+        ({"strategies": ["shrot"]}, "perplexity.strategies: 'shrot' is not of a cell; did you"),
+        ({"seeds": [1]}, "perplexity.seeds: '1' is not of a cell; known are 0"),
+        ({"seeds": []}, "perplexity.seeds: [] is too short"),
+        (
+            {"languages": ["greek"], "initializers": ["multivariate"]},
+            "config.run_tasks.perplexity: no cell of the study has all that it names",
+        ),
+    ],
+)
+def test_a_task_that_would_be_run_on_no_cell_is_refused(config, registries, run, message):
+    config["run_tasks"]["perplexity"] = run
+    assert message in refused(config, registries)
+
+
+@pytest.mark.bad_input(
+    "config",
+    "a file of the user's whose address and path do not go together",
+    "refused, with the key",
+)
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"path": "a/{code}", "url": "https://x.org/{lang}"}, ".url: '{lang}' does not stand in"),
+        ({"path": "{a}/{a}", "url": "https://x.org/{a}"}, ".path: '{a}' stands there twice"),
+        ({"path": "{a}", "url": "https://x.org/{a}", "sha256": "0" * 64}, ".sha256: of one file"),
+    ],
+)
+def test_a_file_whose_address_does_not_follow_from_its_path_is_refused(
+    config, registries, entry, message
+):
+    config["files"] = {"mine": entry}
+    assert f"files.mine{message}" in refused(config, registries)
+
+
+@pytest.mark.bad_input(
+    "config", "a registry without its key", "refused, with the file; one without entries is empty"
+)
+def test_a_registry_has_its_entries_below_its_name(tmp_path):
+    shutil.copytree(ROOT / "config", tmp_path, dirs_exist_ok=True)
+    (tmp_path / "files.yaml").write_text("files: # none\n")
+    assert load_registries(tmp_path)["files"] == {}
+    (tmp_path / "files.yaml").write_text("file:\n  mine: {path: a, by_hand: b}\n")
+    with pytest.raises(UserError, match=r"files\.yaml: has no mapping 'files'"):
+        load_registries(tmp_path)
 
 
 @pytest.mark.bad_input("config", "a language without any English", "refused, with the key to fill")
@@ -257,6 +342,10 @@ def test_an_optimizer_that_cannot_be_had_is_named(config, registries, monkeypatc
         monkeypatch.setattr("lexigraft.training.settings.find_spec", lambda _, i=installed: i)
         found = refused(config, registries)
         assert found.startswith("strategies.short.optimizer: adamw-8bit") and message in found
+    # GPUs for the whole model always share it.
+    config["sources"]["tiny"]["resources"] = {"full_training_gpus": 2}
+    config["strategies"]["short"]["phases"][0]["trainable"] = ["all"]
+    assert "training_sharded: false" in refused(config, registries)
 
 
 def test_settings_of_the_machine_are_part_of_no_job(config, registries):

@@ -66,16 +66,18 @@ def test_the_slurm_profile_plans_the_default_study(checkout):
 
 
 def rules() -> dict[str, str]:
-    """Name -> text of every rule; one that inherits begins with the other's text."""
-    found: dict[str, str] = {}
-    for file in sorted((REPOSITORY / "workflow/rules").glob("*.smk")):
-        for text in re.split(r"^(?=rule |use rule )", file.read_text(encoding="utf-8"), flags=re.M):
-            if inherits := re.match(r"use rule (\w+) as (\w+) with:", text):
-                inherited = "" if "resources:" in text else found[inherits[1]]
-                found[inherits[2]] = inherited + text
-            elif begun := re.match(r"rule (\w+):", text):
-                found[begun[1]] = text
-    return found
+    """Name -> text of every rule."""
+    files = sorted((REPOSITORY / "workflow/rules").glob("*.smk"))
+    text = "".join(file.read_text(encoding="utf-8") for file in files)
+    return {
+        found[1]: found[0] for found in re.finditer(r"^rule (\w+):\n(?:(?: .*)?\n)+", text, re.M)
+    }
+
+
+def test_every_rule_has_what_its_stage_says_of_it():
+    for name, text in rules().items():
+        for what in ("inputs", "card", "log", "job"):
+            assert f'STUDY.{what}("{name}"' in text, f"{name}: {what}"
 
 
 def test_jobs_with_a_gpu_and_no_others_go_to_the_partition_with_gpus():

@@ -10,9 +10,7 @@ from lexigraft.errors import UserError
 from lexigraft.report.published import read_published
 from lexigraft.report.summarize import CELL
 from tests.workflow.conftest import open_study
-from workflow.config.registries import ROOT
-from workflow.stages.report import PUBLISHED
-from workflow.stages.study import Study
+from workflow.config.registries import PUBLISHED, ROOT, load_registries, read_yaml, resolve
 
 FOLDER = ROOT / PUBLISHED
 # How many numbers each table has, by its rows and columns.
@@ -155,10 +153,11 @@ def test_numbers_are_of_cells_tasks_and_metrics_of_the_study(paper):
 
 
 def test_a_paper_without_numbers_is_refused_before_the_first_job():
-    config = open_study("lowres").config
-    report = config["report"] | {"items": [{"item": "published", "compare": ["lowers"]}]}
-    with pytest.raises(UserError, match="published: compare: 'lowers' is not in config/published"):
-        Study(config | {"report": report}).described("build_report", {})
+    config = read_yaml(ROOT / "config/studies/cw2v-roberta.yaml")
+    config["report"] = {"items": [{"item": "published", "compare": ["lowers"]}]}
+    message = r"report\.items\[0\]\.compare: 'lowers' is not in config/published"
+    with pytest.raises(UserError, match=message):
+        resolve(config, load_registries())
 
 
 def test_the_report_of_a_study_reads_the_file_of_its_paper():

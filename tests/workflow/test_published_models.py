@@ -8,8 +8,7 @@ from lexigraft.report.items import read_items
 from lexigraft.report.published import read_published
 from lexigraft.report.summarize import CELL
 from tests.workflow.conftest import open_study
-from workflow.config.registries import ROOT, read_yaml, resolve
-from workflow.stages.report import PUBLISHED
+from workflow.config.registries import PUBLISHED, ROOT, read_yaml, resolve
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 Each check raises a `UserError` that names the first key that is wrong and says what to do.
 """
 
-from itertools import product
 from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY
@@ -39,6 +38,7 @@ from workflow.config.training_data import (
     check_teachers,
     members,
     teachers,
+    training_gpus,
     used,
 )
 
@@ -83,10 +83,9 @@ def check_study(study: dict[str, Any]) -> None:
         check_group(study, language)
         for member in members(study, language):
             _check_texts(member, study["languages"][member])
-    for language in sorted(used(study, "languages")):
-        for task, wanted in study["run_tasks"].items():
-            if wanted["languages"] is None or language in wanted["languages"]:
-                _check_texts_of_task(study, task, tested_language(study, task, language))
+    for task in study["run_tasks"]:
+        for language in used(study, "languages", task=task):
+            _check_texts_of_task(study, task, tested_language(study, task, language))
     check_teachers(study)
     _check_kinds_of_sources(study)
     _check_tokenizers_of_sources(study)
@@ -100,13 +99,12 @@ def check_study(study: dict[str, Any]) -> None:
 def check_local_files(study: dict[str, Any]) -> None:
     """Local files, folders and packages which a resolved study will read are there."""
     for source, strategy in used(study, "sources", "strategies"):
-        resources = study["sources"][source]["resources"]
-        several = resources["training_gpus"] > 1
+        gpus, _, sharded = training_gpus(study, source, strategy)
         check_optimizer(
             study["strategies"][strategy],
-            several and resources["training_sharded"],
+            sharded and gpus > 1,
             f"strategies.{strategy}",
-            offload=not several and study["machine"].get("offload", False),
+            offload=gpus == 1 and study["machine"].get("offload", False),
         )
     for name in _single_languages(study):
         check_files(study["languages"][name], f"languages.{name}")
@@ -115,7 +113,7 @@ def check_local_files(study: dict[str, Any]) -> None:
     for name in study["fragmentation"]["tokenizers"]:
         if folder := study["tokenizers"][name].get("folder"):
             check_folder(folder, f"tokenizers.{name}.folder", TOKENIZER, "source.json")
-    for name in sorted({*used(study, "sources")} | teachers(study)):
+    for name in _sources_read(study):
         if folder := study["sources"][name].get("folder"):
             check_folder(folder, f"sources.{name}.folder", MODEL)
     check_needed_files(study)
@@ -130,6 +128,13 @@ def languages_read(study: dict[str, Any]) -> list[str]:
     tested = (tested_language(study, task, name) for task in study["run_tasks"] for name in own)
     vectors = auxiliary_corpora(study).values()
     return sorted({*own, *tested, *measured, *vectors, *learned})
+
+
+def _sources_read(study: dict[str, Any]) -> list[str]:
+    """The source models that a study reads: of cells, teachers, and whose tokenizers these have."""
+    names = {*used(study, "sources")} | teachers(study)
+    others = {study["sources"][name].get("tokenizer_of") for name in names}
+    return sorted(names.union(filter(None, others)))
 
 
 def _single_languages(study: dict[str, Any]) -> list[str]:
@@ -197,7 +202,7 @@ def _check_cells(study: dict[str, Any], block: dict[str, Any], where: str) -> No
 def _check_packages(study: dict[str, Any]) -> None:
     texts = {
         f"languages.{name}.{key}": entry.get(key)
-        for key in ("text", "parallel")
+        for key in ("text", "parallel", "english")
         for name, entry in study["languages"].items()
     }
     places = {
@@ -205,8 +210,11 @@ def _check_packages(study: dict[str, Any]) -> None:
         for kind in ("sources", "tokenizers", "auxiliary")
         for name, entry in study[kind].items()
     }
-    encoder = {"config.alignment.encoder": study["alignment"]["encoder"]}
-    for where, entry in (texts | places | encoder).items():
+    own = {
+        "config.alignment.encoder": study["alignment"]["encoder"],
+        "config.report.fonts": study["report"]["fonts"],
+    }
+    for where, entry in (texts | places | own).items():
         if entry and entry.get("package"):
             _require(entry["package"], study["packages"], f"{where}.package")
 
@@ -283,7 +291,7 @@ def _check_learned_metrics(study: dict[str, Any], task: str) -> None:
 
 def _check_tokenizers_of_sources(study: dict[str, Any]) -> None:
     """A source that has the tokenizer of another names one that has its own."""
-    for name in sorted({*used(study, "sources")}):
+    for name in sorted({*used(study, "sources")} | teachers(study)):
         where, other = f"sources.{name}.tokenizer_of", study["sources"][name].get("tokenizer_of")
         if other is None:
             continue
@@ -304,15 +312,15 @@ def _check_kinds_of_sources(study: dict[str, Any]) -> None:
                     f"not fit source '{source}', a {predicts} language model; give it objective "
                     f"{' or '.join(fitting)}, or put the source in a block of cells of its own"
                 )
-    for source, (task, wanted) in product(used(study, "sources"), study["run_tasks"].items()):
-        predicts, kind = study["sources"][source]["kind"], study["tasks"][task]["kind"]
-        runs = wanted["sources"] is None or source in wanted["sources"]
-        if runs and task_kind(kind).fine_tunes != (predicts == MASKED):
-            raise UserError(
-                f"config.run_tasks.{task}: kind '{kind}' does not fit source '{source}', a "
-                f"{predicts} language model; name the sources that the task is for: "
-                f"`{task}: {{sources: […]}}`"
-            )
+    for task in study["run_tasks"]:
+        for source in used(study, "sources", task=task):
+            predicts, kind = study["sources"][source]["kind"], study["tasks"][task]["kind"]
+            if task_kind(kind).fine_tunes != (predicts == MASKED):
+                raise UserError(
+                    f"config.run_tasks.{task}: kind '{kind}' does not fit source '{source}', a "
+                    f"{predicts} language model; name the sources that the task is for: "
+                    f"`{task}: {{sources: […]}}`"
+                )
 
 
 def _check_fragmentation(study: dict[str, Any]) -> None:

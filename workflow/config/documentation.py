@@ -15,11 +15,20 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from lexigraft.corpus.amounts import TextAmount
 from lexigraft.machine import Machine
 from lexigraft.report.items import DEFAULT, Item, choices, kinds, load
 from lexigraft.settings import bare, is_model
 from lexigraft.training import phase_settings, settings
-from workflow.config import languages, models, schemas, study, tasks
+from workflow.config import (
+    initializers,
+    languages,
+    schemas,
+    sources,
+    study,
+    tasks,
+    vocabularies,
+)
 from workflow.config.registries import ROOT
 
 README = ROOT / "config" / "README.md"
@@ -33,12 +42,12 @@ TABLES: dict[str, type[BaseModel]] = {
     "alignment": study.Alignment,
     "fragmentation": study.Fragmentation,
     "machine": Machine,
-    "packages": models.PackageConfig,
-    "sources": models.SourceConfig,
-    "sources.resources": models.SourceResources,
-    "tokenizers": models.TokenizerConfig,
-    "corpora": models.CorpusConfig,
-    "files": models.FileConfig,
+    "packages": sources.PackageConfig,
+    "sources": sources.SourceConfig,
+    "sources.resources": sources.SourceResources,
+    "tokenizers": sources.TokenizerConfig,
+    "corpora": sources.CorpusConfig,
+    "files": sources.FileConfig,
     "languages": languages.LanguageConfig,
     "languages.resources": languages.LanguageResources,
     "languages.group": languages.Group,
@@ -47,18 +56,18 @@ TABLES: dict[str, type[BaseModel]] = {
     "samples.parallel": languages.ParallelSamples,
     "samples.questions": languages.QuestionSamples,
     "samples.answered": languages.AnsweredSamples,
-    "vocabularies.text": models.TextAmount,
-    "vocabularies.expand": models.Expansion,
-    "vocabularies.prune": models.Pruning,
-    "vocabularies.trained": models.TrainedReplacement,
-    "vocabularies.taken": models.TakenReplacement,
-    "vocabularies.plm": models.ModelReplacement,
-    "auxiliary.fasttext": models.FastText,
-    "auxiliary.glove": models.Glove,
-    "auxiliary.word-vectors": models.WordVectors,
-    "auxiliary.plm": models.ModelEmbeddings,
-    "auxiliary.sentence-encoder": models.SentenceVectors,
-    "initializers": models.InitializerConfig,
+    "vocabularies.text": TextAmount,
+    "vocabularies.expand": vocabularies.Expansion,
+    "vocabularies.prune": vocabularies.Pruning,
+    "vocabularies.trained": vocabularies.TrainedReplacement,
+    "vocabularies.taken": vocabularies.TakenReplacement,
+    "vocabularies.plm": vocabularies.ModelReplacement,
+    "auxiliary.fasttext": initializers.FastText,
+    "auxiliary.glove": initializers.Glove,
+    "auxiliary.word-vectors": initializers.WordVectors,
+    "auxiliary.plm": initializers.ModelEmbeddings,
+    "auxiliary.sentence-encoder": initializers.SentenceVectors,
+    "initializers": initializers.InitializerConfig,
     "strategies": settings.Strategy,
     "strategies.phases": phase_settings.Phase,
     "strategies.lora": phase_settings.Lora,
@@ -71,14 +80,14 @@ TABLES: dict[str, type[BaseModel]] = {
     "tasks": tasks.Task,
     "tasks.harness": tasks.HarnessTasks,
     "tasks.examples": tasks.TrainingExamples,
-    "metrics": models.MetricConfig,
-    "metrics.resources": models.MetricResources,
+    "metrics": tasks.MetricConfig,
+    "metrics.resources": tasks.MetricResources,
 }
 # Where the defaults are of keys that are passed on as they are: functions of the library.
 _DEFAULTS = {
-    models.FastText: ("lexigraft.auxiliary.fasttext", "train_fasttext"),
-    models.Glove: ("lexigraft.auxiliary.glove", "train_glove"),
-    models.WordVectors: ("lexigraft.auxiliary.word_vectors", "read_word_vectors"),
+    initializers.FastText: ("lexigraft.auxiliary.fasttext", "train_fasttext"),
+    initializers.Glove: ("lexigraft.auxiliary.glove", "train_glove"),
+    initializers.WordVectors: ("lexigraft.auxiliary.word_vectors", "read_word_vectors"),
 }
 _TABLE = re.compile(r"(<!-- table: (\S+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
 _KINDS = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}

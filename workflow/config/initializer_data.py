@@ -5,7 +5,6 @@ Each check raises a `UserError` that names the key that is wrong and says what t
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -112,16 +111,15 @@ def check_needs(study: dict[str, Any]) -> None:
                 f"{need.where}: missing, but {need.by} {need.reads}; name {need.form}, or leave "
                 f"the {need.by.split()[0]} out for this language"
             )
-    for number, block in enumerate(study["cells"]):
-        for initializer, vocabulary in product(block["initializers"], block["vocabularies"]):
-            for plm in _auxiliaries(study, initializer, "plm").values():
-                of = study["vocabularies"][vocabulary]
-                if of["mode"] != "replace" or "family" in of:
-                    raise UserError(
-                        f"config.cells[{number}]: initializer '{initializer}' reads a model's "
-                        f"embeddings, which vocabulary '{vocabulary}' has no rows in; use "
-                        f"{{mode: replace, plm: {plm['plm']}}}"
-                    )
+    for initializer, vocabulary in used(study, "initializers", "vocabularies"):
+        for plm in _auxiliaries(study, initializer, "plm").values():
+            of = study["vocabularies"][vocabulary]
+            if of["mode"] != "replace" or "family" in of:
+                raise UserError(
+                    f"config.cells: initializer '{initializer}' reads a model's embeddings, which "
+                    f"vocabulary '{vocabulary}' has no rows in; use {{mode: replace, plm: "
+                    f"{plm['plm']}}}"
+                )
 
 
 def _check_parallel(study: Mapping[str, Any], initializer: str, language: str) -> None:

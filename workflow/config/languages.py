@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from lexigraft.settings import KeyedError, Settings, optional
+from workflow.config.sources import Place, Revision
 from workflow.config.texts import (
     Articles,
     Chosen,
@@ -20,6 +21,8 @@ from workflow.config.texts import (
     Whole,
     Words,
 )
+
+OF_GROUP = ("name", "group", "train_sentences", "train_characters")  # the keys of a group
 
 
 class ParallelSamples(Settings):
@@ -103,8 +106,8 @@ class Group(Settings):
 class LanguageModel(Settings):
     """A model of a language, whose tokenizer or embeddings others take."""
 
-    model: Words = Field(description="a hub name, or a folder that begins with `/`, `.` or `~`")
-    revision: str | None = Field(None, description="a commit, tag or branch of the hub")
+    model: Place = Field(description="a hub name, or a folder that begins with `/`, `.` or `~`")
+    revision: Revision | None = Field(None, description="a commit, tag or branch of the hub")
 
 
 class ContaminationConfig(Settings):
@@ -235,16 +238,14 @@ class LanguageConfig(Settings):
 
     @model_validator(mode="after")
     def _is_a_language_or_a_group(self) -> "LanguageConfig":
-        if "group" not in self.model_fields_set:
-            for key in ("code", "text"):
-                if key not in self.model_fields_set:
-                    raise ValueError(f"'{key}' is missing")
-        for key in self.model_fields if "group" in self.model_fields_set else ():
-            allowed = ("name", "group", "train_sentences", "train_characters")
-            if key in self.model_fields_set and key not in allowed:
-                raise KeyedError(
-                    key, f"a group has {', '.join(allowed)} alone; set '{key}' for its members"
-                )
+        given = self.model_fields_set
+        for key in ("code", "text"):
+            if key not in given and "group" not in given:
+                raise ValueError(f"'{key}' is missing")
+        for key in sorted(given.difference(OF_GROUP)) if "group" in given else ():
+            raise KeyedError(
+                key, f"a group has {', '.join(OF_GROUP)} alone; set '{key}' for its members"
+            )
         return self
 
     @field_validator("samples", mode="before")

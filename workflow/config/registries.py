@@ -5,7 +5,7 @@ Plain Python and pydantic only: the Snakefile is parsed again in every job.
 
 import posixpath
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,29 +13,28 @@ import yaml
 
 from lexigraft.cells import NAME
 from lexigraft.errors import UserError, unknown
-from lexigraft.report.items import check_items, read_items
+from lexigraft.report.items import Item, check_items, read_items, records_read
 from lexigraft.settings import plain, validate
 from lexigraft.training.settings import Strategy
 from workflow.config.budget import apply_budget
 from workflow.config.checks import check_study
 from workflow.config.corpora import resolve_corpora
+from workflow.config.initializers import Auxiliary, InitializerConfig
 from workflow.config.languages import LanguageConfig
-from workflow.config.models import (
-    Auxiliary,
+from workflow.config.sources import (
     CorpusConfig,
     FileConfig,
-    InitializerConfig,
-    MetricConfig,
     PackageConfig,
     SourceConfig,
     TokenizerConfig,
-    Vocabulary,
 )
 from workflow.config.study import StudyConfig
-from workflow.config.tasks import AnyTask
-from workflow.config.training_data import members, used
+from workflow.config.tasks import AnyTask, MetricConfig
+from workflow.config.training_data import blocks_of, members, used
+from workflow.config.vocabularies import Vocabulary
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+PUBLISHED = "config/published"  # numbers of papers: a file for each
 # What an entry of each registry is.
 REGISTRIES: dict[str, Any] = {
     "packages": PackageConfig,
@@ -69,8 +68,11 @@ def load_registries(folder: Path = ROOT / "config") -> dict[str, dict[str, Any]]
     """Read `config/<registry>.yaml` for every registry: name -> settings, not yet validated."""
     registries = {}
     for kind in REGISTRIES:
-        content = read_yaml(folder / f"{kind}.yaml")
-        registries[kind] = content.get(kind, {}) if isinstance(content, dict) else {}
+        file = folder / f"{kind}.yaml"
+        content = read_yaml(file)
+        if not isinstance(content, dict) or not isinstance(content.get(kind, ""), dict | None):
+            raise UserError(f"{file}: has no mapping '{kind}'; put the entries below `{kind}:`")
+        registries[kind] = content[kind] or {}
     return registries
 
 
@@ -114,8 +116,23 @@ def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> di
     items = read_items(study["report"]["items"])
     groups = used(study, "languages")
     tested = {name for group in groups for name in members(study, group)}
-    check_items(items, study["cells"], study["run_tasks"], study["fragmentation"], tested)
+    check_items(items, blocks_of(study), study["run_tasks"], study["fragmentation"], tested)
+    papers_compared(study["study"], items)
     return study
+
+
+def papers_compared(study: str, items: Sequence[Item]) -> list[str]:
+    """The papers whose numbers the items of a study's report compare with: files of `PUBLISHED`."""
+    known = [path.stem for path in sorted((ROOT / PUBLISHED).glob("*.csv"))]
+    found: dict[str, None] = {}
+    for number, item in enumerate(items):
+        if "published" in records_read([item]):
+            for name in item.option("compare") or (study,):
+                if name not in known:
+                    where = f"report.items[{number}].compare"
+                    raise unknown(where, name, known, f"in {PUBLISHED}")
+                found[name] = None
+    return list(found)
 
 
 def entries_of(kind: str) -> dict[str, Any]:

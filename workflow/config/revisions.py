@@ -17,7 +17,7 @@ from lexigraft.source.hub_check import HubAsset
 _KEYS = {
     "hub": ("", "revision"),
     "tokenizer": ("tokenizer", "revision"),
-    "rouge_tokenizer": ("tokenizer", "rouge_revision"),
+    "rouge_tokenizer": ("pieces", "rouge_revision"),
     "model": ("model", "revision"),
     "hypernetwork": ("hypernetwork", "revision"),
     "checkpoint": ("metric", "revision"),

@@ -7,11 +7,12 @@ from pydantic import ConfigDict, Field, StringConstraints, Tag, model_validator
 from lexigraft.machine import Machine
 from lexigraft.report.items import DEFAULT
 from lexigraft.settings import Settings, by_shape, optional
-from workflow.config.models import Encoder
+from workflow.config.sources import Encoder
 from workflow.config.texts import Name, Unique, Whole, Words
 
 Names = Annotated[list[Name], Field(min_length=1), Unique]
 Seed = Annotated[int, Field(ge=0)]
+Seeds = Annotated[list[Seed], Field(min_length=1), Unique]
 Share = Annotated[float, Field(gt=0, lt=1)]
 Path = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9/._-]+$")]
 _PATH = "a path of letters, digits, '/', '.', '_' and '-'"
@@ -25,9 +26,7 @@ class Cells(Settings):
     vocabularies: Names = Field(description="names of vocabularies.yaml, each once, or `source`")
     initializers: Names = Field(description="names of initializers.yaml, each once, or `none`")
     strategies: Names = Field(description="names of strategies.yaml, each once, or `none`")
-    seeds: Annotated[list[Seed], Field(min_length=1), Unique] = Field(
-        default_factory=lambda: [0], description="whole numbers from 0, each once"
-    )
+    seeds: Seeds = Field(default_factory=lambda: [0], description="whole numbers from 0, each once")
 
 
 class Alias(Settings):
@@ -51,7 +50,7 @@ class Run(Settings):
     """How a task is run, and on which cells."""
 
     runs: int = Field(1, ge=1, description="how often, each time with another seed")
-    seeds: list[Seed] | None = _only("seeds")
+    seeds: Seeds | None = _only("seeds")
     languages: Names | None = _only("languages")
     sources: Names | None = _only("source models")
     initializers: Names | None = _only("initializers")
@@ -151,6 +150,7 @@ class StudyConfig(Settings):
     budget: Share = optional(
         "trains on this part of every amount of text, such as 0.01, to try a large study: of "
         "training text, tokens, samples, and what vocabularies, vectors and initializers read. "
+        "What has no amount, such as `train_sentences: null` alone, stays whole. "
         "Results lie in `<results>/budget-<budget>`, and the report says so"
     )
     prefix: str | None = Field(

@@ -10,15 +10,18 @@ Each check raises a `UserError` that names the task and what it lacks.
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from lexigraft.cells import PLURALS
 from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.task_kinds import task_kind
+from workflow.config.study import Run
 from workflow.config.training_data import members, used
 
 ENGLISH = "english"
@@ -26,6 +29,7 @@ TRAIN = "train"  # the part that is learned from; tests are called by their lang
 VALIDATION = "validation"  # the part that chooses the epoch of what is learned
 _PROMPTS = Path(__file__).resolve().parents[2] / "config/prompts"
 _PARTS = {"tests": "test", "shots": "shots"}  # what a job calls them, and what a task does
+_SELECTED = tuple(key for key in PLURALS.values() if key in Run.model_fields)
 
 
 # ---- which languages and checkpoints -----------------------------------------------------------
@@ -164,11 +168,20 @@ def benchmark_settings(config: Mapping[str, Any], benchmark: str) -> dict[str, A
 
 
 def check_tested(config: Mapping[str, Any]) -> None:
-    """Languages that tasks name are there, and the checkpoints that they ask for."""
-    languages, strategies = used(config, "languages"), used(config, "strategies")
+    """What tasks are run on is in the cells, their languages are there, and the checkpoints."""
+    known = {axis: [str(name) for name in used(config, axis)] for axis in _SELECTED}
     for task, wanted in config["run_tasks"].items():
+        for axis, names in known.items():
+            for name in wanted[axis] or ():
+                if str(name) not in names:
+                    raise unknown(f"config.run_tasks.{task}.{axis}", name, names, "of a cell")
+        run_on = used(config, "languages", task=task)
+        if not run_on:
+            raise UserError(
+                f"config.run_tasks.{task}: no cell of the study has all that it names; correct it, "
+                "or take the task out"
+            )
         named = config["tasks"][task].get("language")
-        run_on = [name for name in languages if name in (wanted["languages"] or languages)]
         lacking = [name for name in run_on if isinstance(named, Mapping) and name not in named]
         if lacking:
             raise UserError(
@@ -178,10 +191,7 @@ def check_tested(config: Mapping[str, Any]) -> None:
         for language in (tested_language(config, task, name) for name in run_on):
             if language not in config["languages"]:
                 raise unknown(f"tasks.{task}.language", language, config["languages"])
-        for name in wanted["languages"] or ():
-            if name not in languages:
-                raise unknown(f"config.run_tasks.{task}.languages", name, languages, "of a cell")
-        has_checkpoints = any(checkpoints_of(config, task, name) for name in strategies)
+        has_checkpoints = any(checkpoints_of(config, task, name) for name in known["strategies"])
         if wanted["checkpoints"] and not has_checkpoints:
             raise UserError(
                 f"config.run_tasks.{task}.checkpoints: no strategy of this study keeps any; give "
@@ -235,23 +245,27 @@ def check_prompts(config: Mapping[str, Any]) -> None:
         kind, name = task_kind(entry["kind"]), entry.get("prompt")
         if name is None or not kind.own_prompts or name in kind.own_prompts:
             continue
-        file = _PROMPTS / f"{kind.prompts}.yaml"
-        named = yaml.safe_load(file.read_text(encoding="utf-8"))["named"]
+        named = _named_prompts(f"{kind.prompts}.yaml")
         if name not in named:
-            among = f"in config/prompts/{file.name}"
+            among = f"in config/prompts/{kind.prompts}.yaml"
             raise unknown(f"tasks.{task}.prompt", name, [*kind.own_prompts, *named], among)
+
+
+@cache
+def _named_prompts(file: str) -> list[str]:
+    content = (_PROMPTS / file).read_text(encoding="utf-8")
+    return list(yaml.load(content, yaml.CSafeLoader)["named"])
 
 
 def check_benchmarks(config: Mapping[str, Any]) -> None:
     """Each task of the harness has something of every language, and one folder in all tasks."""
-    for task, wanted in config["run_tasks"].items():
+    for task in config["run_tasks"]:
         entry = config["tasks"][task]
         if task_kind(entry["kind"]).tests != "benchmark":
             continue
-        for language in used(config, "languages"):
-            asked = wanted["languages"] is None or language in wanted["languages"]
+        for language in used(config, "languages", task=task):
             tested = {*languages_of(config, task, language).values()}
-            if asked and not tested & _codes_of(entry["harness"]):
+            if not tested & _codes_of(entry["harness"]):
                 raise UserError(
                     f"tasks.{task}.harness: no task of the language of '{language}'; leave it out "
                     f"of config.run_tasks.{task}.languages"
@@ -306,17 +320,13 @@ def _run_on(config: Mapping[str, Any], declared: str) -> list[tuple[str, str]]:
 
     Of the kinds that declare something of themselves, such as `generates`.
     """
-    return list(
-        dict.fromkeys(
-            (task, language)
-            for task, wanted in config["run_tasks"].items()
-            if "examples" in config["tasks"][task]
-            and getattr(task_kind(config["tasks"][task]["kind"]), declared)
-            for language, source in used(config, "languages", "sources")
-            if (wanted["languages"] is None or language in wanted["languages"])
-            and (wanted["sources"] is None or source in wanted["sources"])
-        )
-    )
+    return [
+        (task, language)
+        for task in config["run_tasks"]
+        if "examples" in config["tasks"][task]
+        and getattr(task_kind(config["tasks"][task]["kind"]), declared)
+        for language in used(config, "languages", task=task)
+    ]
 
 
 def _benchmarks(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

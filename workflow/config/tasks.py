@@ -1,4 +1,7 @@
-"""Tasks: what cells are tested on. A kind's own keys are checked by its file in the library."""
+"""Tasks, what cells are tested on, and the learned metrics that score what cells write.
+
+A kind's own keys are checked by its file in the library.
+"""
 
 from functools import reduce
 from operator import or_
@@ -7,6 +10,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
 
 from lexigraft.settings import Settings, by_shape, optional
+from workflow.config.sources import Megabytes, Place, Positive, Revision
 from workflow.config.texts import (
     CalledCodes,
     Chosen,
@@ -23,6 +27,7 @@ from workflow.config.texts import (
     Repair,
     Rows,
     Tsv,
+    Whole,
     Words,
 )
 
@@ -200,3 +205,45 @@ AnyTask: Any = Annotated[
     reduce(or_, (Annotated[model, Tag(f"@{model.__name__}")] for model in _MODELS)),
     Discriminator(_tag),
 ]
+
+
+# ---- learned metrics ---------------------------------------------------------------------------
+
+
+class MetricResources(Settings):
+    """What a cluster job asks for at its first attempt; each retry asks for as much again."""
+
+    scoring_mb: Megabytes = Field(10000, description="memory of a scoring job")
+    billion_parameters: Positive = optional(
+        "parameters of the metric in billions, from which time limits follow"
+    )
+    scoring_minutes: Whole = optional(
+        "time limit of a scoring job for each run of a task. By default 60 where "
+        "`billion_parameters` is not given"
+    )
+
+
+class MetricConfig(Settings):
+    """A learned metric."""
+
+    kind: Literal["bleurt", "comet"] = Field(
+        description="which package scores: bleurt-pytorch or unbabel-comet"
+    )
+    metric: Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9_]*$")] = Field(
+        description="what records and reports call the score"
+    )
+    checkpoint: Place | None = Field(
+        description="a hub name such as Unbabel/wmt22-comet-da, a folder that begins with `/`, `.` "
+        "or `~`, or `null`"
+    )
+    revision: Revision | None = Field(None, description="a commit, tag or branch of a hub name")
+    encoder: Place | None = Field(
+        None, description="COMET's encoder, of which tokenizer and configuration are read"
+    )
+    encoder_revision: Revision | None = Field(None, description="the same of the encoder")
+    uses_source: bool = Field(description="whether the metric is given the source text")
+    batch_size: Whole = Field(16, description="predictions scored together. It changes no score")
+    resources: MetricResources = Field(
+        default_factory=MetricResources,
+        description="what cluster jobs ask for. It changes no result",
+    )

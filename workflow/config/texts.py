@@ -71,6 +71,13 @@ else:
             return Annotated[reduce(or_, tagged), chosen_by(key, message, **twice)]
 
 
+def amount_read(what: str) -> Any:
+    """A key `text`: how much of a corpus something reads."""
+    return optional(
+        f"how much of the corpus {what} ([amounts](#amounts-of-text)). By default all of it"
+    )
+
+
 class Catalogue(Settings):
     """Messages of an interface in a package, with their English."""
 

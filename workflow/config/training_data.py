@@ -7,25 +7,48 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
+from lexigraft.cells import PLURALS
 from lexigraft.corpus.local_files import check_files
 from lexigraft.corpus.mixture import check_shares
 from lexigraft.errors import UserError, suggestion, unknown
-from lexigraft.training.settings import phase_teacher, samples_of, teacher_of
+from lexigraft.training.settings import (
+    phase_teacher,
+    samples_of,
+    teacher_of,
+    trains_whole_model,
+)
 
 ANSWERED = "answered"  # the kind of samples that a teacher makes
 # Keys that say where the quality of a pair is written, one for each loader that has some.
 QUALITY = ("quality", "quality_column", "quality_field")
 
 
-def used(config: Mapping[str, Any], *axes: str) -> list[Any]:
+def used(config: Mapping[str, Any], *axes: str, task: str | None = None) -> list[Any]:
     """Names of an axis in the cells of a study, such as `languages`; of several, tuples of them.
 
-    Each once, in the order of the blocks. Several are those that come together in a block.
+    Each once, in the order of the blocks. Several are those that come together in a block. With a
+    `task` only those of cells that it is run on.
     """
-    found = (
-        names for block in config["cells"] for names in product(*(block[axis] for axis in axes))
-    )
-    return list(dict.fromkeys(names if len(axes) > 1 else names[0] for names in found))
+    run = config["run_tasks"][task] if task else {}
+    chosen = {axis: {*run[axis]} for axis in PLURALS.values() if run.get(axis) is not None}
+    found: dict[tuple[Any, ...], None] = {}
+    for block in blocks_of(config):
+        names = {axis: [one for one in block[axis] if one in chosen[axis]] for axis in chosen}
+        if all(names.values()):
+            found |= dict.fromkeys(product(*(names.get(axis, block[axis]) for axis in axes)))
+    return list(found) if len(axes) > 1 else [name for (name,) in found]
+
+
+def blocks_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The blocks of cells of a study, and behind them those whose cells stand for an alias's."""
+    blocks: list[dict[str, Any]] = list(config["cells"])
+    for block, alias in product(config["cells"], config["aliases"]):
+        sources = [one for one in block["sources"] if one in (alias["sources"] or (one,))]
+        vocabularies = [one for one in block["vocabularies"] if one in alias["vocabularies"]]
+        if alias["initializer"] in block["initializers"] and sources and vocabularies:
+            own = {"sources": sources, "vocabularies": vocabularies}
+            blocks.append(block | own | {"initializers": [alias["same_as"]]})
+    return blocks
 
 
 def members(config: Mapping[str, Any], language: str) -> list[str]:
@@ -53,6 +76,17 @@ def answered_samples(config: Mapping[str, Any]) -> list[tuple[str, str, dict[str
         for (language, name), entry in found.items()
         if entry and entry["kind"] == ANSWERED
     ]
+
+
+def training_gpus(config: Mapping[str, Any], source: str, strategy: str) -> tuple[int, int, bool]:
+    """GPUs of a training, megabytes for the process on each, and whether they share the model."""
+    resources = config["sources"][source]["resources"]
+    gpus, megabytes = resources["training_gpus"], resources["training_mb"]
+    if trains_whole_model(config["strategies"][strategy]):
+        full = resources.get("full_training_gpus")
+        megabytes = resources.get("full_training_mb", megabytes)
+        return full or gpus, megabytes, bool(full) or resources["training_sharded"]
+    return gpus, megabytes, resources["training_sharded"]
 
 
 def check_group(study: Mapping[str, Any], language: str) -> None:

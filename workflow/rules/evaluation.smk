@@ -4,6 +4,8 @@
 
 # Where its data cannot be had, the card says so, and records of the task say why they have no score.
 rule prepare_benchmark:
+    input:
+        lambda wildcards: STUDY.inputs("prepare_benchmark", wildcards),
     output:
         STUDY.card("prepare_benchmark"),
     log:
@@ -75,6 +77,8 @@ rule measure_speed:
 
 
 rule prepare_metric:
+    input:
+        lambda wildcards: STUDY.inputs("prepare_metric", wildcards),
     output:
         STUDY.card("prepare_metric"),
     log:

@@ -2,6 +2,8 @@
 
 
 rule fetch_package:
+    input:
+        lambda wildcards: STUDY.inputs("fetch_package", wildcards),
     output:
         STUDY.card("fetch_package"),
     log:

@@ -19,9 +19,9 @@ from lexigraft.evaluation.text_metrics import UNSPACED_LANGUAGES
 from lexigraft.initialization.registry import method_file, read_roles
 from lexigraft.source.hub import is_folder
 from lexigraft.training.registry import objective_file
-from lexigraft.training.settings import samples_of, teacher_of, trains_whole_model
+from lexigraft.training.settings import samples_of, teacher_of
 from workflow.config.initializer_data import language_option
-from workflow.config.training_data import members
+from workflow.config.training_data import members, training_gpus
 from workflow.stages.cost_model import ENGLISH
 from workflow.stages.stage import Describe, Output, Resources, fixed, named, of_source, stage
 from workflow.stages.study import Study
@@ -348,7 +348,7 @@ def _training(study: Study, **wildcards: str) -> Resources:
     if not strategy["phases"]:
         minutes = model.minutes(resources, "evaluation_minutes", lambda: model.training(wildcards))
         return Resources(resources["evaluation_mb"], minutes, gpus=1)
-    gpus, megabytes, _ = training_gpus(study, wildcards["source"], wildcards["strategy"])
+    gpus, megabytes, _ = training_gpus(study.config, wildcards["source"], wildcards["strategy"])
     factor, teacher = strategy["resources"], teacher_of(strategy, wildcards["source"])
     own = study.config["sources"][teacher]["resources"]["evaluation_mb"] if teacher else 0
     each = round(megabytes * factor["memory"]) + own
@@ -356,22 +356,11 @@ def _training(study: Study, **wildcards: str) -> Resources:
     return Resources(gpus * each, max(1, round(minutes * factor["time"])), gpus)
 
 
-def training_gpus(study: Study, source_name: str, strategy_name: str) -> tuple[int, int, bool]:
-    """GPUs of a training, megabytes for the process on each, and whether they share the model."""
-    resources = study.config["sources"][source_name]["resources"]
-    gpus, megabytes = resources["training_gpus"], resources["training_mb"]
-    if trains_whole_model(study.config["strategies"][strategy_name]):
-        full = resources.get("full_training_gpus")
-        megabytes = resources.get("full_training_mb", megabytes)
-        return full or gpus, megabytes, bool(full) or resources["training_sharded"]
-    return gpus, megabytes, resources["training_sharded"]
-
-
 def launcher(study: Study, source_name: str, strategy_name: str, gpus: int) -> str:
     """The command that runs a training script, with a process on each of its GPUs."""
     if gpus < 2:
         return "python"
-    *_, sharded = training_gpus(study, source_name, strategy_name)
+    *_, sharded = training_gpus(study.config, source_name, strategy_name)
     return f"{'env LEXIGRAFT_SHARDED=1 ' * sharded}torchrun --standalone --nproc-per-node {gpus}"
 
 

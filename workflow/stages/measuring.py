@@ -14,7 +14,7 @@ from workflow.config.task_data import (
 )
 from workflow.stages.cells import fit_of, training, vocabulary
 from workflow.stages.stage import Output, Resources, fixed, of_source, stage
-from workflow.stages.study import Study, digest
+from workflow.stages.study import Study, digest, once
 from workflow.stages.texts import corpus, package, read_by, sentence_encoder, source
 
 # A job's hours are bounded by what queues allow; the next attempt goes on where it stopped.
@@ -36,6 +36,7 @@ def evaluations(study: Study, cell: Cell) -> list[Output]:
     ]
 
 
+@once
 def tasks_of(study: Study, cell: Cell) -> list[str]:
     """The tasks that are run on a cell, in the order of the study."""
     return [task for task, run in study.config["run_tasks"].items() if is_selected(cell, run)]
@@ -113,6 +114,7 @@ def _evaluation(study: Study, rule: str, axes: Mapping[str, str]) -> dict[str, A
     }
 
 
+@once
 def _task(study: Study, cells_language: str, task: str) -> dict[str, Any]:
     """A task as it is run on cells of a language, apart from what it reads."""
     config = study.config

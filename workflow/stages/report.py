@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER
-from lexigraft.errors import unknown
-from lexigraft.report.items import Item, kind_file, read_items, records_read, template_files
+from lexigraft.report.items import kind_file, read_items, records_read, template_files
 from workflow.config.checks import languages_read
-from workflow.config.registries import ROOT
+from workflow.config.registries import PUBLISHED, WITHOUT_EFFECT, papers_compared
 from workflow.config.training_data import members, teachers, used
 from workflow.stages.cells import initialization, tokenizer_axes, training, vocabulary
 from workflow.stages.measuring import evaluations, tasks_of
@@ -17,9 +16,8 @@ from workflow.stages.stage import Output, stage
 from workflow.stages.study import Study, in_repository
 from workflow.stages.texts import corpus, package, searched
 
-PUBLISHED = "config/published"  # numbers of papers: a file for each
-# Where things lie, and how jobs compute, is no matter of the report.
-_PLACES = ("prefix", "hub_cache", "machine")
+# Keys of a study that say where things lie, how they are fetched, and how jobs compute.
+_PLACES = ("prefix", "hub_cache", "machine", "packages_folder", "metrics_python", "files")
 # Where the files of a group lie, and what Snakemake's own report calls the group.
 _SHOWN = {
     "pages": ("{}.html", "1 Read this first"),
@@ -102,8 +100,8 @@ def build_report(study: Study, **_: str) -> dict[str, Any]:
     if fonts:
         inputs["fonts"] = package(study, fonts["package"]).file(fonts["folder"])
     items = read_items(study.config["report"]["items"])
-    if "published" in records_read(items):
-        inputs["published"] = _published(study, items)
+    if papers := papers_compared(study.name, items):
+        inputs["published"] = [in_repository(f"{PUBLISHED}/{name}.csv") for name in papers]
     # The script expands the cells by itself: ten thousand paths fit no command line.
     folders = {
         rule: study.template(rule)
@@ -134,23 +132,11 @@ def _shows_alignment(study: Study) -> bool:
     return "alignment" in records_read(read_items(study.config["report"]["items"]))
 
 
-def _published(study: Study, items: Sequence[Item]) -> list[str]:
-    """The files of the numbers of papers that items compare with."""
-    found = {path.stem: path for path in sorted((ROOT / PUBLISHED).glob("*.csv"))}
-    named = {}
-    for item in items:
-        if "published" in records_read([item]):
-            for name in item.option("compare") or (study.name,):
-                if name not in found:
-                    raise unknown(
-                        f"report item {item.name}: compare", name, found, f"in {PUBLISHED}"
-                    )
-                named[name] = in_repository(f"{PUBLISHED}/{name}.csv")
-    return list(named.values())
-
-
 def _used_config(study: Study) -> dict[str, Any]:
-    """The resolved config with the registry entries that this study uses, and no others."""
+    """The resolved config with the registry entries that this study uses, and no others.
+
+    Without what changes nothing in a report: places, and what jobs ask a cluster for.
+    """
     config = study.config
     initializers = {*used(config, "initializers")}
     read = languages_read(config)
@@ -177,7 +163,11 @@ def _used_config(study: Study) -> dict[str, Any]:
         },
     }
     return {
-        key: {name: entry for name, entry in value.items() if name in keep[key]}
+        key: {
+            name: {own: entry[own] for own in entry if own != WITHOUT_EFFECT}
+            for name, entry in value.items()
+            if name in keep[key]
+        }
         if key in keep
         else value
         for key, value in config.items()

@@ -4,10 +4,10 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, wraps
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from lexigraft.cells import Cell, cells_of
 from lexigraft.completion import leaves
@@ -28,6 +28,24 @@ from workflow.stages.cost_model import DEVICE, CostModel, chosen_device
 from workflow.stages.stage import CARD, PACKAGES, STAGES, Output, Resources
 
 digest = cache(code_digest)  # of a set of files, computed once
+P = ParamSpec("P")
+Found = TypeVar("Found")
+
+
+def once(
+    compute: Callable[Concatenate["Study", P], Found],
+) -> Callable[Concatenate["Study", P], Found]:
+    """Compute what many jobs of a study share once for its arguments, and anew when it changes."""
+
+    @wraps(compute)
+    def found(study: "Study", *arguments: P.args, **named: P.kwargs) -> Found:
+        key = (compute, *arguments, *named.items())
+        if key not in study.shared:
+            study.shared[key] = compute(study, *arguments, **named)
+        result: Found = study.shared[key]
+        return result
+
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +84,7 @@ class Study:
         self.name: str = config["study"]
         self.results: str = config["results"].rstrip("/")
         self.cells: list[Cell] = cells_of(config["cells"], config["aliases"])
+        self.shared: dict[tuple[Any, ...], Any] = {}  # see `once`
         self.take_commits()
 
     def take_commits(self) -> None:
@@ -74,6 +93,7 @@ class Study:
         reading = {*REGISTRIES, "alignment"} & self.config.keys()
         read = {key: self.config[key] for key in self.config if key in reading}
         self.config = self.config | with_commits(read, self.locked)
+        self.shared.clear()
 
     def environment(self) -> dict[str, str]:
         """Variables of jobs: the study's prefix and hub cache, and how the machine computes."""
@@ -105,6 +125,7 @@ class Study:
         folder = self.template(rule).format(**texts)
         return Output(folder, rule, texts, f"{folder}/{STAGES[rule].card.format(study=self.name)}")
 
+    @once
     def template(self, rule: str) -> str:
         """The folder of a rule's outputs, with its wildcards in braces."""
         is_package = rule == "fetch_package"

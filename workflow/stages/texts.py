@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.cells import is_selected
 from lexigraft.corpus.local_files import local_files
 from lexigraft.corpus.sample_file import SAMPLES, TEST_SET
 from lexigraft.evaluation.harness.benchmark_state import benchmark_state
 from lexigraft.evaluation.learned.checkpoint import state
-from lexigraft.evaluation.task_kinds import task_kind
+from lexigraft.evaluation.task_kinds import prompts_of, task_kind
+from workflow.config.languages import OF_GROUP
 from workflow.config.task_data import (
     ENGLISH,
     benchmark_settings,
@@ -21,9 +21,9 @@ from workflow.config.task_data import (
     own_test_settings,
     tested_language,
 )
-from workflow.config.training_data import ANSWERED, answered_samples, members
+from workflow.config.training_data import ANSWERED, answered_samples, members, used
 from workflow.stages.stage import Describe, Output, Resources, named, stage
-from workflow.stages.study import Study, in_repository
+from workflow.stages.study import Study, in_repository, once
 
 EXAMPLES = "examples.jsonl"  # what `lexigraft.corpus.examples` writes
 _LANGUAGES = named("language", "languages", lambda entry: "group" not in entry)
@@ -91,7 +91,6 @@ def prepare_source(study: Study, source: str) -> dict[str, Any]:
     return {"settings": entry, "inputs": inputs}
 
 
-_OF_GROUP = ("name", "group", "train_sentences", "train_characters")
 # Rules of their own read these keys of a language.
 _NOT_TEXT = ("word_vectors", "english_word_vectors", "dictionary", "plms", "samples")
 
@@ -113,7 +112,7 @@ def mix_corpora(study: Study, language: str) -> dict[str, Any]:
     """The texts of a group, mixed of its members'."""
     entry = study.config["languages"][language]
     return {
-        "settings": {key: entry[key] for key in _OF_GROUP if key in entry},
+        "settings": {key: entry[key] for key in OF_GROUP if key in entry},
         "inputs": {"members": {name: corpus(study, name) for name in entry["group"]["members"]}},
         "seed": [study.config["seed"], "corpus", language],
     }
@@ -250,6 +249,7 @@ def prepare_metric(study: Study, metric: str) -> dict[str, Any]:
 # ---- which texts tasks read, and which test sets are looked for in which training text ----------
 
 
+@once
 def read_by(study: Study, language: str, task: str) -> dict[str, Any]:
     """The texts that a task reads for cells of a language."""
 
@@ -257,10 +257,10 @@ def read_by(study: Study, language: str, task: str) -> dict[str, Any]:
         return {name: study.output(rule, task=task, part=part) for name, part in parts.items()}
 
     config = study.config
-    found: dict[str, Any] = {
-        "corpus": corpus(study, tested_language(config, task, language)),
-        "prompts": study.prompts,
-    }
+    found: dict[str, Any] = {"corpus": corpus(study, tested_language(config, task, language))}
+    if file := prompts_of(config["tasks"][task]):
+        # No others, which would make its records anew.
+        found["prompts"] = {name: f"{study.prompts}/{name}.yaml" for name in (file, "names")}
     if parts := example_parts(config, task, language):
         learned = {part: part for part in learned_parts(config, task)}
         tests = {"tests": outputs("prepare_examples", parts)}
@@ -305,9 +305,8 @@ def searched_tests(study: Study, language: str, task: str) -> dict[str, Output]:
 def searched(study: Study) -> list[tuple[str, str]]:
     """Languages and tasks of a study whose test sets are searched for; equal test sets once."""
     found: dict[tuple[str, frozenset[str]], tuple[str, str]] = {}
-    for task, selection in study.config["run_tasks"].items():
-        languages = (cell.language for cell in study.cells if is_selected(cell, selection))
-        for language in dict.fromkeys(languages):
+    for task in study.config["run_tasks"]:
+        for language in used(study.config, "languages", task=task):
             if tests := searched_tests(study, language, task):
                 found.setdefault((language, frozenset(tests.values())), (language, task))
     return list(found.values())

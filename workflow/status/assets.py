@@ -26,14 +26,11 @@ def hub_assets(study: Study, outputs: Iterable[Output] | None = None) -> list[Hu
     readers: dict[tuple[str, str, str | None], list[str]] = {}
     files: dict[tuple[str, str, str | None], list[tuple[str, ...]]] = {}
     for output in outputs:
-        rule, wildcards = output.rule, output.wildcards
-        if rule == "build_report":
-            continue  # whose settings repeat the study
-        settings = STAGES[rule].describe(study, **wildcards)["settings"]
-        for one in assets_in(settings, _OF_HUB.get(rule, "tokenizer")):
-            key = (one.kind, one.name, one.revision)
-            readers.setdefault(key, []).append(_reader(output))
-            files.setdefault(key, []).append(one.files)
+        for reader, settings in _settings(study, output):
+            for one in assets_in(settings, _OF_HUB.get(output.rule, "tokenizer")):
+                key = (one.kind, one.name, one.revision)
+                readers.setdefault(key, []).append(reader)
+                files.setdefault(key, []).append(one.files)
     found = []
     for (kind, name, revision), named in readers.items():
         if kind == "tokenizer" and ("model", name, revision) in readers:
@@ -70,10 +67,9 @@ def web_files(study: Study) -> dict[str, str]:
     """Address of each file of the web that jobs of a study read -> for what they read it."""
     readers: dict[str, dict[str, None]] = {}
     for job in study.jobs().values():
-        if job.rule != "build_report":
-            settings = STAGES[job.rule].describe(study, **job.output.wildcards)["settings"]
+        for reader, settings in _settings(study, job.output):
             for address in _addresses(settings):
-                readers.setdefault(address, {})[_reader(job.output)] = None
+                readers.setdefault(address, {})[reader] = None
     return {address: ", ".join(named) for address, named in readers.items()}
 
 
@@ -112,14 +108,18 @@ def _addresses(settings: Any) -> Iterator[str]:
             yield from _addresses(value)
 
 
-def _reader(output: Output) -> str:
-    """What a job is known by: its metric, initializer, task …, or else its rule."""
-    return next(
-        (output.wildcards[axis] for axis in _NAMES if axis in output.wildcards), output.rule
-    )
+def _settings(study: Study, output: Output) -> Iterator[tuple[str, Any]]:
+    """What a job is known by, and its settings; of an evaluation those of each task."""
+    if output.rule == "build_report":
+        return  # whose settings repeat the study
+    described = STAGES[output.rule].describe(study, **output.wildcards)
+    axes = (output.wildcards[axis] for axis in _NAMES if axis in output.wildcards)
+    yield next(axes, output.rule), described["settings"]
+    for task, own in described.get("tasks", {}).items():
+        yield task, own["settings"]
 
 
-# Wildcards by which a reader knows a job.
+# Wildcards by which a reader knows a job: its metric, initializer, task …; others by their rule.
 _NAMES = ("metric", "initializer", "task", "benchmark", "vocabulary", "tokenizer", "language",
           "source")  # fmt: skip
 _OF_HUB = {"prepare_source": "model", "encode_tokens": "encoder"}  # others read tokenizers

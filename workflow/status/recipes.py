@@ -15,10 +15,9 @@ from lexigraft.atomic import replacing, replacing_folder, write_json
 from lexigraft.errors import UserError
 from lexigraft.source.download import Remote, download
 from lexigraft.source.web_check import CHANGED, ask_web
+from workflow.config.sources import NAMED
 from workflow.stages.study import Study
 from workflow.status.assets import missing_files
-
-_PLACE = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def fetch_recipe(recipe: FileRecipe) -> Remote:
 
 def _matched(pattern: str, file: str) -> tuple[str, dict[str, str]] | None:
     """The path of a pattern that a file is, or is in, and its names; None if it is neither."""
-    parts = _PLACE.split(pattern)
+    parts = NAMED.split(pattern)
     names = {name: f"(?P<{name}>[^/]+)" for name in parts[1::2]}
     text = "".join(names[one] if at % 2 else re.escape(one) for at, one in enumerate(parts))
     found = re.match(f"({text})(?:/|$)", PurePosixPath(file).as_posix())
@@ -134,7 +133,7 @@ def _matched(pattern: str, file: str) -> tuple[str, dict[str, str]] | None:
 def _filled(value: Any, names: Mapping[str, str]) -> Any:
     if not isinstance(value, str):
         return value
-    return _PLACE.sub(lambda found: names.get(found[1], found[0]), value)
+    return NAMED.sub(lambda found: names.get(found[1], found[0]), value)
 
 
 def _check(file: Path, recipe: FileRecipe) -> None:

@@ -1,0 +1,163 @@
+"""Vocabularies: how the source's tokenizer is changed or replaced."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, Tag, model_validator
+
+from lexigraft.corpus.amounts import TextAmount
+from lexigraft.settings import KeyedError, Settings, chosen_by, optional
+from workflow.config.sources import Place, Revision
+from workflow.config.texts import Name, Whole, Words, amount_read
+
+
+def _prune_english() -> Any:
+    return optional(
+        "`false` lets go of what only the corpus' English sentences use, too; by default it stays"
+    )
+
+
+class Expansion(Settings):
+    """The source's tokens stay, new ones are added."""
+
+    mode: Literal["expand"] = Field(description="the source's tokens stay, new ones are added")
+    new_tokens: Whole = Field(description="how many tokens are added, exactly")
+    text: TextAmount = amount_read("it is learned from")
+    merges: Literal["continued", "append", "auxiliary-first"] = Field(
+        "continued",
+        description="`continued` learns further merges where the source tokenizer stopped; "
+        "`append` adds merges of an auxiliary tokenizer after the old ones, `auxiliary-first` "
+        "before them ([methods](../docs/methods.md))",
+    )
+    auxiliary_size: Whole = Field(
+        50000, description="tokens of the auxiliary tokenizer of the latter two"
+    )
+    auxiliary_trainer: Literal["tokenizers", "sentencepiece"] = Field(
+        "tokenizers",
+        description="what trains it: Hugging Face's `tokenizers`, or, for sources of "
+        "SentencePiece, `sentencepiece` (byte-level sources always have the former)",
+    )
+    marks: Literal["auto", "joined", "apart"] = Field(
+        "auto",
+        description="`apart` lets the source's pre-tokenizer cut letters from their combining "
+        "marks, as those of GPT-2, Llama 3 and Qwen do; `joined` changes that; `auto` joins them "
+        "if the text is in a script with marks ([methods](../docs/methods.md#combining-marks))",
+    )
+    english_change: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        None,
+        description="learn only merges with which at most this share of the corpus' English "
+        "sentences is segmented anew, for target languages in Latin script. `null`: all merges. "
+        "With `merges: continued` alone",
+    )
+    corpus: Name = optional(
+        "a language or group of languages.yaml whose text the tokens are learned from. By default "
+        "that of the cell"
+    )
+    ascii: bool = optional(
+        "`false` adds no token with an ASCII character, as CW2V's code: words in Latin script are "
+        "then cut nearly as before, in every language"
+    )
+    prune: Literal["never-used"] = optional(
+        "`never-used` takes out tokens of the source that the text never uses and that no other "
+        "token is made of, so that the matrix does not grow "
+        "([new tokens](../docs/vocabulary.md#pruning))"
+    )
+    prune_at_most: Whole | None = optional(
+        "how many are taken out at most, those learned last first. By default as many as are "
+        "added; `null`: all"
+    )
+    prune_english: bool = _prune_english()
+
+    @model_validator(mode="after")
+    def _can_limit_change(self) -> "Expansion":
+        if self.english_change is not None and self.merges != "continued":
+            raise KeyedError("english_change", f"needs merges: continued, not {self.merges}")
+        return self
+
+    @model_validator(mode="after")
+    def _has_auxiliary(self) -> "Expansion":
+        if self.auxiliary_trainer != "tokenizers" and self.merges == "continued":
+            raise KeyedError("auxiliary_trainer", "with merges: continued there is none to train")
+        return self
+
+    @model_validator(mode="after")
+    def _is_pruned(self) -> "Expansion":
+        for key in sorted({"prune_at_most", "prune_english"} & self.model_fields_set):
+            if self.prune is None:
+                raise KeyedError(key, "needs prune: never-used, which is not set")
+        return self
+
+
+class Pruning(Settings):
+    """The source's tokens stay but for those that the text never uses."""
+
+    mode: Literal["prune"] = Field(description="unused tokens of the source are taken out")
+    prune: Literal["never-used"] = Field(
+        "never-used",
+        description="those that the text never uses and that no other token is made of "
+        "([new tokens](../docs/vocabulary.md#pruning))",
+    )
+    prune_at_most: Whole = optional(
+        "how many are taken out at most, those learned last first. By default all"
+    )
+    prune_english: bool = _prune_english()
+    text: TextAmount = amount_read("is searched for tokens")
+    corpus: Name = optional(
+        "a language or group of languages.yaml whose text is searched. By default that of the cell"
+    )
+
+
+class TrainedReplacement(Settings):
+    """A tokenizer that is trained on the corpus replaces the source's."""
+
+    mode: Literal["replace"] = Field(description="another tokenizer replaces the source's")
+    family: Literal["sentencepiece-bpe", "sentencepiece-unigram", "byte-level-bpe"] = Field(
+        description="what kind of tokenizer is trained on the corpus"
+    )
+    size: Whole = Field(description="how many tokens it has, exactly")
+    text: TextAmount = amount_read("it is trained on")
+    superwords: Annotated[float, Field(ge=0, lt=1)] = Field(
+        0.0,
+        description="share of the tokens that may span several words, learned last (SuperBPE: "
+        "0.1). With `byte-level-bpe` alone",
+    )
+
+    @model_validator(mode="after")
+    def _can_span_words(self) -> "TrainedReplacement":
+        if self.superwords and self.family != "byte-level-bpe":
+            raise KeyedError("superwords", f"needs family: byte-level-bpe, not {self.family}")
+        return self
+
+
+class TakenReplacement(Settings):
+    """The tokenizer of another model replaces the source's."""
+
+    mode: Literal["replace"] = Field(description="another tokenizer replaces the source's")
+    tokenizer: Place = Field(
+        description="another model's: a hub name, or a folder that begins with `/`, `.` or `~`"
+    )
+    revision: Revision | None = optional("a commit, tag or branch of the hub")
+
+
+class ModelReplacement(Settings):
+    """The tokenizer of a model of the target language replaces the source's."""
+
+    mode: Literal["replace"] = Field(description="another tokenizer replaces the source's")
+    plm: Words = Field(description="that of a model of the language: a name in its `plms`")
+
+
+Vocabulary = Annotated[
+    Annotated[Expansion, Tag("@expand")]
+    | Annotated[Pruning, Tag("@prune")]
+    | Annotated[TrainedReplacement, Tag("@replace-trained")]
+    | Annotated[TakenReplacement, Tag("@replace-taken")]
+    | Annotated[ModelReplacement, Tag("@replace-model")],
+    chosen_by(
+        "mode",
+        "needs mode: expand with new_tokens; or mode: prune; or mode: replace with family and "
+        "size, with tokenizer, or with plm",
+        family="replace-trained",
+        size="replace-trained",
+        tokenizer="replace-taken",
+        plm="replace-model",
+    ),
+]
