@@ -258,10 +258,13 @@ def test_an_unknown_package_is_named(config, registries, change, message):
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        ({"sources": ["tinny"]}, "perplexity.sources: 'tinny' is not of a cell; did you mean 'ti"),
-        ({"initializers": ["merge"]}, "perplexity.initializers: 'merge' is not of a cell"),
-        ({"strategies": ["shrot"]}, "perplexity.strategies: 'shrot' is not of a cell; did you"),
-        ({"seeds": [1]}, "perplexity.seeds: '1' is not of a cell; known are 0"),
+        ({"sources": ["tinny"]}, "perplexity.sources: 'tinny' is not known; did you mean 'tiny'"),
+        ({"initializers": ["merge"]}, "config.run_tasks.perplexity: no cell of the study has all"),
+        (
+            {"strategies": ["shrot"]},
+            "perplexity.strategies: 'shrot' is not known; did you mean 'short'",
+        ),
+        ({"seeds": [1]}, "config.run_tasks.perplexity: no cell of the study has all"),
         ({"seeds": []}, "perplexity.seeds: [] is too short"),
         (
             {"languages": ["greek"], "initializers": ["multivariate"]},

@@ -17,11 +17,10 @@ from typing import Any
 
 import yaml
 
-from lexigraft.cells import PLURALS
+from lexigraft.cells import NO_INITIALIZER
 from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.task_kinds import task_kind
-from workflow.config.study import Run
 from workflow.config.training_data import members, used
 
 ENGLISH = "english"
@@ -29,7 +28,6 @@ TRAIN = "train"  # the part that is learned from; tests are called by their lang
 VALIDATION = "validation"  # the part that chooses the epoch of what is learned
 _PROMPTS = Path(__file__).resolve().parents[2] / "config/prompts"
 _PARTS = {"tests": "test", "shots": "shots"}  # what a job calls them, and what a task does
-_SELECTED = tuple(key for key in PLURALS.values() if key in Run.model_fields)
 
 
 # ---- which languages and checkpoints -----------------------------------------------------------
@@ -169,12 +167,18 @@ def benchmark_settings(config: Mapping[str, Any], benchmark: str) -> dict[str, A
 
 def check_tested(config: Mapping[str, Any]) -> None:
     """What tasks are run on is in the cells, their languages are there, and the checkpoints."""
-    known = {axis: [str(name) for name in used(config, axis)] for axis in _SELECTED}
+    known = {
+        "languages": used(config, "languages"),
+        "sources": [*config["sources"]],
+        "initializers": [NO_INITIALIZER, *config["initializers"]],
+        "strategies": [*config["strategies"]],
+    }
     for task, wanted in config["run_tasks"].items():
         for axis, names in known.items():
             for name in wanted[axis] or ():
-                if str(name) not in names:
-                    raise unknown(f"config.run_tasks.{task}.{axis}", name, names, "of a cell")
+                if name not in names:
+                    among = "of a cell" if axis == "languages" else "known"
+                    raise unknown(f"config.run_tasks.{task}.{axis}", name, names, among)
         run_on = used(config, "languages", task=task)
         if not run_on:
             raise UserError(
@@ -191,7 +195,9 @@ def check_tested(config: Mapping[str, Any]) -> None:
         for language in (tested_language(config, task, name) for name in run_on):
             if language not in config["languages"]:
                 raise unknown(f"tasks.{task}.language", language, config["languages"])
-        has_checkpoints = any(checkpoints_of(config, task, name) for name in known["strategies"])
+        has_checkpoints = any(
+            checkpoints_of(config, task, name) for name in used(config, "strategies")
+        )
         if wanted["checkpoints"] and not has_checkpoints:
             raise UserError(
                 f"config.run_tasks.{task}.checkpoints: no strategy of this study keeps any; give "
