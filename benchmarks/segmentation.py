@@ -129,10 +129,9 @@ def pruned(
         "all": prune_tokenizer(target, used, keep=keep),
         "without English": prune_tokenizer(target, train, keep=keep),
     }
-    texts = {"heldout": heldout, "english": english[1::2]}
     rows: list[list[Any]] = []
     for way, rest in ways.items():
-        metrics = fragmentation(source, rest, new=set(), **texts)
+        metrics = fragmentation(source, rest, new=set(), heldout=heldout, english=english[1::2])
         rows.append([way, len(target) - len(rest), *(round(metrics[name], 5) for name in PRUNED)])
     return rows
 

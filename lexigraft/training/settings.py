@@ -159,8 +159,8 @@ class Strategy(Settings):
                 aim = AimSettings()
             shared = {"batch_sequences": phase.batch_sequences or self.batch_sequences,
                       "learning_rate": phase.learning_rate or self.learning_rate}  # fmt: skip
-            own = {"lora": lora, "adapter": adapter, "alm": alm, "aim": aim}
-            completed.append(_filled(phase, **shared, **own))
+            taken = {"lora": lora, "adapter": adapter, "alm": alm, "aim": aim}
+            completed.append(_filled(phase, **shared, **taken))
         self.__dict__["phases"] = tuple(completed)
         return self
 
