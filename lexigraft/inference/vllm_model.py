@@ -1,7 +1,6 @@
 """Generation with vLLM, which forms batches itself."""
 
 import os
-import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +21,7 @@ class VllmModel:
 
     `folder` is a plain Hugging Face folder of model and tokenizer, as `export` writes it; `dtype`
     is that of the computation. `config`, `generation_config`, `dtype` and `device` are as those of
-    a `PreTrainedModel`; `name` is engine and version. vLLM's process ends with the object. Raises a
-    UserError if vLLM is not installed.
+    a `PreTrainedModel`; `name` is engine and version. Raises a UserError if vLLM is not installed.
     """
 
     def __init__(self, folder: str | Path, dtype: "torch.dtype"):
@@ -68,8 +66,6 @@ class VllmModel:
                 max_model_len=-1,  # as many as fit into memory: later tasks may have longer prompts
                 seed=0,
             )
-            # vLLM's process, with its memory, outlives the last reference to its engine.
-            weakref.finalize(self, self._engine.llm_engine.engine_core.shutdown)
         # vLLM ends a text there without a word.
         limit = self._engine.model_config.max_model_len
         if (longest := max(map(len, prompts)) + max_new_tokens) > limit:
@@ -85,6 +81,12 @@ class VllmModel:
             [{"prompt_token_ids": ids} for ids in prompts], settings, use_tqdm=False
         )
         return [list(output.outputs[0].token_ids) for output in outputs]
+
+    def close(self) -> None:
+        """End vLLM's process, which would keep its memory after the last reference to this."""
+        if self._engine is not None:
+            self._engine.llm_engine.engine_core.shutdown()
+            self._engine = None
 
 
 def engine_name() -> str:

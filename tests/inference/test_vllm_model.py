@@ -88,11 +88,11 @@ def test_a_prompt_beyond_the_context_is_refused_before_vllm_starts(
     assert LLM.instances == []
 
 
-def test_the_process_of_vllm_ends_with_the_model(vllm, folder, byte_tokenizer, tmp_path):
+def test_the_process_of_vllm_ends_when_the_model_is_closed(vllm, folder, byte_tokenizer, tmp_path):
     model = VllmModel(folder, torch.float32)
     written(model, byte_tokenizer(), tmp_path / "partial.jsonl")
     assert LLM.running == {str(folder)}
-    del model
+    model.close()
     assert not LLM.running
 
 
