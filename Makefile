@@ -1,8 +1,8 @@
 # make demo    the default study from nothing: environment, model, text, training, report; ten minutes
 # make demo-more  another language, more initializers, seeds and strategies, longer training; about an hour
 # make test    the tests
-# make test-more  longer tests: small studies killed, gone on with and changed; the installed package, learned metrics and
-#                 llama.cpp's converter with packages of their own; several processes; Ctrl-C; the tokenizers and weights of
+# make test-more  longer tests: small studies killed, gone on with and changed; the installed package, learned metrics,
+#                 vLLM and llama.cpp with packages of their own; several processes; Ctrl-C; the tokenizers and weights of
 #                 real models; the GPU kit on the CPU
 # make test-cluster  the tests on a real Slurm that this machine starts; installs it where it is missing
 # make check   formatting, lints and types

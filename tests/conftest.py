@@ -40,6 +40,7 @@ gc.set_threshold(100_000, 20, 20)
 # The slowest first, so that no worker is left alone with one of them at the end.
 LONGEST = (
     "tests/workflow/test_study.py",
+    "tests/more/test_vllm.py",
     "tests/more/test_gguf.py",
     "tests/training/test_adapter_cells.py",
     "tests/report/test_build_report.py",

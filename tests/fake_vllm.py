@@ -25,6 +25,8 @@ class LLM:
     """Token ids in, token ids out; those that stop a text are among them, and maybe one more."""
 
     instances: list = []  # noqa: RUF012 (tests read it)
+    running: set = set()  # noqa: RUF012 (folders of models whose process has not ended)
+    fitting = 512  # tokens of a text for which there is memory
 
     def __init__(self, model: str, **options):
         self.options, self.batch_sizes = options, []
@@ -32,6 +34,10 @@ class LLM:
             model, dtype=getattr(torch, options["dtype"])
         )
         self.tokenizer = load_tokenizer(model)
+        self.model_config = SimpleNamespace(max_model_len=LLM.fitting)
+        core = SimpleNamespace(shutdown=lambda: LLM.running.discard(model))
+        self.llm_engine = SimpleNamespace(engine_core=core)
+        LLM.running.add(model)
         LLM.instances.append(self)
 
     def generate(self, prompts, sampling_params, use_tqdm=True):
@@ -65,4 +71,5 @@ def install(monkeypatch) -> ModuleType:
     module.LLM, module.SamplingParams, module.__version__ = LLM, SamplingParams, "0.30.0"
     monkeypatch.setitem(sys.modules, "vllm", module)
     LLM.instances.clear()
+    LLM.running.clear()
     return module

@@ -10,7 +10,7 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -73,7 +73,7 @@ def evaluate_cell(job: Job) -> list[str]:
             _finish(run, {**record(run, Measurement({})), "not_scored": reason}, begin(run))
         else:
             groups.setdefault(_opening(run["settings"]), []).append(run)
-    # vLLM last: it reserves most of the memory, in a process that ends a while after its model.
+    # vLLM last: it reserves most of the memory.
     for opening, group in sorted(groups.items(), key=lambda item: item[0].engine == VLLM):
         _evaluate_group(job, opening, group, failures)
         # The model is freed before that of the next group is loaded.
@@ -144,7 +144,8 @@ def open_cell(
     exported.mkdir(parents=True)
     try:
         write_merged(Path(cell), exported)
-        yield VllmModel(exported, opening.dtype), load_tokenizer(exported)
+        with closing(VllmModel(exported, opening.dtype)) as model:
+            yield model, load_tokenizer(exported)
     finally:
         shutil.rmtree(exported, ignore_errors=True)
 

@@ -1,10 +1,12 @@
-"""Generation with vLLM on GPUs, which forms batches itself."""
+"""Generation with vLLM, which forms batches itself."""
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
+from lexigraft.hardware import device
 from lexigraft.source.model import load_config
 
 if TYPE_CHECKING:
@@ -23,7 +25,6 @@ class VllmModel:
     """
 
     def __init__(self, folder: str | Path, dtype: "torch.dtype"):
-        import torch
         from transformers import GenerationConfig
 
         self.name = engine_name()
@@ -33,7 +34,7 @@ class VllmModel:
             GenerationConfig.from_pretrained(folder) if own else GenerationConfig()
         )
         self.dtype = dtype
-        self.device = torch.device("cuda")
+        self.device = device()
         self._folder = Path(folder)
         self._engine: Any = None
 
@@ -52,16 +53,25 @@ class VllmModel:
         """The most likely continuation of each prompt, token by token; all as token ids.
 
         A continuation ends with the token that completes a string of `stop` or is in `stop_tokens`,
-        and includes it; a few more tokens may have been generated.
+        and includes it; a few more tokens may have been generated. Raises a UserError if a prompt
+        with its continuation does not fit into vLLM's memory.
         """
         from vllm import LLM, SamplingParams
 
         if self._engine is None:
+            os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")  # or it reports the machine and model
             self._engine = LLM(
                 model=str(self._folder),
                 dtype=str(self.dtype).removeprefix("torch."),
                 max_model_len=-1,  # as many as fit into memory: later tasks may have longer prompts
                 seed=0,
+            )
+        # vLLM ends a text there without a word.
+        limit = self._engine.model_config.max_model_len
+        if (longest := max(map(len, prompts)) + max_new_tokens) > limit:
+            raise UserError(
+                f"vLLM has memory for texts of {limit:,} tokens, and a prompt with max_new_tokens "
+                f"has {longest:,}: lower max_new_tokens, or set engine: transformers"
             )
         # Sampling and penalties in the model's own files are ignored.
         settings = SamplingParams(
@@ -71,6 +81,12 @@ class VllmModel:
             [{"prompt_token_ids": ids} for ids in prompts], settings, use_tqdm=False
         )
         return [list(output.outputs[0].token_ids) for output in outputs]
+
+    def close(self) -> None:
+        """End vLLM's process, which would keep its memory after the last reference to this."""
+        if self._engine is not None:
+            self._engine.llm_engine.engine_core.shutdown()
+            self._engine = None
 
 
 def engine_name() -> str:

@@ -88,6 +88,24 @@ def test_a_prompt_beyond_the_context_is_refused_before_vllm_starts(
     assert LLM.instances == []
 
 
+def test_the_process_of_vllm_ends_when_the_model_is_closed(vllm, folder, byte_tokenizer, tmp_path):
+    model = VllmModel(folder, torch.float32)
+    written(model, byte_tokenizer(), tmp_path / "partial.jsonl")
+    assert LLM.running == {str(folder)}
+    model.close()
+    assert not LLM.running
+
+
+def test_a_text_that_vllm_would_cut_for_want_of_memory_is_refused(
+    vllm, folder, byte_tokenizer, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(LLM, "fitting", 40)
+    model, partial = VllmModel(folder, torch.float32), tmp_path / "partial.jsonl"
+    with pytest.raises(UserError, match="of 40 tokens, and a prompt with max_new_tokens has 41"):
+        written(model, byte_tokenizer(), partial)
+    assert written(model, byte_tokenizer(), partial, max_new_tokens=18)
+
+
 def test_a_missing_vllm_is_refused(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(UserError, match=r"vLLM cannot be used .* docs/generation\.md"):

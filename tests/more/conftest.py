@@ -1,14 +1,16 @@
-"""The package as pip installs it, in an environment of its own."""
+"""The package as pip installs it, and other programs' packages, in environments of their own."""
 
 import os
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from lexigraft.atomic import replacing_folder
 from tests import preloaded_python
 from tests.conftest import REPOSITORY
 
@@ -75,3 +77,30 @@ def installed(wheel, tmp_path_factory) -> Installed:
     options = ["--quiet", "--no-index", "--no-deps", "--no-compile", "--ignore-installed"]
     subprocess.run([*pip, "install", *options, str(wheel)], check=True)
     return made
+
+
+@pytest.fixture(scope="session")
+def packages_of() -> Callable[[str], Path]:
+    """`packages_of(name)`: a folder for `PYTHONPATH` with the packages of envs/<name>.txt.
+
+    All else is imported from this environment, as if they had been installed into it. The folder is
+    used again until the pins change. Where the packages cannot be had, the test is skipped.
+    """
+
+    def install(name: str) -> Path:
+        pins = REPOSITORY / "envs" / f"{name}.txt"
+        folder = REPOSITORY / ".cache" / "environments" / name
+        stamp, made_from = folder / "made-from.txt", f"{sys.version}\n{pins.read_text('utf-8')}"
+        if stamp.is_file() and stamp.read_text("utf-8") == made_from:
+            return folder
+        options = ["--no-deps", "--only-binary", ":all:", "-r", pins]
+        with replacing_folder(folder) as place:
+            command = [sys.executable, REPOSITORY / "scripts/install.py", *options]
+            done = subprocess.run([*command, "--target", place], capture_output=True, text=True)
+            if done.returncode:
+                said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+                pytest.skip(f"the packages of envs/{name}.txt cannot be had: {said}")
+            (place / stamp.name).write_text(made_from, "utf-8")
+        return folder
+
+    return install

