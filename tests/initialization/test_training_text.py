@@ -59,7 +59,7 @@ def test_each_token_gets_its_number_and_shares_snippets(pair, find):
 
 def test_once_each_token_has_its_number_no_more_text_is_read(find, monkeypatch):
     # Or it would read a thousand sentences at once.
-    monkeypatch.setattr("lexigraft.auxiliary.tokenized_text._SENTENCES_AT_ONCE", 1)
+    monkeypatch.setattr("lexigraft.source.encoding._TEXTS_AT_ONCE", 1)
 
     def texts():
         yield from ["ab1", "cdecd2"]

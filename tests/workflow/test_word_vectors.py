@@ -79,7 +79,7 @@ def test_a_language_without_the_model_is_named(with_model):
 def test_a_vocabulary_that_is_not_the_models_own_is_refused(with_model):
     with_model["cells"][1]["vocabularies"] = ["expand-50"]
     message = refused(with_model)
-    assert "config.cells[1]: initializer 'omp-bert' reads a model's embeddings" in message
+    assert "config.cells: initializer 'omp-bert' reads a model's embeddings" in message
     assert "{mode: replace, plm: bert}" in message
 
 
