@@ -116,7 +116,7 @@ def cell_facts(cell_folder: str | Path) -> ModelFacts:
     method.append(f"Seed {card['job']['cell']['seed']} of the study.")
     tokenizers = [open_tokenizer(reference(folder, card, name)) for name in ("tokenizer", "source")]
     return ModelFacts(
-        base=pointer.get("repo") or _own_name(own.get("file", "")) or source.folder.name,
+        base=_own_name(own) or pointer.get("repo") or source.folder.name,
         language=language.get("name", card["job"]["cell"]["language"]),
         code=language.get("code", ""),
         license=own.get("license") or license_of(source.folder),
@@ -135,9 +135,10 @@ def cell_facts(cell_folder: str | Path) -> ModelFacts:
     )  # fmt: skip
 
 
-def _own_name(file: str) -> str:
-    """The name of a model that is one file of its source; empty where the file tells none."""
-    return Path(file).stem if file.endswith(".gguf") else ""
+def _own_name(source: dict[str, Any]) -> str:
+    """The name of a model that is a file of a package, as GGUF files have one; or none."""
+    file = source.get("file") or ""
+    return Path(file).stem if "package" in source and file.endswith(".gguf") else ""
 
 
 def _cards(folder: Path, card: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -128,6 +128,17 @@ def test_the_card_names_the_data_sets_of_the_hub(cell, training_setup, tmp_path)
     assert named() == ["org/greek"]
 
 
+def test_the_card_has_the_name_of_a_model_that_is_a_file_of_a_package(cell, training_setup):
+    folder, source = cell("embeddings"), training_setup().source
+    for settings, name in (
+        ({"package": "llm-small", "file": "llm_small/Small-1M.Q4_1.gguf"}, "Small-1M.Q4_1"),
+        ({"package": "stories", "file": "dist/llama2.data"}, "tiny"),
+        ({"folder": "models/tiny"}, "tiny"),
+    ):
+        (source / "card.json").write_text(json.dumps({"job": {"settings": settings}}))
+        assert cell_facts(folder).base == name
+
+
 def test_a_model_too_large_for_the_gpu_is_exported_all_the_same(cell, tmp_path, monkeypatch):
     def load(folder, device="cpu"):
         if device != "cpu":
