@@ -21,6 +21,11 @@ from lexigraft.training.phase_settings import (
     left_out,
 )
 
+# What a phase of this objective, or that trains this, has where it gives nothing.
+_BY_DEFAULT: dict[str, type[Settings]] = {
+    "adapter": AdapterSettings, "aim": AimSettings, "alm": AlmSettings,
+}  # fmt: skip
+
 
 class Curve(Settings):
     """Held-out sentences scored during training."""
@@ -147,20 +152,18 @@ class Strategy(Settings):
         # What phases take over. As plain data they have only what the user gave them.
         completed = []
         for phase in self.phases:
-            lora, adapter, alm, aim = self.lora, phase.adapter, phase.alm, phase.aim
+            lora = self.lora
             if phase.lora is not None:
                 own = phase.lora.model_fields_set
                 lora = _filled(phase.lora, **{n: v for n, v in self.lora if n not in own})
-            if "adapter" in phase.trainable and adapter is None:
-                adapter = AdapterSettings()
-            if phase.objective == "alm" and alm is None:
-                alm = AlmSettings()
-            if phase.objective == "aim" and aim is None:
-                aim = AimSettings()
+            defaults = {
+                key: kind()
+                for key, kind in _BY_DEFAULT.items()
+                if key in (phase.objective, *phase.trainable) and getattr(phase, key) is None
+            }
             shared = {"batch_sequences": phase.batch_sequences or self.batch_sequences,
                       "learning_rate": phase.learning_rate or self.learning_rate}  # fmt: skip
-            taken = {"lora": lora, "adapter": adapter, "alm": alm, "aim": aim}
-            completed.append(_filled(phase, **shared, **taken))
+            completed.append(_filled(phase, **shared, lora=lora, **defaults))
         self.__dict__["phases"] = tuple(completed)
         return self
 
