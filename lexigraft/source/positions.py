@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch.nn import Module
-    from transformers import PreTrainedModel
+    from transformers import PretrainedConfig, PreTrainedModel
+
+
+def context_length(config: "PretrainedConfig") -> int | None:
+    """The number of positions of a model; None if its configuration sets no limit."""
+    limit: int = getattr(config.get_text_config(), "max_position_embeddings", None) or 0
+    return limit if limit > 0 else None
 
 
 def positions_of(model: "PreTrainedModel") -> int | None:
     """The maximum number of tokens of a text; None if the configuration sets no limit."""
-    limit = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    if not limit or limit < 1:
-        return None
-    return limit - first_position(model)
+    limit = context_length(model.config)
+    return None if limit is None else limit - first_position(model)
 
 
 def first_position(model: "PreTrainedModel") -> int:

@@ -85,7 +85,7 @@ def save_progress(folder: Path, model: PreTrainedModel, progress: Progress) -> N
         own |= {_EXTRA_HEAD + name: p for name, p in progress.extra_head.named_parameters()}
     tensors = {name: parameter.detach().cpu().contiguous() for name, parameter in own.items()}
     facts: dict[str, Any] = {name: sorted(getattr(progress, name)) for name in _NAMES}
-    facts |= {"adapter_size": progress.adapter_size}
+    facts |= {"steps": progress.steps, "adapter_size": progress.adapter_size}
     with replacing(_state_file(folder, number)) as file:
         save_file(tensors, file, metadata={"progress": json.dumps(facts)})
     shutil.rmtree(folder / f"phase-{number}", ignore_errors=True)
@@ -115,7 +115,7 @@ def load_progress(folder: Path, model: PreTrainedModel, phases: int) -> Progress
             parameter.data = parameter.data.float()
     load_tensors(model, tensors, file)
     return Progress(
-        phases=finished,
+        steps=facts["steps"],
         adapter_size=facts["adapter_size"],
         extra_head=extra_head_of(extra).to(model.device) if extra else None,
         **{name: set(facts[name]) for name in _NAMES},

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Progress:
     """What the finished phases of a cell leave to the next one, beside the model's weights."""
 
-    phases: int = 0  # how many have finished
+    steps: list[int] = field(default_factory=list)  # that each of them took
     trained: set[str] = field(default_factory=set)  # names of the model's trained parameters
     adapter_size: int = 0  # how many numbers all adapters have
     extra_head: "torch.nn.Linear | None" = None  # of objective `mtp`
@@ -29,6 +29,11 @@ class Progress:
     from_adapters: set[str] = field(default_factory=set)
     with_lora: set[str] = field(default_factory=set)
     with_new_rows: set[str] = field(default_factory=set)
+
+    @property
+    def phases(self) -> int:
+        """How many phases have finished."""
+        return len(self.steps)
 
     @property
     def changed(self) -> set[str]:

@@ -14,6 +14,7 @@ from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME
 
 from lexigraft.hardware import device, trainer_arguments
 from lexigraft.machine import setting
+from lexigraft.training.convergence import StopWhenConverged
 from lexigraft.training.data import SequenceDataset, collate
 from lexigraft.training.distributed import (
     Computation,
@@ -53,8 +54,10 @@ def run_phase(
     schedule: Schedule | None = None,
     memory: PhaseMemory | None = None,
     offload: bool = False,
-) -> None:
+) -> int:
     """Train the unfrozen parameters of `model` in place, visiting each sequence once in order.
+
+    Returns the optimizer steps taken: all, unless the phase has converged before.
 
     Weights and optimizer state are float32; where `hardware.precision()` says bfloat16, the forward
     pass runs under autocast. The optimizer steps do not depend on the number of processes, but for
@@ -107,6 +110,8 @@ def run_phase(
             tokens=memory.tokens,
             lora_ratio=phase.lora.learning_rate_ratio,
         )
+        if phase.converged:
+            trainer.add_callback(StopWhenConverged(phase.converged))
         # It prints a line per step; `StepLogger` has a progress bar.
         trainer.remove_callback(PrinterCallback)
         if rank():
@@ -116,6 +121,7 @@ def run_phase(
             _take_back(model, trained)
     for name in objective.modules():
         delattr(model, name)
+    return int(trainer.state.global_step)
 
 
 def _release(model: PreTrainedModel) -> None:

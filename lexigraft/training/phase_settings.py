@@ -126,6 +126,19 @@ class AimSettings(Settings):
     )
 
 
+class ConvergedSettings(Settings):
+    """When a phase has converged: its training loss, in windows of steps, falls no longer."""
+
+    window: int = Field(50, ge=1, description="optimizer steps over which the loss is averaged")
+    improvement: float = Field(
+        0.01,
+        gt=0,
+        lt=1,
+        description="share by which the mean of a window must be lower than that of the window "
+        "before",
+    )
+
+
 class Layers(Settings):
     """Whole decoder layers."""
 
@@ -182,6 +195,10 @@ class Phase(Settings):
     )
     tokens_per_language: int = optional("the same, times the members of a group", ge=1)
     epochs: float = optional("instead of `share`: passes over the first text", gt=0)
+    converged: ConvergedSettings | None = optional(
+        "ends the phase as soon as its loss falls no longer. The rest of its steps is the next "
+        "phase's, which needs the same `length`, `batch_sequences` and one text"
+    )
     batch_sequences: int = optional("instead of the strategy's", ge=1)
     learning_rate: float = optional("instead of the strategy's", gt=0)
     lora: Lora = optional("keys that differ from the strategy's")

@@ -86,7 +86,24 @@ def plan_phases(
             begins = [0, *source.cumulative_sizes[:-1]]
             order = interleave([one + begin for one, begin in zip(orders, begins, strict=True)])
         plan.append(SequenceDataset(source, order))
+    for number, phase in enumerate(strategy.phases):
+        if phase.converged:  # whole steps, so that their sum does not depend on where it ends
+            steps = len(plan[number]) // phase.batch_sequences or 1
+            hand_on(plan, number, steps * phase.batch_sequences)
     return plan
+
+
+def hand_on(plan: list[SequenceDataset], number: int, kept: int) -> None:
+    """Give the sequences of a phase after the first `kept` ones to the next phase, in place.
+
+    Both phases read one text in sequences of one length.
+    """
+    phase, following = plan[number : number + 2]
+    order = np.concatenate([phase.order[kept:], following.order])
+    plan[number : number + 2] = [
+        SequenceDataset(phase.source, phase.order[:kept]),
+        SequenceDataset(phase.source, order),
+    ]
 
 
 def read_blocks(

@@ -165,7 +165,26 @@ class Strategy(Settings):
                       "learning_rate": phase.learning_rate or self.learning_rate}  # fmt: skip
             completed.append(_filled(phase, **shared, lora=lora, **defaults))
         self.__dict__["phases"] = tuple(completed)
+        self._check_converged()
         return self
+
+    def _check_converged(self) -> None:
+        """After a phase that may end early comes one that can go on with its sequences."""
+        for number, phase in enumerate(self.phases):
+            if phase.converged is None:
+                continue
+            where = f"phases[{number}].converged"
+            if phase is self.phases[-1]:
+                raise KeyedError(where, "no other phase takes its remaining steps; take it out")
+            if len(phase.data) > 1:
+                raise KeyedError(
+                    where, "the phase reads several texts; give it one, or take it out"
+                )
+            after = self.phases[number + 1]
+            for key in ("length", "batch_sequences", "data"):
+                if getattr(phase, key) != getattr(after, key):
+                    reason = f"phases[{number + 1}] has another {key}; give both the same"
+                    raise KeyedError(where, reason)
 
     def _check_schedule(self) -> None:
         """Its parts fit into the steps."""

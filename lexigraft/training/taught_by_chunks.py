@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from lexigraft.errors import UserError
+from lexigraft.source.positions import context_length
 from lexigraft.training.objective import Objective, PhaseContext
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class TaughtByChunks(Objective):
     """
 
     needs_teacher = True
+    teacher_key: ClassVar[str]  # the settings that errors about the teacher begin with
 
     def __init__(self, teacher: "PreTrainedModel", settings: Any, teacher_length: int):
         self.teacher, self.settings, self.teacher_length = teacher, settings, teacher_length
@@ -49,8 +51,6 @@ class TaughtByChunks(Objective):
     @classmethod
     def length_for(cls, phase: "Phase", teacher: "PretrainedConfig") -> int:
         """The most tokens of a sequence that the teacher of a phase reads."""
-        from lexigraft.training.teacher import context_length
-
         if (given := cls.settings_of(phase).teacher_length) is not None:
             return int(given)
         most = _LENGTHS * phase.length
@@ -70,7 +70,7 @@ class TaughtByChunks(Objective):
         for phase in strategy.phases:
             if (settings := cls.settings_of(phase)) is not None:
                 length = settings.teacher_length or phase.length
-                check_teacher(inputs["teacher"], cls.options[0], length)
+                check_teacher(inputs["teacher"], cls.teacher_key, length)
 
     @classmethod
     def prepare_data(
@@ -96,9 +96,9 @@ class TaughtByChunks(Objective):
         first = (aligned[place].teacher for place in range(min(_LOOKED_AT, len(aligned))))
         if all(one is None or (one.chunks == IGNORED).all() for one in first):
             raise UserError(
-                f"{cls.options[0]}.teacher: the tokens of {source.name} and of the cell have no "
-                f"boundary in common in the first {min(_LOOKED_AT, len(aligned))} sequences; name "
-                "another teacher, or use clm"
+                f"{cls.teacher_key}: the tokens of {source.name} and of the cell have no boundary "
+                f"in common in the first {min(_LOOKED_AT, len(aligned))} sequences; this teacher "
+                "cannot teach it. Use objective clm"
             )
         return aligned
 

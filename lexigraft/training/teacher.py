@@ -12,9 +12,10 @@ from lexigraft.source.model import (
     load_model,
     open_source,
 )
+from lexigraft.source.positions import context_length
 
 if TYPE_CHECKING:
-    from transformers import PretrainedConfig, PreTrainedModel
+    from transformers import PreTrainedModel
 
     from lexigraft.training.objective import PhaseContext
 
@@ -22,29 +23,23 @@ if TYPE_CHECKING:
 def check_teacher(folder: str | Path, key: str, length: int) -> SourceModel:
     """Check that the source model in a folder can read sequences of a length, and return it.
 
-    Raises a UserError, which names the `key` of the settings, if it predicts masked tokens or its
-    context is shorter.
+    Raises a UserError, which begins with the `key` of the settings, if it predicts masked tokens or
+    its context is shorter.
     """
     source = open_source(folder)
     config = load_config(source.folder)
     if kind_of(config) == MASKED:
         raise UserError(
-            f"{key}.teacher: {source.name} predicts masked tokens, not the next one; name a causal "
-            "language model"
+            f"{key}: {source.name} predicts masked tokens, not the next one; the teacher must be "
+            "a causal language model"
         )
     limit = context_length(config)
     if limit is not None and limit < length:
         raise UserError(
-            f"{key}.teacher: {source.name} holds {limit} tokens, and a sequence of its phase has "
+            f"{key}: {source.name} holds {limit} tokens, and a sequence of its phase has "
             f"{length}; lower the phase's length"
         )
     return source
-
-
-def context_length(config: "PretrainedConfig") -> int | None:
-    """How many tokens a causal model holds; None if its configuration sets no limit."""
-    limit: int = getattr(config.get_text_config(), "max_position_embeddings", None) or 0
-    return limit if limit > 0 else None
 
 
 def load_teacher(context: "PhaseContext") -> "PreTrainedModel":

@@ -60,7 +60,7 @@ from lexigraft.training.objective import PhaseContext
 from lexigraft.training.objectives.mtp import EXTRA_HEAD
 from lexigraft.training.passes import pass_tokens
 from lexigraft.training.phase import load_trained, run_phase
-from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts
+from lexigraft.training.plan import cumulative_tokens, hand_on, plan_phases, sample_counts
 from lexigraft.training.registry import objective
 from lexigraft.training.schedule import optimizer_steps, schedules
 from lexigraft.training.settings import check_optimizer, read_strategy
@@ -170,6 +170,8 @@ class _Run:
             name=cell,
         )
         self.progress = load_progress(self.checkpoints, self.model, len(self.plan))
+        for number, steps in enumerate(self.progress.steps):
+            self._hand_on(number, steps)
         # A checkpoint within the next phase.
         self.resume = on_rank_zero(newest_complete, self.checkpoints / f"phase-{finished}")
         inside = step_of(self.resume) if self.resume else 0
@@ -181,7 +183,7 @@ class _Run:
             logger.info(
                 "%s: resuming after step %d of %d", cell, self.resumed_step, sum(self.steps)
             )
-        self.retained = RetainedCheckpoints(self.checkpoints, self.steps, strategy.checkpoints)
+        self.retained = self._retained_checkpoints()
         self.parameters = _size(self.model)
         self.frozen = FrozenWeights(self.model, self.source)
 
@@ -215,7 +217,7 @@ class _Run:
                 phase.learning_rate * schedule.highest,
                 phase.learning_rate,
             )
-        run_phase(
+        steps = run_phase(
             model,
             phase,
             strategy,
@@ -240,7 +242,17 @@ class _Run:
             ],
         )
         self.resume = None
-        progress.phases = number + 1
+        if steps < self.steps[number]:
+            logger.info(
+                "%s: phase %d has converged after %d of %d steps; the next one takes the others",
+                self.heldout.name,
+                number,
+                steps,
+                self.steps[number],
+            )
+            self._hand_on(number, steps)
+            self.retained = self._retained_checkpoints()
+        progress.steps.append(steps)
         recipes = finish_phase(model, self.tokenizer, phase, names, progress)
         if recipes is not None:
             on_rank_zero(recipes.save, self.checkpoints / VOCADT)
@@ -307,6 +319,16 @@ class _Run:
                 step=step,
                 tokens=tokens[step],
             )
+
+    def _hand_on(self, number: int, steps: int) -> None:
+        """Leave a phase `steps` optimizer steps; the next phase takes the others."""
+        if left := self.steps[number] - steps:
+            hand_on(self.plan, number, steps * self.strategy.phases[number].batch_sequences)
+            self.steps[number] = steps
+            self.steps[number + 1] += left
+
+    def _retained_checkpoints(self) -> RetainedCheckpoints:
+        return RetainedCheckpoints(self.checkpoints, self.steps, self.strategy.checkpoints)
 
     def _plan_memory(self) -> MemoryPlan:
         config, teacher = load_config(self.source), self.inputs.get("teacher")

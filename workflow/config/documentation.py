@@ -75,6 +75,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "strategies.distill": phase_settings.DistillSettings,
     "strategies.alm": phase_settings.AlmSettings,
     "strategies.aim": phase_settings.AimSettings,
+    "strategies.converged": phase_settings.ConvergedSettings,
     "strategies.curve": settings.Curve,
     "strategies.resources": settings.StrategyResources,
     "tasks": tasks.Task,

@@ -28,6 +28,7 @@ class AttentionInfluence(TaughtByChunks):
     """
 
     options = ("aim",)
+    teacher_key = "aim"  # always the cell's source
     layers: int  # decoder layers that are computed
 
     def __init__(self, teacher: "PreTrainedModel", settings: Any, teacher_length: int):

@@ -25,6 +25,7 @@ class LikelihoodMatching(TaughtByChunks):
     """
 
     options = ("alm",)
+    teacher_key = "alm.teacher"
     loss_names = ("next_loss", "alm_loss")
 
     def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":

@@ -65,7 +65,7 @@ class LogitDistillation(Objective):
         from lexigraft.training.teacher import check_teacher
 
         length = max(phase.length for phase in strategy.phases if phase.distill)
-        source = check_teacher(inputs["teacher"], "distill", length)
+        source = check_teacher(inputs["teacher"], "distill.teacher", length)
         theirs = load_tokenizer(source.folder).get_vocab()
         for token, number in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]):
             if theirs.get(token) != number:
