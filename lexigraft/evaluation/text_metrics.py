@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 # Languages and scripts that put no spaces between words: what counts there is the letter.
 UNSPACED_LANGUAGES = ("bo", "ja", "km", "lo", "my", "th", "zh")
+# Codes of three letters of the same languages, which nothing here knows.
+LONG_CODES = {
+    "bod": "bo", "tib": "bo", "jpn": "ja", "khm": "km", "lao": "lo", "bur": "my", "mya": "my",
+    "tha": "th", "chi": "zh", "cmn": "zh", "zho": "zh",
+}  # fmt: skip
 _SCRIPTS = "".join(
     rf"\p{{scx={script}}}"
     for script in ("Han", "Hira", "Kana", "Thai", "Laoo", "Khmr", "Mymr", "Tibt")

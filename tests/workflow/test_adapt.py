@@ -156,6 +156,7 @@ def test_an_initializer_that_lacks_what_it_reads_is_refused_before_the_first_job
         (["--model", "no-such-model"], "--model: 'no-such-model' is no folder"),
         (["--model", "smollm2-13m"], "did you mean 'smollm2-135m'"),
         (["--language", "Georgian"], "--language: 'Georgian' is no ISO 639 code"),
+        (["--language", "jpn"], "--language: 'jpn' has a shorter code; use ja"),
         (["--text", "nowhere.txt"], "nowhere.txt: there is no such file"),
     ],
 )

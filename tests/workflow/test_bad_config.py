@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from lexigraft import UserError
+from lexigraft.evaluation.text_metrics import LONG_CODES, UNSPACED_LANGUAGES
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT, load_registries, resolve
 from workflow.stages.study import Study
@@ -275,6 +276,19 @@ def test_an_unknown_package_is_named(config, registries, change, message):
 def test_a_task_that_would_be_run_on_no_cell_is_refused(config, registries, run, message):
     config["run_tasks"]["perplexity"] = run
     assert message in refused(config, registries)
+
+
+@pytest.mark.bad_input(
+    "config",
+    "a language's code of three letters that has a shorter one, by which scores count its words",
+    "refused, with the shorter code",
+)
+def test_a_code_of_three_letters_that_has_a_shorter_one_is_refused(config, registries):
+    config["languages"]["greek"]["code"] = "tha"
+    assert refused(config, registries) == "languages.greek.code: 'tha' has a shorter code; use th"
+    config["languages"]["greek"]["code"] = "shn"  # Shan has none
+    resolve(config, registries)
+    assert set(LONG_CODES.values()) == set(UNSPACED_LANGUAGES)
 
 
 @pytest.mark.bad_input(

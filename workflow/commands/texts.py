@@ -59,10 +59,14 @@ def check_hub_name(model: str, known: Collection[str]) -> None:
 
 def check_code(language: str) -> None:
     """Raise a `UserError` if the value of --language is no ISO 639 code."""
-    from workflow.config.texts import CODE
+    from workflow.config.texts import CODE, check_long_code
 
     if not re.fullmatch(CODE, language):
         raise UserError(f"--language: '{language}' is no ISO 639 code, such as te, el or swh")
+    try:
+        check_long_code(language)
+    except ValueError as error:
+        raise UserError(f"--language: {error}") from None
 
 
 def check_texts(places: Sequence[Path | str], option: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from lexigraft.settings import KeyedError, Settings, optional
 from workflow.config.sources import Place, Revision
@@ -20,6 +20,7 @@ from workflow.config.texts import (
     Unique,
     Whole,
     Words,
+    check_long_code,
 )
 
 OF_GROUP = ("name", "group", "train_sentences", "train_characters")  # the keys of a group
@@ -146,7 +147,9 @@ class LanguageConfig(Settings):
     """One language and its texts, or a group of languages."""
 
     name: Words = Field(description="the English name, which tables show")
-    code: Code = optional("ISO 639 code, such as te. It chooses the prompt. Only groups have none")
+    code: Annotated[Code, AfterValidator(check_long_code)] = optional(
+        "ISO 639 code, such as te. It chooses the prompt. Only groups have none"
+    )
     script: Annotated[str, StringConstraints(pattern="^[A-Z][a-z]{3}$")] = Field(
         "Latn", description="ISO 15924 code, such as Telu. It chooses the font"
     )

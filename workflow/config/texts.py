@@ -14,6 +14,17 @@ from lexigraft.settings import Settings, by_shape, chosen_by, optional
 
 Name = Annotated[str, StringConstraints(pattern=f"^{NAME}$")]
 CODE = "[a-z]{2,3}"
+
+
+def check_long_code(code: str) -> str:
+    """The code; a ValueError if a shorter one is what scores of its language go by."""
+    from lexigraft.evaluation.text_metrics import LONG_CODES
+
+    if code in LONG_CODES:
+        raise ValueError(f"'{code}' has a shorter code; use {LONG_CODES[code]}")
+    return code
+
+
 Code = Annotated[str, StringConstraints(pattern=f"^{CODE}$")]
 Words = Annotated[str, StringConstraints(min_length=1)]
 Locale = Annotated[str, StringConstraints(pattern="^[A-Za-z_0-9]+$")]
