@@ -247,7 +247,8 @@ def _score_sentence(score: dict[str, Any]) -> str:
         low, high = (number(value, shown.decimals) for value in (min(means), max(means)))
         return (f"{text}no model reaches {shown.noise:g} {shown.title} ({low} to {high}): too low "
                 "to name a best initializer.")  # fmt: skip
-    text += f"best initializer {best['name']}: {_value(score, best)} {shown.title}"
+    what = f"best initializer {best['name']}:" if score["second"] else f"{best['name']} reaches"
+    text += f"{what} {_value(score, best)} {shown.title}"
     names = ((score["worst"], (score["worst"] or {}).get("name")), (source, "the source model"),
              (lapt, "LAPT (trained with its own vocabulary)"))  # fmt: skip
     others = [f"{_value(score, row)} for {name}" for row, name in names if row is not None]
