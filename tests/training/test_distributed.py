@@ -23,10 +23,12 @@ from lexigraft.training.training_log import TrainingLog
 from tests import preloaded_python
 from tests.training.process_group import train
 
-# Embeddings and a second head, then also adapters; no dropout, which processes draw for themselves.
+# Embeddings and a second head for two steps, as no loss falls by 60 % in one, then also adapters;
+# no dropout, which processes draw for themselves.
+MTP = {"objective": "mtp", "length": 32, "share": 0.5}
 PHASES = [
-    {"trainable": ["embeddings", "head"], "objective": "mtp", "length": 32, "share": 0.5},
-    {"trainable": ["embeddings", "lora"], "objective": "mtp", "length": 24, "share": 0.5},
+    {**MTP, "trainable": ["embeddings", "head"], "converged": {"window": 1, "improvement": 0.6}},
+    {**MTP, "trainable": ["embeddings", "lora"]},
 ]
 SETTINGS = {
     "phases": PHASES,
@@ -90,6 +92,7 @@ def test_several_processes_make_the_steps_that_one_makes(whole, processes, shard
     together = whole(processes, sharded, tokens)
     close(together, whole())
     assert together[2]["processes"] == processes and together[2]["sharded"] == sharded
+    assert [line["phase"] for line in together[1] if line["event"] == "step"][:3] == [0, 0, 1]
 
 
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])

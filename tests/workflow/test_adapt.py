@@ -27,6 +27,7 @@ from workflow.adaptation.choices import (
     modelled_speed,
     plan_budget,
     soon_scored,
+    training_speed,
 )
 from workflow.adaptation.outcome import Scores, conclusion, place_files
 from workflow.adaptation.request import Request, source_entry
@@ -37,6 +38,7 @@ from workflow.adaptation.text import (
     measure_text,
     warnings,
 )
+from workflow.config.registries import entries_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -307,6 +309,12 @@ def test_the_cost_model_trains_a_model_of_twice_the_size_half_as_fast():
     strategy = {"phases": [{"trainable": ["all"]}], "gradient_checkpointing": False}
     speeds = [modelled_speed(strategy, size).tokens_per_second(512) for size in (10**8, 2 * 10**8)]
     assert speeds[0] == 2 * speeds[1]
+
+
+def test_the_speed_of_adapters_is_that_of_the_cost_model(tmp_path, caplog):
+    entry = entries_of("strategies")["vocadt"]
+    found = training_speed(tmp_path, entry, 10**8, threads=1)
+    assert found == modelled_speed(entry, 10**8) and not caplog.text
 
 
 def test_the_speed_of_training_is_measured(smollm2_folder_tiny):

@@ -132,13 +132,14 @@ def choose(
     small for what is asked, or the tokenizer cannot be expanded.
     """
     from lexigraft.source.model import load_config, load_tokenizer, open_source
+    from lexigraft.source.positions import context_length
 
     card = json.loads(Path(source, "card.json").read_text(encoding="utf-8"))
     folder, parameters = open_source(source).folder, int(card["parameters"])
     new = choose_new_tokens(load_tokenizer(folder), facts, new_tokens)
     named = _default_strategy(on_gpu, parameters) if strategy is None else (strategy, "as asked")
     entry = entries_of("strategies")[named[0]]
-    positions = getattr(load_config(folder).get_text_config(), "max_position_embeddings", None)
+    positions = context_length(load_config(folder))
     phases = [
         phase | {"length": min(phase["length"], positions or phase["length"])}
         for phase in entry["phases"]
@@ -354,8 +355,11 @@ def training_speed(
 ) -> Speed:
     """How fast this machine trains a strategy.
 
-    A few steps are timed, in a process of its own; where that fails, the cost model tells.
+    A few steps are timed, in a process of its own; where that fails, the cost model tells. So it
+    does of VocADT's adapters, whose recipes are not there yet.
     """
+    if "adapter" in strategy["phases"][-1]["trainable"]:
+        return modelled_speed(strategy, parameters)
     # -P: a file in the working folder is no module.
     program = [sys.executable, "-P", "-m", "lexigraft.training.speed"]
     own = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
