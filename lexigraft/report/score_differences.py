@@ -1,9 +1,8 @@
 """Which differences between the scores of models would hold on other examples and seeds."""
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -67,9 +66,9 @@ def score_differences(
     All comparisons of a column are made on the same resamples of its examples, and all that are
     returned are corrected for each other.
 
-    The variation over seeds is estimated from all trained models of the whole study that have
-    several seeds, for each column and source model (see `seed_spread`), so that the
-    result of a comparison does not depend on which others are made beside it.
+    The variation over seeds is estimated from the trained models of the whole study that have
+    several seeds (see `SeedSpreads`), so that the result of a comparison does not depend on which
+    others are made beside it.
 
     `means`: names in `comparisons` that stand, in their column, for the mean over trained models of
     one source model, and these models. A mean is left out where one of them has no outputs.
@@ -135,18 +134,48 @@ def scores_of_models(
     }
 
 
-def seed_spreads(study: StudyResults, column: Column) -> dict[Model | str, Spread]:
-    """How much a column's scores differ between seeds, by what that is pooled by (`_pooled`).
+# A source model, and whether rows are drawn at random; or a model that is not trained.
+Pool = tuple[str, bool] | Model
 
-    An alias has none: it is of an item alone, and draws nothing.
+
+@dataclass(frozen=True)
+class SeedSpreads:
+    """How much a column's scores differ between seeds, by what that is pooled over.
+
+    Trained models of a source model are pooled, but initializers that draw their rows apart from
+    all others, whose seeds only order the text: rows that start badly by chance say nothing about
+    these. Where no model of a kind has several seeds, it borrows the spread of the other kind. Of
+    untrained models some draw their rows and others do not vary at all, so each has its own.
+    """
+
+    spreads: Mapping[Pool, Spread]
+    drawn: frozenset[str]  # the initializers that draw at random
+
+    def pool(self, model: Model) -> Pool:
+        """What the spread of a model is pooled over."""
+        if model.strategy == "none":
+            return model
+        own = (model.source, model.initializer in self.drawn)
+        other = (model.source, not own[1])
+        return other if self[other].freedom and not self[own].freedom else own
+
+    def __getitem__(self, pool: Pool) -> Spread:
+        return self.spreads.get(pool, Spread(0.0, 0))
+
+
+def seed_spreads(study: StudyResults, column: Column) -> SeedSpreads:
+    """How much a column's scores differ between seeds, in the whole study.
+
+    An alias has no spread: it is of an item alone, and draws nothing.
     """
     by_seed = column_scores(study, column).groupby([*AXES, "seed"], sort=False)["value"].mean()
+    each = SeedSpreads({}, study.drawn_initializers)
     pooled = pooled_spreads(
-        (_pooled(model), model, float(value))
+        (each.pool(model), model, float(value))
         for (*names, _), value in by_seed.items()
         for model in (Model(*map(str, names)),)
     )
-    return defaultdict(lambda: Spread(0.0, 0), pooled)
+    return replace(each, spreads=pooled)
 
 
 def _read(study: StudyResults, one: Predictions, kind: str, metric: str) -> ExampleScores | None:
@@ -185,7 +214,7 @@ def _difference(
     baseline: Model,
     column: Column,
     scored: Mapping[Model, ModelScores],
-    spreads: Mapping[Model | str, Spread],
+    spreads: SeedSpreads,
 ) -> ScoreDifference | None:
     """One comparison; None where one has no scores, or the two have no run in common."""
     if model not in scored or baseline not in scored:
@@ -195,13 +224,13 @@ def _difference(
     if not first:
         return None
     # Two means with one spread differ by one draw of it.
-    seeds: dict[Model | str, list[float]] = {}
+    seeds: dict[Pool, list[float]] = {}
     for one, scores in ((model, first), (baseline, second)):
         counts = [scored[one].seeds[key] for key in means_by_seed(scores)]
         # The variance of a mean over `n` seeds is 1/n of one seed's: that of a mean of means is the
         # variance of a mean over so many seeds.
         effective = len(counts) ** 2 / sum(1 / count for count in counts)
-        seeds.setdefault(_pooled(one), []).append(effective)
+        seeds.setdefault(spreads.pool(one), []).append(effective)
     names = (name for one in (model, baseline) for name in one.keys().values())
     rng = generator("report", "seeds", *column, *names)
     noise = sum(seed_noise(spreads[key], counts, RESAMPLES, rng) for key, counts in seeds.items())
@@ -211,7 +240,7 @@ def _difference(
         (ours.alone, theirs.alone),
         noise,
         examples=len({name for key in second for name in theirs.ids[key]}),
-        freedom=spreads[_pooled(model)].freedom,
+        freedom=spreads[spreads.pool(model)].freedom,
     )
     return ScoreDifference(
         **vars(test),
@@ -221,12 +250,3 @@ def _difference(
         baseline_score=float(mean_over_seeds(second)[0]),
         outputs=sum(len(ours.ids[key]) for key in first),
     )
-
-
-def _pooled(model: Model) -> Model | str:
-    """What the spread over seeds is pooled by: all trained models of a source model have one.
-
-    Of untrained models some draw their rows at random and others do not vary at all, so each has
-    its own.
-    """
-    return model if model.strategy == "none" else model.source

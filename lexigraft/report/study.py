@@ -165,6 +165,12 @@ class StudyResults:
         return [str(value) for value in self.scores[axis].drop_duplicates()]
 
     @property
+    def drawn_initializers(self) -> frozenset[str]:
+        """Initializers that draw at random, and so are fitted once per seed, in the whole study."""
+        fits = (self.whole or self).examples
+        return frozenset(name for *_, name, seed in fits if seed is not None)
+
+    @property
     def initializers(self) -> list[str]:
         """Initializers in the study's order, without the two baselines."""
         return [name for name in self.order("initializer") if name != "none"]

@@ -141,6 +141,29 @@ def test_one_seed_borrows_the_spread_of_models_with_several(made):
     assert beside.high - beside.low > 3 * (alone.high - alone.low)
 
 
+def test_rows_drawn_at_random_say_nothing_about_the_seeds_of_others(made):
+    made.write(SOURCE, 30)
+    for seed, shift in enumerate((-8, 8)):
+        made.initialized("te-made", "random", f"seed-{seed}", source="m")
+        made.write(cell("random", seed), 34 + shift)
+        made.write(cell("merge", seed), 34 + shift / 100)
+    made.initialized("te-made", "merge", source="m")
+    made.write(cell("align"), 34)  # with one seed: it borrows that of merge
+    random, merge, align = compared(made, "random", "merge", "align")
+    assert random.p > 0.1 and merge.p < 0.05 and align.p < 0.05
+    assert (random.freedom, merge.freedom, align.freedom) == (1, 1, 1)
+
+
+def test_rows_drawn_once_borrow_the_spread_of_others(made):
+    made.write(SOURCE, 30)
+    made.initialized("te-made", "random", "seed-0", source="m")
+    made.write(cell("random"), 33)
+    for seed, shift in enumerate((-4, 0, 4)):
+        made.write(cell("merge", seed), 31 + shift)
+    (random,) = compared(made, "random")
+    assert random.p > 0.1 and random.freedom == 2
+
+
 def test_a_part_of_a_study_knows_the_spread_of_all_of_it(made):
     made.write(SOURCE, 30)
     made.write(cell("align"), 33)
