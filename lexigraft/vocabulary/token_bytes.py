@@ -46,11 +46,16 @@ def token_bytes(
 
 def pre_tokens(backend: "Tokenizer", text: str) -> list[str]:
     """A text after the normalizer and pre-tokenizer of a pipeline."""
+    from tokenizers import PreTokenizedString
+
     if backend.normalizer is not None:
         text = backend.normalizer.normalize_str(text)
     if backend.pre_tokenizer is None:
         return [text]
-    return [word for word, _ in backend.pre_tokenizer.pre_tokenize_str(text)]
+    # `pre_tokenize_str` also counts the characters before each word, which takes a third longer.
+    split = PreTokenizedString(text)
+    backend.pre_tokenizer.pre_tokenize(split)
+    return [word for word, *_ in split.get_splits("normalized", "byte")]
 
 
 def spelling(tokenizer: "PreTrainedTokenizerFast") -> str:
