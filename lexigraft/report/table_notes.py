@@ -29,12 +29,15 @@ def seed_notes(study: StudyResults, models: list[Model], summary: Frame) -> list
     }
     lost: dict[tuple[str, str], dict[str, None]] = {}  # task and seeds -> where
     shown = set(summary["language"])
+    vocabularies = {model.vocabulary for model in models if not model.baseline}
     for model in (model for model in models if model.strategy != "none"):
         for language in (one for one in study.order("language") if one in shown):
             found = select(summary, language=language, **model.keys())
             for task, have in found.drop_duplicates("task").set_index("task")["seeds"].items():
                 gone = [seed for seed in planned[str(task)] if str(seed) not in have.split()]
                 name = row_name(model.initializer, model.strategy)
+                if len(vocabularies) > 1 and not model.baseline:
+                    name = f"{model.vocabulary} {name}"
                 if gone:
                     where = lost.setdefault((str(task), _listed(gone)), {})
                     where[f"{name} in {study.language(language)}"] = None

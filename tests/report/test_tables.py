@@ -77,6 +77,14 @@ def test_a_missing_seed_is_said(small):
     assert "mt: no seed 1 for Mean in Telugu." in notes
 
 
+def test_a_missing_seed_is_of_a_vocabulary_where_there_are_several(small):
+    cell = ("m", "te-made", "small", "mean", FULL, 1)
+    small.record(cell, "mt", "translation", {"chrf": 9.0})
+    notes = " ".join(build(results, small).notes)
+    assert "mt: no seed 1 for big Mean in Telugu." in notes
+    assert "mt: no seed 0 for small Mean in Telugu." in notes
+
+
 def test_notes_on_a_language_stand_only_under_tables_that_show_it(small):
     small.record(("m", "te-made", "source", "none", FULL, 0), "mt", "translation", {"chrf": 9.0})
     for seed, strategy in product((0, 1), (FULL, "lora-clm-512")):
