@@ -1,7 +1,7 @@
 """Align: a new token is the mean of the source tokens found at its occurrences in the corpus."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -12,8 +12,11 @@ from lexigraft.initialization.decomposition import NewRows, row_shares, rows_wit
 from lexigraft.initialization.inputs import required_corpus
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
+from lexigraft.source.encoding import batches, encoder
 
-_CHARACTERS_AT_ONCE = 1 << 18
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
 _PLAIN = {"add_special_tokens": False, "return_attention_mask": False, "verbose": False}
 _SPACES = np.array([i for i in range(0x3001) if chr(i).isspace()], dtype=np.uint32)
 
@@ -55,8 +58,10 @@ class Align(RecipeInitializer):
         summed = csr_array((len(pair.new_ids), pair.n_source))
         self.occurrences_ = np.zeros(len(pair.new_ids), dtype=np.int64)
         self.sentences_ = self.by_characters_ = 0
-        for texts in _batches(tqdm(corpus, desc="align", unit=" sentences", disable=None)):
-            new, lengths, source_ids = self._occurrences(pair, texts)
+        source = _Tokens(pair.source_tokenizer, pair.source_bytes)
+        target = _Tokens(pair.target_tokenizer, pair.target_bytes)
+        for texts in batches(tqdm(corpus, desc="align", unit=" sentences", disable=None)):
+            new, lengths, source_ids = self._occurrences(pair, source, target, texts)
             of = np.repeat(new, lengths)
             weights = 1 / np.repeat(lengths, lengths)
             summed = summed + csr_array((weights, (of, source_ids)), shape=summed.shape)
@@ -67,7 +72,7 @@ class Align(RecipeInitializer):
         return rows_with_fallback(pair, pair.new_ids[rows.coords[0]], rows.coords[1], rows.data)
 
     def _occurrences(
-        self, pair: VocabularyPair, texts: list[str]
+        self, pair: VocabularyPair, source: "_Tokens", target: "_Tokens", texts: list[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All occurrences of new tokens in a batch of sentences.
 
@@ -75,8 +80,9 @@ class Align(RecipeInitializer):
         tokens, one occurrence after the other.
         """
         begins = np.cumsum([0, *(len(text.encode()) + 1 for text in texts)])[:-1]
-        old, old_by_offsets = _spans(pair.source_tokenizer, pair.source_bytes, texts, begins)
-        new, new_by_offsets = _spans(pair.target_tokenizer, pair.target_bytes, texts, begins)
+        (old, old_by_offsets), (new, new_by_offsets) = (
+            _spans(each, texts, begins) for each in (source, target)
+        )
         self.sentences_ += len(texts)
         self.by_characters_ += len(old_by_offsets | new_by_offsets)
         # A space that only one tokenizer puts before a text does not belong to it.
@@ -101,29 +107,22 @@ class Align(RecipeInitializer):
         return seen_of[seen], lengths, old_ids[at]
 
 
-def _batches(corpus: Iterable[str]) -> Iterator[list[str]]:
-    """Sentences in batches of bounded length, so that memory does not grow with the corpus."""
-    batch: list[str] = []
-    characters = 0
-    for text in corpus:
-        batch.append(text)
-        characters += len(text) + 1
-        if characters >= _CHARACTERS_AT_ONCE:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch
+class _Tokens:
+    """A tokenizer, and the bytes of its tokens."""
+
+    def __init__(self, tokenizer: "PreTrainedTokenizerFast", pieces: list[bytes]):
+        self.tokenizer, self.pieces = tokenizer, pieces
+        self.encode = encoder(tokenizer)
+        self.sizes = np.array([len(piece) for piece in pieces], dtype=np.int64)
 
 
-def _spans(
-    tokenizer: Any, pieces: list[bytes], texts: list[str], begins: np.ndarray
-) -> tuple[np.ndarray, set[int]]:
+def _spans(tokens: _Tokens, texts: list[str], begins: np.ndarray) -> tuple[np.ndarray, set[int]]:
     """Ids, first and last byte of all tokens [3, n], and the texts that needed offsets.
 
     The texts are concatenated, each after one byte at `begins`: the space that some tokenizers put
     before a text.
     """
-    encoded = tokenizer(texts, **_PLAIN)["input_ids"]
+    encoded, pieces = tokens.encode(texts), tokens.pieces
     rebuilt = [b"".join([pieces[i] for i in ids]) for ids in encoded]
     # Number of bytes that the tokenizer puts before a text; -1 where it does not rebuild the text.
     added = np.array(
@@ -135,7 +134,7 @@ def _spans(
     )
     whole = np.flatnonzero(added >= 0)
     ids = np.array([i for place in whole for i in encoded[place]], dtype=np.int64)
-    sizes = np.array([len(piece) for piece in pieces], dtype=np.int64)[ids]
+    sizes = tokens.sizes[ids]
     ends = np.cumsum(sizes)
     # From positions in the concatenated rebuilt texts to positions in all texts.
     lengths = np.array([len(rebuilt[place]) for place in whole], dtype=np.int64)
@@ -144,19 +143,19 @@ def _spans(
     spans = np.stack([ids, ends - sizes, ends])
     inexact = set(np.flatnonzero(added < 0).tolist())
     if inexact:
-        by_characters = _by_characters(tokenizer, pieces, {i: texts[i] for i in inexact}, begins)
+        by_characters = _by_characters(tokens, {i: texts[i] for i in inexact}, begins)
         spans = np.concatenate([spans, *by_characters], axis=1)
         spans = spans[:, np.lexsort((spans[2], spans[1]))]
     return spans, inexact
 
 
 def _by_characters(
-    tokenizer: Any, pieces: list[bytes], texts: dict[int, str], begins: np.ndarray
+    tokens: _Tokens, texts: dict[int, str], begins: np.ndarray
 ) -> Iterator[np.ndarray]:
     """Ids, first and last byte [3, n] of the tokens of each text, by their character offsets."""
-    encoded = tokenizer(list(texts.values()), return_offsets_mapping=True, **_PLAIN)
-    begins_word = np.array([piece[:1] == b" " for piece in pieces], dtype=bool)
-    space = np.array([piece == b" " for piece in pieces], dtype=bool)
+    encoded = tokens.tokenizer(list(texts.values()), return_offsets_mapping=True, **_PLAIN)
+    begins_word = np.array([piece[:1] == b" " for piece in tokens.pieces], dtype=bool)
+    space = np.array([piece == b" " for piece in tokens.pieces], dtype=bool)
     for (number, text), token_ids, offsets in zip(
         texts.items(), encoded["input_ids"], encoded["offset_mapping"], strict=True
     ):

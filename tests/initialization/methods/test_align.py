@@ -227,10 +227,10 @@ def test_bytes_and_characters_lay_tokens_in_the_same_places(request, source, eng
     pair = pair_vocabularies(source, target)
     begins = np.cumsum([0, *(len(text.encode()) + 1 for text in texts)])[:-1]
     for tokenizer, pieces in sides:
-        pieces = getattr(pair, pieces)
-        spans, others = align._spans(tokenizer, pieces, texts, begins)
+        tokens = align._Tokens(tokenizer, getattr(pair, pieces))
+        spans, others = align._spans(tokens, texts, begins)
         assert len(others) < len(texts) / 20
-        again = align._by_characters(tokenizer, pieces, dict(enumerate(texts)), begins)
+        again = align._by_characters(tokens, dict(enumerate(texts)), begins)
         np.testing.assert_array_equal(spans, np.concatenate([*again], axis=1))
 
 
@@ -253,7 +253,7 @@ def test_batches_do_not_change_the_recipe(byte_level, monkeypatch):
     source, target = byte_level([("a", "b")]), byte_level([("a", "b")], first=[("x", "a")])
     corpus = ["xa xab", "b", "xab xab", "", "xa"] * 3
     whole = initializer("align").fit(source, target, corpus=corpus)
-    monkeypatch.setattr("lexigraft.initialization.methods.align._CHARACTERS_AT_ONCE", 6)
+    monkeypatch.setattr("lexigraft.source.encoding._CHARACTERS_AT_ONCE", 6)
     pieces = initializer("align").fit(source, target, corpus=corpus)
     np.testing.assert_allclose(pieces.weights_.toarray(), whole.weights_.toarray(), atol=1e-15)
     assert pieces.occurrences_.tolist() == whole.occurrences_.tolist()
