@@ -79,7 +79,7 @@ def _train(study: Study, cell: Cell) -> None:
     end = {"step": STEPS, "tokens": 512 * STEPS, "bits_per_byte": 1 + draw.random()}
     lines.append(lines[0] | end)
     _write_lines(folder / "log.jsonl", lines)
-    facts = {"steps": STEPS, "tokens": 512 * STEPS, "seconds": 30.0}
+    facts: dict[str, Any] = {"steps": STEPS, "tokens": 512 * STEPS, "seconds": 30.0}
     facts |= {"device": "a CPU", "processes": 1}
     references = {name: job["inputs"][name] for name in ("source", "tokenizer")}
     for read in references.values():
