@@ -164,7 +164,7 @@ class StudyResults:
             return list(self.item.where[axis])
         return [str(value) for value in self.scores[axis].drop_duplicates()]
 
-    @property
+    @cached_property
     def drawn_initializers(self) -> frozenset[str]:
         """Initializers that draw at random, and so are fitted once per seed, in the whole study."""
         fits = (self.whole or self).examples

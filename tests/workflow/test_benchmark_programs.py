@@ -98,7 +98,7 @@ def test_the_page_shows_what_each_benchmark_records(results, made_up):
         "| `continued` | 2.00 | 2.00 | 1.00 | 2,048 | 2,048 | 1.00 |",
         "| `align` | 2.00 | 2,048 | tokenizing once | 2.00 | 1.00 | 2,048 | 1.00 |",
         "| `focus-norm` | 2.00 | 2,048 | – | – | – | – | – |",
-        "| batches of prompts | 1.500 | one `model.generate` per prompt | 6.000 | 0.25 |",
+        "| batches of prompts | 1.50 | one `model.generate` per prompt | 6.00 | 0.25 |",
         "| `lowres`, plan | 1,234 | 1.0 | 2.0 | 3 |",
         "| 100 cells, `make status`, all done | 1,234 | 1.0 | 2.0 | 3 |",
         "| 1,005 | 22,222 | 1.0 | 2.0 | 3 |",
