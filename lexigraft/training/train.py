@@ -152,10 +152,6 @@ class _Run:
         check_length(self.model, self.plan)
         if strategy.packing == "apart":
             check_document_separation(self.model)
-        self.steps = [
-            optimizer_steps(len(part), phase.batch_sequences)
-            for part, phase in zip(self.plan, strategy.phases, strict=True)
-        ]
         self.training_log = TrainingLog(self.checkpoints / "log.jsonl")
         corpus, count = self.inputs["corpus"], strategy.curve.sentences
         texts = {"": read_sentences(corpus, "heldout", count)}
@@ -186,6 +182,14 @@ class _Run:
         self.retained = self._retained_checkpoints()
         self.parameters = _size(self.model)
         self.frozen = FrozenWeights(self.model, self.source)
+
+    @property
+    def steps(self) -> list[int]:
+        """The optimizer steps of each phase."""
+        return [
+            optimizer_steps(len(part), phase.batch_sequences)
+            for part, phase in zip(self.plan, self.strategy.phases, strict=True)
+        ]
 
     def train_phase(self, number: int, policy: SavePolicy) -> "PeftModel | None":
         """Train one phase; return the handle on LoRA's adapters that it leaves in the model."""
@@ -322,10 +326,8 @@ class _Run:
 
     def _hand_on(self, number: int, steps: int) -> None:
         """Leave a phase `steps` optimizer steps; the next phase takes the others."""
-        if left := self.steps[number] - steps:
+        if steps < self.steps[number]:
             hand_on(self.plan, number, steps * self.strategy.phases[number].batch_sequences)
-            self.steps[number] = steps
-            self.steps[number + 1] += left
 
     def _retained_checkpoints(self) -> RetainedCheckpoints:
         return RetainedCheckpoints(self.checkpoints, self.steps, self.strategy.checkpoints)
