@@ -7,6 +7,7 @@ import torch
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.tasks.perplexity import evaluate
+from lexigraft.training.data import read_sentences
 
 
 @pytest.fixture
@@ -79,6 +80,26 @@ def test_a_limit_takes_as_many_sentences(model, byte_tokenizer, make_job):
     measured = evaluate(model, byte_tokenizer(), make_job("perplexity", heldout_sentences=2))
     assert measured.details["heldout"]["sentences"] == 2
     assert measured.details["english"]["sentences"] == 2
+
+
+def test_the_first_run_scores_what_learning_curves_do_and_later_ones_draw(
+    model, byte_tokenizer, make_job
+):
+    def scored(run):
+        job = make_job("perplexity", run=run, heldout_sentences=30, english_sentences=1)
+        corpus = Path(job["inputs"]["corpus"])
+        (corpus / "heldout.txt").write_text("".join(f"sentence {at}\n" for at in range(60)))
+        evaluate(model, byte_tokenizer(), job)
+        rows = Path(job["outputs"]["predictions"]).read_text("utf-8").splitlines()
+        found = [json.loads(row)["id"] for row in rows if "heldout" in row]
+        lines = (corpus / "heldout.txt").read_text().splitlines()
+        return [lines[int(name.rsplit("-", 1)[1])] for name in found], corpus
+
+    first, corpus = scored(0)
+    assert first == read_sentences(corpus, "heldout", 30)
+    second, third = scored(1)[0], scored(2)[0]
+    assert len({*first}) == len({*second}) == len({*third}) == 30
+    assert len({tuple(sorted(one)) for one in (first, second, third)}) == 3
 
 
 def test_a_corpus_without_english_has_no_english_figures(model, byte_tokenizer, make_job):

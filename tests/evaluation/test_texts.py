@@ -11,6 +11,7 @@ from lexigraft.evaluation.evaluate import run_jobs
 from lexigraft.evaluation.texts import draw, group_rows, task_rows
 from workflow.config.registries import ROOT, load_registries, resolve
 from workflow.stages import Study
+from workflow.stages.study import open_study
 
 CELL = {
     "source": "tiny", "language": "te-mine", "vocabulary": "source", "initializer": "none",
@@ -169,3 +170,14 @@ def test_every_row_is_in_one_group_and_groups_are_of_one_size():
     groups = group_rows(range(4321))
     assert sorted(row for group in groups for row in group) == list(range(4321))
     assert {len(group) for group in groups} == {4, 5} and len(groups) == 1000
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "studies/demo-more.yaml", "studies/showcase.yaml"])
+def test_the_curves_and_the_tables_of_a_real_model_are_of_the_same_sentences(name):
+    study = open_study(str(ROOT / "config" / name))
+    strategies, tasks = study.config["strategies"], study.config["tasks"]
+    used = [strategies[cell.strategy] for cell in study.cells]
+    watched = {strategy["curve"]["sentences"] for strategy in used if strategy["phases"]}
+    asked = [tasks[task] for task in study.config["run_tasks"]]
+    (scored,) = [task for task in asked if task["kind"] == "perplexity" and "language" not in task]
+    assert watched == {scored["heldout_sentences"]} == {scored["english_sentences"]}

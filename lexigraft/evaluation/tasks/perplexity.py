@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 class PerplexitySettings(Settings):
     """What is scored, and how."""
 
-    # Sentences to score, of a group from each of its languages; none: all of them.
+    # Sentences to score, of a group from each of its languages; none: all of them. They lie in
+    # random order: the first run takes the first ones, as learning curves do, later ones draw.
     heldout_sentences: int | None = Field(None, ge=1)
     english_sentences: int | None = Field(None, ge=1)
     # None: each sentence is scored by itself. A number: the sentences are joined and scored in
@@ -68,7 +69,8 @@ def evaluate(
     rows: list[dict[str, Any]] = []
 
     def score(name: str, test: str, texts: list[str], count: int | None) -> Likelihood:
-        drawn = draw(list(enumerate(texts)), count, job, name)
+        numbered = list(enumerate(texts))
+        drawn = draw(numbered, count, job, name) if job["run"] else numbered[:count]
         texts = [text for _, text in drawn]
         if settings.window is None:
             found = score_texts(model, tokenizer, texts, batch_tokens=settings.batch_tokens)
