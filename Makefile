@@ -25,6 +25,7 @@ MEMORY_MB ?= $(shell awk '/MemTotal/ {print int($$2 / 1024 * 0.8)}' /proc/meminf
 RESULTS ?= results
 CONFIG ?= config/config.yaml
 PARTS ?= correctness training generation cell
+REPETITIONS ?= 3
 BENCHMARKS ?= expansion initialization tokenization generation training planning report
 GPU := gpu=$(shell nvidia-smi -L 2>/dev/null | grep -c ^GPU)
 BIN := .venv/bin
@@ -103,7 +104,7 @@ memory: .venv/main
 
 bench: .venv/dev
 	@failed=; for name in $(BENCHMARKS); do \
-	  echo "$$name"; $(BIN)/python -m benchmarks.$$name --record || failed="$$failed $$name"; done; \
+	  echo "$$name"; $(BIN)/python -m benchmarks.$$name --record --repetitions $(REPETITIONS) || failed="$$failed $$name"; done; \
 	  $(BIN)/python -m workflow.pages; \
 	  if [ -n "$$failed" ]; then echo "error: not measured, or not as a whole:$$failed"; exit 1; fi
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.inputs import add_options, opened
 from benchmarks.measuring import in_its_own_process, measured
-from benchmarks.record import Measurements, described, parser
+from benchmarks.record import Measurements, described, parser, rounds
 from lexigraft.evaluation.texts import lines_of
 from lexigraft.source.model import load_tokenizer
 from lexigraft.vocabulary.expand import MERGES, expand_tokenizer
@@ -22,7 +22,7 @@ BYTES = 256  # a byte-level tokenizer has these before it learns any
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure each way, and the new tokenizer once."""
+    """Measure each way, and the new tokenizer."""
     options = _parser().parse_args(arguments)
     found = Measurements()
     with opened(options) as given:
@@ -31,9 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sizes = given.source, given.text, str(options.new_tokens)
             return in_its_own_process(NAME, "--work", way, *sizes, threads=options.threads)
 
-        other = run(NEW)
-        for merges in MERGES:
-            own = run(merges)
+        for (merges,) in rounds(options, MERGES):
+            own, other = run(merges), run(NEW)
             if not found.note_errors(merges, own, other):
                 beside = {"other_cpu": other["cpu"], "other_mib": other["mib"]}
                 found.add({"merges": merges, "cpu": own["cpu"], "mib": own["mib"], **beside})

@@ -29,7 +29,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedTokenizerFast
 
 from benchmarks.measuring import in_its_own_process
-from benchmarks.record import Measurements, described, parser
+from benchmarks.record import Measurements, described, parser, rounds
 from benchmarks.training import SHAPE, random_model
 from lexigraft.hardware import precision
 from lexigraft.inference import generation, shared_prefix
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure each part, and what it is compared with, in seconds."""
     options = _parser().parse_args(arguments)
     found = Measurements()
-    for name in options.names or PARTS:
+    for (name,) in rounds(options, options.names or PARTS):
         given = ("--work", name, str(options.config or ""), str(options.prompts))
         took = in_its_own_process(NAME, *given, threads=options.threads)
         if not found.note_errors(name, took):

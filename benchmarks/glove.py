@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.inputs import add_options, opened
-from benchmarks.record import Measurements, described, parser
+from benchmarks.record import Measurements, described, parser, rounds
 from lexigraft.auxiliary.glove import count_cooccurrences, descend, initial_parameters, stratify
 from lexigraft.auxiliary.tokenized_text import read_token_ids, write_token_ids
 from lexigraft.evaluation.texts import lines_of
@@ -53,13 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         ids = read_token_ids(at / "ids")
         threads, epochs = options.threads, options.epochs
-        theirs = _theirs(at, options.programs, ids, counts, threads, epochs)
-        ours = _ours(ids, counts, threads, epochs)
+        for _ in rounds(options):
+            theirs = _theirs(at, options.programs, ids, counts, threads, epochs)
+            ours = _ours(ids, counts, threads, epochs)
+            for step in STEPS:
+                found.add({"step": step, "cpu": ours[step], "other_cpu": theirs[step]})
+            for name in ("cells", *(f"cost {epoch}" for epoch in range(epochs))):
+                print(f"{name}: {ours[name]:.6g}, theirs {theirs[name]:.6g}")
         sizes = {"tokens": int(counts.sum()), "cells": round(ours["cells"]), **given.facts}
-    for step in STEPS:
-        found.add({"step": step, "cpu": ours[step], "other_cpu": theirs[step]})
-    for name in ("cells", *(f"cost {epoch}" for epoch in range(epochs))):
-        print(f"{name}: {ours[name]:.6g}, theirs {theirs[name]:.6g}")
     run = described("numba", threads=threads, epochs=epochs, **sizes)
     found.end(options, NAME, run, keys=1, order=[(step,) for step in STEPS])
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.inputs import add_options, opened
 from benchmarks.measuring import in_its_own_process, measured
-from benchmarks.record import Measurements, described, parser
+from benchmarks.record import Measurements, described, parser, rounds
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.evaluation.texts import lines_of
 from lexigraft.inference.text_encoding import tokenize
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         source = load_tokenizer(given.source)
         target = train_tokenizer(lines_of(Path(given.text)), "byte-level-bpe", options.size, source)
         target.save_pretrained(place)
-        for name in options.names or entries():
+        for (name,) in rounds(options, options.names or entries()):
             method = entries()[name]["method"]
             # Variants have the same public implementation.
             other = PUBLIC[method][0] if name == method and method in PUBLIC else None

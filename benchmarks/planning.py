@@ -27,7 +27,7 @@ from typing import Any
 
 import yaml
 
-from benchmarks.record import Measurements, described, parser
+from benchmarks.record import Measurements, described, parser, rounds
 from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
 from workflow.stages import Study
 
@@ -160,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     found = Measurements()
     every = [(kind, case) for kind in KINDS for case in (PAPERS if kind == "papers" else AXES)]
-    for kind, case in every:
+    for ((kind, case),) in rounds(options, every):
         if kind not in (options.kinds or KINDS) or (
             case in AXES and case not in (options.cells or AXES)
         ):

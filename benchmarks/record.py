@@ -1,15 +1,19 @@
 """Records of benchmarks: `docs/results/<name>.json`, of which docs/benchmarks.md is made.
 
-A record has what decides its numbers beside the machine, versions and sizes, and one table. Rows
-that a run does not measure stay from earlier runs, as long as versions and sizes are the same.
+A record has what decides its numbers beside the machine, versions and sizes, and one table. Of what
+was measured several times it has the medians, how often that was (`runs`), and between what the
+ratio to the other's number lay (`lowest`, `highest`). Rows that a run does not measure stay from
+earlier runs, as long as versions and sizes are the same.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import product
+from statistics import median
 from typing import Any
 
 import lexigraft
@@ -20,14 +24,23 @@ OTHER = "other_"  # begins the columns of what a user would take instead
 
 
 def parser(name: str, description: str | None) -> argparse.ArgumentParser:
-    """A parser for the benchmark of this name, with the option `--record`."""
+    """A parser for the benchmark of this name, with options that all have."""
     found = argparse.ArgumentParser(
         prog=f"python -m benchmarks.{name}",
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     found.add_argument("--record", action="store_true", help=f"write docs/results/{name}.json")
+    found.add_argument(
+        "--repetitions", type=int, default=1, metavar="N", help="measure N times, for medians"
+    )
     return found
+
+
+def rounds(options: argparse.Namespace, *axes: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+    """Every combination, once in each repetition: slow minutes of a machine meet all of them."""
+    for _, *one in product(range(options.repetitions), *axes):
+        yield tuple(one)
 
 
 def described(*packages: str, **sizes: Any) -> dict[str, Any]:
@@ -89,10 +102,11 @@ class Measurements:
 def _record(
     name: str,
     run: Mapping[str, Any],
-    rows: Sequence[Row],
+    measured: Sequence[Row],
     keys: int,
     order: Iterable[tuple[Any, ...]] | None,
 ) -> None:
+    rows = _medians(measured, keys)
     columns, today = [*rows[0], "date"], str(datetime.now(UTC).date())
     path = pages.DOCS / "results" / f"{name}.json"
     known: dict[tuple[Any, ...], list[Any]] = {}
@@ -107,6 +121,26 @@ def _record(
     table = [known[key] for key in (sorted(known) if order is None else order) if key in known]
     pages.write_record(name, {"run": dict(run), "tables": {"measured": [columns, *table]}})
     print(f"{path.relative_to(pages.DOCS.parent)}: recorded; `make pages` shows it")
+
+
+def _medians(measured: Sequence[Row], keys: int) -> list[Row]:
+    """One row of those that are equal in their first `keys` columns."""
+    same: dict[tuple[Any, ...], list[Row]] = {}
+    for row in measured:
+        same.setdefault(tuple(row.values())[:keys], []).append(row)
+    compared = next((name for name in measured[0] if OTHER + name in measured[0]), None)
+    found = []
+    for rows in same.values():
+        one = {
+            name: median(row[name] for row in rows) if isinstance(value, float) else value
+            for name, value in rows[0].items()
+        }
+        if compared:
+            other = OTHER + compared
+            ratios = [row[compared] / row[other] for row in rows if row[other]]
+            one |= {"lowest": min(ratios, default=None), "highest": max(ratios, default=None)}
+        found.append(one | {"runs": len(rows)})
+    return found
 
 
 def _rounded(value: Any) -> Any:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.planning import AXES, Run, grid, place, run
-from benchmarks.record import Measurements, described, parser
+from benchmarks.record import Measurements, described, parser, rounds
 from lexigraft.atomic import write_json
 from lexigraft.cells import Cell
 from lexigraft.completion import card_of
@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure a report of each size."""
     options = _parser().parse_args(arguments)
     found = Measurements()
-    for size in options.cells or AXES:
+    for (size,) in rounds(options, options.cells or AXES):
         try:
             cells, files, done = measured(size)
         except RuntimeError as error:

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.inputs import add_options, opened
 from benchmarks.measuring import in_its_own_process, measured
-from benchmarks.record import Measurements, described, parser
+from benchmarks.record import Measurements, described, parser, rounds
 
 NAME, LENGTH = "tokenization", 2048
 JOBS = ("first", "next")
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = Measurements()
     with opened(options) as given, TemporaryDirectory() as corpus:
         shutil.copyfile(given.text, Path(corpus, "train.txt"))
-        for job in JOBS:
+        for (job,) in rounds(options, JOBS):
             own, other = (
                 in_its_own_process(
                     NAME, way, given.source, corpus, str(options.threads), threads=options.threads

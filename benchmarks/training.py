@@ -36,7 +36,7 @@ from transformers import (
 )
 
 from benchmarks.measuring import in_its_own_process, measured
-from benchmarks.record import Measurements, described, parser
+from benchmarks.record import Measurements, described, parser, rounds
 from lexigraft.hardware import device, precision
 from lexigraft.initialization.recipe import Recipe
 from lexigraft.training.adapted_layers import attach_adapters
@@ -93,7 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sizes = {name: getattr(options, name) for name in ("vocabulary", "sequences", "length")}
     given = [options.sequences, options.length, options.sequences, STEPS, options.vocabulary]
     found = Measurements()
-    for accuracy, name in product(options.precision or PRECISIONS[:1], options.names or STRATEGIES):
+    axes = options.precision or PRECISIONS[:1], options.names or STRATEGIES
+    for accuracy, name in rounds(options, *axes):
         script, ours = (
             in_its_own_process(
                 NAME,

@@ -1,9 +1,14 @@
-"""A table in four formats: tidy CSV in full precision, Markdown, LaTeX and HTML."""
+"""A table in four formats: tidy CSV in full precision, Markdown, LaTeX and HTML.
 
-import html
+pandas' Styler has no rules under groups of columns, its rules between rows part all of them, and
+two rows of one name it does not shade.
+"""
+
 from collections.abc import Iterator
 from itertools import groupby, pairwise
 from pathlib import Path
+
+from markupsafe import Markup
 
 from lexigraft.atomic import replacing
 from lexigraft.report.rendering import document, render
@@ -88,28 +93,12 @@ def latex(table: Table) -> str:
     return "\n".join([*lines, ""])
 
 
-def as_html(table: Table) -> str:
-    """A `<table>` with two header rows; shading works on light and dark paper."""
+def as_html(table: Table) -> Markup:
+    """A `<table>` with two header rows, and its notes."""
     classes = ["compact"] if table.compact else []
     classes += ["dense"] if len(table.columns) > _MOST_COMPACT else []
-    small = f' class="{" ".join(classes)}"' if classes else ""
-    parts = [f'<div class="scroll"><table id="table-{table.name}"{small}>']
-    parts.append(f"<caption>{html.escape(table.title)}</caption><thead>")
-    if groups := _groups(table):
-        spans = "".join(f'<th colspan="{size}" class="group">{html.escape(group)}</th>'
-                        for group, size in groups)  # fmt: skip
-        parts.append(f'<tr><td colspan="{len(table.stub)}"></td>{spans}</tr>')
-    heads = [f'<th class="stub">{html.escape(name)}</th>' for name in table.stub]
-    heads += [f"<th>{html.escape(column)}</th>" for _, column in table.columns]
-    parts.append(f"<tr>{''.join(heads)}</tr></thead><tbody>")
-    for row, ruled in _ruled(table):
-        classes = ["baseline"] * row.baseline + ["rule"] * ruled
-        stub = "".join(f'<th class="stub" scope="row">{html.escape(t)}</th>' for t in row.stub)
-        cells = "".join(map(_html_cell, row.cells))
-        parts.append(f'<tr class="{" ".join(classes)}">{stub}{cells}</tr>')
-    parts.append("</tbody></table></div>")
-    notes = render("notes.html.j2", notes=table.notes) if table.notes else ""
-    return "".join(parts) + notes
+    parts = {"groups": _groups(table), "rows": list(_ruled(table)), "shade": _html_shade}
+    return Markup(render("table.html.j2", table=table, classes=classes, parts=parts))
 
 
 def _groups(table: Table) -> list[tuple[str, int]]:
@@ -157,20 +146,12 @@ def _latex_shade(shade: float) -> str:
     return rf"\cellcolor[HTML]{{{''.join(f'{c:02X}' for c in mixed)}}}"
 
 
-def _html_cell(cell: TableCell) -> str:
-    style = ' style="color:var(--muted)"' if cell.noise else ""
-    if abs(cell.shade) >= PALEST:
-        red, green, blue = BLUE if cell.shade > 0 else RED
-        style = f' style="background:rgba({red},{green},{blue},{_DEEPEST * abs(cell.shade):.2f})"'
-    name = {1: ' class="best"', 2: ' class="second"'}.get(cell.rank, "")
-    text = f"<b>{html.escape(cell.text)}</b>"
-    if marks := cell.mark + cell.stars:
-        text += f"<i>{html.escape(marks)}</i>"
-    if cell.deviation:
-        text += f" <small>± {html.escape(cell.deviation)}</small>"
-    if cell.change:
-        text += f'<small class="change">{html.escape(cell.change)}</small>'
-    return f"<td{name}{style}>{text}</td>"
+def _html_shade(cell: TableCell) -> str:
+    """The colour behind a cell; empty for none."""
+    if abs(cell.shade) < PALEST:
+        return ""
+    red, green, blue = BLUE if cell.shade > 0 else RED
+    return f"rgba({red},{green},{blue},{_DEEPEST * abs(cell.shade):.2f})"
 
 
 def _line(cells: list[str]) -> str:

@@ -1,6 +1,8 @@
 """Names of marks and of the ends of lines, each where it is plain what it names.
 
 Labels of one figure never overlap: they are moved apart, with a thin line where they stand away.
+adjustText and textalloc leave names nearest to another mark, or with lines through others, and know
+no stack of names for marks that hide each other.
 """
 
 from itertools import chain

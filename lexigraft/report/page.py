@@ -56,5 +56,5 @@ def report_document(title: str, fonts: dict[str, str], **content: Any) -> str:
         values), `caveats` and `omitted` (name of an item -> why).
     """
     first = min(content["figures"], key=lambda figure: figure.rank, default=None)
-    tables = [(table, Markup(as_html(table))) for table in content.pop("tables")]
+    tables = [(table, as_html(table)) for table in content.pop("tables")]
     return render("report.html.j2", title=title, fonts=fonts, first=first, tables=tables, **content)

