@@ -1,7 +1,6 @@
 """Whole cells whose recipes are trained (VocADT), and phases after it."""
 
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -24,6 +23,7 @@ from lexigraft.training.training_log import TrainingLog
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 from tests.training import process_group
 from tests.training.interruption import EAGER, interrupted_at
+from tests.training.trained import folder_of
 
 SHARED = {"batch_sequences": 4, "epochs": 1, "learning_rate": 1e-2, "gradient_checkpointing": False}
 DENSE = {"trainable": ["adapter"], "length": 32}
@@ -77,10 +77,6 @@ def cells(training_setup, without_bos, own_tokenizer):
         return SimpleNamespace(job=job, initialization=folders[1], source=place.source)
 
     return build
-
-
-def folder_of(job):
-    return Path(job["outputs"]["folder"])
 
 
 def log_of(job, event):

@@ -1,11 +1,9 @@
 """A phase that ends when its loss falls no longer, and what becomes of its steps."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from safetensors.torch import load_file
 
 from lexigraft.errors import UserError
@@ -16,6 +14,7 @@ from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog
 from tests.training.interruption import EAGER, interrupted_at
+from tests.training.trained import folder_of, same_bits
 
 ROWS = {"trainable": ["embeddings", "head"], "length": 32}
 LORA = {"trainable": ["embeddings", "head", "lora"], "length": 32}
@@ -31,23 +30,14 @@ HALVES = [{**ROWS, "share": 0.5, "converged": AT_ONCE}, {**LORA, "share": 0.5}]
 CONVERGED = {**SHARED, "epochs": 2, "phases": HALVES}
 
 
-def folder_of(job):
-    return Path(job["outputs"]["folder"])
-
-
 def steps_of(folder):
     lines = TrainingLog(folder / "log.jsonl").lines("step")
     return np.bincount([line["phase"] for line in lines]).tolist()
 
 
 def trained(folder):
-    return {file.relative_to(folder): load_file(file) for file in folder.rglob("*.safetensors")}
-
-
-def same_bits(one, other):
-    return one.keys() == other.keys() and all(
-        torch.equal(one[file][name], other[file][name]) for file in one for name in one[file]
-    )
+    files = folder.rglob("*.safetensors")
+    return {(file.relative_to(folder), n): t for file in files for n, t in load_file(file).items()}
 
 
 @pytest.fixture

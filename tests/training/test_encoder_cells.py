@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 
 import pytest
 import torch
@@ -23,6 +22,7 @@ from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 from lexigraft.vocabulary.train import train_tokenizer
 from tests.training.interruption import EAGER, interrupted_at
+from tests.training.trained import folder_of
 
 STEPS = {"batch_sequences": 4, "epochs": 2, "learning_rate": 3e-3, "gradient_checkpointing": False}
 ALL = {"trainable": ["all"], "objective": "mlm", "length": 64}
@@ -57,10 +57,6 @@ def grafted(place, roberta_tokenizer, telugu):
         return job, graft(load_model(place.source, torch.float32), target, fitted), target
 
     return build
-
-
-def folder_of(job):
-    return Path(job["outputs"]["folder"])
 
 
 def lines(job, event):

@@ -1,7 +1,6 @@
 """Whole cells with new tokens that a model without these teaches, chunk by chunk."""
 
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -14,6 +13,7 @@ from lexigraft.training.training_log import TrainingLog
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 from tests.training.interruption import EAGER, interrupted_at
+from tests.training.trained import folder_of
 
 PHASE = {
     "trainable": ["embeddings", "head", {"layers": [0, -1]}], "length": 16, "objective": "alm",
@@ -48,10 +48,6 @@ def matched(training_setup, without_bos, telugu, tiny_llama):
         return made
 
     return job
-
-
-def folder_of(job):
-    return Path(job["outputs"]["folder"])
 
 
 def trained(job, policy=None):

@@ -14,6 +14,7 @@ from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog
 from tests.training.interruption import EAGER, interrupted_at
+from tests.training.trained import folder_of
 
 LENGTH = {"length": 32}
 LORA = {"trainable": ["embeddings", "head", "lora"], **LENGTH}
@@ -28,10 +29,6 @@ SETTINGS = {
     "checkpoints": 3,
     "curve": {"sentences": 4, "points": 2},
 }
-
-
-def folder_of(job):
-    return Path(job["outputs"]["folder"])
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog
 from tests.training.interruption import EAGER, interrupted_at
+from tests.training.trained import folder_of, same_bits
 
 SHARED = {"batch_sequences": 4, "epochs": 1, "learning_rate": 1e-2, "gradient_checkpointing": False}
 LORA = {"trainable": ["embeddings", "head", "lora"], "length": 32}
@@ -35,10 +36,6 @@ TWO_STAGE = [
 ]
 MTP = [{**phase, "objective": "mtp"} for phase in TWO_STAGE]
 MTP[1]["trainable"] = ["embeddings", "head", "lora"]
-
-
-def folder_of(job):
-    return Path(job["outputs"]["folder"])
 
 
 def log_of(folder, event):
@@ -54,10 +51,6 @@ def tensors_of(folder):
         if file.exists()
         for name, tensor in load_file(file).items()
     }
-
-
-def same_bits(one, other):
-    return one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
 
 
 @pytest.mark.parametrize("phase", [LORA, LAYERS])
