@@ -18,8 +18,8 @@ from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import select
 from lexigraft.report.table import number
 
-# Held-out bits per byte still fall if they fell by this share between the last two measurements.
-_FALLING = 0.005
+# Held-out bits per byte still fall if they fell by this share in the second half of training.
+_FALLING = 0.01
 # A score that is this much worse than LAPT's is as good as LAPT's, if it is not shown to be worse.
 _AS_GOOD = 0.02
 # A difference that takes more than so many times the test examples is too small to be looked for.
@@ -210,23 +210,29 @@ def _missing_baselines(found: Recommendation, gained: Gains) -> list[str]:
 
 
 def _missing_training(study: StudyResults, found: Recommendation, gained: Gains) -> list[str]:
-    """Training tokens, where the model is behind a baseline and its curve still falls."""
+    """Training tokens, where the model is behind a baseline and its curve still falls.
+
+    Where the learning rate falls to zero every curve is flat at its end: it is the second half of
+    the training that counts.
+    """
     behind = [one for one, how in gained.outcomes.items() if how not in ("better", "mixed")]
     points = _heldout_curve(study, found)
     if not behind or len(points) < 2:
         return []
-    (before, level), (tokens, end) = points[-2:]
+    tokens, end = points[-1]
+    before, level = max(point for point in points[:-1] if point[0] <= tokens / 2)
     if level - end < _FALLING * level:
         return [f"Another strategy or vocabulary, rather than more of the same training: held-out "
-                f"{metric(METRIC).title} no longer fell when it ended, after "
-                f"{number(tokens, 0)} tokens."]  # fmt: skip
-    text = (f"Training tokens: held-out {metric(METRIC).title} still fell when training ended, "
-            f"after {number(tokens, 0)} tokens")  # fmt: skip
+                f"{metric(METRIC).title} fell no further in the second half, from "
+                f"{number(before, 0)} to {number(tokens, 0)} tokens."]  # fmt: skip
+    text = (f"Training tokens: held-out {metric(METRIC).title} still fell in the second half of "
+            f"training, from {number(level, 2)} after {number(before, 0)} tokens to "
+            f"{number(end, 2)} after {number(tokens, 0)}")  # fmt: skip
     gaps: dict[Model, float] = {}  # of the first text alone, which the curve is of
     for one in gained.quality:
         if one.column[2] == METRIC and one.baseline in behind:
             gaps.setdefault(one.baseline, one.value - one.baseline_value)
-    # The curve is convex, so that a straight line on from its end is met too early.
+    # The curve is convex, so that a straight line on from there is met too early.
     reached = [
         f"{number(_rounded_up(gap * (tokens - before) / (level - end)), 0)} more to reach "
         f"{baseline_name(baseline)}"
@@ -234,7 +240,7 @@ def _missing_training(study: StudyResults, found: Recommendation, gained: Gains)
         if gap > 0
     ]
     if reached:
-        text += (f". At its last pace it would take at least {listed(reached)}; curves flatten, so "
+        text += (f". At this pace it would take at least {listed(reached)}; curves flatten, so "
                  "plan for several times as many")  # fmt: skip
     return [f"{text}."]
 

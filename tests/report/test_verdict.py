@@ -131,12 +131,14 @@ def test_without_lapt_it_says_that_training_alone_may_do():
 
 
 def test_where_the_curve_still_falls_it_says_how_many_tokens_are_missing():
-    # 0.2 bits in the last 10,000 tokens, and 0.1 to go.
+    # 0.2 bits in the second 10,000 tokens, few of them at the end, and 0.1 to go.
     changes = change(SOURCE, BETTER), change(LAPT, WORSE)
-    (missing,) = verdict(*changes, curve=[(0, 2.0), (10_000, 1.6), (20_000, 1.4)]).missing
+    curve = [(0, 2.0), (10_000, 1.6), (15_000, 1.41), (20_000, 1.4)]
+    (missing,) = verdict(*changes, curve=curve).missing
     assert missing.startswith(
-        "Training tokens: held-out bits per byte still fell when training ended, after 20,000 "
-        "tokens. At its last pace it would take at least 5,000 more to reach LAPT"
+        "Training tokens: held-out bits per byte still fell in the second half of training, from "
+        "1.60 after 10,000 tokens to 1.40 after 20,000. At this pace it would take at least 5,000 "
+        "more to reach LAPT"
     )
 
 
@@ -151,6 +153,7 @@ def test_where_the_curve_is_flat_more_training_is_not_what_is_missing():
     changes = change(SOURCE, BETTER), change(LAPT, WORSE)
     (missing,) = verdict(*changes, curve=[(0, 2.0), (10_000, 1.401), (20_000, 1.4)]).missing
     assert missing.startswith("Another strategy or vocabulary, rather than more of the same")
+    assert missing.endswith("in the second half, from 10,000 to 20,000 tokens.")
 
 
 def test_a_difference_that_may_be_chance_says_how_many_examples_would_show_it():
