@@ -97,8 +97,10 @@ def as_html(table: Table) -> Markup:
     """A `<table>` with two header rows, and its notes."""
     classes = ["compact"] if table.compact else []
     classes += ["dense"] if len(table.columns) > _MOST_COMPACT else []
-    parts = {"groups": _groups(table), "rows": list(_ruled(table)), "shade": _html_shade}
-    return Markup(render("table.html.j2", table=table, classes=classes, parts=parts))
+    rows = [(_look(row, ruled), row.stub, map(_html_cell, row.cells))
+            for row, ruled in _ruled(table)]  # fmt: skip
+    return Markup(render("table.html.j2", table=table, classes=classes, groups=_groups(table),
+                         rows=rows))  # fmt: skip
 
 
 def _groups(table: Table) -> list[tuple[str, int]]:
@@ -146,12 +148,18 @@ def _latex_shade(shade: float) -> str:
     return rf"\cellcolor[HTML]{{{''.join(f'{c:02X}' for c in mixed)}}}"
 
 
-def _html_shade(cell: TableCell) -> str:
-    """The colour behind a cell; empty for none."""
-    if abs(cell.shade) < PALEST:
-        return ""
-    red, green, blue = BLUE if cell.shade > 0 else RED
-    return f"rgba({red},{green},{blue},{_DEEPEST * abs(cell.shade):.2f})"
+def _look(row: Row, ruled: bool) -> str:
+    return " ".join(["baseline"] * row.baseline + ["rule"] * ruled)
+
+
+def _html_cell(cell: TableCell) -> tuple[str, ...]:
+    """What the template shows of a cell: rank, style, text, marks, deviation and change."""
+    style = "color:var(--muted)" if cell.noise else ""
+    if abs(cell.shade) >= PALEST:
+        red, green, blue = BLUE if cell.shade > 0 else RED
+        style = f"background:rgba({red},{green},{blue},{_DEEPEST * abs(cell.shade):.2f})"
+    rank = {1: "best", 2: "second"}.get(cell.rank, "")
+    return rank, style, cell.text, cell.mark + cell.stars, cell.deviation, cell.change
 
 
 def _line(cells: list[str]) -> str:
