@@ -12,6 +12,7 @@ from typing import Any
 
 # How temporary names begin. What a killed process left under them, the next one deletes.
 PARTIAL = ".partial-"
+LOCK = ".lock"  # of the process that works in a folder; it is there before anything else
 
 
 @contextmanager
@@ -66,7 +67,8 @@ def clear_partial(folder: str | Path) -> None:
     beside = re.compile(re.escape(f"{PARTIAL}{folder.name}-") + r"[a-z0-9_]{8}")  # tempfile's names
     left = [path for path in folder.parent.glob(f"{PARTIAL}*") if beside.fullmatch(path.name)]
     for place, folders, files in os.walk(folder):
-        if Path(place) != folder and "job.json" in files:
+        # Asked for after the folder was listed: who writes there had locked it before.
+        if Path(place) != folder and Path(place, LOCK).exists():
             folders.clear()
             continue
         left += [Path(place, name) for name in (*folders, *files) if name.startswith(PARTIAL)]

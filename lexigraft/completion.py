@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from lexigraft.atomic import write_json
+from lexigraft.atomic import LOCK, write_json
 from lexigraft.errors import UserError
 from lexigraft.provenance import (
     CARD,
@@ -36,8 +36,6 @@ from lexigraft.provenance import (
     sha256_of,
 )
 from lexigraft.usage import USAGE
-
-LOCK = ".lock"  # of the process that works in a folder
 
 # What a card says of the machine and the moment, which differs between two equal runs.
 CIRCUMSTANCES = (

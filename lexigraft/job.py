@@ -16,9 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lexigraft.atomic import clear_partial, write_json
+from lexigraft.atomic import LOCK, clear_partial, write_json
 from lexigraft.completion import (
-    LOCK,
     begin,
     card_of,
     complete,

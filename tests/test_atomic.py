@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft.atomic import (
+    LOCK,
     clear_partial,
     replacing,
     replacing_folder,
@@ -117,10 +118,12 @@ def test_a_killed_process_leaves_the_old_file_and_what_it_began_is_deleted_next(
 
 
 def test_what_others_are_writing_is_left_alone(tmp_path):
-    """The folder of a job below this one's, and neighbours whose names begin like this one's."""
+    """The folder of a job below this one's, which may have just begun, and neighbours whose names
+    begin like this one's.
+    """
     folder, below = tmp_path / "run-1", tmp_path / "run-1/checkpoint-1"
     below.mkdir(parents=True)
-    (below / "job.json").touch()
+    (below / LOCK).touch()
     killed(lambda: half_a_file(below / "record.json"))
     killed(lambda: half_a_folder(tmp_path / "run-1-more"))
     before = {*tmp_path.rglob("*")}
