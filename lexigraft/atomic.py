@@ -1,6 +1,8 @@
 """Outputs appear whole or not at all: written under a temporary name beside them, then renamed."""
 
+import fcntl
 import json
+import logging
 import os
 import re
 import shutil
@@ -13,6 +15,7 @@ from typing import Any
 # How temporary names begin. What a killed process left under them, the next one deletes.
 PARTIAL = ".partial-"
 LOCK = ".lock"  # of the process that works in a folder; it is there before anything else
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -56,6 +59,18 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     finally:
         for folder in (temporary, old):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, which the kernel releases when the process ends, however it ends."""
+    with (folder / LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            logger.info("another process works on %s; waiting until it ends", folder)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def clear_partial(folder: str | Path) -> None:

@@ -4,19 +4,17 @@ Paths below the prefix of a study are written without it, since what Snakemake c
 of a job: so results that move stay what they are.
 """
 
-import fcntl
 import json
 import logging
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lexigraft.atomic import LOCK, clear_partial, write_json
+from lexigraft.atomic import alone_in, clear_partial, write_json
 from lexigraft.completion import (
     begin,
     card_of,
@@ -93,7 +91,7 @@ def run(
             if not is_complete(expanded):
                 stage(job)
             return
-        with _alone_in(folder):
+        with alone_in(folder):
             date_inputs(expanded)
             if is_complete(expanded):
                 restore(job)
@@ -209,15 +207,3 @@ def _end_when_interrupted() -> None:
         after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTS),
         after_in_child=reset,
     )
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, which the kernel releases when the process ends, however it ends."""
-    with (folder / LOCK).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            logger.info("another process works on %s; waiting until it ends", folder)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

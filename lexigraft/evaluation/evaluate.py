@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lexigraft.atomic import write_json
+from lexigraft.atomic import alone_in, clear_partial, write_json
 from lexigraft.completion import begin, complete, is_complete
 from lexigraft.errors import UserError
 from lexigraft.evaluation.harness.benchmark_state import reason_not_available
@@ -69,8 +69,9 @@ def evaluate_cell(job: Job) -> list[str]:
             continue
         if reason := reason_not_available(run):
             # No reason to stop a study, and none to load a model.
-            Path(run["outputs"]["predictions"]).unlink(missing_ok=True)
-            _finish(run, {**record(run, Measurement({})), "not_scored": reason}, begin(run))
+            with _held(run):
+                Path(run["outputs"]["predictions"]).unlink(missing_ok=True)
+                _finish(run, {**record(run, Measurement({})), "not_scored": reason}, begin(run))
         else:
             groups.setdefault(_opening(run["settings"]), []).append(run)
     # vLLM last: it reserves most of the memory.
@@ -200,18 +201,28 @@ def _evaluate_group(job: Job, opening: Opening, group: list[Job], failures: dict
         with open_cell(job["inputs"]["cell"], opening, job["outputs"]["folder"]) as opened:
             for run in group:
                 logger.info("evaluating %s, run %d", run["task"], run["run"])
-                Path(run["outputs"]["folder"]).mkdir(parents=True, exist_ok=True)
-                begun = begin(run)
-                try:
-                    measured = task_kind(run["settings"]["kind"]).evaluate(*opened, run)
-                except UserError as error:
-                    logger.error("%s failed: %s", run["task"], error)
-                    failures.setdefault(run["task"], str(error))
-                else:
-                    _finish(run, record(run, measured), begun)
+                with _held(run):
+                    begun = begin(run)
+                    try:
+                        measured = task_kind(run["settings"]["kind"]).evaluate(*opened, run)
+                    except UserError as error:
+                        logger.error("%s failed: %s", run["task"], error)
+                        failures.setdefault(run["task"], str(error))
+                    else:
+                        _finish(run, record(run, measured), begun)
     except UserError as error:  # the model cannot be loaded in this way
         for run in group:
             failures.setdefault(run["task"], str(error))
+
+
+@contextmanager
+def _held(run: Job) -> Iterator[None]:
+    """Hold the folder of a run: the cell's other job, which begins above it, leaves it alone."""
+    folder = Path(run["outputs"]["folder"])
+    folder.mkdir(parents=True, exist_ok=True)
+    with alone_in(folder):
+        clear_partial(folder)
+        yield
 
 
 def _finish(run: Job, written: dict[str, Any], begun: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from lexigraft import hardware
+from lexigraft.atomic import clear_partial
 from lexigraft.errors import UserError
 from lexigraft.evaluation import evaluate
 from lexigraft.evaluation.evaluate import Opening, evaluate_cell, open_cell, run_jobs
@@ -136,6 +137,23 @@ def test_another_study_with_other_tasks_repeats_nothing(cell_job, loads):
     evaluate_cell(one)
     assert {name: dates(one)[name] for name in before} == before
     assert len(loads) == 2
+
+
+def test_the_other_job_of_a_cell_leaves_alone_what_a_run_is_writing(cell_job, monkeypatch):
+    job = cell_job(perplexity={})
+    kind = task_kind("perplexity")
+    inner, left = kind.evaluate, []
+
+    def disturbed(model, tokenizer, run):
+        writing = Path(run["outputs"]["folder"], ".partial-record-abcdefgh.json")
+        writing.touch()
+        clear_partial(job["outputs"]["folder"])  # as a job that begins there does
+        left.append(writing.exists())
+        return inner(model, tokenizer, run)
+
+    monkeypatch.setitem(vars(kind), "evaluate", disturbed)
+    evaluate_cell(job)
+    assert left == [True]
 
 
 @pytest.mark.fault(
