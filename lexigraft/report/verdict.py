@@ -220,7 +220,8 @@ def _missing_training(study: StudyResults, found: Recommendation, gained: Gains)
     if not behind or len(points) < 2:
         return []
     tokens, end = points[-1]
-    before, level = max(point for point in points[:-1] if point[0] <= tokens / 2)
+    first_half = [point for point in points[:-1] if point[0] <= tokens / 2]
+    before, level = first_half[-1] if first_half else points[0]
     if level - end < _FALLING * level:
         return [f"Another strategy or vocabulary, rather than more of the same training: held-out "
                 f"{metric(METRIC).title} fell no further in the second half, from "
