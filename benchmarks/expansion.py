@@ -22,7 +22,7 @@ BYTES = 256  # a byte-level tokenizer has these before it learns any
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure each way, and the new tokenizer."""
+    """Measure each way, and the new tokenizer once in a round."""
     options = _parser().parse_args(arguments)
     found = Measurements()
     with opened(options) as given:
@@ -31,11 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sizes = given.source, given.text, str(options.new_tokens)
             return in_its_own_process(NAME, "--work", way, *sizes, threads=options.threads)
 
-        for (merges,) in rounds(options, MERGES):
-            own, other = run(merges), run(NEW)
-            if not found.note_errors(merges, own, other):
-                beside = {"other_cpu": other["cpu"], "other_mib": other["mib"]}
-                found.add({"merges": merges, "cpu": own["cpu"], "mib": own["mib"], **beside})
+        for _ in rounds(options):
+            other = run(NEW)
+            for merges in MERGES:
+                own = run(merges)
+                if not found.note_errors(merges, own, other):
+                    beside = {"other_cpu": other["cpu"], "other_mib": other["mib"]}
+                    found.add({"merges": merges, "cpu": own["cpu"], "mib": own["mib"], **beside})
         sizes = {"new_tokens": options.new_tokens, "threads": options.threads, **given.facts}
     run_of = described("transformers", "tokenizers", **sizes)
     found.end(options, NAME, run_of, keys=1, order=[(merges,) for merges in MERGES])

@@ -295,8 +295,7 @@ def test_an_item_with_a_name_is_called_so_everywhere(made_study, tmp_path):
     assert {path.stem for path in (tmp_path / "tables").iterdir()} == {"table-1"}
     assert {path.stem for path in (tmp_path / "figures").iterdir()} == {"figure-1"}
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert '<table id="table-table-1">' in page
-    assert "<caption>Table 1 &amp; more</caption>" in page
+    assert '<table id="table-table-1"><caption>Table 1 &amp; more</caption>' in page
     assert '<figure id="figure-figure-1" aria-label="Figure 1">' in page
 
 
