@@ -17,12 +17,12 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from benchmarks.generation import byte_tokens
 from benchmarks.inputs import prepared_corpus, prepared_source
 from lexigraft.atomic import write_json, write_lines
+from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.hardware import device, precision
 from lexigraft.inference.likelihood import score_texts
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import save_initialization
 from lexigraft.source.model import matrix_rows, open_tokenizer
-from lexigraft.training.data import read_sentences
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.vocabulary.expand import expand_tokenizer
@@ -88,7 +88,7 @@ def train_and_score(job: dict[str, Any]) -> dict[str, Any]:
     folder = Path(job["outputs"]["folder"])
     card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
     model, tokenizer = load_cell(folder, precision(), device())
-    sentences = read_sentences(job["inputs"]["corpus"], "heldout", HELD_OUT)
+    sentences = corpus_sentences(job["inputs"]["corpus"], "heldout", HELD_OUT)
     score = score_texts(model, tokenizer, sentences)
     return {
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
@@ -112,6 +112,7 @@ def _make_up(source: Path, corpus: Path) -> None:
     for part, lines in (("train", 20), ("heldout", 5)):
         text = [" ".join(draw.choices(words, k=8)) for _ in range(lines)]
         write_lines(corpus / f"{part}.txt", text)
+    write_lines(corpus / "english.txt", [])
 
 
 if __name__ == "__main__":

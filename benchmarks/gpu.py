@@ -246,7 +246,9 @@ def rates(engine: str, config: str, written: int, batches: list[int]) -> list[li
             tokenizer.save_pretrained(folder)
             del model  # vLLM takes most of the memory
             torch.cuda.empty_cache()
-            took = seconds(partial(run, VllmModel(folder, precision())))
+            vllm = VllmModel(folder, precision())
+            took = seconds(partial(run, vllm))
+            vllm.close()
             return [[prompts, prompts * written / took]]
     return [[batch, prompts * written / seconds(run)] for batch, run in runs]
 

@@ -24,7 +24,7 @@ from lexigraft.errors import UserError
 PACKAGES = (
     "lexigraft", "torch", "transformers", "tokenizers", "peft", "accelerate", "datasets",
     "sentencepiece", "fasttext-wheel", "numba", "numpy", "scipy", "sacrebleu", "seqeval",
-    "safetensors", "snakemake", "ftfy", "myanmartools", "pyicu-wheels",
+    "safetensors", "snakemake", "ftfy", "myanmartools", "pyicu-wheels", "datasketch",
 )  # fmt: skip
 CARD = "card.json"
 COMPLETED = ".completed{}.json"  # notes on the completion of a job, beside its card

@@ -5,8 +5,8 @@ from lexigraft.job import Job, Written, run
 
 def stage(job: Job) -> Written:
     from lexigraft.corpus.amounts import read_amount
+    from lexigraft.corpus.lines import corpus_sentences
     from lexigraft.corpus.stored_lines import StoredLines
-    from lexigraft.evaluation.texts import sentences
     from lexigraft.source.model import load_tokenizer, open_source
     from lexigraft.vocabulary.change import change_tokenizer
     from lexigraft.vocabulary.tokenizer_files import store_vocabulary
@@ -15,7 +15,7 @@ def stage(job: Job) -> Written:
     source = load_tokenizer(source_folder)
     texts = read_amount(job["inputs"]["corpus"], settings, job["inputs"]["source"])
     lines = StoredLines.of_lines(texts)
-    english = sentences(job["inputs"]["corpus"], "english")
+    english = corpus_sentences(job["inputs"]["corpus"], "english")
     tokenizer, description = change_tokenizer(source, lines, settings, english)
     folder = job["outputs"]["folder"]
     return store_vocabulary(

@@ -5,6 +5,7 @@ import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -53,6 +54,19 @@ def read_lines(path: str | Path) -> Iterator[str]:
         ) from None
     if number == 0:
         raise UserError(f"{path}: the file is empty")
+
+
+def corpus_sentences(corpus: str | Path, name: str, limit: int | None = None) -> list[str]:
+    """The first `limit` lines of `heldout.txt`, `english.txt` or another text of a corpus folder.
+
+    Blank lines do not count. Raises `UserError` if the file is missing.
+    """
+    file = Path(corpus, f"{name}.txt")
+    if not file.exists():
+        raise UserError(f"{file}: missing; run the corpus stage of this language again")
+    if not file.stat().st_size:
+        return []
+    return list(islice(filter(None, read_lines(file)), limit))
 
 
 def _decode(line: bytes, path: Path, number: int, offset: int) -> str:

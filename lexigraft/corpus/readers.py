@@ -14,7 +14,8 @@ empty text, which cleaning counts as blank. Settings name a `loader`, which need
 - `parquet`: `path`, and `column`, or for pairs `source_column` and `target_column`;
 - `datasets`, for datasets of that library, streamed, so that nothing is stored: `name` (a hub name,
   a local folder, also one that `save_to_disk` wrote, or a format: `text`, `json`, `csv`, `parquet`;
-  datasets with a loading script are refused), the columns as for `parquet`, and optionally `split`
+  datasets with a loading script are refused), the columns as for `parquet`, for a text also
+  `line_break`, what is written in place of a line feed in the column, and optionally `split`
   (`train` by default), `config` and `revision` as `datasets.load_dataset` takes them, and
   `data_files`, patterns of the files to read, or for a format paths or addresses
   (`hf://datasets/<name>@<revision>/<path>`), possibly compressed, which form the split `train`.
@@ -103,8 +104,10 @@ def text_shards(
         return [partial(remote_lines, address, store) for address in addresses]
     column = settings.get("field" if settings["loader"] == "jsonl" else "column", _FIELD)
 
+    line_break = settings.get("line_break", "\n")
+
     def texts(rows: Callable[[], Rows]) -> Iterator[str]:
-        return (text_of(row, column, where) for row, where in rows())
+        return (text_of(row, column, where).replace(line_break, "\n") for row, where in rows())
 
     if settings["loader"] == "datasets":
         return [partial(texts, rows) for rows in dataset_shards(settings, [column])]

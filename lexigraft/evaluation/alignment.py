@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexigraft.auxiliary.sentence_encoder import SentenceEncoder
+from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
-from lexigraft.evaluation.texts import draw, sentences
+from lexigraft.evaluation.texts import draw
 from lexigraft.inference.generation import decode
 from lexigraft.inference.text_encoding import tokenize
 from lexigraft.initialization.recipe import DenseRows
@@ -43,7 +44,9 @@ def alignment_record(job: dict[str, Any]) -> dict[str, Any]:
         target = open_tokenizer(inputs["tokenizer"])
         ids = target.get_vocab()
         fallbacks = json.loads(Path(inputs["initialization"], "fallbacks.json").read_text("utf-8"))
-        texts = draw(sentences(inputs["corpus"], "heldout"), settings["sentences"], job, "heldout")
+        texts = draw(
+            corpus_sentences(inputs["corpus"], "heldout"), settings["sentences"], job, "heldout"
+        )
         spec, where = inputs.get("encoder"), "alignment.encoder"
         encoder = SentenceEncoder(spec, where) if spec else None
         metrics = alignment(

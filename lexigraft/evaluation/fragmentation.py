@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence, Set
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.corpus.mixture import MEASURED, read_part
 from lexigraft.corpus.sampling import StreamSample
 from lexigraft.errors import UserError
@@ -15,7 +16,6 @@ from lexigraft.evaluation.texts import (
     group_rows,
     member_sentences,
     new_token_ids,
-    sentences,
     task_rows,
 )
 from lexigraft.inference.text_encoding import tokenize
@@ -40,7 +40,7 @@ def fragmentation_record(job: dict[str, Any]) -> dict[str, Any]:
     corpus, adapted = job["inputs"]["corpus"], job["inputs"]["tokenizer"]
     source, target = open_tokenizer(job["inputs"]["source"]), open_tokenizer(adapted)
     new = new_token_ids(adapted)
-    texts = {name: sentences(corpus, name) for name in ("heldout", "english")}
+    texts = {name: corpus_sentences(corpus, name) for name in ("heldout", "english")}
     texts["train"] = _drawn(read_part(corpus))
     pairs = [(pair["source"], pair["target"]) for pair in task_rows(corpus, "translation")]
     members = {
@@ -68,7 +68,7 @@ def tokenizer_record(job: dict[str, Any]) -> dict[str, Any]:
     tokenizer, commit = find_tokenizer(job["settings"], job["inputs"].get("package"))
     # The same content in every language, where there is a translation.
     pairs = task_rows(corpus, "translation")
-    texts = [pair["target"] for pair in pairs] or sentences(corpus, "heldout")
+    texts = [pair["target"] for pair in pairs] or corpus_sentences(corpus, "heldout")
     train = _drawn(read_part(corpus))
     english = [pair["source"] for pair in pairs]
     found = measure_tokenizer(tokenizer, texts=texts, english=english, train=train)

@@ -1,26 +1,13 @@
-"""Texts that cells are measured on: read from a corpus folder, drawn, and grouped."""
+"""What cells are measured on: rows and texts of a corpus folder, drawn, and grouped."""
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lexigraft.errors import UserError
 from lexigraft.randomness import generator
 
 Row = TypeVar("Row")
-
-
-def sentences(corpus: str | Path, name: str) -> list[str]:
-    """The lines of `heldout.txt` or `english.txt` of a corpus folder.
-
-    Raises `UserError` if the file is missing.
-    """
-    file = Path(corpus) / f"{name}.txt"
-    try:
-        return lines_of(file)
-    except FileNotFoundError:
-        raise UserError(f"{file}: missing; run the corpus stage of this language again") from None
 
 
 def lines_of(file: Path) -> list[str]:

@@ -8,15 +8,13 @@ loss is divided by the targets of all of them.
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
-from pathlib import Path
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from lexigraft.corpus.lines import read_lines
 from lexigraft.errors import UserError
 from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.inference.likelihood import pad_batch
@@ -217,20 +215,6 @@ class SampleSequences:
                 name, too_long, len(sequences), length,
             )  # fmt: skip
         return cls(fitting, name, too_long)
-
-
-def read_sentences(corpus: str | Path, name: str, limit: int | None = None) -> list[str]:
-    """The first `limit` lines of `heldout.txt`, `english.txt` or another text of a corpus folder.
-
-    Blank lines do not count. Raises a UserError if the file is missing or empty.
-    """
-    return list(islice(filter(None, read_lines(Path(corpus, f"{name}.txt"))), limit))
-
-
-def read_english(corpus: str | Path, limit: int | None = None) -> list[str]:
-    """The first `limit` lines of `english.txt`, which measure forgetting; none without any."""
-    file = Path(corpus) / "english.txt"
-    return read_sentences(corpus, "english", limit) if file.exists() and file.stat().st_size else []
 
 
 def concatenate(encoded: Iterable[Sequence[int]]) -> EncodedTexts:

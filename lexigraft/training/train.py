@@ -10,6 +10,7 @@ from transformers import PreTrainedModel, set_seed
 
 from lexigraft.atomic import replacing
 from lexigraft.completion import fingerprint
+from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.hardware import device
 from lexigraft.inference.likelihood import Likelihood, score_texts
@@ -45,7 +46,6 @@ from lexigraft.training.compatibility import (
     check_length,
     check_objectives,
 )
-from lexigraft.training.data import read_english, read_sentences
 from lexigraft.training.distributed import (
     Computation,
     init_processes,
@@ -154,8 +154,8 @@ class _Run:
             check_document_separation(self.model)
         self.training_log = TrainingLog(self.checkpoints / "log.jsonl")
         corpus, count = self.inputs["corpus"], strategy.curve.sentences
-        texts = {"": read_sentences(corpus, "heldout", count)}
-        if english := read_english(corpus, count):
+        texts = {"": corpus_sentences(corpus, "heldout", count)}
+        if english := corpus_sentences(corpus, "english", count):
             texts["english_"] = english
         self.heldout = HeldOutCurve(
             self.training_log,

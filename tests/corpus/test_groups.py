@@ -8,8 +8,9 @@ import pytest
 
 from lexigraft.corpus.groups import mix_corpora
 from lexigraft.corpus.language import prepare_corpus
+from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.corpus.mixture import all_texts, read_part, text_shares
-from lexigraft.evaluation.texts import member_sentences, sentences
+from lexigraft.evaluation.texts import member_sentences
 
 SEED = (0, "corpus", "group")
 
@@ -83,7 +84,7 @@ def test_held_out_text_has_equally_many_sentences_of_each_member(members, tmp_pa
     assert {name: len(lines) for name, lines in kept.items()} == {"el": 4, "sw": 4}
     assert kept["sw"] == lines_of(members["sw"], "heldout")[:4]
     both = sorted(kept["el"] + kept["sw"])
-    assert sorted(sentences(tmp_path / "out", "heldout")) == both
+    assert sorted(corpus_sentences(tmp_path / "out", "heldout")) == both
     assert set(lines_of(tmp_path / "out", "english")) == {"Good morning", "Yes", "No"}
 
 

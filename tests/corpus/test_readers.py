@@ -9,7 +9,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from lexigraft.corpus.lines import read_lines
+from lexigraft.corpus.lines import corpus_sentences, read_lines
 from lexigraft.corpus.readers import read_pairs, read_sentences, read_texts
 from lexigraft.errors import UserError
 
@@ -82,6 +82,23 @@ def test_only_line_feeds_end_a_line(tmp_path):
     assert list(read_lines(write(tmp_path, "a.txt", "a\x0bb\u2028c\x85d\n"))) == [
         "a\x0bb\u2028c\x85d"
     ]
+
+
+def test_sentences_of_a_corpus_are_its_first_lines_with_text(tmp_path):
+    # Neither U+2028 nor a carriage return ends a sentence.
+    write(tmp_path, "heldout.txt", "a\u2028b\nc\rd\n\ne\n")
+    write(tmp_path, "english.txt", "")
+    assert corpus_sentences(tmp_path, "heldout", 2) == ["a\u2028b", "c\rd"]
+    assert corpus_sentences(tmp_path, "heldout") == ["a\u2028b", "c\rd", "e"]
+    assert corpus_sentences(tmp_path, "english") == []
+
+
+@pytest.mark.bad_input(
+    "text", "a prepared text that was deleted", "one line that says which, and what to run"
+)
+def test_a_prepared_text_that_was_deleted_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"english\.txt: missing; run the corpus stage"):
+        corpus_sentences(tmp_path, "english")
 
 
 def test_several_files_are_read_one_after_the_other(tmp_path):

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.evaluation.tasks.perplexity import evaluate
-from lexigraft.training.data import read_sentences
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_the_first_run_scores_what_learning_curves_do_and_later_ones_draw(
         return [lines[int(name.rsplit("-", 1)[1])] for name in found], corpus
 
     first, corpus = scored(0)
-    assert first == read_sentences(corpus, "heldout", 30)
+    assert first == corpus_sentences(corpus, "heldout", 30)
     second, third = scored(1)[0], scored(2)[0]
     assert len({*first}) == len({*second}) == len({*third}) == 30
     assert len({tuple(sorted(one)) for one in (first, second, third)}) == 3

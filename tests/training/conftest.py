@@ -35,6 +35,7 @@ def _training_setup(results, tiny_llama, without_bos, telugu):
             corpus.mkdir(parents=True)
             (corpus / "train.txt").write_text("\n".join(telugu[:sentences]) + "\n")
             (corpus / "heldout.txt").write_text("\n".join(telugu[-10:]) + "\n")
+            (corpus / "english.txt").touch()
 
         def job(settings, strategy="s", seed=0):
             names = ["tiny", "te", "source", "none", strategy, seed]

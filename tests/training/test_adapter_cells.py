@@ -9,13 +9,13 @@ import torch
 from safetensors.torch import load_file
 from scipy.sparse import csr_array
 
+from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.inference.likelihood import score_texts
 from lexigraft.initialization.recipe import Recipe, RecipePair
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import load_initialization, save_initialization
 from lexigraft.source.model import load_model
-from lexigraft.training.data import read_sentences
 from lexigraft.training.export import export
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
@@ -280,7 +280,7 @@ def test_a_cell_without_a_new_vocabulary_or_a_recipe_is_refused(cells, training_
 def test_a_checkpoint_that_stays_scores_as_the_model_did(cells, phases):
     job = cells().job(phases, checkpoints=4, curve={"sentences": 4, "points": 3})
     train_cell(job)
-    sentences = read_sentences(job["inputs"]["corpus"], "heldout", 4)
+    sentences = corpus_sentences(job["inputs"]["corpus"], "heldout", 4)
     logged = log_of(job, "heldout")
     for number in (1, 2, 3):
         model, tokenizer = load_cell(folder_of(job) / f"checkpoint-{number}")

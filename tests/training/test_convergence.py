@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
+from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.inference.likelihood import score_texts
-from lexigraft.training.data import read_sentences
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
@@ -102,7 +102,7 @@ def test_checkpoints_at_and_after_the_step_of_convergence_are_the_model_of_their
     train_cell(job)
     folder = folder_of(job)
     assert steps_of(folder) == [4, 24]  # of 14 and 14
-    sentences = read_sentences(job["inputs"]["corpus"], "heldout", 4)
+    sentences = corpus_sentences(job["inputs"]["corpus"], "heldout", 4)
     logged = TrainingLog(folder / "log.jsonl").lines("heldout")
     for number, has_adapter in ((2, False), (7, True)):
         place = folder / f"checkpoint-{number}"

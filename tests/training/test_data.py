@@ -16,7 +16,6 @@ from lexigraft.training.data import (
     concatenate,
     encode_samples,
     pack,
-    read_sentences,
 )
 
 SENTENCES = st.lists(st.lists(st.integers(0, 49_151), max_size=9), min_size=1, max_size=12)
@@ -54,18 +53,6 @@ def test_sequences_count_their_real_tokens():
     sequences = SequenceDataset(pack(concatenate([list(range(10))]), 4), np.array([2, 0]))
     assert sequences.tokens().tolist() == [2, 4]
     assert [sequences[at].tokens.tolist() for at in range(2)] == [[8, 9], [0, 1, 2, 3]]
-
-
-def test_the_first_sentences_of_a_file_are_read_in_order(tmp_path):
-    # Neither U+2028 nor a carriage return ends a sentence.
-    (tmp_path / "train.txt").write_bytes("a\u2028b\nc\rd\n\ne\n".encode())
-    assert read_sentences(tmp_path, "train", 2) == ["a\u2028b", "c\rd"]
-    assert read_sentences(tmp_path, "train") == ["a\u2028b", "c\rd", "e"]
-
-
-def test_a_missing_text_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"heldout\.txt: there is no such file"):
-        read_sentences(tmp_path, "heldout")
 
 
 @given(sentences=SENTENCES, length=st.integers(2, 7))

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.inference.likelihood import score_texts
 from lexigraft.training.checkpointing import RetainedCheckpoints
-from lexigraft.training.data import read_english, read_sentences
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog
@@ -71,7 +71,7 @@ def test_more_checkpoints_than_steps_are_refused():
 def test_a_checkpoint_scores_as_the_model_did_at_that_step(training_setup, phases):
     job = training_setup().job({**SETTINGS, "phases": phases})
     train_cell(job)
-    sentences = read_sentences(job["inputs"]["corpus"], "heldout", 4)
+    sentences = corpus_sentences(job["inputs"]["corpus"], "heldout", 4)
     logged = TrainingLog(folder_of(job) / "log.jsonl").lines("heldout")
     for number, line in ((1, logged[1]), (2, logged[2])):
         folder = folder_of(job) / f"checkpoint-{number}"
@@ -132,7 +132,6 @@ def test_english_is_scored_wherever_the_held_out_text_is(training_setup, english
 
 
 def test_without_english_text_the_card_has_no_scores_of_it(train, training_setup):
-    (training_setup().corpus / "english.txt").write_text("")
-    assert read_english(training_setup().corpus) == []
+    assert corpus_sentences(training_setup().corpus, "english") == []
     card = json.loads((train({**SETTINGS, "phases": [LAYERS]}) / "card.json").read_text())
     assert card["english_before"] is None and card["english_after"] is None

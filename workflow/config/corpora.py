@@ -38,4 +38,5 @@ def data_set(corpus: Mapping[str, Any], code: str, place: str | None = None) -> 
         "split": "train",
         "data_files": [f"{place or hub}/{files}"],
         "column": corpus["column"],
+        **({"line_break": corpus["line_break"]} if "line_break" in corpus else {}),
     }

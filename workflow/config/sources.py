@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 
 from lexigraft.settings import KeyedError, Settings, optional
-from workflow.config.texts import Name, Whole, Words
+from workflow.config.texts import LINE_BREAK, Name, Whole, Words
 
 HubName = Annotated[
     str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$")
@@ -141,6 +141,7 @@ class CorpusConfig(Settings):
         description="pattern of the files of a language; `{code}` stands for what a text calls it"
     )
     column: str = Field("text", description="column or field of the texts")
+    line_break: Words = optional(LINE_BREAK)
     license: Words = optional("its licence, for readers of the config")
     terms: Words = optional("where its terms are accepted, if they must be")
 

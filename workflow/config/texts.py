@@ -134,6 +134,7 @@ Rows = Chosen[JsonRows, ParquetRows, HubRows]
 
 
 _COLUMN = "where the text is; `text` where it is not given"
+LINE_BREAK = "what the texts have in place of a line feed, such as a backslash and an n"
 
 
 class Lines(Settings):
@@ -160,6 +161,7 @@ class HubColumn(HubRows):
     """A column of a data set."""
 
     column: str = optional(_COLUMN)
+    line_break: Words = optional(LINE_BREAK)
 
 
 class CorpusText(Settings):

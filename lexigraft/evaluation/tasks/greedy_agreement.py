@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import Field
 
+from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
-from lexigraft.evaluation.texts import draw, sentences
+from lexigraft.evaluation.texts import draw
 from lexigraft.inference.batch_sizes import rows_with_logits, run_batches
 from lexigraft.inference.generation import continue_greedily, decode, end_tokens, padding_token
 from lexigraft.inference.likelihood import pad_batch
@@ -73,7 +74,7 @@ def evaluate(
         return Measurement({}, {"not_measured": why})
     source: Any = load_model(folder, model.dtype, model.device)
     corpus = job["inputs"]["corpus"]
-    texts = draw(sentences(corpus, "english"), settings.sentences, job, "sentences")
+    texts = draw(corpus_sentences(corpus, "english"), settings.sentences, job, "sentences")
     if not texts:
         raise UserError(
             f"{corpus}/english.txt: empty, but task '{job['task']}' continues "

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from lexigraft.atomic import write_jsonl
+from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
-from lexigraft.evaluation.texts import draw, member_sentences, sentences
+from lexigraft.evaluation.texts import draw, member_sentences
 from lexigraft.inference.batch_sizes import run_batches, scoring_tokens
 from lexigraft.inference.likelihood import (
     Likelihood,
@@ -102,11 +103,11 @@ def evaluate(
         for member, found in scores.items():
             metrics |= _figures(found, suffix=f"_{member}")
     else:
-        texts = sentences(corpus, "heldout")
+        texts = corpus_sentences(corpus, "heldout")
         if not texts:
             raise UserError(f"{corpus}/heldout.txt: empty; give it more text")
         metrics |= _figures(score("heldout", "heldout", texts, settings.heldout_sentences))
-    if english := sentences(corpus, "english"):
+    if english := corpus_sentences(corpus, "english"):
         found = score("english", "english", english, settings.english_sentences)
         metrics |= _figures(found, prefix="english_")
     write_jsonl(job["outputs"]["predictions"], rows)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from lexigraft.atomic import write_jsonl
+from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.evaluation.prompts import article_prompts, translation_prompts
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
-from lexigraft.evaluation.texts import group_rows, sentences, task_rows
+from lexigraft.evaluation.texts import group_rows, task_rows
 from lexigraft.inference.generation import continue_greedily, decode, end_tokens, padding_token
 from lexigraft.inference.text_encoding import tokenize
 from lexigraft.settings import KeyedError, Settings
@@ -94,7 +95,7 @@ def evaluate(
 
     settings = read_settings(SpeedSettings, job)
     corpus = job["inputs"]["corpus"]
-    heldout = sentences(corpus, "heldout")
+    heldout = corpus_sentences(corpus, "heldout")
     if not heldout:
         raise UserError(f"{corpus}/heldout.txt: empty; give it more text")
     prompts = _prompts(model, tokenizer, job, heldout, settings)
