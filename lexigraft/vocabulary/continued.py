@@ -10,13 +10,13 @@ import sys
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import groupby, islice, pairwise
 from typing import NamedTuple
 
 from tqdm import tqdm
 
 from lexigraft.vocabulary.bpe import BYTE_TOKENS, Bpe
-from lexigraft.vocabulary.merges import Key, Rules, segment
+from lexigraft.vocabulary.merges import Key, Rules, merge_once, segment
 
 # Marks a character without a token. No text contains a lone surrogate.
 _UNCOVERED = "\ud800"
@@ -135,6 +135,13 @@ class _Change(NamedTuple):
     new: list[str]
 
 
+class _Changes(NamedTuple):
+    """What a merge changes in the words, and in the occurrences of each new token."""
+
+    words: list[_Change]
+    uses: Counter[str]
+
+
 class _Corpus:
     """The words of the corpus as tokens, and how many tokens each merge would save."""
 
@@ -153,7 +160,7 @@ class _Corpus:
         self._where: defaultdict[Key, array[int]] = defaultdict(lambda: array("i"))
         self._uses: Counter[str] = Counter()  # occurrences of new tokens
         for index, symbols in enumerate(self._words):
-            self._record(symbols, index, 1)
+            self._count(symbols, index)
         self._heap = [(-gain, key) for key, gain in self._gains.items()]
         heapq.heapify(self._heap)
 
@@ -185,37 +192,46 @@ class _Corpus:
                 found.append(index)
         return found
 
-    def changes(self, key: Key) -> list[_Change]:
+    def changes(self, key: Key) -> _Changes:
         """What the merge `key`, which the rules have already, changes in the words."""
         found = []
+        uses: Counter[str] = Counter()
+        new_tokens = self._rules.new
         for index in set(self._where.get(key, ())):
-            old = self._words[index]
-            places, symbols = self._places(old, key)
-            if not places and symbols is old:
+            word = self._words[index]
+            places, symbols = self._places(word, key)
+            if not places and symbols is word:
                 continue
-            new = segment(symbols, self._rules.rank, places)
-            first, last = _unchanged(old, new, places)
-            parts = (each[first : len(each) - last] for each in (old, new))
-            found.append(_Change(index, new, *parts))
-        return found
+            merged = None
+            if len(places) == 1 and symbols is word:
+                merged = merge_once(symbols, self._rules.rank, places[0])
+            if merged is None:
+                merged = segment(symbols, self._rules.rank, places)
+            first, last = _unchanged(word, merged, places)
+            old, new = word[first : len(word) - last], merged[first : len(merged) - last]
+            found.append(_Change(index, merged, old, new))
+            count = self._counts[index]
+            for symbol in old:
+                if symbol in new_tokens:
+                    uses[symbol] -= count
+            for symbol in new:
+                if symbol in new_tokens:
+                    uses[symbol] += count
+        return _Changes(found, uses)
 
-    def leaves_unused(self, changes: Iterable[_Change]) -> bool:
+    def leaves_unused(self, changes: _Changes) -> bool:
         """Whether these changes take the last occurrences of a new token from the words."""
-        difference: Counter[str] = Counter()
-        for index, _, old, new in changes:
-            for symbols, count in ((old, -self._counts[index]), (new, self._counts[index])):
-                for symbol in self._rules.new.intersection(symbols):
-                    difference[symbol] += count * symbols.count(symbol)
-        return any(self._uses[token] + count <= 0 for token, count in difference.items())
+        return any(self._uses[token] + count <= 0 for token, count in changes.uses.items())
 
-    def apply(self, key: Key, changes: Iterable[_Change]) -> None:
+    def apply(self, key: Key, changes: _Changes) -> None:
         """Make the changes of the merge `key`."""
         grown: set[Key] = set()
         self._where.pop(key, None)
-        for index, word, old, new in changes:
-            self._record(old, index, -1)
-            grown |= self._record(new, index, 1)
+        for index, word, old, new in changes.words:
+            self._discount(old, index)
+            grown.update(self._count(new, index))
             self._words[index] = word
+        self._uses.update(changes.uses)
         self._gains.pop(key, None)
         for grown_key in grown:
             heapq.heappush(self._heap, (-self._gains[grown_key], grown_key))
@@ -237,27 +253,36 @@ class _Corpus:
         }
         return sorted(places & set(range(len(symbols) - 1))), covered
 
-    def _record(self, symbols: list[str], index: int, sign: int) -> set[Key]:
-        """Add the savings of merging adjacent symbols to the gains (or, with sign -1, subtract)."""
-        key: Key
-        keys: set[Key] = set()
-        count = sign * self._counts[index]
-        for symbol in self._rules.new.intersection(symbols):
-            self._uses[symbol] += count * symbols.count(symbol)
-        for place, symbol in enumerate(symbols):
-            if symbol[0] == _UNCOVERED:
-                key, saved = symbol[1:], len(symbol[1:].encode()) - 1
-            elif place and symbols[place - 1][0] != _UNCOVERED:
-                key, saved = self._rules.key(symbols[place - 1], symbol), 1
-            else:
-                continue
-            self._gains[key] += saved * count
-            keys.add(key)
-            if sign > 0:
-                words = self._where[key]
-                if not words or words[-1] != index:
-                    words.append(index)
+    def _count(self, symbols: list[str], index: int) -> list[Key]:
+        """Add what merging adjacent symbols of a word would save; returns these merges."""
+        keys, count = self._merges(symbols), self._counts[index]
+        for key in keys:
+            self._gains[key] += _saved(key) * count
+            words = self._where[key]
+            if not words or words[-1] != index:
+                words.append(index)
         return keys
+
+    def _discount(self, symbols: list[str], index: int) -> None:
+        """Subtract what merging adjacent symbols of a word saved."""
+        count = self._counts[index]
+        for key in self._merges(symbols):
+            self._gains[key] -= _saved(key) * count
+
+    def _merges(self, symbols: list[str]) -> list[Key]:
+        """The merges of adjacent symbols, and the characters that could become tokens."""
+        if _UNCOVERED not in "".join(symbols):
+            return self._rules.keys(symbols)
+        found: list[Key] = []
+        for uncovered, run in groupby(symbols, lambda symbol: symbol[0] == _UNCOVERED):
+            adjacent = list(run)
+            found += [one[1:] for one in adjacent] if uncovered else self._rules.keys(adjacent)
+        return found
+
+
+def _saved(key: Key) -> int:
+    """How many tokens one merge saves; a single character stands for the bytes it is cut into."""
+    return 1 if len(key) > 1 else len(key.encode()) - 1
 
 
 def _unchanged(old: list[str], new: list[str], places: list[int]) -> tuple[int, int]:

@@ -10,6 +10,7 @@ Both classes have the same interface, so that code that learns or selects tokens
 
 import sys
 from collections.abc import Callable, Collection, Iterable
+from itertools import pairwise
 from typing import Any
 
 from lexigraft.source.sentencepiece import splits
@@ -38,6 +39,10 @@ class PairRules:
     def key(self, left: str, right: str) -> Pair:
         """The key of the merge of two adjacent tokens."""
         return left, right
+
+    def keys(self, symbols: Iterable[str]) -> list[Pair]:
+        """The keys of the merges of all adjacent tokens."""
+        return list(pairwise(symbols))
 
     def rank(self, left: str, right: str) -> int | None:
         """Priority of the pair, lowest first; None if it does not merge."""
@@ -83,6 +88,10 @@ class PieceRules:
     def key(self, left: str, right: str) -> str:
         """The key of the merge of two adjacent tokens: the resulting piece."""
         return left + right
+
+    def keys(self, symbols: Iterable[str]) -> list[str]:
+        """The keys of the merges of all adjacent tokens."""
+        return [left + right for left, right in pairwise(symbols)]
 
     def rank(self, left: str, right: str) -> tuple[int, int] | None:
         """Priority of the pair, lowest first; None if it does not merge.
@@ -173,3 +182,17 @@ def segment(symbols: Iterable[str], rank: Rank, places: Iterable[int] | None = N
                 if value is not None:
                     candidates[adjacent] = value
     return symbols
+
+
+def merge_once(symbols: list[str], rank: Rank, place: int) -> list[str] | None:
+    """Merge the two tokens at a place of a segmented word, which is what `segment` mostly does.
+
+    None if a token beside them would merge with the result.
+    """
+    token = sys.intern(symbols[place] + symbols[place + 1])
+    before, after = symbols[:place], symbols[place + 2 :]
+    if before and rank(before[-1], token) is not None:
+        return None
+    if after and rank(token, after[0]) is not None:
+        return None
+    return [*before, token, *after]
