@@ -158,7 +158,7 @@ class _Corpus:
         self._gains: defaultdict[Key, int] = defaultdict(int)
         # Words in which the merge applies, or once applied; some twice.
         self._where: defaultdict[Key, array[int]] = defaultdict(lambda: array("i"))
-        self._uses: Counter[str] = Counter()  # occurrences of new tokens
+        self._uses: Counter[str] = Counter()  # occurrences of new tokens; there are none yet
         for index, symbols in enumerate(self._words):
             self._count(symbols, index)
         self._heap = [(-gain, key) for key, gain in self._gains.items()]

@@ -46,7 +46,7 @@ def recorded(tmp_path_factory):
 
 @pytest.fixture
 def page(recorded, tmp_path, monkeypatch):
-    run = {"date": "2026-01-02", "version": "0.2.0", "jobs": 1234, "elapsed": 5400}
+    run = {"date": "2026-01-02", "version": "0.2.0", "jobs": 1234, "seconds": 9000}
     content = {"study": "leaderboard", "run": run, "tables": {"leaderboard": recorded}}
     monkeypatch.setattr(pages, "DOCS", tmp_path)
     (tmp_path / "results").mkdir()
@@ -73,5 +73,6 @@ def test_its_table_has_a_row_of_as_many_cells_for_each_initializer(page):
 
 
 def test_it_says_how_long_the_study_took(page):
-    assert "It took 90 minutes on two cores (2026-01-02, version 0.2.0, 1,234 jobs)." in page
+    took = "Its 1,234 jobs took 2.5 hours one after another; two run at a time on two cores"
+    assert f"{took} (2026-01-02, version 0.2.0)." in page
     assert "has not been run" not in page
