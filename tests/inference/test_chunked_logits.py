@@ -41,17 +41,38 @@ def gradients(model, loss):
     return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
-def assert_same(model, inputs, tolerance=1e-5):
+def assert_same(model, inputs):
     expected = plain_nats(model, inputs)
     wanted = gradients(model, expected)
     found = sum_nll(chunked_logits(model, inputs), targets_of(inputs))
     assert found.shape == (1,) and found.dtype == torch.float32
-    assert found.item() == pytest.approx(expected.item(), rel=tolerance)
+    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
     given = gradients(model, found[0])
     assert given.keys() == wanted.keys()
     scale = max(gradient.abs().max().item() for gradient in wanted.values())
     for name, gradient in wanted.items():
-        assert torch.allclose(given[name], gradient, rtol=1e-4, atol=tolerance * scale), name
+        assert torch.allclose(given[name], gradient, rtol=1e-4, atol=1e-5 * scale), name
+
+
+def assert_as_precise(model, inputs):
+    """In bfloat16, chunks are as near to float32 as all logits at once: how it rounds differs.
+
+    How far bfloat16 is from float32 depends on the processor, on some by a twentieth.
+    """
+    exact = plain_nats(model, inputs)
+    wanted = gradients(model, exact)
+    with torch.autocast(exact.device.type, dtype=torch.bfloat16):
+        expected = plain_nats(model, inputs)
+        plain = gradients(model, expected)
+        found = sum_nll(chunked_logits(model, inputs), targets_of(inputs))
+        chunked = gradients(model, found[0])
+    assert found.dtype == torch.float32
+    assert found.item() == pytest.approx(expected.item(), rel=0.005)
+    assert chunked.keys() == wanted.keys()
+    for name, gradient in wanted.items():
+        size = gradient.norm()
+        rounded = (plain[name] - gradient).norm() / size
+        assert (chunked[name] - gradient).norm() / size <= 1.5 * rounded + 0.005, name
 
 
 def test_loss_and_gradients_are_those_of_all_logits_at_once(family, padded):
@@ -216,8 +237,8 @@ def test_masked_language_models_have_chunked_logits_like_causal_ones(padded):
 @pytest.mark.parametrize("tied", [True, False])
 def test_under_autocast_it_rounds_where_the_model_does(tiny_llama, padded, tied):
     model, inputs = tiny_llama(50, tied=tied), padded(4, 16)
+    assert_as_precise(model, inputs)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert_same(model, inputs, tolerance=0.02)
         assert chunked_logits(model, inputs).logits(torch.randn(2, 32)).dtype == torch.bfloat16
 
 
