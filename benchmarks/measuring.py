@@ -3,14 +3,13 @@
 import gc
 import json
 import os
-import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from lexigraft.usage import MemoryGrowth
 from workflow.config.registries import ROOT
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS",
@@ -20,14 +19,13 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA
 def measured(work: Callable[[], object]) -> dict[str, float]:
     """CPU and wall seconds, and MiB at the peak beyond what the process held before."""
     gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")  # lets the kernel forget the peak so far
-    before = _held("VmRSS")
+    memory = MemoryGrowth()
     cpu, wall = time.process_time(), time.perf_counter()
     work()
     return {
         "cpu": time.process_time() - cpu,
         "wall": time.perf_counter() - wall,
-        "mib": _held("VmHWM") - before,
+        "mib": memory.peak() / 2**20,
     }
 
 
@@ -51,10 +49,3 @@ def in_its_own_process(
         return {"error": last}
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return found
-
-
-def _held(key: str) -> float:
-    """MiB, from what the kernel says of this process."""
-    status = Path("/proc/self/status").read_text()
-    found = re.search(rf"^{key}:\s+(\d+) kB$", status, re.MULTILINE)
-    return int(found[1]) / 1024 if found else 0.0

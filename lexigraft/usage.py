@@ -20,6 +20,7 @@ USAGE = "usage.jsonl"
 DONE = "done"
 FAILED = "failed"
 _IMPORTED = time.monotonic()
+_earlier_peak = 0  # of the memory of this process, before `MemoryGrowth` reset the kernel's
 logger = logging.getLogger(__name__)
 
 
@@ -60,9 +61,36 @@ def read_usage(folder: str | Path) -> list[dict[str, Any]]:
 
 def peak_resident_bytes() -> int:
     """The most bytes of the machine's memory that this process has held so far."""
+    return max(_earlier_peak, _counted_peak())
+
+
+class MemoryGrowth:
+    """How much more memory this process holds than it did when the object was made."""
+
+    def __init__(self) -> None:
+        global _earlier_peak
+        _earlier_peak = peak_resident_bytes()
+        with suppress(OSError):  # Linux only; elsewhere the growth of the peak is returned
+            Path("/proc/self/clear_refs").write_text("5")  # resets the kernel's peak
+        self._before = _resident_bytes() or _earlier_peak
+
+    def peak(self) -> int:
+        """Bytes at the peak since then, without those that were held before."""
+        return max(0, _counted_peak() - self._before)
+
+
+def _counted_peak() -> int:
     # Kilobytes on Linux, bytes on macOS.
     scale = 1 if sys.platform == "darwin" else 1 << 10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
+
+
+def _resident_bytes() -> int:
+    """Bytes held now; 0 where the kernel does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    except (OSError, IndexError, ValueError):
+        return 0
 
 
 def _usage(ended: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lexigraft.usage import read_usage, recorded
+from lexigraft.usage import MemoryGrowth, peak_resident_bytes, read_usage, recorded
 
 
 def test_each_attempt_leaves_a_line_that_says_how_it_ended(tmp_path):
@@ -48,6 +48,18 @@ def test_work_that_is_done_stays_done_where_nothing_can_be_noted(tmp_path):
     with recorded(tmp_path):
         (tmp_path / "output").touch()
     assert (tmp_path / "output").exists()
+
+
+def test_growth_of_memory_has_a_peak_of_its_own_and_the_process_keeps_its_earlier_one():
+    earlier = b"1" * (96 << 20)
+    del earlier
+    peak = peak_resident_bytes()
+    growth = MemoryGrowth()
+    assert growth.peak() < 16 << 20
+    later = b"1" * (48 << 20)
+    del later
+    assert 40 << 20 < growth.peak() < 64 << 20
+    assert peak_resident_bytes() >= peak
 
 
 @pytest.mark.parametrize(("processes", "expected"), [(None, 1), ("4", 4)])

@@ -22,7 +22,7 @@ from lexigraft.source.model import (
     open_source,
     read_matrices,
 )
-from lexigraft.usage import peak_resident_bytes
+from lexigraft.usage import MemoryGrowth
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -67,7 +67,7 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
 
     Returns the names of the files and what the card says beside them: statistics, examples,
     `seconds` of fitting and of training the vectors that were made for it, and `peak_memory_bytes`
-    of the process.
+    of fitting, beyond what the process held before: tokenizers, matrices and vectors.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     role = samples_role(settings["method"])
     if role and (samples := inputs.get("samples")):
         auxiliary[role] = read_translations(samples)
-    began = time.monotonic()
+    memory, began = MemoryGrowth(), time.monotonic()
     fitted = fit_to_model(
         initializer(settings["method"], **settings.get("options", {})),
         source,
@@ -100,6 +100,7 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     )
     file = save_initialization(fitted, folder, matrices)
     seconds = time.monotonic() - began + sum(map(training_seconds, {*folders.values()}))
+    peak_memory = memory.peak()
     write_json(folder / "fallbacks.json", fitted.fallbacks_)
     stored, prefixes = load_initialization(folder), {"input": "", "output": "output_"}
     geometry = {
@@ -113,5 +114,5 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
         "statistics": fitted.statistics() | geometry,
         "examples": fitted.examples(),
         "seconds": seconds,
-        "peak_memory_bytes": peak_resident_bytes(),
+        "peak_memory_bytes": peak_memory,
     }

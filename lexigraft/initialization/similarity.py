@@ -275,8 +275,8 @@ def top_k_candidates(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray
     chunks = m // _CHUNK
     if k > chunks // 2:
         return np.divmod(np.arange(n * m), m)
-    # The bound is the k-th highest maximum of a chunk: at least k scores reach it. Columns of a chunk
-    # lie `chunks` apart, since maxima of neighbours take three times as long.
+    # The bound is the k-th highest maximum of a chunk: at least k scores reach it. The columns of a
+    # chunk lie `chunks` apart, since maxima of neighbouring columns take three times as long.
     peaks = scores[:, : chunks * _CHUNK].reshape(n, _CHUNK, chunks).max(axis=1)
     bound = np.partition(peaks, chunks - k, axis=1)[:, chunks - k, None]
     bound -= _TIE * np.maximum(np.abs(peaks.max(axis=1, keepdims=True)), np.abs(bound))

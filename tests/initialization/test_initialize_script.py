@@ -11,6 +11,7 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.registry import methods, needed_roles
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.job import carry_out
+from lexigraft.usage import peak_resident_bytes
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "initialize.py"
 
@@ -133,5 +134,5 @@ def test_the_card_says_how_long_it_took_with_the_vectors_that_were_trained_for_i
         card.write_text(json.dumps({"files": {}, "seconds": seconds}))
     _, card = run(one)
     assert 1200 < card["seconds"] < 1300
-    assert card["peak_memory_bytes"] > 2**20
+    assert 0 <= card["peak_memory_bytes"] < peak_resident_bytes() / 2  # without what it imports
     assert run(job("mean"))[1]["seconds"] < 100
