@@ -1,26 +1,27 @@
-# make demo    the default study from nothing: environment, model, text, training, report; ten minutes
-# make demo-more  another language, more initializers, seeds and strategies, longer training; about an hour
-# make test    the tests
-# make test-more  longer tests: small studies killed, gone on with and changed; the installed package, learned metrics,
-#                 vLLM and llama.cpp with packages of their own; several processes; Ctrl-C; the tokenizers and weights of
-#                 real models; the GPU kit on the CPU
-# make test-cluster  the tests on a real Slurm that this machine starts; installs it where it is missing
-# make check   formatting, lints and types
-# make metrics  the environment of learned metrics (BLEURT, COMET), which `make demo` does not need
-# make docs    the documentation as a site in site/, which needs no network
-# make verify  hashes every file of results/ and names what is damaged: make verify RESULTS=elsewhere
-# make status  how far a study is, while it runs or afterwards: make status CONFIG=config/studies/salt.yaml
-# make cost    what it will take, before it runs: make cost CONFIG=...
-# make config-tables  writes the tables of keys in config/README.md and config/schemas anew, from workflow/config
-# make record  copies the numbers of a study that has run here into docs/results, and makes the pages: make record CONFIG=...
-# make pages   makes README.md and the pages in docs/ that show numbers, from docs/templates and docs/results
-# make memory  simulates the GPU memory of trainings, and makes docs/gpu.md
-# make bench   measures each stage beside what one would use instead, one after the other, and makes docs/benchmarks.md
-# make gpu-check  tests and measures on one GPU, for docs/gpu.md; a part alone: make gpu-check PARTS=training
-# make profiles  lets `snakemake --profile slurm` find this repository's profile
+# make demo    run the default study from scratch: environment, model, text, training, report; ten minutes
+# make demo-more  run a study of another language, with more initializers, seeds and strategies and longer training; about
+#                 an hour
+# make test    run the tests
+# make test-more  run longer tests: small studies that are killed, resumed and changed; the installed package; learned
+#                 metrics, vLLM and llama.cpp in separate environments; several processes; Ctrl-C; the tokenizers and
+#                 weights of real models; the GPU benchmarks on the CPU
+# make test-cluster  run the tests on a real Slurm cluster, started on this machine; installs Slurm if it is missing
+# make check   check formatting, lints and types
+# make metrics  create the environment of learned metrics (BLEURT, COMET), which `make demo` does not need
+# make docs    build the documentation as a site in site/, which needs no network
+# make verify  hash every file of results/ and list damaged files: make verify RESULTS=elsewhere
+# make status  show the progress of a study, during or after its run: make status CONFIG=config/studies/salt.yaml
+# make cost    estimate the cost of a study before it runs: make cost CONFIG=...
+# make config-tables  regenerate the tables of keys in config/README.md, and config/schemas, from workflow/config
+# make record  copy the numbers of a study that has run here to docs/results, and generate the pages: make record CONFIG=...
+# make pages   generate README.md and the pages in docs/ that show numbers, from docs/templates and docs/results
+# make memory  simulate the GPU memory of training runs, and generate docs/gpu.md
+# make bench   benchmark each stage against its usual alternative, one after the other, and generate docs/benchmarks.md
+# make gpu-check  run tests and benchmarks on one GPU, for docs/gpu.md; a single part: make gpu-check PARTS=training
+# make profiles  let `snakemake --profile slurm` find this repository's profile
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES ?= $(shell nproc)
-# Four fifths of the machine's memory; Snakemake starts no job that would go beyond it.
+# Four fifths of the machine's memory; Snakemake starts no job that would exceed it.
 MEMORY_MB ?= $(shell awk '/MemTotal/ {print int($$2 / 1024 * 0.8)}' /proc/meminfo)
 RESULTS ?= results
 CONFIG ?= config/config.yaml
@@ -46,7 +47,7 @@ demo demo-more: .venv/main
 	@mkdir -p results
 	@flock --nonblock --conflict-exit-code 75 results/.lock sh -e -c '\
 	  if [ -n "$$(ls -A .snakemake/locks 2>/dev/null)" ]; then \
-	    echo "An earlier run was killed; going on from what it finished."; \
+	    echo "An earlier run was killed; resuming from its finished steps."; \
 	    $(BIN)/snakemake --quiet all --unlock $(STUDY); fi; \
 	  if [ -t 1 ]; then progress="--logger rich"; else progress="--quiet reason host"; fi; \
 	  $(SNAKEMAKE) $$progress $(STUDY); \
@@ -54,23 +55,23 @@ demo demo-more: .venv/main
 	  || { status=$$?; [ $$status -ne 75 ] || echo "error: another run is at work in results"; exit $$status; }
 	@echo
 	@echo "Read     $(CURDIR)/$(REPORT)/report.html"
-	@echo "All else $(CURDIR)/$(REPORT)/workflow.html  (Snakemake's report: every figure, table and setting)"
+	@echo "More     $(CURDIR)/$(REPORT)/workflow.html  (Snakemake's report: every figure, table and setting)"
 
-# Test files go to one worker each, in the order of tests/conftest.py.
+# Each test file runs on one worker, in the order defined in tests/conftest.py.
 test: .venv/dev
 	@$(PYTEST) $(addprefix --ignore=,$(LONGER)) $(TESTS)
 
 test-more: .venv/dev .venv-metrics/main
 	@LEXIGRAFT_METRICS=required $(PYTEST) $(LONGER)
 
-# Slurm's own services are not started: the tests start what they need, in folders of their own.
+# Slurm's own services are not started: the tests start what they need, in separate folders.
 slurm:
 	@PATH="$$PATH:/usr/sbin"; command -v slurmctld >/dev/null && command -v slurmd >/dev/null || { \
 	  echo "Installing Slurm"; sudo=$$(command -v sudo || true); \
 	  $$sudo apt-get -qq update && $$sudo env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive \
 	    apt-get -qq install --no-install-recommends slurmctld slurmd slurm-client munge; }
 
-# Twice as many at a time as there are cores, for most of the time they wait for Slurm.
+# Twice as many workers as cores, because they mostly wait for Slurm.
 test-cluster: .venv/dev slurm
 	@LEXIGRAFT_CLUSTER=1 $(BIN)/python -m pytest -n $$((2 * $(CORES))) --dist loadfile -q tests/cluster
 
@@ -84,7 +85,7 @@ metrics: .venv-metrics/main
 
 docs: .venv-docs/main
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet --strict
-	@echo "Open $(CURDIR)/site/index.html, or for its search http://localhost:8000 after: python3 -m http.server -d site"
+	@echo "Open $(CURDIR)/site/index.html; for search, run python3 -m http.server -d site and open http://localhost:8000"
 
 verify: .venv/main
 	@$(BIN)/python scripts/verify.py $(RESULTS) $(wildcard .cache/packages)
@@ -106,7 +107,7 @@ bench: .venv/dev
 	@failed=; for name in $(BENCHMARKS); do \
 	  echo "$$name"; $(BIN)/python -m benchmarks.$$name --record --repetitions $(REPETITIONS) || failed="$$failed $$name"; done; \
 	  $(BIN)/python -m workflow.pages; \
-	  if [ -n "$$failed" ]; then echo "error: not measured, or not as a whole:$$failed"; exit 1; fi
+	  if [ -n "$$failed" ]; then echo "error: not or only partly measured:$$failed"; exit 1; fi
 
 gpu-check: .venv/dev
 	@$(BIN)/python -m benchmarks.gpu $(PARTS)
@@ -143,12 +144,12 @@ clean:
 	@touch $@
 
 .venv-metrics/main: envs/metrics.txt envs/metrics.lock | .venv-metrics/bin/python
-	@echo "Installing the packages of envs/metrics.txt, in an environment of their own"
+	@echo "Installing the packages of envs/metrics.txt, in a separate environment"
 	@$(INSTALL) -c envs/metrics.lock torch==2.13.0
 	@$(INSTALL) -c envs/metrics.lock -r envs/metrics.txt
 	@touch $@
 
 .venv-docs/main: envs/docs.txt envs/docs.lock | .venv-docs/bin/python
-	@echo "Installing the packages of envs/docs.txt, in an environment of their own"
+	@echo "Installing the packages of envs/docs.txt, in a separate environment"
 	@$(INSTALL) -c envs/docs.lock -r envs/docs.txt
 	@touch $@

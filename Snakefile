@@ -5,9 +5,9 @@
 #   snakemake --profile profiles/slurm                  on a cluster (docs/slurm.md)
 #
 # It runs from any folder (--snakefile) and as a module of another Snakefile (docs/running.md).
-# A config says what to run, a profile how and where. Rules lie in workflow/rules, one file a stage;
-# workflow/stages says of each rule where its outputs lie, what it reads and what it asks for. Local
-# rules reach the network, or take a second: they run where Snakemake runs, not as cluster jobs.
+# A config defines what to run, a profile how and where. Rules are in workflow/rules, one file per
+# stage; workflow/stages defines each rule's output paths, inputs and resources. Local rules need the
+# network or take about a second: they run where Snakemake runs, not as cluster jobs.
 import os
 import shlex
 import sys
@@ -23,9 +23,9 @@ if not os.path.isdir(REPOSITORY):
     raise WorkflowError(
         "lexigraft's Snakefile works in a clone of its repository; clone it and name that Snakefile"
     )
-# The packages beside this file, whatever else has their names: `lexigraft` of another clone, which
-# the environment has installed and a profile imported, or a folder `workflow` of the user's own.
-# In an installed package this folder lies in that of the library (lexigraft/installation.py).
+# Import the packages next to this file even if others have the same names: `lexigraft` of another
+# clone, installed in the environment and imported by a profile, or a folder `workflow` of the user.
+# In an installed package this folder is inside the library's folder (lexigraft/installation.py).
 sys.path.insert(0, REPOSITORY)
 LIBRARY = f"{REPOSITORY}/lexigraft"
 if not os.path.isdir(LIBRARY):
@@ -67,20 +67,20 @@ if not workflow.config_settings.configfiles:
 
 try:
     STUDY = Study(resolve(config, load_registries()))
-    # In jobs, too, wherever they run: where the study's places are (docs/sharing.md), and how this
-    # machine computes (docs/running.md). Neither is part of a job.
+    # Jobs need these too, wherever they run: the study's locations (docs/sharing.md) and how this
+    # machine computes (docs/running.md). Neither is part of a job description.
     os.environ.update(STUDY.environment())
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
 
-# Snakemake's own report opens with it.
+# The first page of Snakemake's own report.
 report: "workflow/report/workflow.rst"
 
 
-# Before the plan, which goes by dates.
+# Before planning, which compares modification times.
 if workflow.is_main_process:
-    # What a report says of how to export a cell.
+    # The command that a report shows for exporting a cell.
     os.environ.update(
         LEXIGRAFT_SNAKEMAKE=shlex.join(
             command_arguments(
@@ -94,7 +94,7 @@ if workflow.is_main_process:
     date_back_unrecorded(Path.cwd(), STUDY.name, STUDY.results)
 
 
-# A plan (-n) may come before its data; a run may not.
+# A dry run (-n) works without the data; a run does not.
 onstart:
     stop_rescheduling(workflow.scheduler)
     if problem := missing_slurm(workflow.executor_plugin.name):
@@ -109,14 +109,14 @@ onstart:
         check_local_files(STUDY.config)
     except UserError as error:
         raise WorkflowError(f"{error}{hint(STUDY)}") from None
-    # By their outputs: a module may give these rules other names.
+    # Identify rules by their outputs: a module may rename them.
     stages = {STUDY.card(stage): stage for stage in STAGES}
     planned = [
         STUDY.output(stages[job.rule.output[0]], **dict(job.wildcards.items()))
         for job in workflow.dag.needrun_jobs()
         if job.rule.output and job.rule.output[0] in stages
     ]
-    # Parameters are computed anew when their jobs start, and so have the commits.
+    # Parameters are recomputed when their jobs start, so they include the commits locked here.
     for warning in (lock_revisions(STUDY, planned), notice(STUDY, planned)):
         if warning:
             logger.warning(warning)
@@ -133,7 +133,7 @@ onerror:
     end_submitting()
 
 
-# What scripts/job.sh needs. Shell commands of a module can use no names of its Snakefile.
+# Read by scripts/job.sh. Shell commands of a module cannot use names of its Snakefile.
 os.environ.update(LEXIGRAFT=REPOSITORY, LEXIGRAFT_BIN=str(Path(sys.executable).parent))
 
 

@@ -1,7 +1,7 @@
-"""Puts the workflow, which lies beside the library in the repository, into the wheel.
+"""Add the workflow, which is next to the library in the repository, to the wheel.
 
-It goes to `lexigraft/_pipeline` and so claims no name in site-packages. Editable installs find it
-where it is.
+It is installed in `lexigraft/_pipeline`, so that it occupies no top-level name in site-packages.
+Editable installs use it in the repository.
 """
 
 from typing import Any
@@ -15,6 +15,6 @@ class CustomBuildHook(BuildHookInterface):
     """Adds the workflow's files to a wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Name them, each with its place in the wheel."""
+        """List them, each with its path in the wheel."""
         if version == "standard":
             build_data["force_include"] |= {part: f"lexigraft/_pipeline/{part}" for part in PARTS}

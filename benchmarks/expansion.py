@@ -1,7 +1,8 @@
-"""Expanding a tokenizer, beside training a new one on the same text: CPU time and memory.
+"""CPU time and memory of expanding a tokenizer, compared with training a new one on the same text.
 
-Each way to learn the new tokens (`merges`) is compared with transformers' train_new_from_iterator,
-which makes a tokenizer of as many tokens, for another model. Loading is not counted.
+Each method of learning the new tokens (`merges`) is compared with transformers'
+train_new_from_iterator, which trains a new tokenizer with the same number of tokens. Loading is not
+counted.
 """
 
 import json
@@ -18,11 +19,11 @@ from lexigraft.source.model import load_tokenizer
 from lexigraft.vocabulary.expand import MERGES, expand_tokenizer
 
 NAME, NEW = "expansion", "new"
-BYTES = 256  # a byte-level tokenizer has these before it learns any
+BYTES = 256  # the tokens of a byte-level tokenizer before training
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure each way, and the new tokenizer once in a round."""
+    """Measure each method, and the new tokenizer once per round."""
     options = _parser().parse_args(arguments)
     found = Measurements()
     with opened(options) as given:
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def work(way: str, source: str, text: str, new_tokens: str) -> None:
-    """Do one measurement in this process and print it."""
+    """Run one measurement in this process and print it."""
     tokenizer, lines, count = load_tokenizer(source), lines_of(Path(text)), int(new_tokens)
 
     def learn() -> object:

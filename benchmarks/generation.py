@@ -1,15 +1,15 @@
-"""What generation gains by batches, by reading a shared prefix once, and by stopping early.
+"""Speed-up of generation by batching, by computing a shared prefix once, and by stopping early.
 
-The model is that of a folder with a config.json (by default SmolLM2-135M's shape), with random
-weights and tokens; prompts are 200 tokens that all have in common and 20 to 60 of their own, as
-with a few examples. Each part runs in a process of its own:
+The model has the configuration of a folder with a config.json (by default SmolLM2-135M's shape) and
+random weights. Prompts are random: 200 shared tokens and 20 to 60 different ones, as in few-shot
+prompts. Each part runs in a separate process:
 
-batches     `generate`, against the loop that a user would write, one `model.generate` per prompt
-prefix      `generate` with the prefix read once, against reading it for every batch
-short       the same with a prefix of only as many tokens as are worthwhile
-watch       seconds per step of looking for stop strings in 16 rows, against those of the model
-same-text   the time of a text by the speed task's account, steps times the time of a step, against
-            the time of a model that is forced to write that very text
+batches     `generate`, compared with the usual loop of one `model.generate` per prompt
+prefix      `generate` with the prefix computed once, compared with once per batch
+short       the same with the shortest prefix that is computed once
+watch       seconds per step of checking 16 rows for stop strings, compared with a model step
+same-text   the time of a text as the speed task computes it, number of steps times time per step,
+            compared with the time of a model that is forced to generate this text
 """
 
 import argparse
@@ -43,7 +43,7 @@ SHARED = 200
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure each part, and what it is compared with, in seconds."""
+    """Measure each part and its alternative, in seconds."""
     options = _parser().parse_args(arguments)
     found = Measurements()
     for (name,) in rounds(options, options.names or PARTS):
@@ -63,14 +63,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def work(name: str, config: str, prompts: int) -> None:
-    """Measure one part in this process, and print it."""
+    """Measure one part in this process and print the result."""
     model = random_model(config, precision()).eval()
     model.generation_config.eos_token_id = None
     print(json.dumps(PARTS[name](model, byte_tokens(), prompts)))
 
 
 def batches(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
-    """One prompt at a time, as transformers' pages show it, against batches."""
+    """One prompt at a time, as in transformers' documentation, compared with batches."""
 
     def plain() -> None:
         for prompt in texts(prompts).values():
@@ -81,7 +81,7 @@ def batches(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
 
 
 def prefix(model: Any, tokenizer: Any, prompts: int, shared: int = SHARED) -> dict[str, float]:
-    """The prefix in every batch, against once for all."""
+    """The prefix computed in every batch, compared with once for all batches."""
     after = seconds(lambda: ours(model, tokenizer, prompts, shared))
     with patch.object(generation, "shared_prefix", return_value=None):
         before = seconds(lambda: ours(model, tokenizer, prompts, shared))
@@ -89,12 +89,12 @@ def prefix(model: Any, tokenizer: Any, prompts: int, shared: int = SHARED) -> di
 
 
 def short(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
-    """The shortest prefix that is read ahead."""
+    """The shortest prefix that is computed once."""
     return prefix(model, tokenizer, prompts, shared_prefix.MIN_TOKENS)
 
 
 def watch(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
-    """A step of the model, against that of looking at its tokens."""
+    """A step of the model, compared with checking its tokens for stop strings."""
     criterion: Any = StopCriterion(StopStrings(tokenizer, ["\n\n", "Question:"]), 16)
     rows = torch.randint(1, 256, (16, 1), device=model.device)
     steps = 200
@@ -113,7 +113,7 @@ def watch(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
 
 
 def same_text(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
-    """A text forced on the model, against its steps times the time of a free step."""
+    """A forced text, compared with its number of steps times the time of an unforced step."""
     prompt = tokenizer(list(texts(1).values()), return_tensors="pt").to(model.device)
     text = torch.randint(1, 256, (160,)).tolist()
 
@@ -130,13 +130,13 @@ def same_text(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
 
 
 class Forced(LogitsProcessor):
-    """Lets the model write a text, whatever it would rather write."""
+    """Forces the model to generate a given text."""
 
     def __init__(self, text: list[int], begin: int):
         self.text, self.begin = text, begin
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> Any:
-        """Only the next token of the text is possible."""
+        """Allow only the next token of the text."""
         wanted = self.text[input_ids.shape[1] - self.begin]
         only = torch.full_like(scores, -torch.inf)
         only[:, wanted] = 0
@@ -151,7 +151,7 @@ def ours(
     batch: int = BATCH,
     new_tokens: int = NEW_TOKENS,
 ) -> None:
-    """Generate as tasks do."""
+    """Generate as the tasks do."""
     with TemporaryDirectory() as folder:
         generate(
             model,
@@ -166,7 +166,7 @@ def ours(
 
 
 def texts(prompts: int, shared: int = SHARED) -> dict[str, str]:
-    """Prompts of random letters, a token each, that begin with the same ones."""
+    """Prompts of random letters, one token each, with a shared prefix."""
     draw = random.Random(0)
     before = "".join(draw.choices(ascii_letters, k=shared))
     return {
@@ -176,7 +176,7 @@ def texts(prompts: int, shared: int = SHARED) -> dict[str, str]:
 
 
 def byte_tokens() -> PreTrainedTokenizerFast:
-    """A token for each byte."""
+    """A tokenizer with one token per byte."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     backend = Tokenizer(models.BPE({letter: at for at, letter in enumerate(alphabet)}, []))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -185,7 +185,7 @@ def byte_tokens() -> PreTrainedTokenizerFast:
 
 
 def seconds(run: Callable[[], object]) -> float:
-    """How long it takes, of three times the shortest: of a CPU its own time, others may use it."""
+    """The shortest of three runs; on a CPU its process time, since other processes may run too."""
     took: list[float] = []
     clock = time.perf_counter if torch.cuda.is_available() else time.process_time
     for _ in range(3):

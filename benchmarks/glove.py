@@ -1,8 +1,8 @@
-"""How long GloVe takes, beside the program of its authors on the same tokens and threads.
+"""CPU time of GloVe, compared with its authors' program on the same tokens and threads.
 
-The folder of their programs holds `cooccur`, `shuffle` and `glove`, built from
-github.com/stanfordnlp/GloVe by `make`. Both count on one thread, and descend on as many as are
-named. Seconds are those of processors.
+The folder of their programs contains `cooccur`, `shuffle` and `glove`, built from
+github.com/stanfordnlp/GloVe with `make`. Both count on one thread, and run gradient descent on
+`--threads`. Seconds are CPU seconds.
 """
 
 import os
@@ -30,20 +30,20 @@ MINIMUM_COUNT = 5
 
 
 def cpu() -> float:
-    """CPU seconds of this process and of the programs that it ran, so far, over all threads."""
+    """CPU seconds so far of this process and the programs that it ran, over all threads."""
     taken = os.times()
     return taken.user + taken.system + taken.children_user + taken.children_system
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """CPU seconds, which other processes on the machine do not lengthen."""
+    """CPU seconds, which do not depend on other processes on the machine."""
     begin = cpu()
     work()
     return cpu() - begin
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure counting, shuffling and descending of both, and print what the epochs cost."""
+    """Measure counting, shuffling and gradient descent of both, and print the cost per epoch."""
     options = _parser().parse_args(arguments)
     found = Measurements()
     with opened(options) as given, tempfile.TemporaryDirectory() as place:
@@ -137,7 +137,7 @@ def _theirs(
 def _parser() -> ArgumentParser:
     found = parser(NAME, __doc__)
     add_options(found)
-    found.add_argument("--programs", type=Path, required=True, help="the folder of theirs")
+    found.add_argument("--programs", type=Path, required=True, help="folder of their programs")
     found.add_argument("--threads", type=int, default=1)
     found.add_argument("--epochs", type=int, default=3)
     return found

@@ -1,16 +1,16 @@
-"""What only a GPU can show, in parts of less than ten minutes each.
+"""Tests and benchmarks that need a GPU, in parts of less than ten minutes each.
 
 python -m benchmarks.gpu [--rehearse] [--packages FOLDER] [PART …]
 
 correctness  the tests of tests/gpu: losses, gradients, resumed runs, new rows, batches, prefixes
-training     the models of Yamaguchi et al. at full size, against a plain script of Trainer and PEFT
-generation   tokens per second by batch size, then vLLM or, where it is missing, `generate_batch`
+training     the models of Yamaguchi et al. at full size, and a plain Trainer and PEFT script
+generation   tokens per second by batch size, and those of vLLM or, without it, `generate_batch`
 cell         stories15m, adapted to Telugu and scored on the GPU and on the CPU
 
-It needs one card, of which it takes at most 79 GiB, and no internet: weights are random, and what
-`cell` reads are the packages in a folder, which are fetched only if they are not there. Each part
-replaces its own entry of docs/results/gpu.json, of which docs/gpu.md is made. `--rehearse` runs all
-of it on the CPU with tiny models and records nothing.
+It needs one GPU, of which it uses at most 79 GiB, and no internet: weights are random, and `cell`
+reads packages in a folder, which are downloaded only if missing. Each part replaces its own entry
+of docs/results/gpu.json, from which docs/gpu.md is generated. `--rehearse` runs everything on the
+CPU with tiny models and records nothing.
 """
 
 import argparse
@@ -42,7 +42,7 @@ from workflow import pages
 from workflow.config.registries import ROOT
 
 NAME = "gpu"
-# Model and strategy, each step of as many sequences as in config/strategies.yaml.
+# Model and strategy. Steps have as many sequences as in config/strategies.yaml.
 TRAINED = (
     ("llama-2-7b", "lora-clm-2048"),
     ("llama-2-7b", "2x2ls-mtp-512"),
@@ -50,8 +50,8 @@ TRAINED = (
     ("gemma-2-9b", "2x2ls-mtp-512"),
 )
 SEQUENCES, STEPS = 8, 8
-SCRIPT_TOKENS = 4096  # of a pass of the script, and if that does not fit, one sequence
-FULL = "out of memory"  # is in torch's message
+SCRIPT_TOKENS = 4096  # of a micro-batch of the script; if that does not fit, one sequence
+FULL = "out of memory"  # part of torch's message
 GENERATING = "llama-2-7b"
 BATCHES = (8, 32, 64)
 WRITTEN = 64  # tokens of each text
@@ -78,7 +78,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Found:
-    """What a part has measured: the columns' names, rows, and what is not as it must be."""
+    """The results of a part: column names, rows, and failed checks."""
 
     columns: list[str]
     rows: list[list[Any]]
@@ -86,7 +86,7 @@ class Found:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Run parts, print and record what they find."""
+    """Run the parts, then print and record their results."""
     if arguments.rehearse:
         os.environ |= {"CUDA_VISIBLE_DEVICES": "", REHEARSING: "1"}
     elif device().type != "cuda":
@@ -117,7 +117,7 @@ def correctness(options: Options) -> Found:
 
 
 def training(options: Options) -> Found:
-    """Speed and peak of a few steps, by a process of its own each."""
+    """Speed and peak memory of a few steps, each measured in a separate process."""
     columns = ["model", "strategy", "tokens_per_second", "gibibytes", "reserved_gibibytes"]
     columns += ["script_tokens_per_second", "script_gibibytes", "script_sequences"]
     rows: list[list[Any]] = []
@@ -139,7 +139,7 @@ def training(options: Options) -> Found:
         other = [error for error in errors if error and FULL not in error]
         problems += [f"{model}, {strategy}: {error}" for error in other or errors[:1] if error]
         if other:
-            continue  # the page says of what is missing that it did not fit
+            continue  # the page reports missing rows as "did not fit"
         rows.append([
             model, strategy, mine.get("speed"), _gib(mine, "mib"), _gib(mine, "reserved_mib"),
             plain.get("speed"), _gib(plain, "mib"), fitting,
@@ -148,7 +148,7 @@ def training(options: Options) -> Found:
 
 
 def generation(options: Options) -> Found:
-    """Tokens per second of this library by batch size, then of an engine that forms batches."""
+    """Tokens per second of this library by batch size, then of an engine that batches itself."""
     rows: list[list[Any]] = []
     problems: list[str] = []
     engine = "vllm" if find_spec("vllm") else "generate_batch"
@@ -167,7 +167,7 @@ def cell(options: Options) -> Found:
     """Bits per byte of held-out text before and after training, on both devices."""
     columns = ["device", "precision", "seconds", "before", "bits_per_byte"]
     rows = []
-    # Rehearsed, the CPU computes as a GPU would.
+    # In a rehearsal, the CPU computes in the precision of a GPU.
     environments = {
         "gpu": {PRECISION: "bfloat16"} if options.rehearse else {},
         "cpu": {PRECISION: "float32", "CUDA_VISIBLE_DEVICES": ""},
@@ -194,7 +194,7 @@ PARTS: dict[str, Callable[[Options], Found]] = {
 
 
 def record(part: str, found: Found) -> None:
-    """Replace a part's entry of the record, and make the pages."""
+    """Replace a part's entry of the record, and generate the pages."""
     path = pages.DOCS / "results" / "gpu.json"
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     run, tables = known.get("run", {}), known.get("tables", {})
@@ -215,7 +215,7 @@ def record(part: str, found: Found) -> None:
 
 
 def work(name: str, *given: str) -> dict[str, Any]:
-    """What a process of its own does."""
+    """The work of a separate process."""
     if name == "card":
         return {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
     if name == "tests":
@@ -225,9 +225,9 @@ def work(name: str, *given: str) -> dict[str, Any]:
 
 
 def rates(engine: str, config: str, written: int, batches: list[int]) -> list[list[Any]]:
-    """Batch size and tokens per second of an engine, which continues as many prompts as the last.
+    """Batch sizes and tokens per second of an engine on as many prompts as the last batch size.
 
-    Only this library is told the size of a batch.
+    Only this library receives a batch size.
     """
     prompts = batches[-1]
     model, tokenizer = random_model(config, precision()).eval(), byte_tokens()
@@ -256,7 +256,7 @@ def rates(engine: str, config: str, written: int, batches: list[int]) -> list[li
 def continuous_batches(
     model: Any, tokenizer: Any, prompts: int, written: int
 ) -> Callable[[], object]:
-    """Generation by transformers' own scheduler, of the prompts that `ours` continues."""
+    """Generation with transformers' own scheduler, for the same prompts as `ours`."""
     from transformers import GenerationConfig
     from transformers.generation.configuration_utils import ContinuousBatchingConfig
 
@@ -264,7 +264,7 @@ def continuous_batches(
     settings = GenerationConfig(
         max_new_tokens=written, do_sample=False, eos_token_id=-1, pad_token_id=0
     )
-    # Two pages of 256 tokens for each prompt; else it takes all memory there is.
+    # Two pages of 256 tokens per prompt; by default it takes all available memory.
     cache = ContinuousBatchingConfig(num_blocks=2 * prompts, max_batch_tokens=4096)
 
     def run() -> None:
@@ -278,7 +278,7 @@ def continuous_batches(
 
 
 def run_tests(folder: Path) -> list[list[str]]:
-    """Name, outcome and message of each test of a folder."""
+    """Name, outcome and message of each test in a folder."""
     import pytest
 
     rows: list[list[str]] = []

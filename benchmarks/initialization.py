@@ -1,12 +1,12 @@
-"""Each initializer, beside its public implementation on the same input: CPU time and memory.
+"""CPU time and memory of each initializer and its public implementation on the same input.
 
 Public implementations: deepfocus for focus, wechsel for wechsel, mergekit for omp and mean (all in
-envs/dev.txt). What reads the text is compared with tokenizing it once by both tokenizers. The
-target is a byte-level BPE trained on the text, which replaces the source's vocabulary, so that
-those who compute every row anew have little more to do. Both sides get the same tokenizers, matrix
-and vectors, and each runs in a process of its own with one thread. Loading and importing are not
-counted. Vectors of tokens are drawn at random, since neither time nor memory depends on what they
-say.
+envs/oracles.txt). align, which reads the text, is compared with tokenizing it once with both
+tokenizers. The target is a byte-level BPE trained on the text, which replaces the source's
+vocabulary, so that implementations that recompute every row have little extra work. Both sides get
+the same tokenizers, matrix and vectors, and each runs in a separate process with one thread.
+Loading and importing are not counted. Token vectors are random, since neither time nor memory
+depends on their values.
 """
 
 import json
@@ -34,13 +34,13 @@ from workflow.config.registries import by_role, entries_of
 
 NAME = "initialization"
 DIMENSIONS, DONOR_DIMENSIONS = 300, 768
-# What is learned by gradient descent takes as long as its options say; zett needs a checkpoint, and
-# there are no translations here.
+# The time of those learned by gradient descent depends on their options alone; zett needs a
+# checkpoint, and there are no translations here.
 LEFT_OUT = ("cw2v", "dictionary-alignment", "distill", "transtokenizers", "zett")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure each initializer, and its public implementation."""
+    """Measure each initializer and its public implementation."""
     options = _parser().parse_args(arguments)
     found = Measurements()
     with opened(options) as given, TemporaryDirectory() as place:
@@ -68,13 +68,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 @cache
 def entries() -> dict[str, dict[str, Any]]:
-    """Entries of the registry whose cost is that of an algorithm on the input."""
+    """Registry entries whose cost is that of an algorithm on the input."""
     found = entries_of("initializers")
     return {name: entry for name, entry in found.items() if entry["method"] not in LEFT_OUT}
 
 
 def vectors(entry: dict[str, Any], source: Any, target: Any) -> dict[str, TokenVectors]:
-    """Vectors of all ordinary tokens by the roles of an entry, drawn at random."""
+    """Random vectors of all ordinary tokens, by the roles of an entry."""
     made = {}
     for number, (role, auxiliary) in enumerate(by_role(entry["auxiliary"]).items()):
         tokenizer = source if role == "source" else target
@@ -87,7 +87,7 @@ def vectors(entry: dict[str, Any], source: Any, target: Any) -> dict[str, TokenV
 
 
 def work(who: str, name: str, folder: str, place: str, text: str) -> None:
-    """Do one measurement in this process and print it."""
+    """Run one measurement in this process and print it."""
     source, target = load_tokenizer(folder), load_tokenizer(place)
     matrix, lines = read_matrices(Path(folder))["input"], lines_of(Path(text))
     entry = entries()[name]
@@ -103,13 +103,13 @@ def work(who: str, name: str, folder: str, place: str, text: str) -> None:
 def fit_and_apply(
     entry: dict[str, Any], source: Any, target: Any, matrix: Any, given: dict[str, Any]
 ) -> Callable[[], object]:
-    """What is measured of ours: one fit, and one matrix made."""
+    """The measured work of our initializers: one fit and one matrix."""
     made = initializer(entry["method"], **entry["options"])
     return lambda: made.fit(source, target, n_source=len(matrix), **given).apply(matrix)
 
 
 def deepfocus_work(source, target, matrix, auxiliary, lines):
-    """FOCUS with the given vectors in place of a fastText model, which it uses as a mapping."""
+    """FOCUS with the given vectors instead of a fastText model, which it uses as a mapping."""
     import torch
     from deepfocus import focus
 
@@ -123,7 +123,7 @@ def deepfocus_work(source, target, matrix, auxiliary, lines):
 
 
 def wechsel_work(source, target, matrix, auxiliary, lines):
-    """WECHSEL from aligned vectors of tokens on."""
+    """WECHSEL, starting from aligned token vectors."""
     import wechsel
 
     def unit(role: str, tokenizer) -> np.ndarray:
@@ -137,7 +137,7 @@ def wechsel_work(source, target, matrix, auxiliary, lines):
 
 
 def omp_work(source, target, matrix, auxiliary, lines):
-    """Orthogonal matching pursuit of mergekit over the shared tokens, and the rows made of it."""
+    """mergekit's orthogonal matching pursuit over the shared tokens, and the resulting rows."""
     import torch
     from mergekit.tokensurgeon import batch_omp
 
@@ -157,7 +157,7 @@ def omp_work(source, target, matrix, auxiliary, lines):
 
 
 def subword_work(source, target, matrix, auxiliary, lines):
-    """Means of mergekit, which tokenizes each token's text."""
+    """mergekit's means, which tokenize each token's text."""
     import torch
     from mergekit.tokenizer.normalization import normalize_token
     from mergekit.tokensurgeon import subword_approximate
@@ -169,11 +169,11 @@ def subword_work(source, target, matrix, auxiliary, lines):
 
 
 def tokenizing_work(source, target, matrix, auxiliary, lines):
-    """Both tokenizers on each sentence of the text."""
+    """Tokenize each sentence of the text with both tokenizers."""
     return lambda: [list(tokenize(tokenizer, lines)) for tokenizer in (source, target)]
 
 
-# Method -> what would be used instead, and how it is measured.
+# Method -> its alternative, and how that is measured.
 PUBLIC: dict[str, tuple[str, Callable[..., Callable[[], object]]]] = {
     "align": ("tokenizing once", tokenizing_work),
     "focus": ("deepfocus", deepfocus_work),

@@ -3,10 +3,10 @@
 python -m benchmarks.initialization_scale SOURCE_TOKENIZER TEXT_FILE [NAME …]
 
 The tokenizer is a folder with a BPE tokenizer.json; the target has 50,000 more tokens, each a pair
-of the source's: those that stand side by side in the text most often, and then random ones. The
-matrix is drawn at random in bfloat16, as is every auxiliary, and each registry name is fitted and
-applied in a process of its own. What must hold: at most 8 GiB besides the source's matrix, the new
-matrix included, in at most 15 minutes on two cores.
+of source tokens: the most frequent adjacent pairs of the text first, then random ones. The matrix
+(bfloat16) and all auxiliary vectors are random, and each registry name is fitted and applied in a
+separate process. Bounds: at most 8 GiB in addition to the source's matrix, the new matrix included,
+in at most 15 minutes on two cores.
 """
 
 import json
@@ -31,7 +31,7 @@ MINUTES, GIB = 15, 8
 
 
 def main(source: str, text: str, *names: str) -> None:
-    """Print minutes and GiB of each registry name, and whether they are within bounds."""
+    """Print minutes and GiB of each registry name, and whether they exceed the bounds."""
     with tempfile.TemporaryDirectory() as place:
         file = str(Path(place) / "matrix.safetensors")
         rows = write_matrix(file, source)
@@ -51,7 +51,7 @@ def main(source: str, text: str, *names: str) -> None:
 
 
 def write_matrix(file: str, source: str) -> int:
-    """Draw a matrix with a row for each source token, write it, and return its rows."""
+    """Write a random matrix with a row per source token; return the number of rows."""
     import torch
     from safetensors.torch import save_file
 
@@ -82,7 +82,7 @@ def write_target(folder: Path, source: Path, text: str) -> None:
 
 
 def pairs(source: str, text: str, vocabulary: dict[str, int]) -> Iterator[tuple[str, str]]:
-    """Pairs of tokens that stand side by side in the text, frequent ones first; then any."""
+    """Adjacent pairs of tokens in the text, most frequent first; then random ones."""
     tokenizer = load_tokenizer(source)
     lines = Path(text).read_text(encoding="utf-8").splitlines()
     counts: Counter[tuple[str, str]] = Counter()
@@ -97,7 +97,7 @@ def pairs(source: str, text: str, vocabulary: dict[str, int]) -> Iterator[tuple[
 
 
 def work(name: str, file: str, source: str, target: str, text: str) -> None:
-    """Fit and apply one initializer in this process and print what it took."""
+    """Fit and apply one initializer in this process and print its time and memory."""
     from safetensors.torch import load_file
 
     old, new = load_tokenizer(source), load_tokenizer(target)

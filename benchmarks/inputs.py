@@ -1,4 +1,4 @@
-"""The model and the text that benchmarks take: those of the default study, or the user's own."""
+"""The model and the text of benchmarks: those of the default study, or the user's own."""
 
 import argparse
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ PACKAGES = ROOT / ".cache/packages"
 
 @dataclass(frozen=True)
 class Inputs:
-    """The folder of a model, a file with a sentence a line, and for a record what they are."""
+    """A model folder, a file with one sentence per line, and their description for the record."""
 
     source: str
     text: str
@@ -32,13 +32,15 @@ class Inputs:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `opened` reads."""
     parser.add_argument("--source", type=Path, help=f"a model's folder; by default {SOURCE}")
-    parser.add_argument("--text", type=Path, help=f"a file of sentences; by default {LANGUAGE}")
-    parser.add_argument("--lines", type=int, help="take only so many of them")
+    parser.add_argument(
+        "--text", type=Path, help=f"a file with one sentence per line; by default {LANGUAGE}"
+    )
+    parser.add_argument("--lines", type=int, help="use only the first N lines", metavar="N")
 
 
 @contextmanager
 def opened(options: argparse.Namespace) -> Iterator[Inputs]:
-    """What the options name; it is there as long as the context lasts."""
+    """The inputs that the options name, available within the context."""
     with TemporaryDirectory() as place:
         source, text = options.source, options.text
         if source is None:
@@ -58,7 +60,7 @@ def opened(options: argparse.Namespace) -> Iterator[Inputs]:
 
 
 def prepared_source(name: str, folder: Path, packages: Path = PACKAGES) -> Path:
-    """Prepare a source of the registry, as the workflow does; the folder of the model itself."""
+    """Prepare a source of the registry, as the workflow does; return the model's folder."""
     entry = entries_of("sources")[name]
     prepare_source(entry, folder, _package(entry["package"], packages))
     return open_source(folder).folder

@@ -1,4 +1,4 @@
-"""Time and memory of a piece of work, in a process of its own; Linux only."""
+"""Time and memory of a function, measured in a separate process; Linux only."""
 
 import gc
 import json
@@ -17,7 +17,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA
 
 
 def measured(work: Callable[[], object]) -> dict[str, float]:
-    """CPU and wall seconds, and MiB at the peak beyond what the process held before."""
+    """CPU and wall seconds, and the peak MiB in addition to the process's memory before."""
     gc.collect()
     memory = MemoryGrowth()
     cpu, wall = time.process_time(), time.perf_counter()
@@ -32,10 +32,10 @@ def measured(work: Callable[[], object]) -> dict[str, float]:
 def in_its_own_process(
     name: str, *arguments: str, threads: int, **environment: str
 ) -> dict[str, Any]:
-    """What the benchmark of this name prints last, as JSON, when it is run with these arguments.
+    """Run the benchmark of this name with these arguments; parse its last line as JSON.
 
-    `environment` are variables that it has beside those of this process. If it fails, `error` is
-    the last line that it says.
+    `environment` are variables in addition to those of this process. If it fails, `error` is its
+    last line on stderr.
     """
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     limits = dict.fromkeys(_THREADS, str(threads))

@@ -1,8 +1,9 @@
-"""How much GPU memory training takes, simulated: python -m benchmarks.memory
+"""Simulate the GPU memory of training: python -m benchmarks.memory
 
-Models of these configurations are trained for a step on tensors without values, see
-`lexigraft.training.memory`. What it finds goes to `docs/results/memory.json`, of which
-`docs/gpu.md` is made, and by which sources ask for GPUs. It takes some minutes, and no GPU.
+Models of these configurations are trained for one step on tensors without values, see
+`lexigraft.training.memory`. The results are written to `docs/results/memory.json`, from which
+`docs/gpu.md` is generated and on which the GPU requests of sources are based. It takes some minutes
+and needs no GPU.
 """
 
 import logging
@@ -25,18 +26,18 @@ from lexigraft.training.settings import read_strategy, teacher_of
 from workflow.config.registries import load_registries
 from workflow.pages import write_record
 
-CARDS = (24, 40, 48, 80)  # GB, as they are sold
-USABLE = 11 / 12  # of them, in GiB: less than a card shows, and what fragmentation wastes
-GPUS = (2, 4, 8)  # of 80 GB in one machine, for what one cannot train
+CARDS = (24, 40, 48, 80)  # nominal GB
+USABLE = 11 / 12  # of them, in GiB: below what a card reports, minus loss by fragmentation
+GPUS = (2, 4, 8)  # of 80 GB in one machine, for trainings that do not fit one
 NEW_TOKENS = 5000
 REPLACED = 50_000  # tokens of VocADT's vocabularies, which replace the source's
 STRATEGIES = ("new-rows", "lora-clm-2048", "2x2ls-clm-512", "2x2ls-mtp-512", "alma")
-NEAR = 1.3  # what single sequences save at most
-# Passes of 4,096 tokens, and what a training comes to where memory is short.
+NEAR = 1.3  # largest reduction by micro-batches of one sequence
+# Micro-batches of 4,096 tokens, and the smallest ones, used if memory is short.
 PASSES: dict[str, dict[str, Any]] = {"full": {}, "sequence": {"tokens": 1, "logits": LEAST_LOGITS}}
 EIGHT_BIT = ("2x2ls-clm-512", "2x2ls-mtp-512")  # where AdamW's moments take most of a small card
 LARGE = ("llama-2-7b", "mistral-7b", "pythia-6.9b")
-# Of config/studies, what takes most: model, strategy, and the tokens of its largest vocabulary.
+# The largest trainings of config/studies: model, strategy, and size of its largest vocabulary.
 STUDIED = (
     ("llama-2-7b", "vocadt-sparse", REPLACED),
     ("llama-2-7b", "vocadt", REPLACED),
@@ -48,7 +49,7 @@ STUDIED = (
     ("pythia-6.9b", "progressive", 256_000),
     ("pythia-6.9b", "distill", 151_646),
 )
-# Of each model what its config.json says, where that is not the default of its architecture.
+# The values of each model's config.json that differ from the defaults of its architecture.
 _SEVEN: dict[str, Any] = {"num_hidden_layers": 32, "num_attention_heads": 32, "hidden_size": 4096}
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "smollm2-135m": (
@@ -215,11 +216,11 @@ def main() -> None:
 
 
 def simulate(wanted: tuple[str, str, int]) -> tuple[list[list[Any]], list[list[Any]]]:
-    """The peaks of one training, and the cards that it needs: without offloading, and with it.
+    """The peaks of one training, and the cards that it needs, without and with offloading.
 
-    Peaks are with full passes; with those of one sequence, where these may fit a smaller card; and
-    on several GPUs, where one is too small. Offloading is simulated where the smallest card is too
-    small without it. The memory of the machine is that of offloading.
+    Peaks are simulated with full micro-batches; with micro-batches of one sequence, if these may
+    fit a smaller card; and on several GPUs, if one is too small. Offloading is simulated if the
+    smallest card is too small without it. The machine's memory is that of offloading.
     """
     phases = phases_of(*wanted)
     peaks: list[list[Any]] = []
@@ -258,7 +259,7 @@ def simulate(wanted: tuple[str, str, int]) -> tuple[list[list[Any]], list[list[A
 def phases_of(
     model: str, name: str, vocabulary: int, optimizer: str = "adamw"
 ) -> list[SimulatedPhase]:
-    """The phases of a strategy of the registry, those that differ."""
+    """The distinct phases of a strategy of the registry."""
     entry = load_registries()["strategies"][name] | {"optimizer": optimizer}
     teacher = teacher_of(entry, model)
     phases = simulated_phases(
@@ -271,7 +272,7 @@ def phases_of(
 
 
 def peak_of(model: str, name: str, vocabulary: int, optimizer: str = "adamw") -> int:
-    """The bytes that a strategy of the registry takes with full passes."""
+    """The peak bytes of a strategy of the registry with full micro-batches."""
     return max(phase.peak() for phase in phases_of(model, name, vocabulary, optimizer))
 
 
@@ -282,7 +283,7 @@ def config(model: str) -> Any:
 
 
 def quiet() -> None:
-    """Show neither warnings nor logs, of which each process would show its own."""
+    """Hide warnings and logs, which every process would repeat."""
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
 

@@ -1,13 +1,13 @@
-"""How long Snakemake takes to plan a study, how much memory, and for how many jobs.
+"""Time and memory that Snakemake takes to plan a study, and the number of jobs.
 
-papers     the papers' grids, on an empty results folder
-grids      synthetic grids of as many cells, on an empty results folder
-finished   the same, all outputs present: nothing to do
+papers     the papers' grids, with an empty results folder
+grids      synthetic grids of 100, 1,000 and 10,000 cells, with an empty results folder
+finished   the same with all outputs present: nothing to do
 status     `make status` of the same
 
-Each is a process of its own, as a user starts it; Linux only. Outputs that are present are empty
-files with Snakemake's records of them (`--touch`), written before the clock starts; for the status,
-what jobs write.
+Each runs in a separate process, as a user starts it; Linux only. Present outputs are empty files
+with Snakemake's records of them (`--touch`); for the status, the files that jobs write. They are
+written before the measurement.
 """
 
 import json
@@ -45,7 +45,7 @@ STRATEGIES = ("lora-clm-2048", "lora-clm-512", "2x2ls-clm-512", "2x2ls-clm-2048"
 
 @dataclass(frozen=True)
 class Run:
-    """What one command took: seconds on the wall and of processors, MiB at the peak."""
+    """Wall seconds, CPU seconds, peak MiB and output of one command."""
 
     wall: float
     cpu: float
@@ -54,7 +54,7 @@ class Run:
 
 
 def run(command: list[str], folder: Path) -> Run:
-    """Run a command in a folder; a `RuntimeError` if it fails."""
+    """Run a command in a folder; raise a `RuntimeError` if it fails."""
     with tempfile.TemporaryFile("w+") as output:
         began = time.perf_counter()
         process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
@@ -69,13 +69,13 @@ def run(command: list[str], folder: Path) -> Run:
 
 
 def snakemake(folder: Path, study: str, *arguments: str) -> Run:
-    """Run Snakemake on a study, in a folder with the project."""
+    """Run Snakemake on a study, in a folder that contains the project."""
     command = [sys.executable, "-m", "snakemake", "--configfile", study]
     return run([*command, *arguments], folder)
 
 
 def place(folder: Path) -> Path:
-    """Give a folder a copy of the project: what Snakemake notes of it is not noted in ours."""
+    """Copy the project to a folder, so that Snakemake's metadata is not written to ours."""
     shutil.copy2(ROOT / "Snakefile", folder)
     for part in ("workflow", "config", "lexigraft", "scripts", "profiles"):
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
@@ -83,7 +83,7 @@ def place(folder: Path) -> Path:
 
 
 def grid(cells: int, folder: Path) -> dict[str, Any]:
-    """The config of a synthetic study of so many cells, with two tasks on each."""
+    """The config of a synthetic study with this number of cells, and two tasks on each."""
     languages, vocabularies, seeds = AXES[cells]
     (folder / "text.tsv").write_text("A sentence.\tA sentence.\n")
     text = {"loader": "text", "paths": [str(folder / "text.tsv")]}
@@ -116,7 +116,7 @@ def grid(cells: int, folder: Path) -> dict[str, Any]:
 
 
 def finish(folder: Path) -> None:
-    """Make all outputs of a study be there and up to date, with Snakemake's records."""
+    """Create all outputs of a study, up to date, with Snakemake's records."""
     for line in snakemake(folder, STUDY, "--summary", "--cores", "1").output.splitlines():
         file = folder / line.split("\t")[0]
         if "\t" in line and not line.startswith("output_file"):
@@ -126,8 +126,8 @@ def finish(folder: Path) -> None:
 
 
 def leave_outputs(folder: Path) -> None:
-    """Leave what the jobs of a study's stages leave: all are done."""
-    with chdir(folder):  # where its paths begin
+    """Write the files of completed jobs, for all jobs of a study's stages."""
+    with chdir(folder):  # its paths are relative to it
         study = Study(resolve(read_yaml(folder / STUDY), load_registries()))
         for job in study.jobs().values():
             output = Path(job.output)
@@ -139,7 +139,7 @@ def leave_outputs(folder: Path) -> None:
 
 
 def measured(kind: str, case: str | int) -> Run:
-    """Measure one kind of a paper, or of a grid of so many cells."""
+    """Measure one kind for a paper, or for a grid with this number of cells."""
     with tempfile.TemporaryDirectory(prefix="planning-") as name:
         folder = place(Path(name))
         if isinstance(case, str):

@@ -1,9 +1,9 @@
-"""Records of benchmarks: `docs/results/<name>.json`, of which docs/benchmarks.md is made.
+"""Records of benchmarks: `docs/results/<name>.json`, from which docs/benchmarks.md is generated.
 
-A record has what decides its numbers beside the machine, versions and sizes, and one table. Of what
-was measured several times it has the medians, how often that was (`runs`), and between what the
-ratio to the other's number lay (`lowest`, `highest`). Rows that a run does not measure stay from
-earlier runs, as long as versions and sizes are the same.
+A record contains what its numbers depend on in addition to the machine (versions and sizes), and
+one table. For repeated measurements, the table has medians, the number of repetitions (`runs`), and
+the range of the ratio to the alternative's number (`lowest`, `highest`). Rows that a run does not
+measure are kept from earlier runs if versions and sizes are the same.
 """
 
 import argparse
@@ -20,11 +20,11 @@ import lexigraft
 from workflow import pages
 
 Row = dict[str, Any]  # column -> name or number
-OTHER = "other_"  # begins the columns of what a user would take instead
+OTHER = "other_"  # prefix of the columns of the alternative that is compared
 
 
 def parser(name: str, description: str | None) -> argparse.ArgumentParser:
-    """A parser for the benchmark of this name, with options that all have."""
+    """A parser for the benchmark of this name, with the options common to all."""
     found = argparse.ArgumentParser(
         prog=f"python -m benchmarks.{name}",
         description=description,
@@ -32,13 +32,13 @@ def parser(name: str, description: str | None) -> argparse.ArgumentParser:
     )
     found.add_argument("--record", action="store_true", help=f"write docs/results/{name}.json")
     found.add_argument(
-        "--repetitions", type=int, default=1, metavar="N", help="measure N times, for medians"
+        "--repetitions", type=int, default=1, metavar="N", help="measure N times and use medians"
     )
     return found
 
 
 def rounds(options: argparse.Namespace, *axes: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
-    """Every combination, once in each repetition: slow minutes of a machine meet all of them."""
+    """Every combination once per repetition, so that slow minutes of a machine affect all."""
     for _, *one in product(range(options.repetitions), *axes):
         yield tuple(one)
 
@@ -49,7 +49,7 @@ def described(*packages: str, **sizes: Any) -> dict[str, Any]:
 
 
 def as_line(row: Row) -> str:
-    """A row for the terminal; of numbers that have another beside them the ratio, too."""
+    """A row for the terminal, with the ratio of numbers to those of the alternative."""
     parts = []
     for name, value in row.items():
         if name.startswith(OTHER) or value is None:
@@ -58,25 +58,25 @@ def as_line(row: Row) -> str:
             parts.append(f"{name} {value}")
             continue
         other = row.get(OTHER + name)
-        beside = f" beside {other:.4g}, ratio {value / other:.2f}" if other else ""
+        beside = f" (alternative {other:.4g}, ratio {value / other:.2f})" if other else ""
         parts.append(f"{name} {value:.4g}{beside}")
     return "; ".join(parts)
 
 
 class Measurements:
-    """The rows that a benchmark has measured, printed as they come, and what failed."""
+    """The rows that a benchmark has measured, printed immediately, and failures."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.failures: list[str] = []
 
     def add(self, row: Row) -> None:
-        """Take in a row, all of which have the same columns."""
+        """Add a row; all rows have the same columns."""
         self.rows.append(row)
         print(as_line(row), flush=True)
 
     def note_errors(self, what: str, *measured: Mapping[str, Any]) -> bool:
-        """Whether one of these measurements is an error, which is then noted."""
+        """Record the errors among these measurements, and return whether there are any."""
         errors = [str(one["error"]) for one in measured if "error" in one]
         self.failures += [f"{what}: {error}" for error in errors]
         return bool(errors)
@@ -89,9 +89,9 @@ class Measurements:
         keys: int,
         order: Iterable[tuple[Any, ...]] | None = None,
     ) -> None:
-        """Record what was measured if that is asked for; exit code 1 if anything failed.
+        """Record the rows if `--record` is given; exit with code 1 if anything failed.
 
-        The first `keys` columns tell rows apart; they are in the `order` of these, or sorted.
+        The first `keys` columns identify a row; rows are in the `order` of these, or sorted.
         """
         if arguments.record and self.rows:
             _record(name, run, self.rows, keys, order)
@@ -120,11 +120,11 @@ def _record(
         known[tuple(values[:keys])] = [*values, today]
     table = [known[key] for key in (sorted(known) if order is None else order) if key in known]
     pages.write_record(name, {"run": dict(run), "tables": {"measured": [columns, *table]}})
-    print(f"{path.relative_to(pages.DOCS.parent)}: recorded; `make pages` shows it")
+    print(f"{path.relative_to(pages.DOCS.parent)}: recorded; run `make pages` to show it")
 
 
 def _medians(measured: Sequence[Row], keys: int) -> list[Row]:
-    """One row of those that are equal in their first `keys` columns."""
+    """One row of medians for all rows that are equal in their first `keys` columns."""
     same: dict[tuple[Any, ...], list[Row]] = {}
     for row in measured:
         same.setdefault(tuple(row.values())[:keys], []).append(row)

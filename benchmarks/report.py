@@ -1,8 +1,8 @@
-"""How long a report takes and how much memory: of synthetic studies of 100, 1,000 and 10,000 cells.
+"""Time and memory of the report of synthetic studies of 100, 1,000 and 10,000 cells.
 
-The job is that of a run on one machine and on a cluster alike: inputs are checked against their
-cards, then come tables, figures and pages. Every cell has a log of 50 steps and two records with 20
-outputs each, all written before the clock starts. Linux only.
+The job is the same on one machine and on a cluster: inputs are checked against their cards, then
+tables, figures and pages are built. Every cell has a log of 50 steps and two records with 20
+outputs each, all written before the measurement. Linux only.
 """
 
 import json
@@ -35,7 +35,7 @@ WORDS = ("వెన్నెల", "పుస్తకం", "నది", "ఆక�
 
 
 def study_of(cells: int, folder: Path) -> Study:
-    """That of the planning benchmark with baselines, and with what a report shows by itself."""
+    """The study of the planning benchmark with baselines and the default report items."""
     config = grid(cells, folder)
     config["report"] = {"fonts": None}
     own = {"sources": ["synthetic"], "languages": list(config["languages"]), "seeds": [0]}
@@ -45,7 +45,7 @@ def study_of(cells: int, folder: Path) -> Study:
 
 
 def leave_results(study: Study) -> None:
-    """Write all that a report reads, below the working folder."""
+    """Write all files that a report reads, below the working folder."""
     for cell in study.cells:
         _train(study, cell)
         _evaluate(study, cell)
@@ -68,7 +68,7 @@ def leave_results(study: Study) -> None:
 
 
 def _train(study: Study, cell: Cell) -> None:
-    """A log, and the card of a trained cell."""
+    """Write the log and the card of a trained cell."""
     job = study.described("train", cell.wildcards)
     folder, draw = Path(job["outputs"]["folder"]), random.Random(cell.path)
     lines: list[dict[str, Any]] = [{"event": "heldout", "step": 0, "tokens": 0, "bits_per_byte": 3}]
@@ -89,7 +89,7 @@ def _train(study: Study, cell: Cell) -> None:
 
 
 def _evaluate(study: Study, cell: Cell) -> None:
-    """The records of a cell's runs, what it wrote, and the card of all."""
+    """Write the records and predictions of a cell's runs, and their card."""
     job = study.described("evaluate", cell.wildcards)
     folder, files = Path(job["outputs"]["folder"]), []
     for one in run_jobs(job):
@@ -132,9 +132,9 @@ def _write_lines(file: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def measured(cells: int) -> tuple[int, int, Run]:
-    """Cells with baselines, files that are read, and the run of a report."""
+    """The number of cells including baselines, the number of files read, and a report's run."""
     with tempfile.TemporaryDirectory(prefix="report-") as name, chdir(name):
-        folder = place(Path(name))  # where the study's paths begin
+        folder = place(Path(name))  # the study's paths are relative to it
         study = study_of(cells, folder)
         leave_results(study)
         files = sum(1 for file in Path(study.results).rglob("*") if file.is_file())
@@ -144,7 +144,7 @@ def measured(cells: int) -> tuple[int, int, Run]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure a report of each size."""
+    """Measure the report of each size."""
     options = _parser().parse_args(arguments)
     found = Measurements()
     for (size,) in rounds(options, options.cells or AXES):

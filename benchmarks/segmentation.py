@@ -1,13 +1,13 @@
-"""How short text gets with new tokens, recorded for docs/vocabulary.md.
+"""Tokens per sentence with new tokens, recorded for docs/vocabulary.md.
 
 python -m benchmarks.segmentation SMOLLM2 LLAMA_3 ENGLISH_FILE LANGUAGE=DATA=TEXT_FILE …
 
-The first two are folders of tokenizers: SmolLM2's is expanded; of both is measured what joined
-marks change for text without new tokens. A text file has a sentence a line; every tenth is held out
-and measured. `DATA` is what the record calls the text. Languages in a script with combining marks
-are measured with marks apart and joined; the others with limits on the English sentences that
-change. Every other line of ENGLISH_FILE is the sample that is limited, and whose tokens stay in
-pruning; the rest is measured.
+The first two are tokenizer folders: SmolLM2's is expanded; for both, the effect of joined marks
+without new tokens is measured. A text file has one sentence per line; every tenth is held out and
+measured. `DATA` is the name of the text in the record. Languages in a script with combining marks
+are measured with `marks` apart and joined; the others with limits on the number of English
+sentences that change. Every second line of ENGLISH_FILE is the sample to which the limit applies
+and whose tokens pruning keeps; the rest is measured.
 """
 
 import re
@@ -43,7 +43,7 @@ PRUNED = ("tokens_per_sentence", "english_sentences_changed", "english_tokens_gr
 
 
 def main(smollm2: str, llama_3: str, english_file: str, *texts: str) -> None:
-    """Expand the tokenizer by each text, train others on it, and write the record."""
+    """Expand the tokenizer for each text, train new ones on it, and write the record."""
     sources = {"SmolLM2": load_tokenizer(smollm2), "Llama 3": load_tokenizer(llama_3)}
     source, english = sources["SmolLM2"], sentences(english_file)
     marks: list[list[Any]] = []
@@ -98,7 +98,7 @@ def expanded(
     asked: int,
     **options: Any,
 ) -> list[float]:
-    """What is measured of a tokenizer with as many new tokens as asked for, or as there are."""
+    """The metrics of a tokenizer with `asked` new tokens, or as many as can be added."""
     options |= {"english": english[::2]}
     try:
         target = expand_tokenizer(source, train, asked, **options)
@@ -116,10 +116,10 @@ def expanded(
 def pruned(
     source: PreTrainedTokenizerFast, train: list[str], heldout: list[str], english: list[str]
 ) -> list[list[Any]]:
-    """What goes from a tokenizer with new tokens, how many, and what is measured of the rest.
+    """Ways of pruning an expanded tokenizer: name, number of removed tokens, and metrics.
 
-    As many as are new, all that text and English leave unused, or all that the text does. English
-    sentences are measured on others than those whose tokens stay.
+    Removed are as many tokens as are new, all that text and English do not use, or all that the
+    text does not use. The measured English sentences differ from those whose tokens are kept.
     """
     target = expand_tokenizer(source, train, NEW_TOKENS[0])
     used, keep = [*train, *english[::2]], new_token_ids(source, target)
@@ -137,22 +137,22 @@ def pruned(
 
 
 def recut(source: PreTrainedTokenizerFast, texts: list[str]) -> int:
-    """How many texts are cut into other words by joined marks."""
+    """The number of texts that joined marks split into different words."""
     backend = source.backend_tokenizer
     together = pre_tokenization(backend, "joined", [])
     return sum(pre_tokens(backend, text) != pre_tokens(together, text) for text in texts)
 
 
 def code() -> list[str]:
-    """The lines of the library's Python files that are not empty; a few quote words with marks."""
+    """The non-empty lines of the library's Python files; a few contain words with marks."""
     files = sorted((ROOT / "lexigraft").rglob("*.py"))
     return [line for file in files for line in sentences(str(file))]
 
 
 def emoji() -> list[str]:
-    """Each symbol of the blocks of emoji: alone, as emoji (U+FE0F), dark-skinned, and joined.
+    """Each symbol of the emoji blocks: alone, as emoji (U+FE0F), with dark skin, and joined.
 
-    One emoji, U+2139, is a letter by its category.
+    One emoji, U+2139, has the category of a letter.
     """
     every = [chr(code) for block in EMOJI for code in range(*block)]
     symbols = [one for one in every if category(one)[0] == "S" or one == "\u2139"]
@@ -164,7 +164,7 @@ def emoji() -> list[str]:
 
 
 def joined(source: PreTrainedTokenizerFast, lines: list[str]) -> list[float]:
-    """The share of sentences whose tokens change by joined marks alone, and growth in tokens."""
+    """The share of sentences that joined marks alone tokenize differently, and token growth."""
     backend = source.backend_tokenizer
     together = pre_tokenization(backend, "joined", lines)
 
@@ -187,7 +187,7 @@ def trained(train: list[str], heldout: list[str], superwords: float) -> list[flo
 
 
 def sentences(file: str) -> list[str]:
-    """The lines of a file that are not empty."""
+    """The non-empty lines of a file."""
     return [line for line in Path(file).read_text(encoding="utf-8").split("\n") if line.strip()]
 
 

@@ -1,14 +1,14 @@
-"""A study that is killed again and again ends with the same bytes as one that was left alone.
+"""Check that a study that is killed repeatedly ends with the same bytes as an undisturbed one.
 
 python -m benchmarks.soak [--kills N] [--seed N] [--longest SECONDS] [--record] [STUDY.yaml]
 
 The study runs twice, in two folders: undisturbed, and with SIGKILL to Snakemake and all of its jobs
-at random moments, after which it is unlocked and run again, as its user would. Once it has ended in
-spite of that, the two are compared (`lexigraft.comparison`), and every file is hashed. Where that
-is before all N kills, it begins anew. What times and the machine decide is left aside.
+at random times, after which it is unlocked and run again, as a user would. When it has finished,
+the two are compared (`lexigraft.comparison`), and every file is hashed. If it finishes before all N
+kills, it starts again in a new folder. Values that depend on time or the machine are ignored.
 
-Without a study it is a small one that goes through all stages, with a made-up text and a tiny
-model; it needs no network. Of another one all paths must be absolute. `--record` writes
+The default study is a small one that covers all stages, with a synthetic text and a tiny model; it
+needs no network. In another study all paths must be absolute. `--record` writes
 `docs/results/soak.json`, which docs/reliability.md shows. The exit status is 1 if anything differs.
 """
 
@@ -42,7 +42,7 @@ NO_JOB = "no job (Snakemake plans, or starts the next one)"
 
 
 def made_up_study(folder: Path) -> dict[str, Any]:
-    """The config of a small study, and the text and the model that it reads, in a folder."""
+    """The config of a small study; writes the text and the model that it reads to a folder."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -100,7 +100,7 @@ def made_up_study(folder: Path) -> dict[str, Any]:
 
 
 class Run:
-    """A study with its results in a folder of its own.
+    """A study that runs in a separate folder.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class Run:
         self.results = folder / "results"
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Snakemake on the study, it and its jobs in a process group of their own."""
+        """Start Snakemake on the study, with its jobs in a new process group."""
         command = snakemake_command(str(self._study), ["--quiet", "all", *arguments])
         with self._log.open("ab") as log:
             return subprocess.Popen(
@@ -132,14 +132,14 @@ class Run:
             )
 
     def end(self, *arguments: str) -> None:
-        """Run it to its end; the benchmark ends where that fails."""
+        """Run it to the end; exit the benchmark if it fails."""
         if self.start(*arguments).wait():
             sys.exit(f"error: the study failed\n{self._log.read_text(errors='replace')[-4000:]}")
 
     def kill_after(self, seconds: float) -> list[str] | None:
-        """Run it and kill it after some seconds, and unlock it: the rules of the jobs at work.
+        """Run it, kill it after some seconds and unlock it; return the rules of the running jobs.
 
-        None if it ended before.
+        None if it finished before.
         """
         process = self.start()
         try:
@@ -164,7 +164,7 @@ class Run:
 def soak(
     config: dict[str, Any], folder: Path, kills: int, seed: int, longest: float | None
 ) -> tuple[dict[str, Any], Counter[str], list[str]]:
-    """What was done: facts, how many kills hit a job of which rule, and what is not as it was."""
+    """Run the experiment; return facts, the number of kills per rule, and the differences."""
     began = time.monotonic()
     alone = Run(config, folder / "undisturbed")
     alone.end()
@@ -187,7 +187,7 @@ def soak(
             hit.update(rules or [NO_JOB])
             print(f"kill {done}: {', '.join(rules) or NO_JOB}", flush=True)
         if done == before:
-            continue  # it ended before the first kill
+            continue  # it finished before the first kill
         run.end()
         rounds += 1
         found = compare(alone.results, run.results)
@@ -214,15 +214,17 @@ def soak(
 
 
 def main() -> None:
-    """Run it, print what was found, and record it if that is asked for."""
+    """Run the experiment, print its result, and record it if `--record` is given."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("study", nargs="?", help="a study; by default a small one is made up")
-    parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
+    parser.add_argument("study", nargs="?", help="a study; by default a small synthetic one")
+    parser.add_argument("--kills", type=int, default=50, help="number of kills")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the times of the kills")
     parser.add_argument(
-        "--longest", type=float, help="seconds before a kill, at most; by default a whole run's"
+        "--longest",
+        type=float,
+        help="maximum seconds before a kill; by default those of a whole run",
     )
     parser.add_argument("--record", action="store_true", help="write docs/results/soak.json")
     given = parser.parse_args()

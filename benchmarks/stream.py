@@ -2,17 +2,17 @@
 
 python -m benchmarks.stream FOLDER [MILLION_TOKENS]
 
-Writes a synthetic text of so many tokens (100 million by default) into the folder, in files of 50
-MB, and runs three steps, each in a process of its own: `draw` (read, clean, sample, hold out, write
+Writes a synthetic text of this many tokens (by default 100 million) to the folder, in files of 50
+MB, and runs three steps, each in a separate process: `draw` (read, clean, sample, hold out, write
 the corpus), `tokenize` (into shards) and `train` (plan an epoch, read 50,000 sequences in training
-order). `draw` and `tokenize` are killed halfway and run again: "again" is how much of the whole
-step was done twice, starting the process included. Memory is anonymous memory at the peak, beyond
-what the process held at its start, for pages of files can be given back at any time; Linux only.
+order). `draw` and `tokenize` are killed halfway and run again: "again" is the share of the step
+that was repeated, process startup included. Memory is peak anonymous memory minus that at the start
+of the step, since pages of files can be released at any time; Linux only.
 
 On one core, with 34 million tokens (217 MB): draw 7.9 MB/s with 24 MiB, tokenize 0.59 million
-tokens a second with 96 MiB, train 63 million tokens a second with 32 MiB. With 3.4 million tokens
-it was 14, 74 and 0 MiB: memory grows by 24 bytes a document and 8 bytes a training sequence, which
-for a billion tokens of such documents makes about 50 MiB more.
+tokens per second with 96 MiB, train 63 million tokens per second with 32 MiB. With 3.4 million
+tokens it was 14, 74 and 0 MiB: memory grows by 24 bytes per document and 8 bytes per training
+sequence, about 50 MiB more for a billion tokens of such documents.
 """
 
 import json
@@ -31,12 +31,12 @@ import numpy as np
 LENGTH, SEQUENCES = 2048, 50_000
 FILE = 50_000_000  # bytes of a file of the text
 WORDS, SKEW = 50_000, 1.1  # of a Zipf distribution
-TOKENS_OF_WORD = 1.35  # about, of a tokenizer of 16,000 tokens
+TOKENS_OF_WORD = 1.35  # approximately, with a tokenizer of 16,000 tokens
 _SEED = ("benchmark", "corpus", "synthetic")
 
 
 def write_text(folder: Path, tokens: int) -> None:
-    """Documents of some hundred words, which are drawn by their ranks."""
+    """Write documents of some hundred words, which are drawn by their ranks."""
     draw = np.random.default_rng(0)
     letters = np.array(list("etaoinshrdlucmfwypvbgkqjxz"))
     lengths = draw.integers(2, 11, WORDS)
@@ -56,7 +56,7 @@ def write_text(folder: Path, tokens: int) -> None:
 
 
 def tokenizer_of(folder: Path):
-    """A byte-level tokenizer of the text's first documents."""
+    """A byte-level tokenizer trained on the text's first documents."""
     from lexigraft.source.model import load_tokenizer
     from lexigraft.vocabulary.train import train_tokenizer
 
@@ -73,7 +73,7 @@ def draw(folder: Path) -> Callable[[], dict[str, float]]:
     from lexigraft.corpus import reading
     from lexigraft.corpus.language import prepare_corpus
 
-    reading.SAVE_SECONDS = 5.0  # for texts that are read in minutes, not hours
+    reading.SAVE_SECONDS = 5.0  # for texts that take minutes to read, not hours
     characters = sum(file.stat().st_size for file in (folder / "text").iterdir())
     settings: dict[str, Any] = {
         "name": "Synthetic", "code": "xx", "script": "Latn", "parallel": None, "repair": [],
@@ -92,7 +92,7 @@ def draw(folder: Path) -> Callable[[], dict[str, float]]:
 
 
 def tokenize(folder: Path) -> Callable[[], dict[str, float]]:
-    """Tokenize the corpus, or read the tokens that are there."""
+    """Tokenize the corpus, or read the existing tokens."""
     from lexigraft.training.tokenized_corpus import tokenize_corpus
 
     tokenizer = tokenizer_of(folder)
@@ -100,7 +100,7 @@ def tokenize(folder: Path) -> Callable[[], dict[str, float]]:
 
 
 def train(folder: Path) -> Callable[[], dict[str, float]]:
-    """Plan an epoch and read sequences in its order."""
+    """Plan an epoch and read sequences in training order."""
     from lexigraft.training.plan import plan_phases
     from lexigraft.training.settings import read_strategy
 
@@ -122,7 +122,7 @@ STEPS = {"draw": draw, "tokenize": tokenize, "train": train}
 
 
 def run(step: str, folder: Path) -> dict[str, float]:
-    """A step in this process: its results, seconds, and anonymous memory at the peak in MiB."""
+    """Run a step in this process; return its results, seconds, and peak anonymous MiB."""
     work = STEPS[step](folder)
     before, peak, finished = _anonymous(), 0.0, threading.Event()
 
@@ -147,13 +147,13 @@ def _anonymous() -> float:
 
 
 def started(step: str, folder: Path) -> "subprocess.Popen[str]":
-    """A step in a process of its own."""
+    """Start a step in a separate process."""
     command = [sys.executable, "-m", "benchmarks.stream", step, str(folder)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
 def finished(process: "subprocess.Popen[str]") -> dict[str, float]:
-    """What a step prints last."""
+    """Wait for a step; parse its last line as JSON."""
     output, _ = process.communicate()
     if process.returncode:
         raise SystemExit(f"{process.args!r} failed; run it by itself")
@@ -162,7 +162,7 @@ def finished(process: "subprocess.Popen[str]") -> dict[str, float]:
 
 
 def interrupted(step: str, folder: Path, whole: float) -> float:
-    """CPU seconds of a step that is killed after half of them and run again, those before too."""
+    """Total CPU seconds of a step that is killed halfway and run again."""
     process = started(step, folder)
     spent = 0.0
     while process.poll() is None and spent < whole / 2:
@@ -182,7 +182,7 @@ def _cpu(process: int) -> float:
 
 
 def main(folder: str, millions: str = "100") -> None:
-    """Print memory and rate of each step, and what an interruption costs."""
+    """Print memory and rate of each step, and the cost of an interruption."""
     place = Path(folder)
     if not (place / "text").exists():
         write_text(place / "text.unfinished", round(float(millions) * 1e6))

@@ -1,8 +1,9 @@
-"""How soon a training has its blocks of tokens, beside `datasets.map` with the same tokenizer.
+"""Time until training has its blocks of tokens, compared with `datasets.map`.
 
-That of `datasets` is as in transformers' example run_clm.py, in as many processes as there are
-threads; its memory is that of its main process alone, so compare it with one thread. Both are
-measured in the first job, which tokenizes, and in the next one with the same tokenizer.
+Both use the same tokenizer. `datasets` is used as in transformers' example run_clm.py, with as many
+processes as threads; its memory is that of the main process only, so compare memory with one
+thread. Both are measured in the first job, which tokenizes, and in the next one with the same
+tokenizer.
 """
 
 import json
@@ -24,7 +25,7 @@ JOBS = ("first", "next")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure both in both jobs."""
+    """Measure this library and `datasets`, each in both jobs."""
     options = _parser().parse_args(arguments)
     found = Measurements()
     with opened(options) as given, TemporaryDirectory() as corpus:
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def ours(tokenizer: Any, corpus: Path, threads: int) -> Callable[[], Any]:
-    """Blocks from the tokens beside the corpus."""
+    """Blocks from the tokens stored next to the corpus."""
     from lexigraft.training.data import pack
     from lexigraft.training.tokenized_corpus import tokenize_corpus
 
@@ -53,7 +54,7 @@ def ours(tokenizer: Any, corpus: Path, threads: int) -> Callable[[], Any]:
 
 
 def theirs(tokenizer: Any, corpus: Path, threads: int) -> Callable[[], Any]:
-    """Blocks from `datasets`, which has a cache of its own."""
+    """Blocks from `datasets`, which has its own cache."""
     import datasets
 
     datasets.disable_progress_bars()

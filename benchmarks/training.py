@@ -1,12 +1,12 @@
-"""Speed and memory of training, against the plain Trainer and PEFT script a user would write.
+"""Speed and memory of training, compared with a plain Trainer and PEFT script.
 
-The model is that of a folder with a config.json (by default SmolLM2-135M's shape with a vocabulary
-of 256,000 tokens), with random weights; text is random too. Each strategy is trained for three
-steps in a process of its own, by this library and by the script, with the same model, text,
+The model has the configuration of a folder with a config.json (by default SmolLM2-135M's shape with
+a vocabulary of 256,000 tokens) and random weights; text is random too. Each strategy is trained for
+three steps in a separate process, by this library and by the script, with the same model, text,
 optimizer, batch and precision. Tokens per second are those of all steps but the first. Memory is
-the peak beyond the model itself; on a GPU it is the peak of all tensors, of which there is room for
-79 GiB, as on a card of 80 GB. A teacher is a second model of the same shape. The adapters' script
-makes the two matrices of the new vocabulary anew in each pass, as their definition says.
+the peak in addition to the model; on a GPU it is the peak of all tensors, limited to 79 GiB, as on
+an 80 GB card. A teacher is a second model of the same shape. The script for adapters recomputes the
+two matrices of the new vocabulary in each pass, as defined.
 """
 
 import argparse
@@ -54,7 +54,7 @@ PRECISIONS = ("float32", "bfloat16")
 STEPS = 3
 GPU_BYTES = 79 * 2**30
 NEW_TOKENS = 1000
-ADAPTED_TOKENS = 1500  # the new vocabulary that adapters are for
+ADAPTED_TOKENS = 1500  # size of the new vocabulary of adapters
 LAYERS = (0, 1, -2, -1)
 LARGE_VOCABULARY = 256_000  # as of Gemma 2
 SHAPE = "SmolLM2-135M"  # of the default model
@@ -123,7 +123,7 @@ def work(
     steps: int,
     vocabulary: int = 0,
 ) -> None:
-    """Train in this process and print what it took; the script's passes have so many `rows`."""
+    """Train in this process and print speed and memory; `rows` is the script's batch per device."""
     if torch.cuda.is_available():
         there = torch.cuda.get_device_properties(0).total_memory
         torch.cuda.set_per_process_memory_fraction(min(1.0, GPU_BYTES / there))
@@ -151,10 +151,10 @@ def work(
 
 
 def random_model(config: str, dtype: torch.dtype, *, vocabulary: int = 0, seed: int = 0) -> Any:
-    """A model of random weights, made on the device: the CPU would take minutes for a large one.
+    """A model with random weights, created on the device: large ones take minutes on the CPU.
 
-    `config` is a folder with a config.json; empty, it is SmolLM2-135M's shape. The vocabulary is
-    the config's if it is 0.
+    `config` is a folder with a config.json, or empty for SmolLM2-135M's shape. With a `vocabulary`
+    of 0, its size is that of the config.
     """
     torch.manual_seed(seed)
     settings = AutoConfig.from_pretrained(config) if config else LlamaConfig(**SMOLLM2)
@@ -165,7 +165,7 @@ def random_model(config: str, dtype: torch.dtype, *, vocabulary: int = 0, seed: 
 
 
 def recipe(vocabulary: int) -> Recipe:
-    """What adapters start from: each new token the mean of three source tokens."""
+    """The initial recipe of adapters: each new token is the mean of three source tokens."""
     columns = np.random.default_rng(1).integers(vocabulary, size=(ADAPTED_TOKENS, 3))
     rows = np.repeat(np.arange(ADAPTED_TOKENS), 3)
     weights = np.full(columns.size, 1 / 3)
@@ -174,20 +174,20 @@ def recipe(vocabulary: int) -> Recipe:
 
 
 class Clock(TrainerCallback):
-    """When each step ended."""
+    """Records when each step ended."""
 
     def __init__(self) -> None:
         self.at: list[float] = []
 
     def on_step_end(self, args, state, control, **kwargs):
-        """Note the time."""
+        """Record the time."""
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         self.at.append(time.perf_counter())
 
 
 def train_ours(model, name, text, sequences, new_ids, clock, folder, more):
-    """As a cell does, without scoring; `more` is the teacher, or what adapters start from."""
+    """Train like a cell, without scoring; `more` is the teacher or the adapters' recipe."""
     phase = {"length": text.shape[1], **STRATEGIES[name]}
     strategy = read_strategy({"phases": [phase], "batch_sequences": sequences})
     first = strategy.phases[0]
@@ -197,7 +197,7 @@ def train_ours(model, name, text, sequences, new_ids, clock, folder, more):
         attach_adapters(model, tokenizer, more, first.adapter)
     frozen = FrozenWeights(model, None)
     frozen.prepare_phase(model, first, new_ids=new_ids)
-    if torch.cuda.is_available():  # what a model takes before it is held counts for nothing
+    if torch.cuda.is_available():  # memory used while preparing the model does not count
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
     objective = CausalModeling()
@@ -225,7 +225,7 @@ def train_ours(model, name, text, sequences, new_ids, clock, folder, more):
 
 
 def train_with_script(model, name, text, sequences, new_ids, clock, folder, more, *, rows):
-    """What the documentation of Trainer and PEFT leads to."""
+    """Train as the documentation of Trainer and PEFT suggests."""
     from peft import LoraConfig, TrainableTokensConfig, get_peft_model
 
     kind = Trainer
@@ -250,7 +250,7 @@ def train_with_script(model, name, text, sequences, new_ids, clock, folder, more
         model.set_output_embeddings(MadeHead(start, head.weight.detach()))
     elif name == "distill":
         kind = Taught
-        model.teacher = [more]  # in a list, for it is no part of the model
+        model.teacher = [more]  # in a list, since it is not part of the model
     elif name != "all":
         model.requires_grad_(False)
         matrices = model.get_input_embeddings(), model.get_output_embeddings()
@@ -282,10 +282,10 @@ def train_with_script(model, name, text, sequences, new_ids, clock, folder, more
 
 
 class TwoHeads(Trainer):
-    """The token after next, by a second head."""
+    """Also predicts the token after next, with a second head."""
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        """Two cross-entropies of all logits, added up."""
+        """The sum of two cross-entropies over all logits."""
         out = model(**inputs, output_hidden_states=True)
         later = model.extra_head(out.hidden_states[-1])[:, :-2].flatten(0, 1).float()
         targets = inputs["labels"][:, 2:].flatten()
@@ -293,10 +293,10 @@ class TwoHeads(Trainer):
 
 
 class Taught(Trainer):
-    """Half the loss is the divergence from a teacher."""
+    """Half of the loss is the divergence from a teacher."""
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        """Cross-entropy and divergence of all logits."""
+        """The mean of cross-entropy and divergence over all logits."""
         out = model(**inputs)
         with torch.no_grad():
             taught = model.teacher[0](input_ids=inputs["input_ids"]).logits[:, :-1].flatten(0, 1)
@@ -307,19 +307,19 @@ class Taught(Trainer):
 
 
 class MadeEmbedding(torch.nn.Module):
-    """Rows of `A E`, all of which are made."""
+    """Rows of `A E`, computed in full."""
 
     def __init__(self, start: torch.Tensor, source: torch.Tensor):
         super().__init__()
         self.adapter, self.source = torch.nn.Parameter(start.clone()), source
 
     def forward(self, ids):
-        """Rows of token ids."""
+        """The rows of token ids."""
         return torch.nn.functional.embedding(ids, self.adapter @ self.source)
 
 
 class MadeHead(MadeEmbedding):
-    """Logits by `A E`."""
+    """Logits with `A E` as head."""
 
     def forward(self, hidden):
         """Logits of hidden states."""
@@ -330,12 +330,14 @@ def _parser() -> argparse.ArgumentParser:
     found = parser(NAME, __doc__)
     found.add_argument("--config", type=Path, help="a folder with a config.json")
     found.add_argument(
-        "--vocabulary", type=int, default=LARGE_VOCABULARY, help="tokens; 0 is the config's number"
+        "--vocabulary", type=int, default=LARGE_VOCABULARY, help="tokens; 0: as in the config"
     )
-    found.add_argument("--sequences", type=int, default=8, help="of an optimizer step")
-    found.add_argument("--length", type=int, default=256, help="tokens of a sequence")
+    found.add_argument("--sequences", type=int, default=8, help="sequences per optimizer step")
+    found.add_argument("--length", type=int, default=256, help="tokens per sequence")
     found.add_argument("--threads", type=int, default=2)
-    found.add_argument("--precision", action="append", choices=PRECISIONS, help="or both")
+    found.add_argument(
+        "--precision", action="append", choices=PRECISIONS, help="repeat it to measure both"
+    )
     found.add_argument("names", nargs="*", choices=[*STRATEGIES, []], metavar="STRATEGY")
     return found
 

@@ -1,4 +1,4 @@
-"""`python -m lexigraft` is the command `lexigraft`."""
+"""`python -m lexigraft` runs the command `lexigraft`."""
 
 from lexigraft.commands.app import main
 

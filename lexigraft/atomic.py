@@ -1,4 +1,4 @@
-"""Outputs appear whole or not at all: written under a temporary name beside them, then renamed."""
+"""Write outputs atomically: under a temporary name in the same folder, which is then renamed."""
 
 import fcntl
 import json
@@ -12,17 +12,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-# How temporary names begin. What a killed process left under them, the next one deletes.
+# Prefix of temporary names. What a killed process leaves under them is deleted by the next one.
 PARTIAL = ".partial-"
-LOCK = ".lock"  # of the process that works in a folder; it is there before anything else
+LOCK = ".lock"  # held by the process that works in a folder; created before any other file
 logger = logging.getLogger(__name__)
 
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`, which takes the place of `path` on success.
+    """Yield a temporary path next to `path`, which replaces `path` on success.
 
-    The temporary name keeps the suffix of `path`, since some writers choose a format by it.
+    The temporary name keeps the suffix of `path`, since some writers infer the format from it.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,7 +34,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         yield temporary
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
-        # mkstemp makes files private; results are shared with the group as the umask says.
+        # mkstemp creates private files; results get the permissions that the umask allows.
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     finally:
@@ -43,7 +43,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary folder beside `path`, which takes the place of all of `path` on success."""
+    """Yield a temporary folder next to `path`, which replaces the whole of `path` on success."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     prefix = f"{PARTIAL}{path.name}-"
@@ -52,7 +52,7 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     try:
         yield temporary
         temporary.chmod(0o777 & ~_umask())
-        # Moved aside first: a kill while it is deleted must not leave a part of it in its place.
+        # Moved aside first: a kill during the deletion must not leave a partial folder at `path`.
         if path.exists():
             path.replace(old)
         temporary.replace(path)
@@ -63,7 +63,7 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, which the kernel releases when the process ends, however it ends."""
+    """Hold the folder's lock, which the kernel releases when the process ends for any reason."""
     with (folder / LOCK).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -74,15 +74,15 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 
 def clear_partial(folder: str | Path) -> None:
-    """Delete what killed processes left in and beside an output folder that this process holds.
+    """Delete what killed processes left in and next to an output folder that this process holds.
 
-    Folders below it that have a job of their own are left alone.
+    Subfolders that belong to other jobs are left alone.
     """
     folder = Path(folder)
     beside = re.compile(re.escape(f"{PARTIAL}{folder.name}-") + r"[a-z0-9_]{8}")  # tempfile's names
     left = [path for path in folder.parent.glob(f"{PARTIAL}*") if beside.fullmatch(path.name)]
     for place, folders, files in os.walk(folder):
-        # Asked for after the folder was listed: who writes there had locked it before.
+        # Checked after the folder was listed: a process that writes there has locked it before.
         if Path(place) != folder and Path(place, LOCK).exists():
             folders.clear()
             continue
@@ -96,7 +96,7 @@ def clear_partial(folder: str | Path) -> None:
 
 
 def link_or_copy(file: Path, target: Path) -> None:
-    """Give a file a second name, or copy it where the file system has no hard links."""
+    """Hard-link a file, or copy it if the file system does not support hard links."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     try:
@@ -107,25 +107,25 @@ def link_or_copy(file: Path, target: Path) -> None:
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write `value` as indented UTF-8 JSON, keys in the order given."""
+    """Write `value` as indented UTF-8 JSON, with keys in the given order."""
     with replacing(path) as temporary:
         text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Write one text a line, UTF-8, each line ended by a single line feed."""
+    """Write one text per line in UTF-8; each line ends with a single line feed."""
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(line + "\n" for line in lines)
 
 
 def write_jsonl(path: str | Path, rows: list[dict]) -> None:
-    """Write one JSON object a line, UTF-8."""
+    """Write one JSON object per line in UTF-8."""
     write_lines(path, [json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows])
 
 
 def read_jsonl(path: Path) -> list[Any]:
-    """What such lines hold, without a last one that is cut off; nothing where there is no file."""
+    """Read JSON lines, without an incomplete last line; an empty list if there is no file."""
     *lines, _ = path.read_text("utf-8").split("\n") if path.exists() else [""]
     return [json.loads(line) for line in lines]
 

@@ -1,4 +1,4 @@
-"""Cells: the points of the grid, by the names of their axes.
+"""Cells: the points of the experiment grid, identified by one name per axis.
 
 Standard library only: the Snakefile is parsed again in every job.
 """
@@ -9,7 +9,7 @@ from itertools import chain, product
 from typing import Any
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"  # no slash, no leading dot: a name is one folder
-# Not registry entries: what "nothing was changed here" is called on each axis.
+# Not registry entries: the name of the unchanged source on each axis.
 SOURCE_VOCABULARY = "source"
 NO_INITIALIZER = "none"
 
@@ -27,17 +27,17 @@ class Cell:
 
     @property
     def path(self) -> str:
-        """The folder of the cell below the folder of a stage."""
+        """The folder of the cell, relative to the folder of a stage."""
         return CELL_PATH.format(**vars(self))
 
     @property
     def wildcards(self) -> dict[str, str]:
-        """Axis -> name, as texts."""
+        """Axis -> name, as strings."""
         return {axis: str(name) for axis, name in vars(self).items()}
 
 
 AXES = tuple(field.name for field in fields(Cell))
-# Axis -> what a config calls a list of its names.
+# Axis -> the config key of a list of its names.
 PLURALS = {
     "source": "sources",
     "language": "languages",
@@ -51,15 +51,15 @@ CELL_PATH = f"{VOCABULARY_PATH}/{{initializer}}/{{strategy}}/seed-{{seed}}"
 
 
 def cell_of(wildcards: Mapping[str, Any]) -> Cell:
-    """The cell that these wildcards name; others among them are ignored."""
+    """The cell that the wildcards name; wildcards that are not axes are ignored."""
     names = {axis: wildcards[axis] for axis in AXES}
     return Cell(**names | {"seed": int(names["seed"])})
 
 
 def cells_of(blocks: list[dict[str, Any]], aliases: Sequence[Mapping[str, Any]]) -> list[Cell]:
-    """Every cell of the blocks of a config, in their order, each once.
+    """Return every cell of the blocks of a config once, in their order.
 
-    `aliases` are those of the config, see `is_aliased`.
+    `aliases` are the aliases of the config, see `is_aliased`.
     """
     products = (product(*(block[plural] for plural in PLURALS.values())) for block in blocks)
     cells = (Cell(*names) for names in chain.from_iterable(products))
@@ -67,10 +67,10 @@ def cells_of(blocks: list[dict[str, Any]], aliases: Sequence[Mapping[str, Any]])
 
 
 def is_aliased(names: Mapping[str, Any], initializer: str, alias: Mapping[str, Any]) -> bool:
-    """Whether an alias concerns a cell, by the `names` of its axes, of an `initializer`.
+    """Whether an alias applies to a cell, given the `names` of its axes and an `initializer`.
 
-    In the `vocabularies` of an alias, and of its `sources` if it has any, the cells of its
-    `initializer` are those of another one, `same_as`.
+    In the `vocabularies` of an alias (and its `sources`, if given), the cells of its `initializer`
+    are those of another initializer, `same_as`.
     """
     return (
         names["initializer"] == initializer
@@ -86,7 +86,7 @@ def _resolved(cell: Cell, aliases: Sequence[Mapping[str, Any]]) -> Cell:
 
 
 def is_selected(cell: Cell, selection: Mapping[str, Any]) -> bool:
-    """Whether a task is run on a cell: an axis that the selection leaves null takes all names."""
+    """Whether a task is run on a cell; an axis that is null in the selection matches all names."""
     return all(
         selection.get(plural) is None or getattr(cell, axis) in selection[plural]
         for axis, plural in PLURALS.items()

@@ -1,10 +1,10 @@
-"""Two results folders compared: outputs in one alone, what made the others, and what these hold.
+"""Compare two results folders: outputs in only one, and jobs and contents of common outputs.
 
-Cards say how each output was made and what its files are. A file whose checksums agree is not read;
-of others numbers are compared one by one, in cards and records, in lines (logs, predictions) and in
-tensors. Where things lie does not matter. Reports are left aside, which are made of the records,
-and outputs that later ones replaced. Whether files are what their cards say is another question:
-`lexigraft.verification`.
+Cards record how each output was computed and list its files. Files with equal checksums are not
+read. In all others, numbers are compared one by one: in cards and records, in lines (logs,
+predictions) and in tensors. Paths do not matter. Reports, which are built from the records, and
+outputs that later ones replaced are not compared. `lexigraft.verification` checks whether files
+match their cards.
 """
 
 import math
@@ -31,8 +31,8 @@ CONTENT, NUMBER, CIRCUMSTANCE = "content", "number", "circumstance"
 KINDS = (ALONE, SETTING, CODE, SEED, CONTENT, NUMBER, CIRCUMSTANCE)
 
 _REPORT = "build_report"  # the rule
-_SOURCE = "source.json"  # says where a source model lies; its files are in the card
-# Of speed: seconds, what is done in one, and how much repeats differ.
+_SOURCE = "source.json"  # holds the path of a source model; its files are listed in the card
+# Speed metrics: seconds, amounts per second, and the spread of repeats.
 _TIMED = re.compile(r"(^|_)(seconds|per_second|spread)(_|$)")
 
 Keys = tuple[str | int, ...]  # of a value in nested mappings and lists
@@ -45,17 +45,17 @@ class Difference:
     Attributes
     ----------
     kind
-        One of `KINDS`. `alone` are outputs and files in one folder alone, `content` is what is no
-        number, `circumstance` times and facts of the machine.
+        One of `KINDS`. `alone`: outputs and files in only one folder; `content`: values that are
+        not numbers; `circumstance`: times and facts about the machine.
     place
         The output or file, relative to both folders.
     name
-        The key, column or tensor; of several values under one name, how many differ.
+        The key, column or tensor; for several values under one name, also how many differ.
     first, second
-        The values, None where there is none. Of several those that differ most.
+        The values, None where there is none. For several values, the pair that differs most.
     absolute, relative
-        Of numbers: the difference, and the same over the larger of the two magnitudes; of tensors
-        the largest difference, and that over the largest magnitude.
+        For numbers: the difference, and the difference divided by the larger magnitude; for
+        tensors: the largest difference, and the same divided by the largest magnitude.
     """
 
     kind: str
@@ -69,18 +69,18 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` found."""
+    """The result of `compare`."""
 
-    outputs: int  # that both folders have
+    outputs: int  # number of outputs that both folders have
     differences: list[Difference]  # by kind in the order of `KINDS`, the largest first
-    circumstances: list[Difference]  # times and facts of the machine, which make no difference
+    circumstances: list[Difference]  # times and facts about the machine, which may differ
 
 
 class _Output(NamedTuple):
-    """What a finished job left in a folder."""
+    """The output of a finished job in a folder."""
 
     folder: Path
-    cards: dict[str, dict[str, Any]]  # file -> its content without places, files and seal
+    cards: dict[str, dict[str, Any]]  # file -> its content without paths, files and checksum
     files: dict[str, str]  # name -> SHA-256
 
 
@@ -90,15 +90,15 @@ def compare(
     tolerance: float = 0.0,
     advance: Callable[[], object] = lambda: None,
 ) -> Comparison:
-    """Compare the outputs of finished jobs in two results folders, or in two parts of such.
+    """Compare the outputs of finished jobs in two results folders, or in two of their subfolders.
 
-    Numbers that differ relatively by no more than `tolerance` count as equal; settings must be the
-    same. `advance` is called when an output was compared.
+    Numbers count as equal if their relative difference is at most `tolerance`; settings must be
+    the same. `advance` is called after each compared output.
 
     Raises
     ------
     UserError
-        A folder is not there or holds no outputs, or a file of it is missing or damaged.
+        A folder does not exist or has no outputs, or one of its files is missing or damaged.
     """
     outputs = [_outputs(Path(top)) for top in (first, second)]
     found: list[Difference] = []
@@ -119,7 +119,7 @@ def compare(
 
 
 def _outputs(top: Path) -> dict[str, _Output]:
-    """Place below a results folder -> the output there, by name."""
+    """Path relative to a results folder -> the output there, sorted by name."""
     found: dict[str, _Output] = {}
     replaced: set[str] = set()  # folders in which replaced outputs are kept
     for folder, is_finished in job_folders(top):
@@ -153,7 +153,7 @@ def _outputs(top: Path) -> dict[str, _Output]:
 
 
 def _content(card: Mapping[str, Any]) -> dict[str, Any]:
-    """A card without what its checksums say, and without where things lie."""
+    """A card without its file list, its checksum and the paths of its job."""
     own = {key: value for key, value in card.items() if key not in ("files", SEAL)}
     if isinstance(own.get("job"), dict):
         own["job"] = {key: value for key, value in own["job"].items() if key not in PLACES}
@@ -177,7 +177,7 @@ def _of_output(place: str, first: _Output, second: _Output) -> Iterator[Differen
 
 
 def _pairs(first: list[str], second: list[str]) -> Iterator[tuple[str, str]]:
-    """Cards of the same name; one that is left on both sides is that of a study by another name."""
+    """Pair cards by name; if one is left on both sides, they belong to a renamed study."""
     yield from ((name, name) for name in first if name in second)
     left = [name for name in first if name not in second]
     right = [name for name in second if name not in first]
@@ -188,7 +188,7 @@ def _pairs(first: list[str], second: list[str]) -> Iterator[tuple[str, str]]:
 def _of_files(
     where: str, files: tuple[Path, Path], hashes: tuple[str | None, str | None]
 ) -> Iterator[Difference]:
-    """The differences of two files whose checksums differ."""
+    """The differences between two files whose checksums differ."""
     one, other = files
     if one.suffix == ".jsonl":
         yield from _of_values(where, {"": read_lines(one)}, {"": read_lines(other)})
@@ -205,10 +205,10 @@ def _of_files(
 def _of_values(
     where: str, first: Mapping[str, Any], second: Mapping[str, Any]
 ) -> Iterator[Difference]:
-    """A difference for each name and kind of difference; numbers of list items are no name."""
+    """One difference per name and kind; indices of list items are not part of the name."""
     values = dict(_leaves(first)), dict(_leaves(second))
     counts: Counter[tuple[str, ...]] = Counter()
-    # By kind, too: what is no number must not hide behind a small relative difference.
+    # Also by kind: a small relative difference must not hide values that are not numbers.
     differing: dict[tuple[tuple[str, ...], str], list[Difference]] = {}
     for keys in dict.fromkeys([*values[0], *values[1]]):
         names = tuple(key for key in keys if isinstance(key, str) and key)
@@ -265,7 +265,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _of_arrays(where: str, files: tuple[Path, Path]) -> Iterator[Difference]:
-    """A difference for each tensor that is not the same; nothing if only their files are not."""
+    """One difference per tensor that differs; none if only the bytes of the files differ."""
     import numpy as np
 
     names = [_array_names(file) for file in files]
@@ -292,7 +292,7 @@ def _array_names(file: Path) -> list[str]:
 
 
 def _array(file: Path, name: str) -> "tuple[str, np.ndarray]":
-    """The type of an array in a file, and its values: numbers as floating-point ones."""
+    """The type and the values of an array in a file; numbers are converted to floating point."""
     with _arrays(file) as arrays:
         if file.suffix == ".npz":
             found = arrays[name]
@@ -306,7 +306,7 @@ def _array(file: Path, name: str) -> "tuple[str, np.ndarray]":
 
 @contextmanager
 def _arrays(file: Path) -> Iterator[Any]:
-    """A file of arrays, open; a UserError if it cannot be read."""
+    """Open a file of arrays; raises a UserError if it cannot be read."""
     import numpy as np
     from safetensors import SafetensorError, safe_open
 

@@ -1,12 +1,11 @@
-"""Finished work is recognized by what it was made from, whatever became of Snakemake's outputs.
+"""Recognize finished jobs by a fingerprint of their inputs, independently of Snakemake's records.
 
-Each job writes one output that Snakemake knows, its card. Beside it lies a hidden file with a copy
+Each job writes one output that Snakemake knows, its card. Next to it is a hidden file with a copy
 of the card and a fingerprint of the job: settings, code, seeds and the content of everything that
-it read. Before a job works, it compares that fingerprint with its own. Where they agree and the
-files are whole, the card is put back and the job is over. So nothing finished is lost or done twice
-when Snakemake deletes, forgets or distrusts an output, and an input that was made again with the
-same bytes changes nothing. Standard library only: a finished job ends without importing anything
-heavy.
+it read. Before a job starts, it compares that fingerprint with its own. If they are equal and the
+files are intact, it restores the card and ends. So no finished work is lost or repeated when
+Snakemake deletes, forgets or distrusts an output, and an input that was rebuilt with the same bytes
+triggers nothing. Standard library only: a finished job ends without slow imports.
 """
 
 import fcntl
@@ -37,30 +36,30 @@ from lexigraft.provenance import (
 )
 from lexigraft.usage import USAGE
 
-# What a card says of the machine and the moment, which differs between two equal runs.
+# Facts about the machine and the run in a card, which differ between two equal runs.
 CIRCUMSTANCES = (
     "versions", "seconds", "tokens_per_second", "share_of_peak", "peak_memory_bytes",
     "resumed_from_step", "device", "threads",
 )  # fmt: skip
-# What a card says beside the content of its files.
+# Keys of a card that do not describe the content of its files.
 _NOT_CONTENT = ("job", "card_sha256", "files", *CIRCUMSTANCES)
-PLACES = ("inputs", "outputs", "folders")  # of a job: where things lie, which does not matter
-# Times differ between two equal trainings; where a source model lies is no matter of its content.
+PLACES = ("inputs", "outputs", "folders")  # keys of a job with paths, which do not matter
+# Times differ between two equal trainings; the path of a source model is not part of its content.
 _NOT_COMPARED = ("log.jsonl", "source.json")
 logger = logging.getLogger(__name__)
 
 
 def fingerprint(job: Mapping[str, Any], checksum: Callable[[Any], str] | None = None) -> str:
-    """Digest of a job and of the content of what it reads; where that lies does not matter.
+    """Digest of a job and of the content of its inputs, independent of their paths.
 
-    `checksum` may be a cached `input_checksum`, for many jobs that read the same.
+    `checksum` may be a cached `input_checksum`, for many jobs with the same inputs.
     """
     described = {key: value for key, value in job.items() if key not in PLACES}
     return _digest([described, _checksums(job["inputs"], checksum or input_checksum)])
 
 
 def completed(job: Mapping[str, Any]) -> dict[str, Any] | None:
-    """`fingerprint` and `card` of the job that last completed these outputs; None without one."""
+    """`fingerprint` and `card` of the job that last completed these outputs; None if none has."""
     with suppress(OSError, ValueError):
         found = json.loads(_notes_of(job).read_text("utf-8"))
         if isinstance(found, dict) and {"fingerprint", "card"} <= found.keys():
@@ -69,7 +68,7 @@ def completed(job: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def is_complete(job: Mapping[str, Any]) -> bool:
-    """Whether the outputs of a job are whole and were made by an equal job from equal inputs."""
+    """Whether the outputs of a job are intact and come from an equal job with equal inputs."""
     notes, found = _notes_of(job), completed(job)
     with suppress(OSError, ValueError, KeyError, TypeError, UserError):
         if found is not None and found["fingerprint"] == fingerprint(job):
@@ -79,13 +78,13 @@ def is_complete(job: Mapping[str, Any]) -> bool:
 
 
 def date_inputs(job: Mapping[str, Any]) -> None:
-    """Date what a job reads no later than now.
+    """Set modification times of a job's inputs that are in the future to the current time.
 
-    Snakemake discards an output that is older than an input, which happens where the clock of one
-    machine is ahead of that of another, or was set back.
+    Snakemake discards an output that is older than an input. That happens if the clock of one
+    machine is ahead of another's, or was set back.
     """
     now = time.time_ns()
-    dated: set[Path] = set()  # files, and the cards that stand for folders and for files in them
+    dated: set[Path] = set()  # files, and the cards of folders and of files in them
     for place in (Path(path) for path in leaves(job["inputs"]) if isinstance(path, str | Path)):
         if place.exists():
             card = (place if place.is_dir() else place.parent) / CARD
@@ -98,16 +97,16 @@ def date_inputs(job: Mapping[str, Any]) -> None:
 
 
 def begin(job: Mapping[str, Any]) -> str:
-    """Declare the outputs of a job unfinished; returns the fingerprint that it begins with."""
+    """Mark the outputs of a job as unfinished; returns its fingerprint at the start."""
     _notes_of(job).unlink(missing_ok=True)
     return fingerprint(job)
 
 
 def complete(job: Mapping[str, Any], begun: str, files: list[str] | None = None) -> None:
-    """Note that a job is complete, last of all: its card is written.
+    """Record that a job is complete, as its last step, after its card was written.
 
-    `begun` is the fingerprint that it began with (`begin`), `files` are the names of the outputs of
-    a job without a card of its own, relative to its folder.
+    `begun` is its fingerprint at the start (`begin`). For a job without a card, `files` are the
+    names of its outputs, relative to its folder.
     """
     if files is None:
         card = json.loads(card_of(job).read_text("utf-8"))
@@ -118,18 +117,18 @@ def complete(job: Mapping[str, Any], begun: str, files: list[str] | None = None)
 
 
 def restore(job: Mapping[str, Any]) -> None:
-    """Put the card of a complete job back as it was."""
+    """Restore the card of a complete job."""
     write_json(card_of(job), json.loads(_notes_of(job).read_text("utf-8"))["card"])
 
 
 def keep_replaced(job: Mapping[str, Any]) -> Path | None:
-    """Move aside the complete outputs of another job that this one is to replace.
+    """Move aside the complete outputs of another job that this job will replace.
 
-    Returns where they are now; None where nothing was moved. Jobs with `outputs.replaced`, a folder
-    in that of the results, ask for it; with LEXIGRAFT_KEEP_REPLACED=0 in the environment nothing is
-    kept. In `<replaced>/<time>/` the outputs lie as they did in the results. Links to what they
-    were made from lie beside them, so that their relative references hold; there is none to what
-    was made anew since.
+    Returns their new folder, or None if nothing was moved. Jobs request this with
+    `outputs.replaced`, a folder inside the results folder; with LEXIGRAFT_KEEP_REPLACED=0 in the
+    environment nothing is kept. `<replaced>/<time>/` has the layout of the results folder. It also
+    has links to the inputs of the outputs, so that relative references stay valid, except to inputs
+    that were rebuilt since.
     """
     place, found = job["outputs"].get("replaced"), completed(job)
     if not place or found is None or not keeps_replaced():
@@ -149,7 +148,7 @@ def keep_replaced(job: Mapping[str, Any]) -> Path | None:
                 link.parent.mkdir(parents=True, exist_ok=True)
                 link.symlink_to(os.path.relpath(read, link.parent))
     for entry in sorted(folder.iterdir()):
-        if entry.name == USAGE:  # counts among what the folder has taken
+        if entry.name == USAGE:  # copied: it still counts towards the usage of the folder
             shutil.copy2(entry, kept)
         elif entry.name != LOCK:
             shutil.move(entry, kept / entry.name)
@@ -163,9 +162,9 @@ def keeps_replaced() -> bool:
 
 
 def input_checksum(path: Any) -> str:
-    """Digest of one input: by its card where it has one, else by its content.
+    """Digest of one input: of its card if it has one, otherwise of its content.
 
-    Anything else, such as the name of a model on a hub, stands for itself.
+    Anything that is not a path, such as the name of a model on a hub, is returned unchanged.
     """
     place = Path(path) if isinstance(path, str | Path) else None
     if place is None or not place.exists():
@@ -182,13 +181,13 @@ def input_checksum(path: Any) -> str:
     if (place / CARD).is_file():
         return _content(read_card(place))
     files = {str(file.relative_to(place)): file for file in place.rglob("*") if file.is_file()}
-    # What is hidden is no content: the tokens of a corpus, what git and hubs note.
+    # Hidden files are not content: the tokens of a corpus, metadata of git and hubs.
     shown = {name: file for name, file in files.items() if not re.search(r"(^|/)\.", name)}
     return _digest({name: _file_checksum(file) for name, file in shown.items()})
 
 
 def is_held(folder: str | Path) -> bool:
-    """Whether a process works in a folder now, see `lexigraft.job.run`."""
+    """Whether a process is working in a folder, see `lexigraft.job.run`."""
     with suppress(OSError), Path(folder, LOCK).open() as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -204,13 +203,13 @@ def card_of(job: Mapping[str, Any]) -> Path:
 
 
 def _notes_of(job: Mapping[str, Any]) -> Path:
-    """The hidden file beside a card; a folder with several cards has as many."""
+    """The hidden file next to a card; a folder with several cards has one for each."""
     card = card_of(job)
     return card.with_name(COMPLETED.format(card.stem.removeprefix("card")))
 
 
 def _new_folder(wanted: Path) -> Path:
-    """Make a folder of this name, with a number after it if there is one already."""
+    """Create a folder of this name, with a number appended if it already exists."""
     number = 1
     while True:
         folder = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
@@ -222,7 +221,7 @@ def _new_folder(wanted: Path) -> Path:
 
 
 def _checksums(inputs: Any, checksum: Callable[[Any], str]) -> Any:
-    """The inputs as they are nested, each path replaced by the digest of its content."""
+    """The nested inputs, with each path replaced by the digest of its content."""
     if isinstance(inputs, Mapping):
         return {key: _checksums(value, checksum) for key, value in inputs.items()}
     if isinstance(inputs, list | tuple):
@@ -231,7 +230,7 @@ def _checksums(inputs: Any, checksum: Callable[[Any], str]) -> Any:
 
 
 def _content(card: Mapping[str, Any]) -> str:
-    """Digest of what a card says of the content of its folder."""
+    """Digest of the part of a card that describes the content of its folder."""
     hashes = {
         name: described["sha256"] if isinstance(described, dict) else described
         for name, described in card.get("files", {}).items()
@@ -242,7 +241,7 @@ def _content(card: Mapping[str, Any]) -> str:
 
 
 def _file_checksum(file: Path) -> str:
-    """SHA-256 of a file; of a large one its size and date, which cost no time."""
+    """SHA-256 of a file; for a large file its size and modification time, which cost no time."""
     found = file.stat()
     if found.st_size > SMALL:
         return f"{found.st_size} bytes of {found.st_mtime_ns}"

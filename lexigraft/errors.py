@@ -1,8 +1,8 @@
-"""The one error that speaks to the user; every other exception is a bug and shows its traceback.
+"""The error that is shown to the user; any other exception is a bug and shows its traceback.
 
-But for what the machine lacks, which is no bug: the disk is full, a quota is exceeded, a folder is
-not writable, memory runs out. Libraries written in Rust or C++ do not raise `OSError` for failed
-writes: the cause is in their message.
+The exceptions are faults of the machine, which are not bugs: the disk is full, a quota is exceeded,
+a folder is not writable, memory runs out. Libraries written in Rust or C++ do not raise `OSError`
+for failed writes; the cause is in their message.
 """
 
 import errno
@@ -44,12 +44,12 @@ class UserError(Exception):
 
 
 def unknown(where: str, name: object, known: Iterable[str], among: str = "known") -> UserError:
-    """The error of a name that is none of the known ones, with the one that was meant."""
+    """Return the error for an unknown name, with a suggestion from the known names."""
     return UserError(f"{where}: '{name}' is not {among}{suggestion(name, known)}")
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:
-    """How a sentence about an unknown name ends: with the name most like it, or with all."""
+    """The end of a message about an unknown name: the most similar name, or the known names."""
     names = list(dict.fromkeys(known))
     if close := get_close_matches(str(name), names, n=1):
         return f"; did you mean '{close[0]}'?"
@@ -57,14 +57,14 @@ def suggestion(name: object, known: Iterable[str]) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what another library's error says, or its type where it says nothing."""
+    """The first line of another library's error message, or the error's type if it has none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def machine_fault(error: BaseException, folder: str) -> str | None:
-    """One line for the user if an error, or its cause, came from disk or memory; otherwise None.
+    """One line for the user if an error or its cause came from disk or memory; otherwise None.
 
-    `folder`, in which the process wrote, is named if the error names no file.
+    The message names `folder`, in which the process wrote, if the error names no file.
     """
     chain: BaseException | None = error
     while chain is not None:

@@ -1,10 +1,10 @@
 """GPUs of this machine, each reserved for one job at a time.
 
 `python -m lexigraft.gpus 2 torchrun …` waits for two free GPUs, makes them the only visible ones
-(`CUDA_VISIBLE_DEVICES`) and becomes the command that follows. A reservation is a file lock, which
-the kernel releases when the command ends, however it ends. Reservations are per user, and per job
-of Slurm, which numbers the GPUs of each of its jobs anew. `LEXIGRAFT_RESERVE_GPUS=0` turns
-reservations off. Without a GPU the command runs as it is.
+(`CUDA_VISIBLE_DEVICES`) and executes the command that follows. A reservation is a file lock, which
+the kernel releases when the command ends for any reason. Reservations are per user and per Slurm
+job, since Slurm numbers the GPUs of each job from zero. `LEXIGRAFT_RESERVE_GPUS=0` turns
+reservations off. Without a GPU, the command runs directly.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ SECONDS_BETWEEN_ATTEMPTS = 0.5
 
 
 def devices() -> list[str]:
-    """The GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` names them; perhaps none."""
+    """Names of the GPUs that this process may use, as in `CUDA_VISIBLE_DEVICES`; may be empty."""
     if (visible := os.environ.get(VISIBLE)) is not None:
         names = (name.strip() for name in visible.split(","))
         # CUDA ignores the first invalid name and all that follow it.
@@ -38,17 +38,17 @@ def devices() -> list[str]:
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return []
-    # Of a GPU that is divided, its parts.
+    # For a partitioned GPU, its MIG instances.
     parts = re.findall(r"^\s+MIG .*\(UUID: ([^)]+)\)", listed, flags=re.MULTILINE)
     return parts or re.findall(r"^GPU (\d+):", listed, flags=re.MULTILINE)
 
 
 def local_limit(arguments: Sequence[str], environment: Mapping[str, str]) -> int | None:
-    """How many GPUs a Snakemake with this command line may use at a time.
+    """How many GPUs Snakemake with this command line may use at a time.
 
-    None if its jobs run on other machines. Snakemake reduces what a job asks for to this number,
-    also in a job sent to a cluster. So it must not be set where another profile or an executor says
-    where jobs run.
+    None if its jobs run on other machines. Snakemake reduces the request of a job to this number,
+    also for a job that is sent to a cluster. So it must not be set if another profile or an
+    executor decides where jobs run.
     """
     options = ("--profile", "--executor", "-e")
     if "SNAKEMAKE_PROFILE" in environment or any(a.startswith(options) for a in arguments):
@@ -59,7 +59,7 @@ def local_limit(arguments: Sequence[str], environment: Mapping[str, str]) -> int
 def reserve(count: int) -> None:
     """Wait for `count` free GPUs and make them the only visible ones until this process ends.
 
-    A UserError is raised if there are fewer, or the folder of the locks is not safe to use.
+    Raises a UserError if the machine has fewer, or if the folder of the locks is not safe to use.
     """
     if os.environ.get(SWITCH) == "0" or not (names := devices()):
         return
@@ -70,7 +70,7 @@ def reserve(count: int) -> None:
         )
     slurm_job = os.environ.get("SLURM_JOB_ID")
     if slurm_job and count == len(names):
-        return  # Slurm gave this job the GPUs that it needs, and gives them to no other
+        return  # Slurm gave this job exactly the GPUs that it needs, for it alone
     folder = _lock_folder(f"-slurm-{slurm_job}" if slurm_job else "")
     if (taken := _take(names, count, folder)) is None:
         waiting = f"waiting for {count} of {len(names)} GPUs: other jobs use them"
@@ -79,12 +79,12 @@ def reserve(count: int) -> None:
             time.sleep(SECONDS_BETWEEN_ATTEMPTS)
             taken = _take(names, count, folder)
     os.environ[VISIBLE] = ",".join(taken)
-    # GPUs are numbered as nvidia-smi numbers them, not by speed.
+    # Number GPUs as nvidia-smi does, not by speed.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
 
 
 def _take(names: Sequence[str], count: int, folder: Path) -> list[str] | None:
-    """Lock `count` of the GPUs; None, and no lock, if fewer are free."""
+    """Lock `count` of the GPUs; returns None and locks none if fewer are free."""
     taken: dict[str, int] = {}
     for name in names:
         if len(taken) == count:
@@ -118,7 +118,7 @@ def _lock_folder(scope: str) -> Path:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Reserve as many GPUs as the first argument says, and become the command of the others."""
+    """Reserve the number of GPUs in the first argument and execute the remaining arguments."""
     if len(arguments) < 2 or not arguments[0].isdigit():
         sys.exit("usage: python -m lexigraft.gpus COUNT COMMAND …")
     try:

@@ -1,4 +1,4 @@
-"""Which device, precision and implementation of attention a job computes with."""
+"""The device, precision and attention implementation of a job."""
 
 import logging
 import os
@@ -19,14 +19,14 @@ PRECISION = "LEXIGRAFT_PRECISION"
 
 
 def device() -> "torch.device":
-    """The GPU where there is one, else the CPU."""
+    """The GPU if there is one, otherwise the CPU."""
     import torch
 
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def trainer_arguments(folder: str | Path, seed: int, **own: Any) -> "TrainingArguments":
-    """Arguments of a Trainer on one device, which clips gradients to norm 1 and saves nothing."""
+    """Arguments of a Trainer on one device that clips gradients to norm 1 and saves nothing."""
     from transformers import TrainingArguments
 
     on_gpu = device().type == "cuda"
@@ -49,7 +49,7 @@ def trainer_arguments(folder: str | Path, seed: int, **own: Any) -> "TrainingArg
 
 
 def precision() -> "torch.dtype":
-    """bfloat16 where the hardware multiplies it faster than float32, else float32.
+    """bfloat16 if the hardware multiplies it faster than float32, otherwise float32.
 
     On CPUs without AVX512-BF16 or AMX and on GPUs before Ampere, bfloat16 is emulated and slower.
     `LEXIGRAFT_PRECISION=float32` or `bfloat16` overrides the choice.
@@ -68,9 +68,9 @@ def precision() -> "torch.dtype":
 
 @cache
 def _survives_bfloat16() -> bool:
-    """Whether this CPU multiplies in bfloat16, tried in a process of its own.
+    """Whether this CPU can multiply in bfloat16, tested in a separate process.
 
-    Some virtual machines list AMX and end a process that uses it ("Illegal instruction").
+    Some virtual machines list AMX but kill a process that uses it ("Illegal instruction").
     """
     import torch
 
@@ -78,7 +78,7 @@ def _survives_bfloat16() -> bool:
     if child == 0:
         try:
             torch.set_num_threads(1)  # threads do not survive a fork
-            # Models are built on the meta device, on which nothing is computed.
+            # "cpu", since the default may be the meta device, on which nothing is computed.
             weights = torch.ones(64, 64, dtype=torch.bfloat16, device="cpu")
             torch.nn.functional.linear(weights, weights)
             os._exit(0)
@@ -97,8 +97,8 @@ def _survives_bfloat16() -> bool:
 def _has_bfloat16() -> bool:
     import torch
 
-    # GPUs before Ampere (V100, T4) emulate it, slower than float32; float16 would need its losses
-    # scaled, and then trains otherwise.
+    # GPUs before Ampere (V100, T4) emulate it, slower than float32; float16 would need loss
+    # scaling, which changes training.
     native = torch.cuda.is_bf16_supported(including_emulation=False)
     if not native:
         name = torch.cuda.get_device_name()
@@ -107,9 +107,9 @@ def _has_bfloat16() -> bool:
 
 
 def attention(config: "PretrainedConfig") -> str | None:
-    """The implementation of attention that a model is loaded with; None is transformers' choice.
+    """The attention implementation to load a model with; None is transformers' choice.
 
-    Raises a UserError if `LEXIGRAFT_ATTENTION` names one that the model or the machine has not.
+    Raises a UserError if the model or the machine does not support `LEXIGRAFT_ATTENTION`.
     """
     import torch
     import transformers
@@ -124,7 +124,7 @@ def attention(config: "PretrainedConfig") -> str | None:
     obstacles = {
         "there is no GPU": device().type != "cuda",
         f"transformers does not have it for {model.__name__}": not supported,
-        # Else transformers would look for a kernel on the hub.
+        # Otherwise transformers would look for a kernel on the hub.
         "the package flash-attn is not installed": flash and not is_flash_attn_2_available(),
         "it computes in bfloat16 alone": flash and precision() != torch.bfloat16,
         "it has no dropout": not flash and bool(getattr(config, "attention_dropout", 0)),

@@ -1,7 +1,7 @@
-"""Where lexigraft is installed, and where the workflow that it carries lies.
+"""Paths of the lexigraft installation and of the workflow that comes with it.
 
-In a clone, the Snakefile, `workflow/`, `scripts/`, `config/` and `profiles/` lie beside the
-library; in an installed wheel they lie in its folder `_pipeline`, where hatch_build.py puts them.
+In a clone, the Snakefile, `workflow/`, `scripts/`, `config/` and `profiles/` are next to the
+library; in an installed wheel they are in its folder `_pipeline`, where hatch_build.py puts them.
 """
 
 import sys
@@ -13,6 +13,6 @@ PIPELINE = _CARRIED if _CARRIED.is_dir() else ROOT  # the folder of the Snakefil
 
 
 def add_workflow_to_path() -> None:
-    """Let `import workflow` find the package beside the Snakefile, before any other."""
+    """Let `import workflow` find the package next to the Snakefile before any other."""
     if str(PIPELINE) not in sys.path:
         sys.path.insert(0, str(PIPELINE))

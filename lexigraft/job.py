@@ -1,7 +1,7 @@
-"""How a script takes its work: one JSON job description, from a file or from the command line.
+"""Run a script on one JSON job description, from a file or from the command line.
 
-Paths below the prefix of a study are written without it, since what Snakemake compares is the text
-of a job: so results that move stay what they are.
+Paths below the prefix of a study are written without it, since Snakemake compares the text of a
+job: results stay up to date when they are moved.
 """
 
 import json
@@ -32,8 +32,8 @@ from lexigraft.usage import recorded
 Job = dict[str, Any]
 Written = tuple[list[str], dict[str, Any]]  # names of files, and facts for the card
 PREFIX = "LEXIGRAFT_PREFIX"  # the environment variable that the workflow sets for its jobs
-_MARK = f'"${PREFIX}/'  # how a path below the prefix begins, inside JSON
-SECONDS_TO_END = 5  # of an interrupted job, before it is ended by force
+_MARK = f'"${PREFIX}/'  # the start of a path below the prefix, inside JSON
+SECONDS_TO_END = 5  # time for an interrupted job to end before it is killed
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 logger = logging.getLogger(__name__)
 
@@ -48,30 +48,32 @@ def run(
     """Run `stage` on the job named by the first command-line argument, and end the process.
 
     The job is written to `job.json` in its output folder, so that `python scripts/<rule>.py
-    <folder>/job.json` repeats one step by hand, and what it took to `usage.jsonl`. A `UserError`
-    ends as one line and exit status 1, and so does a disk that takes no more. SIGINT and SIGTERM
-    end the process within seconds, with one line and without a traceback.
+    <folder>/job.json` repeats one step by hand. Its resource usage is appended to `usage.jsonl`.
+    A `UserError` or a full disk prints one line and exits with status 1. SIGINT and SIGTERM end
+    the process within seconds, with one line and without a traceback.
 
-    A job whose outputs are complete (`lexigraft.completion`) gets its card back and ends at once;
-    scripts import what is heavy inside `stage`. Otherwise inputs are checked against their cards.
-    The card is of the files and facts that the stage returns, see `carry_out`.
+    If the outputs of the job are complete (`lexigraft.completion`), its card is restored and the
+    process ends at once; scripts therefore do slow imports inside `stage`. Otherwise inputs are
+    checked against their cards. The card lists the files and facts that the stage returns, see
+    `carry_out`.
 
-    Two processes never work on one output folder: the second waits, and if the first did the same
-    job, it is complete. That happens when a killed Snakemake, whose job lives on, is started again,
-    or when two of them share their results. Processes that `torchrun` started together are one in
-    this: the one of rank 0 holds the folder, and reports for all.
+    Two processes never work on one output folder at the same time: the second waits, and has
+    nothing to do if the first did the same job. That happens when Snakemake was killed, its job
+    still runs and Snakemake is started again, or when two Snakemake runs share their results.
+    Processes that `torchrun` started together count as one: rank 0 holds the folder and reports
+    for all.
 
     Parameters
     ----------
     replaces
-        Whether the stage replaces its folder as a whole: until then, what is there stays.
+        Whether the stage replaces its folder as a whole: until then, the old content stays.
     expand
-        Gives the job with all that it reads among its `inputs`, where these are too many for a
-        command line. The stage, its card and `job.json` have the job as it was given.
+        Returns the job with all its `inputs`, if these are too many for a command line. The stage,
+        its card and `job.json` use the original job.
     checked
-        Gives the inputs that must be intact before the stage begins; it checks the others itself.
+        Returns the inputs to check before the stage starts; the stage checks the others itself.
     shared
-        Whether the output is taken from the shared cache, and put there (`lexigraft.shared_cache`).
+        Whether the output is read from and stored in the shared cache (`lexigraft.shared_cache`).
     """
     first = os.environ.get("RANK", "0") == "0"
     _end_when_interrupted()
@@ -102,7 +104,7 @@ def run(
             if kept := keep_replaced(expanded):
                 logger.info("the outputs that this job replaces are now in %s", kept)
             if not replaces:
-                # A card says that a folder is whole; while it is made anew, it is not.
+                # A card marks a folder as complete, which it is not while it is rebuilt.
                 card_of(job).unlink(missing_ok=True)
             begun = begin(expanded)
             write_json(folder / "job.json", job)
@@ -124,25 +126,25 @@ def run(
 
 
 def carry_out(stage: Callable[[Job], Written | None], job: Job) -> None:
-    """Run a stage and write its card; one that returns None has put the card in with its files."""
+    """Run a stage and write its card; a stage that returns None has written its card itself."""
     if written := stage(job):
         files, facts = written
         write_card(card_of(job), job, files, **facts)
 
 
 def write_record(job: Job, record: dict[str, Any]) -> Written:
-    """Write what a stage has measured as the `record.json` of its folder."""
+    """Write the measurements of a stage to `record.json` in its folder."""
     write_json(Path(job["outputs"]["folder"], "record.json"), record)
     return ["record.json"], {}
 
 
 def without_prefix(job: str, prefix: str | None) -> str:
-    """A job's JSON text with the prefix left out of its paths; as it is where there is none."""
+    """Replace the prefix in the paths of a job's JSON text by a marker; without one, no change."""
     return job.replace(f'"{prefix}/', _MARK) if prefix else job
 
 
 def with_prefix(job: str) -> str:
-    """The reverse, by the environment variable; a UserError if it is needed and not set."""
+    """Reverse `without_prefix`, with the environment variable; a UserError if it is not set."""
     if _MARK not in job:
         return job
     if not (prefix := os.environ.get(PREFIX)):
@@ -151,7 +153,7 @@ def with_prefix(job: str) -> str:
 
 
 def read(arguments: list[str]) -> Job:
-    """The job from the arguments of a script, which must be one: its JSON or a file with it."""
+    """Read the job from a script's only argument: its JSON text, or the path of a file with it."""
     if len(arguments) != 1:
         raise UserError(
             "a script takes one argument: the path of a job.json (it lies in every output folder)"
@@ -169,11 +171,11 @@ def read(arguments: list[str]) -> Job:
 
 
 def _end_when_interrupted() -> None:
-    """End the process at SIGINT or SIGTERM: at once, or in `SECONDS_TO_END` if it is stuck.
+    """End the process on SIGINT or SIGTERM: at once, or after `SECONDS_TO_END` if it is stuck.
 
-    Python handles a signal between two of its instructions, so that a long computation outside of
-    Python delays it; a thread ends such a process. Nothing is lost but what no checkpoint holds.
-    Processes that this one forks have the usual handlers: libraries end them with SIGTERM.
+    Python handles a signal between two of its instructions, so that a long computation outside
+    Python delays it; a thread ends such a process. Only work since the last checkpoint is lost.
+    Forked processes have the default handlers, since libraries end them with SIGTERM.
     """
 
     def end(number: int, _: object) -> None:

@@ -1,4 +1,4 @@
-"""Public names of packages, whose modules are imported when a name is first used."""
+"""Public names of packages that import their modules when a name is first used."""
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
@@ -8,9 +8,9 @@ from typing import Any
 def lazy_imports(
     package: str, modules: dict[str, str], defined: Iterable[str] = ()
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """`__all__`, `__getattr__` and `__dir__` of a package that imports nothing until it is used.
+    """`__all__`, `__getattr__` and `__dir__` of a package that imports modules on first use.
 
-    `modules` are the public names with the modules that define them, `defined` those that the
+    `modules` maps public names to the modules that define them; `defined` are names that the
     package defines itself.
     """
     names = [*modules, *defined]

@@ -1,7 +1,7 @@
-"""The settings of a machine, and what its devices reach.
+"""Machine settings, and the peak performance of devices.
 
-Machine settings say how jobs compute. They change no result beyond rounding, are environment
-variables, and no part of what a job is known by.
+Machine settings control how jobs compute. They are environment variables, change results by no
+more than rounding, and are not part of a job's fingerprint.
 """
 
 import os
@@ -14,14 +14,14 @@ from lexigraft.settings import Settings, optional, validate
 
 
 class Peak(NamedTuple):
-    """What a device reaches at most: FLOP/s, and bytes read from its memory a second."""
+    """Peak performance of a device: FLOP/s, and bytes per second read from its memory."""
 
     flops: float
     bandwidth: float
 
 
-# By a part of the name that the device calls itself; the first match counts. Of NVIDIA's data
-# sheets: dense bfloat16, and float32 of GPUs that only emulate it.
+# Keyed by a part of the device's name; the first match counts. From NVIDIA's data sheets: dense
+# bfloat16, or float32 for GPUs that only emulate bfloat16.
 PEAKS = {
     "H100 PCIe": Peak(756e12, 2.0e12),
     "H100 NVL": Peak(835e12, 3.9e12),
@@ -34,13 +34,13 @@ PEAKS = {
     "L4": Peak(121e12, 0.3e12),
     "V100": Peak(15.7e12, 0.9e12),
     "Tesla T4": Peak(8.1e12, 0.3e12),
-    # Of any CPU only the order of magnitude: some tens of cores.
+    # For any CPU, only the order of magnitude: a few tens of cores.
     "CPU": Peak(1e12, 50e9),
 }
 
 
 def known_device(name: str) -> str | None:
-    """The entry of `PEAKS` that a device is; None if it has none, such as a MIG slice."""
+    """The entry of `PEAKS` for a device; None if there is none, as for a MIG slice."""
     return None if "MIG" in name else next((part for part in PEAKS if part in name), None)
 
 
@@ -53,64 +53,64 @@ def _listed(name: str) -> str:
 class Machine(Settings):
     """How jobs compute on this machine: `LEXIGRAFT_<KEY>` in their environment."""
 
-    # Values of environment variables and of Snakemake's `--config` are text.
+    # Values of environment variables and of Snakemake's `--config` are strings.
     model_config = ConfigDict(strict=False)
 
     precision: Literal["float32", "bfloat16"] = optional(
-        "of computing, on GPUs and in training. By default bfloat16 where the hardware has it"
+        "numerical precision on GPUs and in training. By default bfloat16 where the hardware has it"
     )
     pass_tokens: int = optional(
-        "tokens of a forward and backward pass in training, padding included. By default what fits "
-        "on one GPU, 4096 on several, 2048 on CPUs",
+        "tokens of a forward and backward pass in training, including padding. By default as many "
+        "as fit on one GPU, 4096 on several, 2048 on CPUs",
         ge=1,
     )
     batch_tokens: int = optional(
-        "tokens of a batch that is scored or generated, with padding and new tokens. By default as "
-        "many as fit into memory",
+        "tokens of a batch that is scored or generated, including padding and new tokens. By "
+        "default as many as fit into memory",
         ge=1,
     )
     logits_chunk: int = optional(
-        "logits that are computed at a time, in numbers. By default by the memory there is", ge=1
+        "maximum number of logits computed at a time. By default set by the available memory", ge=1
     )
     attention: Literal["sdpa", "eager", "flex_attention", "flash_attention_2"] = optional(
-        "implementation of attention. By default `sdpa`, or `eager` where a model needs it, as "
-        "Gemma 2 does; the last two need a GPU"
+        "attention implementation. By default `sdpa`, or `eager` for models that need it, such as "
+        "Gemma 2; the last two need a GPU"
     )
     compile: bool = optional(
-        "compile the decoder layers in training (`torch.compile`), which takes time when a phase "
-        "begins. By default `false`"
+        "compile the decoder layers in training (`torch.compile`), which takes time at the start "
+        "of a phase. By default `false`"
     )
     recompute: float = optional(
-        "share of the layers whose activations are computed again, where a strategy has "
-        "`gradient_checkpointing`; less is faster and takes more memory. By default what fits on "
-        "one GPU, else 1",
+        "share of the layers whose activations are recomputed, for strategies with "
+        "`gradient_checkpointing`; a smaller share is faster and takes more memory. By default as "
+        "small as fits on one GPU, otherwise 1",
         ge=0,
         le=1,
     )
     offload: bool = optional(
-        "in training on one GPU, hold trained weights, their gradients and the optimizer's moments "
-        "in the machine's memory, which is slower. By default where they do not fit otherwise"
+        "in training on one GPU, keep trained weights, their gradients and the optimizer's "
+        "moments in CPU memory, which is slower. By default only if they do not fit otherwise"
     )
     save_minutes: float = optional(
-        "least time between two checkpoints of a training, whose writing takes a fiftieth of the "
-        "time at most. By default 1",
+        "minimum minutes between two checkpoints of a training; writing them takes at most a "
+        "fiftieth of the time. By default 1",
         ge=0,
     )
     report_to: Literal["none", "tensorboard", "wandb"] = optional(
-        "where else training is logged. By default nowhere"
+        "where training is logged in addition to its log file. By default nowhere"
     )
     engine: Literal["auto", "transformers", "vllm"] = optional(
-        "what generates in tasks that name no engine. `auto` is vLLM where it is installed and the "
-        "task is greedy"
+        "inference engine for tasks that name none. `auto` selects vLLM where it is installed and "
+        "the task is greedy, otherwise transformers"
     )
     device: Annotated[str, AfterValidator(_listed)] = optional(
-        "the GPU, or `CPU`, that time limits and `make cost` are computed for "
+        "the GPU, or `CPU`, for which time limits and `make cost` are computed "
         f"([what it is for](../docs/status.md#the-cost-model)): {', '.join(PEAKS)}. By default A100"
     )
 
 
 def setting(name: str) -> Any:
-    """A machine setting from the environment; None if it is not set, a UserError if it is wrong."""
+    """Read a machine setting from the environment; None if not set, a UserError if invalid."""
     variable = f"LEXIGRAFT_{name.upper()}"
     if not (text := os.environ.get(variable)):
         return None
@@ -118,9 +118,9 @@ def setting(name: str) -> Any:
 
 
 def job_environment(machine: Mapping[str, Any]) -> dict[str, str]:
-    """The variables of a study's machine settings that the environment does not set itself.
+    """Environment variables for a study's machine settings that the environment does not set.
 
-    Raises a UserError if one that it sets is wrong.
+    Raises a UserError if a variable in the environment is invalid.
     """
     own = {name for name in Machine.model_fields if setting(name) is not None}
     given = {name: value for name, value in machine.items() if name not in own}

@@ -1,6 +1,6 @@
 """The model card of an adapted model: the README.md of its Hugging Face folder.
 
-Everything in it comes from the cards of the stages that made the model: what it is based on, the
+Everything in it comes from the cards of the stages that built the model: the source model, the
 text, the method, the numbers, and the token that texts must begin with.
 """
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 README = "README.md"
-FOLDER = "FOLDER"  # stands for the place of the model in the example of its use
-# Where in a paper: a reader of the card wants the paper.
+FOLDER = "FOLDER"  # placeholder for the path of the model in the usage example
+# Sections and equations, which are left out: a reader of the card needs only the paper.
 _PLACES = re.compile(r", (sections?|equations?|appendix) [^\"]*$")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _SELF = "lexigraft, vocabulary adaptation of pretrained language models; and the methods' papers:"
-# What strategies train -> its paper; those of initializers stand in their docstrings.
+# Papers of what strategies train; the papers of initializers are in their docstrings.
 _LORA = 'Hu et al. 2022, "LoRA: Low-Rank Adaptation of Large Language Models".'
 _LAYERS = (
     'Yamaguchi, Villavicencio and Aletras, "How Can We Effectively Expand the Vocabulary of LLMs '
@@ -46,13 +46,13 @@ _VOCADT = (
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What a model card tells of a model.
+    """The content of a model card.
 
     `base` is a hub name or the name of a folder; `language` and `code` are those of the text. These
-    and licences are empty where they are not known. `method` and `text` are lines of their
-    sections; `data_sets` are those of the hub that the text is of, by name; `numbers` are the rows
-    of a table, each column -> number, and `measured_on` is the sentence above it; `references` are
-    papers.
+    and licences are empty if unknown. `method` and `text` are the lines of their sections;
+    `data_sets` are the hub names of the data sets that the text comes from; `numbers` are the rows
+    of a table, each a mapping of column -> number, and `measured_on` is the sentence above it;
+    `references` are papers.
     """
 
     base: str
@@ -71,9 +71,9 @@ class ModelFacts:
 
 
 def model_card(facts: ModelFacts, tokenizer: "PreTrainedTokenizerFast", masked: bool) -> str:
-    """The text of a README.md, with YAML front matter as the Hugging Face hub reads it.
+    """The text of a README.md, with YAML front matter for the Hugging Face hub.
 
-    `masked` says whether the model is an encoder, which restores masked tokens.
+    `masked` is True for an encoder, which predicts masked tokens.
     """
     of = f"adapted to {facts.language}" if facts.language else "with another vocabulary"
     title = f"{facts.base.rstrip('/').rpartition('/')[2]} {of}"
@@ -94,7 +94,7 @@ def model_card(facts: ModelFacts, tokenizer: "PreTrainedTokenizerFast", masked: 
 
 
 def method_references(method: str) -> list[str]:
-    """The papers of an initializer, from the references in the docstring of its class."""
+    """The papers of an initializer, from the references in its class docstring."""
     text = inspect.getdoc(initializer_class(method)) or ""
     _, _, listed = text.partition("References\n----------\n")
     found = re.split(r"^\.\. \[\d+\] ", listed, flags=re.M)[1:]
@@ -102,7 +102,7 @@ def method_references(method: str) -> list[str]:
 
 
 def strategy_references(strategy: Mapping[str, Any]) -> list[str]:
-    """The papers of what a strategy, as plain data, trains."""
+    """The papers behind the parts that a strategy, given as plain data, trains."""
     trained = [part for phase in strategy["phases"] for part in phase["trainable"]]
     mtp = any(phase.get("objective") == "mtp" for phase in strategy["phases"])
     layers = any(isinstance(part, Mapping) for part in trained)
@@ -111,7 +111,7 @@ def strategy_references(strategy: Mapping[str, Any]) -> list[str]:
 
 
 def describe_strategy(strategy: Mapping[str, Any], card: Mapping[str, Any]) -> str:
-    """How a cell was trained, in one sentence: its strategy, and what its card counts."""
+    """Describe the training of a cell in one line, from its strategy and the counts of its card."""
     if not strategy["phases"]:
         return "Not trained after its vocabulary was changed."
     phases, batches = [], []
@@ -128,7 +128,7 @@ def describe_strategy(strategy: Mapping[str, Any], card: Mapping[str, Any]) -> s
     sequences = "sequence" if batches[-1] == 1 else "sequences"
     return (
         f"Trained: {'; then '.join(phases)}. {card['tokens']:,} tokens in {card['steps']:,} steps "
-        f"of {together} {sequences}, AdamW at {strategy['learning_rate']:g}, "
+        f"of {together} {sequences}, AdamW with learning rate {strategy['learning_rate']:g}, "
         f"{card['trained_parameters']:,} of {card['total_parameters']:,} parameters."
     )
 
@@ -136,7 +136,7 @@ def describe_strategy(strategy: Mapping[str, Any], card: Mapping[str, Any]) -> s
 def template_limits(
     tokenizer: "PreTrainedTokenizerFast", source_tokenizer: "PreTrainedTokenizerFast"
 ) -> list[str]:
-    """A line of limits, logged too, where the chat template names tokens that are not there."""
+    """A line for the limits section, also logged, if the chat template names missing tokens."""
     if not (missing := missing_template_tokens(tokenizer, source_tokenizer)):
         return []
     said = f"The chat template names {', '.join(missing)}, which the vocabulary does not have."
@@ -151,7 +151,7 @@ def license_of(folder: str | Path) -> str:
 
 
 def front_matter(folder: str | Path) -> dict[str, Any]:
-    """The front matter of a model folder's README.md; empty if there is none, or it is no YAML."""
+    """The front matter of a model folder's README.md; empty if it is missing or not YAML."""
     try:
         found = _FRONT_MATTER.match((Path(folder) / README).read_text(encoding="utf-8"))
         matter = yaml.safe_load(found[1]) if found else {}
@@ -185,14 +185,14 @@ def _use(tokenizer: "PreTrainedTokenizerFast", masked: bool) -> str:
         f'tokenizer = AutoTokenizer.from_pretrained("{FOLDER}")',
         f'model = AutoModelFor{kind}.from_pretrained("{FOLDER}")',
     ]
-    said = "The tokenizer adds the special tokens that lexigraft trains and measures with."
+    said = "The tokenizer adds the special tokens that lexigraft uses in training and evaluation."
     if not masked:
         start = "".join(tokenizer.convert_ids_to_tokens(start_ids(tokenizer)))
         if start:
             said = (
-                f"**Begin every text with `{start}`**, as lexigraft does in training and in "
-                "measuring: the tokenizer adds no special token by itself. With another one, or "
-                "none, numbers differ by some per cent."
+                f"**Begin every text with `{start}`**, as lexigraft does in training and "
+                "evaluation: the tokenizer does not add special tokens. With another token, or "
+                "none, scores change by a few percent."
             )
         begun = f"{json.dumps(start)} + text" if start else "text"
         lines += [
@@ -221,8 +221,8 @@ def _numbers(facts: ModelFacts) -> str:
 
 
 def _licences(facts: ModelFacts) -> list[str]:
-    base = f"is under {facts.license}" if facts.license else "has a licence that is not known here"
-    said = f"The source model {base}, which binds this one too."
+    base = f"is under {facts.license}" if facts.license else "has an unknown licence"
+    said = f"The source model {base}, which also applies to this model."
     if facts.text:
         text = f"is {facts.text_license}" if facts.text_license else "was not stated"
         said += f" The licence of the text {text}."

@@ -1,8 +1,8 @@
-"""Cards: what an output was made from, and whether its files are still what the card says.
+"""Cards: records of how an output was computed, used to check that its files are intact.
 
 A `card.json` holds settings, seeds and versions, and the size and SHA-256 of every file. A stage
-checks what it reads: the size of every file, and the SHA-256 of files up to 64 MB and of larger
-ones that were written after their card. Other large files are hashed where they are read as a whole
+checks its inputs: the size of every file, and the SHA-256 of files up to 64 MB and of larger ones
+that were written after their card. Other large files are hashed where they are read completely
 anyway (a cell's tensors), and by `lexigraft.verification`.
 """
 
@@ -27,18 +27,18 @@ PACKAGES = (
     "safetensors", "snakemake", "ftfy", "myanmartools", "pyicu-wheels", "datasketch",
 )  # fmt: skip
 CARD = "card.json"
-COMPLETED = ".completed{}.json"  # notes on the completion of a job, beside its card
+COMPLETED = ".completed{}.json"  # completion record of a job, next to its card
 SEAL = "card_sha256"
 SMALL = 64 << 20  # bytes; a tenth of a second to hash
 
 
 def write_card(place: str | Path, job: dict[str, Any], files: list[str], **facts: Any) -> None:
-    """Write a card, after all other files: its presence means that the output is complete.
+    """Write a card after all other files: its presence means that the output is complete.
 
     It also holds a checksum of its own content (`card_sha256`), since later stages read it. `place`
-    is the folder, whose card is called `card.json`, or the file of a card in it; `files` are the
-    names of those in the folder that make up the output, and `facts` results of the stage, by name:
-    counts, fallbacks, statistics.
+    is the folder, in which the card is called `card.json`, or the path of a card file; `files` are
+    the names of the output files in the folder, and `facts` are named results of the stage: counts,
+    fallbacks, statistics.
     """
     file = Path(place) if Path(place).suffix == ".json" else Path(place, CARD)
     described = {name: describe_file(file.parent / name) for name in sorted(files)}
@@ -46,7 +46,7 @@ def write_card(place: str | Path, job: dict[str, Any], files: list[str], **facts
 
 
 def sealed(card: dict[str, Any]) -> dict[str, Any]:
-    """A card with the checksum of its own content."""
+    """Add the checksum of its own content to a card."""
     return {**card, SEAL: _digest(card)}
 
 
@@ -61,9 +61,9 @@ def sha256_of(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@cache  # not for every card and record: the metadata of twenty packages take 20 ms to read
+@cache  # not read for every card and record: the metadata of twenty packages take 20 ms to read
 def versions() -> dict[str, str]:
-    """Versions of Python, lexigraft and the packages that affect its results, where installed."""
+    """Versions of Python, lexigraft and the installed packages that affect its results."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         with suppress(metadata.PackageNotFoundError):
@@ -73,9 +73,9 @@ def versions() -> dict[str, str]:
 
 @cache
 def commit_of_code() -> str | None:
-    """The commit of the clone that lexigraft runs from, with a mark where files were changed.
+    """The commit of the clone that lexigraft runs from, marked if files were changed.
 
-    None where it was installed otherwise.
+    None if lexigraft was not installed from a clone.
     """
     root = Path(__file__).resolve().parent.parent
     if not (root / ".git").exists():
@@ -88,12 +88,11 @@ def commit_of_code() -> str | None:
 
 
 def check_inputs(inputs: Any) -> None:
-    """Check every file and folder that a job names, where a card tells of it.
+    """Check every file and folder in a job's inputs against its card, if it has one.
 
-    `inputs` are paths, in lists and mappings as deep as they are. Of a folder all that its card
-    lists is checked, of a file that file alone. Anything else, such as a hub name, passes. A
-    UserError names the first file that is missing or damaged, what is wrong with it, and what to
-    do.
+    `inputs` are paths in nested lists and mappings. For a folder, all files in its card are
+    checked; for a file, only that file. Anything else, such as a hub name, passes. A UserError
+    names the first file that is missing or damaged, what is wrong with it, and what to do.
     """
     for path in (Path(one) for one in leaves(inputs) if isinstance(one, str | Path)):
         if path.is_dir():
@@ -105,7 +104,7 @@ def check_inputs(inputs: Any) -> None:
 
 
 def check_folder(folder: str | Path) -> None:
-    """Check all that a folder's card lists, as `check_inputs`; one without a card passes."""
+    """Check all files in a folder's card, like `check_inputs`; a folder without a card passes."""
     folder = Path(folder)
     if (folder / CARD).is_file():
         for file, described in listed(folder, read_card(folder)):
@@ -124,7 +123,7 @@ def leaves(inputs: Any) -> Iterator[Any]:
 
 
 def read_card(folder: Path, name: str = CARD) -> dict[str, Any]:
-    """A card of a folder; a UserError if it is damaged. One without a checksum is accepted."""
+    """Read a card; raises a UserError if it is damaged. A card without a checksum is accepted."""
     with suppress(OSError, ValueError):
         card = json.loads((folder / name).read_text("utf-8"))
         if isinstance(card, dict):
@@ -135,10 +134,11 @@ def read_card(folder: Path, name: str = CARD) -> dict[str, Any]:
 
 
 def cards_of(folder: Path) -> Iterator[dict[str, Any]]:
-    """What says of a folder's files what they are: its card, and the notes on records in it.
+    """The card of a folder, and the cards in the completion records of its records.
 
-    A record has no card, but the notes on its completion (`lexigraft.completion`) hold the same.
-    A damaged card is a UserError; damaged notes say nothing: their record is made anew.
+    A record has no card file, but its completion record (`lexigraft.completion`) lists its files.
+    A damaged card raises a UserError; a damaged completion record is skipped, since the workflow
+    then rebuilds its record.
     """
     if (folder / CARD).is_file():
         yield read_card(folder)
@@ -152,24 +152,24 @@ def cards_of(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def listed(folder: Path, card: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The files that a card tells of, each with its size and checksum.
+    """The files that a card lists, each with its size and checksum.
 
-    Those of a source model that stays where it is lie in the folder that `source.json` names.
+    Files of a source model that is used in place are in the folder that `source.json` names.
     """
     for name, described in _described(card, "files"):
         yield folder / name, described
     if files := _described(card, "model_files"):
-        # Its own checksum was compared a line ago.
+        # Yielded above: a caller that checks each file has already checked source.json.
         model = folder / json.loads((folder / "source.json").read_text("utf-8"))["path"]
         for name, described in files:
             yield model / name, described
 
 
 def fault_of(file: Path, described: Mapping[str, Any], since: int = 0) -> str | None:
-    """What is wrong with a file of which `bytes` and `sha256` are described, in words, or None.
+    """What is wrong with a file, in words, given its `bytes` and `sha256`; None if it is intact.
 
-    `since` is when its card was written, in nanoseconds of Unix time: a large file that is not
-    newer is not hashed. With 0 every file is.
+    `since` is the time at which its card was written, in nanoseconds of Unix time: a large file
+    that is not newer is not hashed. With 0, every file is hashed.
     """
     try:
         found = file.stat()
@@ -192,7 +192,7 @@ def _refuse_if_damaged(folder: Path, file: Path, described: Mapping[str, Any]) -
 
 
 def _described(card: Mapping[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
-    """The entries of a card that say what a file is; other tables of that name have none."""
+    """The entries under a key of a card that describe files; other entries are skipped."""
     files = card.get(key)
     entries = files.items() if isinstance(files, dict) else ()
     return [

@@ -1,6 +1,6 @@
-"""Publishing a model folder on the Hugging Face hub: what of it is uploaded, and the upload.
+"""Publish a model folder on the Hugging Face hub: select its files and upload them.
 
-The user's token and `HF_ENDPOINT` are those of huggingface_hub.
+The user's token and `HF_ENDPOINT` are handled by huggingface_hub.
 """
 
 import tempfile
@@ -15,8 +15,8 @@ from lexigraft.model_card import FOLDER, README, front_matter
 if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
 
-# What transformers and vLLM read of a model, and its card; nothing that says how it was made on
-# this machine, such as `card.json` and `job.json`.
+# The files of a model that transformers and vLLM read, and its model card; not the files that
+# record how it was built on this machine, such as `card.json` and `job.json`.
 _FILES = (
     README, "LICENSE*", "NOTICE*", "config.json", "generation_config.json", "*.safetensors",
     "*.safetensors.index.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
@@ -24,16 +24,16 @@ _FILES = (
     "chat_template.jinja",
 )  # fmt: skip
 _NEEDED = (README, "config.json", "*.safetensors", "tokenizer.json")
-# Keys of the front matter by which the hub finds models and shows their terms and origin.
+# Keys of the front matter that the hub uses to find models and to show their terms and origin.
 _EXPECTED = ("license", "base_model", "language")
 _LOGIN = "run `hf auth login` with a token that may write, or set HF_TOKEN"
 
 
 def published_files(folder: str | Path) -> dict[str, int]:
-    """Names and sizes in bytes of the files of a model folder that an upload has.
+    """Names and sizes in bytes of the files of a model folder that are uploaded.
 
-    `folder` is one that `export`, `graft_folder` or `lexigraft adapt` wrote. A UserError is raised
-    if it lacks what a model needs, or its README.md has no front matter.
+    `folder` was written by `export`, `graft_folder` or `lexigraft adapt`. Raises a UserError if it
+    lacks a file that a model needs, or if its README.md has no front matter.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -62,24 +62,24 @@ def published_files(folder: str | Path) -> dict[str, int]:
 
 
 def missing_keys(folder: str | Path) -> list[str]:
-    """Keys that the hub shows and that the front matter of a folder's README.md does not have."""
+    """Keys that the hub shows and that the front matter of a folder's README.md lacks."""
     matter = front_matter(folder)
     return [key for key in _EXPECTED if not matter.get(key)]
 
 
 def push(folder: str | Path, name: str, private: bool = False) -> str:
-    """Upload the model of a folder to a repository of the hub; returns the address of its page.
+    """Upload the model in a folder to a repository on the hub; returns the URL of its page.
 
-    `name` is `organisation/name`, or `name` alone in the user's own space. A repository that is not
-    there is created, `private` or public; in one that is there, files of the same names are
-    replaced and others left. The example in the card loads the model from there. An upload that was
-    interrupted goes on where it was.
+    `name` is `organisation/name`, or only `name` for the user's own namespace. A new repository is
+    created as `private` or public; in an existing one, files with the same names are replaced and
+    all others are kept. The example in the model card loads the model from the repository. An
+    interrupted upload resumes where it stopped.
 
     Raises
     ------
     UserError
-        The folder is no model (`published_files`), there is no token, it may not write to the
-        repository, or the hub is not reached.
+        The folder is not a model (`published_files`), there is no token, the token has no write
+        access to the repository, or the hub cannot be reached.
     """
     from huggingface_hub import HfApi, constants, errors, get_token
 
@@ -97,11 +97,11 @@ def push(folder: str | Path, name: str, private: bool = False) -> str:
             api.upload_folder(repo_id=place.repo_id, folder_path=staged, commit_message=message)
     except errors.HFValidationError as error:
         raise UserError(f"push: '{name}' is no name of a repository ({error})") from None
-    except ValueError as error:  # what the hub says of the card, at length
+    except ValueError as error:  # the hub's validation of the model card, over several lines
         raise UserError(f"push {name}: {' '.join(str(error).split())}") from None
     except errors.HfHubHTTPError as error:
         raise UserError(f"push {name}: {_refusal(error)}") from None
-    except (errors.HTTPError, OSError) as error:  # the former of the library's connections
+    except (errors.HTTPError, OSError) as error:  # HTTPError: from the library's connections
         raise UserError(
             f"push {name}: {api.endpoint} is not reached ({type(error).__name__}); check the "
             "network, and run the same command again: it goes on where it was"
@@ -110,7 +110,7 @@ def push(folder: str | Path, name: str, private: bool = False) -> str:
 
 
 def _stage(folder: Path, files: Iterable[str], staged: Path, name: str) -> None:
-    """Make a folder of what is uploaded: links to the files, and the card with the model's name."""
+    """Create the folder to upload: links to the files, and the card with the repository's name."""
     for file in files:
         if file != README:
             (staged / file).symlink_to((folder / file).resolve())
@@ -120,7 +120,7 @@ def _stage(folder: Path, files: Iterable[str], staged: Path, name: str) -> None:
 
 
 def _refusal(error: "HfHubHTTPError") -> str:
-    """What the hub says, and what to do, in one line."""
+    """The hub's answer and what to do, in one line."""
     status = error.response.status_code
     if status == 401:
         return f"the hub does not know the token; {_LOGIN}"
@@ -133,7 +133,7 @@ def _refusal(error: "HfHubHTTPError") -> str:
 
 
 def as_lines(files: Mapping[str, int]) -> list[str]:
-    """Files with their sizes, and the sum, one a line."""
+    """Files with their sizes and the total, one per line."""
     rows: dict[str, Any] = {**files, "in all": sum(files.values())}
     width = max(map(len, rows))
     return [f"{name:{width}}  {_megabytes(size):>10}" for name, size in rows.items()]

@@ -1,7 +1,7 @@
-"""What all models of settings share, and validation errors as one line for the user.
+"""The base class of all settings, and validation errors as one line for the user.
 
-A model's fields say everything about a key of the config: its type, bounds, default and meaning.
-The tables of `config/README.md` are made from them, and so are error messages.
+A model's fields define a key of the config completely: its type, bounds, default and meaning. The
+tables of `config/README.md` and error messages are generated from them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from lexigraft.errors import UserError, suggestion
 Model = TypeVar("Model", bound=BaseModel)
 _adapter = cache(TypeAdapter[Any])
 
-_REASONS = {  # pydantic's name of an error -> what the user reads
+_REASONS = {  # pydantic's error type -> the message for the user
     "bool_type": "{shown} is not true or false",
     "dict_type": "{shown} is not a mapping of keys to values",
     "bool_parsing": "{shown} is not true or false",
@@ -51,7 +51,7 @@ _REASONS = {  # pydantic's name of an error -> what the user reads
 
 
 class Settings(BaseModel):
-    """A mapping of a config. It takes no other keys than its fields, and converts no types."""
+    """A mapping in a config. It accepts no keys but its fields, and does not convert types."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -73,14 +73,14 @@ class Settings(BaseModel):
 
     @model_serializer(mode="plain")
     def given(self) -> dict[str, Any]:
-        """The fields and their values, without optional ones that the user did not give."""
+        """The fields and their values, without optional fields that the user did not set."""
         own = {name: getattr(self, name) for name in type(self).model_fields}
         left_out = self._left_out - self.model_fields_set
         return {name: own[name] for name in own if name not in left_out} | (self.model_extra or {})
 
 
 class KeyedError(ValueError):
-    """What is wrong with one key of a mapping, raised while the mapping as a whole is checked."""
+    """An error in one key of a mapping, raised while the whole mapping is validated."""
 
     def __init__(self, key: str, message: str) -> None:
         super().__init__(message)
@@ -88,15 +88,15 @@ class KeyedError(ValueError):
 
 
 def optional(description: str, **bounds: Any) -> Any:
-    """A field without a default: where the user does not give it, plain data has no such key."""
+    """A field without a default: if the user does not set it, plain data does not have the key."""
     return Field(None, description=description, json_schema_extra={"left_out": True}, **bounds)
 
 
 def chosen_by(key: str, message: str, **variants: str) -> Discriminator:
-    """Which of several models a mapping is meant to be: the one whose tag is `@` and its `key`.
+    """Select a model for a mapping by the value of its `key`: the tag is `@` and that value.
 
-    `message` is for mappings whose key is missing or names none of the models. `variants` are key
-    -> tag of the model, for mappings that have this key beside the `key` itself.
+    `message` is the error if the key is missing or matches no model. `variants` maps another key to
+    the tag of the model to select if a mapping has that key in addition to `key`.
     """
 
     def tag(value: Any) -> str | None:
@@ -111,7 +111,7 @@ def chosen_by(key: str, message: str, **variants: str) -> Discriminator:
 
 
 def by_shape(message: str) -> Discriminator:
-    """Which of `@text`, `@list` and `@mapping` a value is."""
+    """Select `@text`, `@list` or `@mapping` by the type of a value."""
     shapes = ((str, "@text"), (list | tuple, "@list"), (Mapping | BaseModel, "@mapping"))
     return Discriminator(
         lambda value: next((tag for kind, tag in shapes if isinstance(value, kind)), None),
@@ -121,7 +121,7 @@ def by_shape(message: str) -> Discriminator:
 
 
 def validate(kind: type[Model], value: Any, where: str) -> Model:
-    """The value, called `where` in messages, as a model, or one of a union of models.
+    """Validate a value, called `where` in messages, as a model or a member of a union of models.
 
     The UserError names the key that is wrong, what is wrong with it, and what would be right.
     """
@@ -133,9 +133,9 @@ def validate(kind: type[Model], value: Any, where: str) -> Model:
 
 
 def plain(value: Any) -> Any:
-    """A model and all that it holds as JSON has it, like `model_dump(mode="json")`.
+    """Convert a model and its content to JSON types, like `model_dump(mode="json")`.
 
-    That would first build a serializer of each model: a fifth of the start of Snakemake.
+    `model_dump` would first build a serializer for each model: a fifth of Snakemake's startup time.
     """
     if isinstance(value, Settings):
         value = value.given()
@@ -147,8 +147,8 @@ def plain(value: Any) -> Any:
 
 
 def explain(error: ValidationError, kind: Any, where: str) -> str:
-    """One line about the outermost thing that is wrong: that is what the user can act on."""
-    # Items that are wrong themselves are not counted, which makes a list too short as well.
+    """One line about the outermost error, which is the one that the user can act on."""
+    # pydantic does not count invalid items, so a list with such items is also called too short.
     errors = [
         one
         for one in error.errors(include_url=False)
@@ -199,7 +199,7 @@ def _in_brackets(description: str) -> str:
 
 
 def _described(kind: Any, place: Sequence[Any], hint: str = "") -> tuple[Any, str]:
-    """The type of what lies at a place of a validation error, and the description nearest to it."""
+    """The type at the location of a validation error, and the nearest description."""
     kind, tags = bare(kind)
     if not place:
         return kind, hint
@@ -215,7 +215,7 @@ def _described(kind: Any, place: Sequence[Any], hint: str = "") -> tuple[Any, st
 
 
 def bare(kind: Any) -> tuple[Any, dict[str, Any]]:
-    """A type without what annotates it or null; of a union that is chosen from, tag -> member."""
+    """A type without annotations and null; for a tagged union, also a mapping tag -> member."""
     while get_origin(kind) in (Annotated, Union, UnionType):
         members = [one for one in get_args(kind) if one is not NoneType]
         if get_origin(kind) is not Annotated and len(members) > 1:
@@ -228,7 +228,7 @@ def bare(kind: Any) -> tuple[Any, dict[str, Any]]:
             }
             if tags or get_origin(members[0]) is not Annotated:
                 return kind, tags
-        kind = members[0]  # of a choice, or null
+        kind = members[0]  # of an annotated or optional type
     return kind, {}
 
 

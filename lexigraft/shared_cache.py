@@ -1,9 +1,9 @@
-"""Outputs that checkouts, results folders and users share: one folder, named by `LEXIGRAFT_CACHE`.
+"""A cache of outputs shared by checkouts, results folders and users, in `LEXIGRAFT_CACHE`.
 
-An entry is called after a rule and the fingerprint of a job (`lexigraft.completion`) and holds the
-job's files with their card. Entries never change: they appear whole, and what is taken from them or
-put there is a hard link where the file system has them. One that is damaged counts as missing, and
-a cache that cannot be read or written is no reason for a job to fail.
+An entry is named after a rule and the fingerprint of a job (`lexigraft.completion`) and holds the
+job's files with their card. Entries are written atomically and never change; files are hard-linked
+from and to the cache where the file system supports it. A damaged entry counts as missing, and a
+cache that cannot be read or written does not make a job fail.
 """
 
 import logging
@@ -22,10 +22,10 @@ logger = logging.getLogger(__name__)
 
 
 def fetch(job: Mapping[str, Any], begun: str) -> bool:
-    """Put what an equal job made into the folder of this one, the card last.
+    """Put the cached output of an equal job into the folder of this job, the card last.
 
-    `begun` is the fingerprint of the job. Returns whether the cache has it. A UserError is raised
-    if the cache is not named by an absolute path.
+    `begun` is the fingerprint of the job. Returns whether the cache has it. Raises a UserError if
+    the path of the cache is not absolute.
     """
     entry = _entry(job, begun)
     try:
@@ -36,7 +36,7 @@ def fetch(job: Mapping[str, Any], begun: str) -> bool:
     except OSError as error:
         logger.warning("%s cannot be used: %s", entry, error)
         return False
-    # Only places differ between equal jobs; status compares those that the card names.
+    # Equal jobs differ only in paths; the card gets this job's paths, which status compares.
     own = {key: value for key, value in card.items() if key != SEAL}
     write_json(card_of(job), sealed({**own, "job": job}))
     logger.info("taken from %s", entry)
@@ -44,7 +44,7 @@ def fetch(job: Mapping[str, Any], begun: str) -> bool:
 
 
 def store(job: Mapping[str, Any], begun: str) -> None:
-    """Put what a job made into the cache, unless it is there or the job's inputs have changed."""
+    """Put a job's output into the cache, unless it is there or the job's inputs have changed."""
     entry = _entry(job, begun)
     if entry is None or fingerprint(job) != begun:
         return
@@ -56,7 +56,7 @@ def store(job: Mapping[str, Any], begun: str) -> None:
         with replacing_folder(entry) as temporary:
             for file in (*(file for file, _ in listed(folder, read_card(folder))), folder / CARD):
                 link_or_copy(file, temporary / file.relative_to(folder))
-        # Whoever may write to the cache may replace what is in it.
+        # Users who may write to the cache may also replace its entries.
         for place in (entry, *(path for path in entry.rglob("*") if path.is_dir())):
             place.chmod(access)
     except OSError as error:
@@ -64,7 +64,7 @@ def store(job: Mapping[str, Any], begun: str) -> None:
 
 
 def _entry(job: Mapping[str, Any], begun: str) -> Path | None:
-    """The folder of a job's output in the cache; None where there is no cache."""
+    """The folder of a job's output in the cache; None if there is no cache."""
     if not (place := os.environ.get(VARIABLE)):
         return None
     if not Path(place).is_absolute():
@@ -73,7 +73,7 @@ def _entry(job: Mapping[str, Any], begun: str) -> Path | None:
 
 
 def _intact_card(entry: Path) -> dict[str, Any] | None:
-    """The card of an entry whose files are all as it says; None otherwise."""
+    """The card of an entry if all its files match the card, otherwise None."""
     if not (entry / CARD).is_file():
         return None
     try:

@@ -14,19 +14,19 @@ from typing import NamedTuple
 from lexigraft.atomic import write_json
 from lexigraft.installation import PIPELINE, ROOT
 
-_MOST = 5000  # texts that are remembered, the newest ones
+_MOST = 5000  # number of files whose parsed content is cached, newest first
 
 
 class _Code(NamedTuple):
     syntax: str  # digest of the syntax tree without docstrings
-    imports: list[str]  # files of the lexigraft modules that it imports, relative to the repository
+    imports: list[str]  # files of the imported lexigraft modules, relative to the repository
 
 
 def code_digest(*entry_points: str) -> str:
-    """Digest of the entry points and of every lexigraft module that they import, directly or not.
+    """Digest of the entry points and of all lexigraft modules that they import, also indirectly.
 
     Entry points are paths relative to the repository, e.g. `scripts/train.py`. Comments, docstrings
-    and layout do not count; names, constants and imports do.
+    and formatting do not count; names, constants and imports do.
     """
     known = _parsed()
     before = len(known)
@@ -38,7 +38,7 @@ def code_digest(*entry_points: str) -> str:
             found[file] = _read(file)
             waiting.extend(found[file].imports)
     if len(known) > before:
-        with suppress(OSError):  # a clone that is only read
+        with suppress(OSError):  # a read-only clone
             write_json(_memory(), dict([*known.items()][-_MOST:]))
     text = "\n".join(f"{file} {found[file].syntax}" for file in sorted(found))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -46,20 +46,20 @@ def code_digest(*entry_points: str) -> str:
 
 @cache
 def _read(file: str) -> _Code:
-    """What a file holds, as it was found when the same text was first parsed."""
+    """The parsed content of a file, cached by the digest of its text."""
     source = _place(file).read_bytes()
     text = hashlib.sha256(source).hexdigest()
     known = _parsed()
     if text not in known:
         known[text] = _parse(source, file)
-    # A module may have come or gone since.
+    # A module may have been added or removed since.
     return known[text]._replace(imports=[f for f in known[text].imports if _place(f).is_file()])
 
 
 def _parse(source: bytes, file: str) -> _Code:
-    """What a file's text holds; a file of another language, such as a template, is its text.
+    """Parse a file; for a file that is not Python, such as a template, its bytes are hashed.
 
-    Imports within functions are included. `__init__` files are not: they hold no logic, and no
+    Imports within functions are included. `__init__` files are not: they contain no logic, and no
     module imports through them.
     """
     if not file.endswith(".py"):
@@ -81,10 +81,10 @@ def _parse(source: bytes, file: str) -> _Code:
 
 
 def _written(node: object) -> str:
-    """A syntax tree as text, the same in every version of Python, unlike that of `ast.dump`.
+    """A syntax tree as text, the same in every version of Python, unlike `ast.dump`.
 
-    A newer version may add fields, which are empty in code that older ones can read (`type_params`
-    since 3.12), and knows more letters, which `repr` then shows as they are.
+    A newer version may add fields, which are empty in code that older versions can parse
+    (`type_params` since 3.12), and supports more Unicode characters, which `repr` does not escape.
     """
     if isinstance(node, ast.AST):
         fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []))
@@ -96,18 +96,18 @@ def _written(node: object) -> str:
 
 
 def _place(file: str) -> Path:
-    """Where a file of the repository lies: the library apart from the workflow, if installed."""
+    """The path of a repository file; an installed wheel has library and workflow in two places."""
     return (ROOT if file.startswith("lexigraft/") else PIPELINE) / file
 
 
 def _memory() -> Path:
-    """Beside compiled modules; to parse all takes half a second of each start of Snakemake."""
+    """The cache, next to the bytecode; parsing all files takes half a second per Snakemake run."""
     return ROOT / "lexigraft/__pycache__/staleness.json"
 
 
 @cache
 def _parsed() -> dict[str, _Code]:
-    """Digest of a file's text -> what it holds."""
+    """Digest of a file's text -> its parsed content."""
     with suppress(OSError, ValueError, TypeError):
         return {text: _Code(*code) for text, code in json.loads(_memory().read_text()).items()}
     return {}

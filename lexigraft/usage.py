@@ -1,7 +1,7 @@
 """Time, memory and GPUs of a job: one line per attempt in the `usage.jsonl` of its folder.
 
 Status and cost read these lines. They are stored with the results, so they outlive Snakemake's
-records and move with the folder; a job that was killed writes none.
+records and move with the folder; a killed job writes none.
 """
 
 import json
@@ -20,7 +20,7 @@ USAGE = "usage.jsonl"
 DONE = "done"
 FAILED = "failed"
 _IMPORTED = time.monotonic()
-_earlier_peak = 0  # of the memory of this process, before `MemoryGrowth` reset the kernel's
+_earlier_peak = 0  # peak memory of this process before `MemoryGrowth` reset the kernel's counter
 logger = logging.getLogger(__name__)
 
 
@@ -28,9 +28,9 @@ logger = logging.getLogger(__name__)
 def recorded(folder: str | Path) -> Iterator[None]:
     """Append a line to `usage.jsonl` in `folder` when the work ends, successfully or not.
 
-    It holds `started` (UTC), `ended` (`done` or `failed`), `seconds` since the process began,
-    `peak_memory_mb`, `gpus` and, of jobs that used one, `device` and `gpu_memory_mb`. A line that
-    cannot be written is left out: the work itself is done.
+    It holds `started` (UTC), `ended` (`done` or `failed`), `seconds` since the process started,
+    `peak_memory_mb`, `gpus` and, for jobs that used one, `device` and `gpu_memory_mb`. If the line
+    cannot be written, the job does not fail: the work itself is done.
     """
     ended = FAILED
     try:
@@ -45,7 +45,7 @@ def recorded(folder: str | Path) -> Iterator[None]:
 
 
 def read_usage(folder: str | Path) -> list[dict[str, Any]]:
-    """The lines of a folder's `usage.jsonl`, the oldest first; broken ones are left out."""
+    """The lines of a folder's `usage.jsonl`, oldest first, without invalid lines."""
     try:
         text = (Path(folder) / USAGE).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -60,12 +60,12 @@ def read_usage(folder: str | Path) -> list[dict[str, Any]]:
 
 
 def peak_resident_bytes() -> int:
-    """The most bytes of the machine's memory that this process has held so far."""
+    """Peak resident memory of this process so far, in bytes."""
     return max(_earlier_peak, _counted_peak())
 
 
 class MemoryGrowth:
-    """How much more memory this process holds than it did when the object was made."""
+    """How much more memory this process holds than when the object was created."""
 
     def __init__(self) -> None:
         global _earlier_peak
@@ -75,18 +75,18 @@ class MemoryGrowth:
         self._before = _resident_bytes() or _earlier_peak
 
     def peak(self) -> int:
-        """Bytes at the peak since then, without those that were held before."""
+        """Peak memory since then, minus the memory held before, in bytes."""
         return max(0, _counted_peak() - self._before)
 
 
 def _counted_peak() -> int:
-    # Kilobytes on Linux, bytes on macOS.
+    # `ru_maxrss` is in kilobytes on Linux, in bytes on macOS.
     scale = 1 if sys.platform == "darwin" else 1 << 10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
 
 
 def _resident_bytes() -> int:
-    """Bytes held now; 0 where the kernel does not say."""
+    """Resident memory in bytes; 0 if the kernel does not report it."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     except (OSError, IndexError, ValueError):
@@ -114,9 +114,9 @@ def _usage(ended: str) -> dict[str, Any]:
 
 
 def _age() -> float:
-    """Seconds since this process began, imports included, independent of the system clock."""
+    """Seconds since this process started, including imports, independent of the system clock."""
     try:
-        # After the name, which may hold spaces, the start is field 20: clock ticks since boot.
+        # After the name, which may contain spaces, field 20 is the start in clock ticks since boot.
         stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         began = int(stat[19]) / os.sysconf("SC_CLK_TCK")
         return time.clock_gettime(time.CLOCK_BOOTTIME) - began

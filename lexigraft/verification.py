@@ -1,4 +1,4 @@
-"""A results folder checked as a whole: every file that a card tells of is read and hashed."""
+"""Verify a results folder: read and hash every file that a card lists."""
 
 import fnmatch
 import os
@@ -16,9 +16,9 @@ from lexigraft.provenance import CARD, COMPLETED, cards_of, fault_of, leaves, li
 
 @dataclass(frozen=True)
 class Fault:
-    """A file that is not what its card says, or a folder that is missing.
+    """A file that does not match its card, or a missing folder.
 
-    What is in `delete`, folders and cards, keeps the next run from making it anew.
+    `delete` lists the folders and cards to delete so that the next run rebuilds it.
     """
 
     file: Path
@@ -28,30 +28,29 @@ class Fault:
 
 @dataclass(frozen=True)
 class Verified:
-    """What `verify` found."""
+    """The result of `verify`."""
 
-    folders: int  # that have a card or a record
-    files: int  # that these list
-    bytes: int  # of the files, as they are listed
+    folders: int  # number of folders with a card or a record
+    files: int  # number of files that these list
+    bytes: int  # total size of the files, as listed
     faults: list[Fault]  # what is missing or damaged
-    unfinished: list[Path]  # of jobs that were begun, without a card, on which no process works
+    unfinished: list[Path]  # folders of started jobs without a card in which no process works
 
 
 def verify(
     *results: str | Path, threads: int = 1, advance: Callable[[int], object] = lambda size: None
 ) -> Verified:
-    """Hash every file that the cards in these folders and in all folders below them tell of.
+    """Hash every file that the cards in these folders and in all folders below them list.
 
-    Folders that are not there are named if a card says that its own files were made from them, or
-    that a study has a record in them. As many files are read at a time as there are `threads`;
-    `advance` gets the bytes of each when it was read. A UserError is raised if there is no such
-    folder.
+    A missing folder is reported if it is an input in a card, or if the card of a study lists a
+    record in it. `threads` files are read at a time; `advance` is called with the size of each in
+    bytes after it was read. Raises a UserError if a folder in `results` does not exist.
     """
     found = [(Path(top), *entry) for top in results for entry in job_folders(Path(top))]
     whole = {folder: top for top, folder, has_ended in found if has_ended}
     unfinished = [f for _, f, has_ended in found if not has_ended and not is_held(f)]
     faults, files = [], []
-    sources: dict[Path, Path] = {}  # what other files were made from -> the first card to say so
+    sources: dict[Path, Path] = {}  # input of other files -> the first card that names it
     records: dict[Path, list[Path]] = defaultdict(list)  # record -> the cards of studies with it
     for folder, top in whole.items():
         cards = []
@@ -85,7 +84,7 @@ def verify(
 
     with ThreadPoolExecutor(threads) as pool:
         faults += [fault for fault in pool.map(look, files) if fault]
-    # Snakemake makes nothing anew that lies before a report which is there.
+    # Snakemake does not rebuild the inputs of a report that exists.
     reports = tuple(
         folder / CARD for folder, top in whole.items() if folder.parent == top / "report"
     )
@@ -95,10 +94,10 @@ def verify(
 
 
 def _sources(card: dict[str, Any], folder: Path, top: Path) -> Iterator[Path]:
-    """What a card's job read in the results of which `top` is the top, of what has its own card.
+    """The inputs of a card's job inside the results folder `top`.
 
-    A card has the paths of its job as they were: results may have moved since, and other folders
-    than results, such as shared caches, have cards of jobs that wrote elsewhere.
+    A card holds the paths at the time of its job: results may have been moved since, and folders
+    that are not results, such as shared caches, have cards of jobs that wrote elsewhere.
     """
     job, below = card.get("job") or {}, folder.relative_to(top).as_posix()
     written = str(job.get("outputs", {}).get("folder"))
@@ -111,16 +110,16 @@ def _sources(card: dict[str, Any], folder: Path, top: Path) -> Iterator[Path]:
 
 
 def _missing(sources: dict[Path, Path], records: dict[Path, list[Path]]) -> Iterator[Fault]:
-    """The folders that are missing of those that files were made from, and of records."""
+    """Missing folders among the inputs of files and the folders of records."""
     gone: dict[Path, list[Path]] = defaultdict(list)
     for source, card in sources.items():
         if not source.exists():
             place = _highest_missing(source)
-            # Of what lies in a folder with a card, that card tells.
+            # A missing file in a folder with a card is reported through that card.
             if not (place.parent / CARD).exists():
                 gone[place].append(card)
     for record, cards in records.items():
-        # Another study may have made the record anew: then the notes beside it tell.
+        # Another study may have rebuilt the record: then its completion record lists its files.
         if not record.exists() and not any(record.parent.glob(COMPLETED.format("*"))):
             gone[_highest_missing(record)] += cards
     for place, cards in gone.items():
@@ -128,14 +127,14 @@ def _missing(sources: dict[Path, Path], records: dict[Path, list[Path]]) -> Iter
 
 
 def _highest_missing(place: Path) -> Path:
-    """Of a path that does not exist, the folder above which all exist."""
+    """The highest folder of a path that does not exist."""
     return next(place for place in (place, *place.parents) if place.parent.exists())
 
 
 def job_folders(top: Path) -> Iterator[tuple[Path, bool]]:
-    """Folders in which a job was begun or a record made, by name, and whether that came to its end.
+    """Folders of started jobs and of records, sorted by name, and whether each is finished.
 
-    Then it left a card, or notes on the completion of a record.
+    A finished folder has a card or the completion record of a record.
     """
     if not top.is_dir():
         raise UserError(f"{top}: there is no such folder; name a folder of results")

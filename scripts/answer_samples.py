@@ -1,4 +1,4 @@
-"""Let a source model answer the prompts of other samples, to train on its answers."""
+"""Generate a source model's answers to the prompts of other samples, to train on them."""
 
 from lexigraft.job import Job, Written, run
 from lexigraft.training.teacher_answers import answer_samples

@@ -9,11 +9,11 @@ from lexigraft.job import Job, Written, run
 from lexigraft.provenance import commit_of_code
 from lexigraft.report.inputs import files_read, report_inputs, report_settings
 
-# Not all of the folder: Snakemake puts its own report there too.
+# Not the whole folder: Snakemake writes its own report there too.
 _WRITTEN = (
     "report.html", "recommendation.*", "summary.json", "tables/*", "figures/*", "captions/*"
 )  # fmt: skip
-# How Snakemake is to be called where this script was called by hand.
+# Arguments of Snakemake to show if this script was called by hand.
 _BY_HAND = "--cores 1 --configfile STUDY.yaml"
 
 

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-# A package that the environment has installed may be another one's.
+# The package installed in the environment may belong to another clone.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from lexigraft.commands.app import main

@@ -1,4 +1,4 @@
-"""Rule count_tests: what of a task's tests is in the text that cells are trained on."""
+"""Rule count_tests: how many of a task's tests occur in the text that cells are trained on."""
 
 from lexigraft.job import Job, Written, run, write_record
 

@@ -1,4 +1,4 @@
-"""Takes the vectors of a sentence encoder for the texts of a tokenizer's tokens."""
+"""Encode the texts of a tokenizer's tokens with a sentence encoder."""
 
 from lexigraft.job import Job, Written, run
 

@@ -1,4 +1,4 @@
-"""Writes a trained cell as a plain Hugging Face folder.
+"""Write a trained cell as a plain Hugging Face folder.
 
 By hand: `python scripts/export.py results/training/…/seed-0 out/`.
 """

@@ -1,4 +1,4 @@
-"""Fits one initializer and stores its recipe or its rows."""
+"""Fit one initializer and store its recipe or its rows."""
 
 from lexigraft.job import Job, Written, run
 

@@ -1,8 +1,8 @@
-"""Installs packages into the environment of the Python that runs it: `install.py ARGUMENTS`.
+"""Install packages into the environment of the Python that runs it: `install.py ARGUMENTS`.
 
-The arguments are those of `pip install`. uv installs in seconds what takes pip minutes; it is had
-from the index like any package. Where it cannot be had or fails, or where pip is configured in a
-way that uv cannot take over, pip installs.
+The arguments are those of `pip install`. uv installs in seconds what takes pip minutes; it is
+installed from the package index first. If it is unavailable or fails, or if pip's configuration
+cannot be translated for uv, pip installs the packages.
 """
 
 import os
@@ -14,9 +14,9 @@ from pathlib import Path
 
 UV = "uv==0.13.9"
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-# uv reads none of pip's settings: the variable that stands for each, and what separates several
-# values. An index that was left out would bring builds that were not meant, such as torch's for
-# GPUs, of gigabytes.
+# uv ignores pip's settings: the equivalent variable of each, and the separator of several values.
+# Without the user's index, unintended builds would be installed, such as torch's for GPUs, which
+# take gigabytes.
 _VARIABLES = {
     "find-links": ("UV_FIND_LINKS", ","),
     "index-url": ("UV_DEFAULT_INDEX", " "),
@@ -36,7 +36,7 @@ _NO_MATTER = {
 
 
 def pip_settings() -> dict[str, str]:
-    """What configures `pip install`, of files and of the environment: option -> value."""
+    """The options of `pip install` set in files and in the environment: option -> value."""
     listed = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=True)
     found: dict[str, dict[str, str]] = {"global": {}, "install": {}, ":env:": {}}
     for line in listed.stdout.splitlines():
@@ -48,7 +48,7 @@ def pip_settings() -> dict[str, str]:
 
 
 def uv_settings(settings: dict[str, str]) -> tuple[list[str], dict[str, str]] | None:
-    """The same for uv: arguments, and variables of the environment; None if one has no form."""
+    """The same for uv: arguments and environment variables; None if one has no equivalent."""
     arguments, variables = [], {"UV_INDEX_STRATEGY": "unsafe-best-match"}  # as pip does
     for option, value in settings.items():
         if option in _VARIABLES:
@@ -63,7 +63,7 @@ def uv_settings(settings: dict[str, str]) -> tuple[list[str], dict[str, str]] | 
 
 
 def find_uv() -> str | None:
-    """The uv of this environment, installed if need be, or another one on the PATH."""
+    """The uv of this environment, installed if necessary, or one on the PATH."""
     own = Path(sys.executable).with_name("uv")
     if not own.exists():
         subprocess.run([*PIP, "install", "--quiet", UV], stderr=subprocess.DEVNULL)
@@ -71,12 +71,12 @@ def find_uv() -> str | None:
 
 
 def main(*arguments: str) -> int:
-    """Install; returns the exit status."""
+    """Install the packages and return the exit status."""
     taken_over = uv_settings(pip_settings())
     if taken_over is not None and (uv := find_uv()):
         options, variables = taken_over
         command = [uv, "pip", "install", "--quiet", "--python", sys.executable]
-        # What the user has set for uv counts.
+        # Variables that the user has set for uv take precedence.
         environment = variables | os.environ
         if subprocess.run([*command, *options, *arguments], env=environment).returncode == 0:
             return 0

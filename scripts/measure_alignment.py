@@ -1,4 +1,4 @@
-"""Rule measure_alignment: how much of a text survives when an initializer renames its tokens."""
+"""Rule measure_alignment: how well an initializer aligns the tokens of source and target."""
 
 from lexigraft.job import Job, Written, run, write_record
 

@@ -1,4 +1,4 @@
-"""Rules measure_fragmentation and measure_tokenizer: how a tokenizer cuts text, without a model."""
+"""Rules measure_fragmentation and measure_tokenizer: fragmentation of text, without a model."""
 
 from lexigraft.job import Job, Written, run, write_record
 

@@ -1,4 +1,4 @@
-"""Rule prepare_benchmark: what a task of lm-evaluation-harness reads, or what of it lacks."""
+"""Rule prepare_benchmark: the data of a task of lm-evaluation-harness, or what is missing."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Reads the examples of one part of a task that encoders are fine-tuned for."""
+"""Read the examples of one part of a task on which encoders are fine-tuned."""
 
 from lexigraft.corpus.examples import prepare_examples
 from lexigraft.job import Job, Written, run

@@ -1,4 +1,4 @@
-"""Rule prepare_metric: a learned metric's checkpoint is brought to this machine, or what lacks."""
+"""Rule prepare_metric: download a learned metric's checkpoint, or record what is missing."""
 
 from pathlib import Path
 

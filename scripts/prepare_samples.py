@@ -1,4 +1,4 @@
-"""Make prompts with answers of one text, to train on."""
+"""Create prompts with answers from one text, to train on."""
 
 from lexigraft.job import Job, Written, run
 

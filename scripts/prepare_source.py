@@ -1,4 +1,4 @@
-"""Bring a source model into Hugging Face layout, check it, and write down what it is."""
+"""Convert a source model to the Hugging Face layout, check it and record its properties."""
 
 from lexigraft.job import Job, Written, run
 

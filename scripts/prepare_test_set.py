@@ -1,4 +1,4 @@
-"""Reads the test set of a task in one language, or the examples that its prompts begin with."""
+"""Read the test set of a task in one language, or the few-shot examples of its prompts."""
 
 from lexigraft.corpus.test_sets import prepare_test_set
 from lexigraft.job import Job, Written, run

@@ -1,4 +1,4 @@
-"""Takes the input embeddings of another pretrained model as vectors of the tokens it shares."""
+"""Read the input embeddings of another pretrained model as vectors of the shared tokens."""
 
 from lexigraft.job import Job, Written, run
 

@@ -1,4 +1,4 @@
-"""Takes the vectors of the tokens of a tokenizer from a file of word vectors."""
+"""Compute the vectors of a tokenizer's tokens from a file of word vectors."""
 
 from lexigraft.job import Job, Written, run
 from lexigraft.provenance import describe_file

@@ -1,4 +1,4 @@
-"""Take another model's tokenizer in place of the source's own."""
+"""Replace the source's tokenizer by that of another model."""
 
 from lexigraft.corpus.mixture import measured_texts
 from lexigraft.job import Job, Written, run

@@ -1,4 +1,4 @@
-"""Trains one cell and stores what changed."""
+"""Train one cell and store the changed weights."""
 
 from lexigraft.job import Job, run
 

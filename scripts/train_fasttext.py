@@ -1,4 +1,4 @@
-"""Trains fastText on a corpus tokenized with the target tokenizer."""
+"""Train fastText on a corpus tokenized with the target tokenizer."""
 
 from lexigraft.job import Job, Written, run
 

@@ -1,4 +1,4 @@
-"""Trains GloVe on a corpus tokenized with the tokenizer of a cell, or of its source."""
+"""Train GloVe on a corpus tokenized with the tokenizer of a cell, or of its source."""
 
 import os
 

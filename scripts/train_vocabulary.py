@@ -1,4 +1,4 @@
-"""Train a tokenizer on the corpus of a language that replaces the source's own."""
+"""Train a tokenizer on the corpus of a language, to replace the source's."""
 
 from lexigraft.job import Job, Written, run
 

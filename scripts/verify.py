@@ -1,4 +1,4 @@
-"""Hashes every file that cards tell of: `python scripts/verify.py results .cache/packages`.
+"""Hash every file that cards list: `python scripts/verify.py results .cache/packages`.
 
 `lexigraft verify STUDY.yaml` does the same for the folders of a study.
 """
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-# A package that the environment has installed may be another one's.
+# The package installed in the environment may belong to another clone.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from lexigraft.errors import UserError

@@ -266,7 +266,7 @@ def test_the_command_ends_with_0_or_1_and_writes_a_table(results, other, tmp_pat
         return end.value.code or 0, capsys.readouterr().out
 
     assert run() == (0, "2 outputs in both folders: no difference; 1 time or fact of the machine "
-                        "left aside (--all)\n")  # fmt: skip
+                        "ignored (see --all)\n")  # fmt: skip
     evaluate(other, bits=2.5, speed=11.0)
     train(other, learning_rate=2e-4)
     code, shown = run("--csv", str(tmp_path / "all.csv"))

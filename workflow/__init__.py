@@ -1,6 +1,6 @@
-"""What plans studies for Snakemake, beside the rules.
+"""The Python code that plans studies for Snakemake, in addition to the rules.
 
-A folder `workflow` is what most users of Snakemake have, too: one on the path stays importable.
+Most users of Snakemake have a folder `workflow` too: one on the path remains importable.
 """
 
 from pkgutil import extend_path

@@ -33,26 +33,28 @@ Text = Annotated[str, BeforeValidator(_as_text), StringConstraints(pattern=r"\S"
 class Check(Settings):
     """A key of the study's resolved configuration, and the value that it has there."""
 
-    key: Text = Field(description="`strategies.<name>.lora.r`: keys, and numbers of list items")
-    value: Any = Field(description="what the resolved configuration has there")
+    key: Text = Field(
+        description="keys, and numbers of list items, such as `strategies.<name>.lora.r`"
+    )
+    value: Any = Field(description="its value in the resolved configuration")
 
 
 class PaperRow(Settings):
     """One setting, table, figure or data set of a paper, and what the project does about it."""
 
-    row: Text = Field(description="what it is; a table or figure by its number: `Table 3`")
-    source: Text = Field(description="where the paper or its published code says it")
-    paper: Text = Field(description="what it says, `silent` where it does not")
+    row: Text = Field(description="name of the row; for a table or figure its number: `Table 3`")
+    source: Text = Field(description="where the paper or its published code states it")
+    paper: Text = Field(description="what the paper states; `not specified` if it does not")
     here: Text = Field(description="what this project does")
     verdict: Literal["same", "differs", "missing"] = Field(description="whether the two agree")
     reason: Text | None = Field(
-        None, description="why they do not, and how large the effect is where that is known"
+        None, description="why they differ, and how large the effect is, if known"
     )
     study: Name | None = Field(
-        None, description="the study of `items` and `check`; by default that of the file"
+        None, description="the study of `items` and `check`; by default the one of the file name"
     )
     items: Annotated[list[Name], Unique] = Field(
-        default_factory=list, description="report items of the study that draw a table or figure"
+        default_factory=list, description="report items of the study that show a table or figure"
     )
     check: Check | None = Field(None, description="a setting that a test compares")
 
@@ -71,7 +73,9 @@ class Paper(Settings):
 
     tables: Numbers = Field(description="numbers of the paper's tables, appendices included")
     figures: Numbers = Field(description="numbers of the paper's figures")
-    rows: Annotated[list[dict[str, Any]], Field(min_length=1)] = Field(description="its rows")
+    rows: Annotated[list[dict[str, Any]], Field(min_length=1)] = Field(
+        description="rows of the paper"
+    )
 
 
 def read_paper(study: str, folder: Path = FOLDER) -> tuple[Paper, list[PaperRow]]:

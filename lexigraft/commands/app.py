@@ -1,8 +1,8 @@
-"""The command `lexigraft`, whose commands are imported when they are used.
+"""The command `lexigraft`, whose subcommands are imported when they are used.
 
-A command is a function that has the name of the command; its docstring and its annotations are the
-help. To add one, add a line to `COMMANDS`. At the top of its module stand only imports that take no
-time: `lexigraft --help` imports all of these modules.
+A subcommand is a function of the same name; its docstring and annotations become its help text. To
+add one, add a line to `COMMANDS`. Its module must not have slow imports at the top, since
+`lexigraft --help` imports all of these modules.
 """
 
 import sys
@@ -25,13 +25,13 @@ STUDIES = "Studies"
 MODELS = "Tokenizers and models, without a study"
 MACHINE = "This machine"
 
-# Options that a command does not know go to Snakemake; with ALL, so does all behind the study.
+# Unknown options are passed to Snakemake; with ALL, also all arguments after the study.
 UNKNOWN = {"allow_extra_args": True, "ignore_unknown_options": True}
 ALL = UNKNOWN | {"allow_interspersed_args": False}
 
 
 class Command(NamedTuple):
-    """Where a command is defined, under which heading the help shows it, and how it is parsed."""
+    """The module of a command, its heading in the help, and how it is parsed."""
 
     module: str
     panel: str
@@ -73,7 +73,7 @@ class _Imported(Mapping[str, Any]):
 
 
 class CommandGroup(TyperGroup):
-    """A group of commands that are not imported before they are used."""
+    """A group of commands that are imported on first use."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -109,7 +109,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error, not one line.")
+        bool, typer.Option("--debug", help="Show the traceback of an error instead of one line.")
     ] = False,
     version: Annotated[
         bool,
@@ -118,17 +118,17 @@ def _options(
 ) -> None:
     """Graft a target-language vocabulary onto a pretrained language model, and measure the gain.
 
-    A study is a YAML file that says which models to adapt to which languages, how, and what to
-    measure. `lexigraft init my-study.yaml` writes one to begin with;
+    A study is a YAML file that defines which models to adapt to which languages, how, and what to
+    measure. `lexigraft init my-study.yaml` writes one to start from;
     `lexigraft COMMAND --help` explains a command.
     """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; errors are one line, with its exit code for them, and 2 for wrong usage."""
+    """Run a command; an error prints one line and exits with its error code, wrong usage with 2."""
     add_workflow_to_path()
     for stream in (sys.stdout, sys.stderr):
-        # What a terminal cannot show is no error.
+        # Characters that a terminal cannot show must not raise an error.
         if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
             stream.reconfigure(errors="replace")
     given = sys.argv[1:] if arguments is None else list(arguments)

@@ -1,4 +1,4 @@
-"""What this machine has of what lexigraft needs, a line each: for `lexigraft doctor`."""
+"""Check whether this machine has what lexigraft needs: for `lexigraft doctor`."""
 
 import os
 import shutil
@@ -18,14 +18,14 @@ from lexigraft.installation import PIPELINE
 
 OK, ABSENT, IMPOSSIBLE = "ok", "absent", "missing"
 _COLOURS = {OK: "green", ABSENT: "yellow", IMPOSSIBLE: "red"}
-_LEAST_MEMORY, _LEAST_DISK = 4, 10  # GB, below which the default study does not run
-_SECONDS = 5  # to wait for the hub
+_LEAST_MEMORY, _LEAST_DISK = 4, 10  # GB that the default study needs
+_SECONDS = 5  # timeout of the hub
 
 
 class Diagnosis(NamedTuple):
-    """What was found: `ok`; `absent`, which some studies do without; `missing`, which none does.
+    """The result of a check: `ok`, `absent` (only some studies need it) or `missing` (all do).
 
-    `remedy` says what to do.
+    `remedy` is what to do.
     """
 
     state: str
@@ -34,7 +34,7 @@ class Diagnosis(NamedTuple):
 
 
 def check_machine() -> None:
-    """Print what each check finds; exit code 1 if anything is missing."""
+    """Print the results of all checks; exit code 1 if anything is missing."""
     state = OK
     for check in CHECKS:
         for found in check():
@@ -48,7 +48,7 @@ def check_machine() -> None:
 
 
 def check_versions() -> Iterator[Diagnosis]:
-    """Python, lexigraft, and the packages that its metadata asks for."""
+    """Check Python, lexigraft, and the packages that its metadata requires."""
     from packaging.requirements import Requirement
 
     version = ".".join(map(str, sys.version_info[:3]))
@@ -76,10 +76,10 @@ def check_versions() -> Iterator[Diagnosis]:
 
 
 def _applies(requirement: Any, extra: str) -> bool:
-    """Whether a requirement is one of this extra, on this Python."""
+    """Whether a requirement belongs to this extra, on this Python."""
     marker = requirement.marker
     if requirement.name == "lexigraft":
-        return False  # an extra that takes in another one
+        return False  # an extra that includes another one
     if marker is None or marker.evaluate({"extra": ""}):
         return not extra
     return bool(marker.evaluate({"extra": extra}))
@@ -95,9 +95,9 @@ def _problem(requirement: Any) -> str:
 
 
 def check_device() -> Iterator[Diagnosis]:
-    """GPUs, and the precision of computing."""
+    """Check GPUs and the numerical precision."""
     if find_spec("torch") is None:
-        return  # which the versions say
+        return  # reported by check_versions
     import torch
 
     from lexigraft.gpus import devices
@@ -128,7 +128,7 @@ def check_device() -> Iterator[Diagnosis]:
 
 
 def check_room() -> Iterator[Diagnosis]:
-    """Memory, and disk in the working folder and in the cache of the hub."""
+    """Check memory, and disk space in the working folder."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     cores = len(os.sched_getaffinity(0))
     enough = memory >= _LEAST_MEMORY
@@ -151,7 +151,7 @@ def check_room() -> Iterator[Diagnosis]:
 
 
 def check_slurm() -> Iterator[Diagnosis]:
-    """Slurm's commands, of which only a cluster has any use."""
+    """Check Slurm's commands, which only clusters need."""
     if shutil.which("sbatch") is None:
         yield Diagnosis(ABSENT, "Slurm; studies run on this machine, not with --profile slurm")
         return
@@ -168,7 +168,7 @@ def check_slurm() -> Iterator[Diagnosis]:
 
 
 def check_hub() -> Iterator[Diagnosis]:
-    """The hub of Hugging Face: reached, logged in, and where its cache is."""
+    """Check the Hugging Face hub: connection, login, and its cache."""
     if find_spec("huggingface_hub") is None:
         return
     from urllib.error import URLError
@@ -205,7 +205,7 @@ def check_hub() -> Iterator[Diagnosis]:
 
 
 def check_extras() -> Iterator[Diagnosis]:
-    """The environment of learned metrics, and fonts of figures."""
+    """Check the environment of learned metrics and the fonts of figures."""
     python = Path(".venv-metrics/bin/python")
     if python.exists() or (PIPELINE / python).exists():
         yield Diagnosis(OK, "environment of learned metrics (COMET, BLEURT)")

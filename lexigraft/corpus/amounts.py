@@ -17,10 +17,10 @@ from lexigraft.source.model import open_tokenizer
 class TextAmount(Settings):
     """The most of a corpus that something reads: exactly one key."""
 
-    sentences: int = optional("the first sentences or documents", ge=1)
-    tokens: int = optional("so many tokens of the source model's tokenizer", ge=1)
-    sentences_per_language: int = optional("as `sentences`, of each member of a group", ge=1)
-    tokens_per_language: int = optional("as `tokens`, of each member of a group", ge=1)
+    sentences: int = optional("the first N sentences or documents", ge=1)
+    tokens: int = optional("the first N tokens, counted with the source model's tokenizer", ge=1)
+    sentences_per_language: int = optional("like `sentences`, for each member of a group", ge=1)
+    tokens_per_language: int = optional("like `tokens`, for each member of a group", ge=1)
 
     @model_validator(mode="after")
     def _is_one_amount(self) -> "TextAmount":

@@ -41,12 +41,12 @@ transfer_kind = partial(TaskKind, tests="examples", fine_tunes=True, every_langu
 
 
 class FineTuning(Settings):
-    """How a task is learned; by default with the values of XTREME (Hu et al. 2020).
+    """How a task is fine-tuned; the defaults are the values of XTREME (Hu et al. 2020).
 
-    The learning rate of AdamW rises from the first step on over the share of steps that is its
-    `warmup`, then falls linearly to zero. `length` is how many tokens an example has at most,
-    unless the model holds fewer. `train_examples` and `test_examples` (of each language) are sizes
-    of random samples; none: all.
+    The learning rate of AdamW rises over the `warmup` share of the steps, starting with the first,
+    then falls linearly to zero. `length` is the maximum number of tokens of an example, unless the
+    model supports fewer. `train_examples` and `test_examples` (per language) are sizes of random
+    samples; none: all.
     """
 
     epochs: float = Field(3, gt=0)

@@ -1,4 +1,4 @@
-"""Inference: generation and likelihoods of texts, which training and evaluation both use."""
+"""Inference: generation and likelihoods of texts, used by training and evaluation."""
 
 from lexigraft.lazy_imports import lazy_imports
 

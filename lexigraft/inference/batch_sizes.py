@@ -1,8 +1,7 @@
-"""How much is computed at a time: as much as the free memory of a GPU holds.
+"""Batch sizes: as much as fits into the free memory of a GPU.
 
-A size is estimated, then corrected by what happens: what does not fit is computed in smaller parts.
-Sizes change results by their rounding alone, so they are no part of a job's digest. On CPUs, whose
-memory is not estimated, they are fixed.
+A size is estimated, and reduced when a batch does not fit. Sizes change results only by rounding,
+so they are not part of a job's digest. On CPUs, whose memory is not estimated, they are fixed.
 """
 
 import logging
@@ -20,7 +19,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
-SHARE = 0.8  # of the free memory; fragments and what is not estimated have the rest
+SHARE = 0.8  # of the free memory; the rest is for fragmentation and what is not estimated
 # Larger batches are hardly faster, and an interruption costs more.
 _PROMPTS = {"cpu": 8, "cuda": 128}
 _SCORED_TOKENS = {"cpu": 2048, "cuda": 2**15}
@@ -37,17 +36,17 @@ def free_memory(device: "torch.device") -> int:
 
 
 def usual_prompts(model: Any) -> int:
-    """How many prompts are continued at a time where nothing says otherwise."""
+    """The default number of prompts of a batch."""
     return _PROMPTS[model.device.type]
 
 
 def generation_limits(
     model: "PreTrainedModel", longest: int, most: int | None = None
 ) -> tuple[float, float]:
-    """The most tokens, padding and new ones included, and the most prompts of a batch.
+    """The maximum tokens of a batch, including padding and new tokens, and its maximum prompts.
 
-    `longest` is the tokens of the longest prompt with its continuation; `most` replaces the usual
-    number of prompts.
+    `longest` is the number of tokens of the longest prompt with its continuation; `most` replaces
+    the default number of prompts.
     """
     if given := setting("batch_tokens"):
         return given, most or math.inf
@@ -55,9 +54,9 @@ def generation_limits(
 
 
 def scoring_tokens(model: "PreTrainedModel", longest: int, most: int | None = None) -> float:
-    """The most tokens of a batch without a cache, padding included.
+    """The maximum tokens of a batch without a cache, including padding.
 
-    `longest` is the tokens of the longest text or window; `most` replaces the usual number.
+    `longest` is the number of tokens of the longest text or window; `most` replaces the default.
     """
     if given := setting("batch_tokens"):
         return given
@@ -66,9 +65,9 @@ def scoring_tokens(model: "PreTrainedModel", longest: int, most: int | None = No
 
 
 def rows_with_logits(model: "PreTrainedModel", longest: int, most: int | None = None) -> int:
-    """The most texts of a batch all of whose logits are there at once, at least one.
+    """The maximum texts of a batch whose logits are all in memory at once; at least one.
 
-    `longest` is the tokens of the longest text; `most` replaces the usual number of texts.
+    `longest` is the number of tokens of the longest text; `most` replaces the default maximum.
     """
     tokens = setting("batch_tokens") or _fitting_tokens(
         model, longest, cached=False, all_logits=True
@@ -84,11 +83,11 @@ def run_batches(
     tokens: float,
     most: float = math.inf,
 ) -> Iterator[tuple[Sequence[Item], Result]]:
-    """Compute items in batches, in their order; yields each batch with its result.
+    """Compute items in batches, in order; yield each batch with its result.
 
-    A batch has at most so many `tokens`, shorter items padded to its longest one, and at most
-    `most` items; or it is a single item. Where a batch does not fit into a GPU, it is formed anew,
-    and it and later ones have at most half as many tokens.
+    A batch has at most `tokens` tokens, with shorter items padded to the longest one, and at most
+    `most` items; a single item may have more tokens. If a batch does not fit into the memory of a
+    GPU, this batch and later ones are formed with at most half as many tokens.
     """
     import torch
 
@@ -119,7 +118,7 @@ def run_batches(
 
 
 def _fitting_tokens(model: "PreTrainedModel", longest: int, **kind: bool) -> float:
-    """The tokens of a batch that fit into the free memory of a GPU; of a CPU without limit."""
+    """The tokens of a batch that fit into the free memory of a GPU; unlimited on a CPU."""
     if model.device.type == "cpu":
         return math.inf
     return SHARE * free_memory(model.device) / bytes_per_token(model, longest, **kind)
@@ -128,23 +127,23 @@ def _fitting_tokens(model: "PreTrainedModel", longest: int, **kind: bool) -> flo
 def bytes_per_token(
     model: "PreTrainedModel", longest: int, *, cached: bool, all_logits: bool = False
 ) -> float:
-    """The memory that a token of a batch takes in a forward pass without gradients, estimated.
+    """Estimate the memory per token of a batch in a forward pass without gradients, in bytes.
 
-    `longest` is the tokens of the batch's longest sequence. With a cache, its keys and values of
-    all layers count, and the logits of the last position. With `all_logits`, those of every
-    position do.
+    `longest` is the number of tokens of the batch's longest sequence. With `cached`, the keys and
+    values of all layers are included, and the logits of the last position; with `all_logits`, the
+    logits of every position.
     """
     config = model.config.get_text_config()
     heads, hidden, size = config.num_attention_heads, config.hidden_size, model.dtype.itemsize
     names = ("intermediate_size", "ffn_dim", "n_inner")
     inner = next(filter(None, (getattr(config, name, None) for name in names)), 4 * hidden)
-    # Of one layer at a time: its states, queries, keys and values, and what its MLP computes.
+    # One layer at a time: its states, queries, keys and values, and activations of its MLP.
     taken = size * (12 * hidden + 3 * inner)
     if config._attn_implementation == "eager":
-        # The scores of all earlier tokens, masked, as float32 and as weights.
+        # Scores of all earlier tokens: raw, masked, in float32, and as weights.
         taken += longest * heads * (3 * size + 4)
     if all_logits:
-        taken += config.vocab_size * (size + 8)  # the latter twice in float32
+        taken += config.vocab_size * (size + 8)  # also twice in float32
     if cached:
         dimension = getattr(config, "head_dim", None) or hidden // heads
         cached_heads = getattr(config, "num_key_value_heads", None) or heads

@@ -1,9 +1,9 @@
-"""Logits and losses over large vocabularies, computed for some positions at a time.
+"""Logits and losses over large vocabularies, computed in chunks of positions.
 
 The body of a model runs once. Its hidden states then go through the rest of the model's own
-`forward`, chunk by chunk, which includes what an architecture does to its logits (Gemma 2 caps
-them, Cohere scales them). Each chunk's gradient is computed with its loss, so no logits are stored
-for the backward pass and none are computed twice.
+`forward`, chunk by chunk, including what an architecture does to its logits (Gemma 2 caps them,
+Cohere scales them). Each chunk's gradient is computed with its loss, so no logits are stored for
+the backward pass and none are computed twice.
 """
 
 import logging
@@ -24,25 +24,25 @@ from lexigraft.machine import setting
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-IGNORED = -100  # a label that counts for no loss, by torch's convention
-# The most numbers in the logits of a chunk. Each chunk adds a gradient of the size of the head, so
-# larger chunks are faster.
+IGNORED = -100  # label that losses ignore, by torch's convention
+# Maximum number of elements in the logits of a chunk. Each chunk adds a gradient of the size of the
+# head, so larger chunks are faster.
 CHUNK_LOGITS = {"cpu": 2**26, "cuda": 2**28}
-LEAST_LOGITS = 2**25  # smaller ones free little: what does not fit with them is something else
-_BYTES = 16  # of each number: in the model's precision, as float32, its loss and its gradients
+LEAST_LOGITS = 2**25  # smaller chunks free little: if these do not fit, something else is too large
+_BYTES = 16  # per logit: in the model's precision, in float32, its loss and its gradients
 
 Result = TypeVar("Result")
 Loss = Callable[[torch.Tensor, slice], torch.Tensor]
 logger = logging.getLogger(__name__)
-# Half the numbers of the last chunk that did not fit, by type of device.
+# Half the elements of the last chunk that did not fit, by type of device.
 _halved: dict[str, int] = {}
 
 
 def chunked_logits(model: "PreTrainedModel", inputs: dict[str, Any]) -> "ChunkedLogits":
-    """Run a model up to its head, to compute logits of some positions at a time.
+    """Run a model up to its head, to compute its logits in chunks of positions.
 
-    The model has no wrapper; `inputs` are arguments of its `forward`, `input_ids` [batch, tokens]
-    among them.
+    The model must not be wrapped; `inputs` are arguments of its `forward`, including `input_ids`
+    [batch, tokens].
     """
     head = model.get_output_embeddings()
     bodies: list[tuple[torch.nn.Module, Any]] = []  # and their outputs, the outermost last
@@ -55,7 +55,7 @@ def chunked_logits(model: "PreTrainedModel", inputs: dict[str, Any]) -> "Chunked
         if not bodies or arguments[0].shape[:-1] != inputs["input_ids"].shape:
             return None
         states.append(arguments[0])
-        return (arguments[0][:, :1],)  # one position is enough for the number of logits
+        return (arguments[0][:, :1],)  # one position is enough for the vocabulary size
 
     possible = {id(module): module for module in (model.base_model, model.get_decoder())}
     possible.pop(id(model), None)
@@ -76,10 +76,10 @@ def chunked_logits(model: "PreTrainedModel", inputs: dict[str, Any]) -> "Chunked
 class ChunkedLogits:
     """The hidden states of one forward pass, from which logits can be computed."""
 
-    # [batch, tokens, hidden], as the head reads them. If a model does not compute its logits by its
-    # head, position by position, they are the logits themselves.
+    # [batch, tokens, hidden], the input of the head. If a model does not compute its logits with
+    # its head, position by position, these are the logits themselves.
     states: torch.Tensor
-    vocabulary: int  # logits of a position
+    vocabulary: int  # logits per position
     _rest: "_Rest | None"
 
     @property
@@ -90,26 +90,26 @@ class ChunkedLogits:
     def logits(self, states: torch.Tensor, head: torch.nn.Module | None = None) -> torch.Tensor:
         """The model's logits [n, vocabulary] of states [n, hidden].
 
-        Another `head` may replace the model's own; what the model does after its head stays.
+        `head` replaces the model's own; what the model does after its head is still applied.
         """
         return states if self._rest is None else self._rest(states, head)
 
     def sum(
         self, places: torch.Tensor, loss: Loss, weight: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """A loss summed over some positions, a scalar, whose gradient is computed at once.
+        """Sum a loss over positions, a scalar, and compute its gradient at the same time.
 
-        `places` are the positions, [n] int64, numbered row by row over [batch, tokens]. `loss` is a
-        function of the states [m, hidden] of a chunk of `places` and the chunk that returns the
-        loss summed over the chunk, and may be called again for a part of a chunk from its beginning
-        on. It must not use trained parameters other than those of the model outside its body, such
-        as those of its heads.
+        `places` are the positions, [n] int64, as indices into the flattened [batch, tokens]. `loss`
+        is called with the states [m, hidden] of a chunk of `places` and the chunk, and returns the
+        loss summed over the chunk. It may be called again for a shorter chunk with the same start.
+        The only trained parameters that it may use are those outside the model's body, such as
+        those of its heads.
 
-        With a `weight`, a scalar above 0, the sum must be multiplied by it on its way to what
-        `backward` is called on. A process alone then adds the gradients of these parameters, times
-        the weight, to their `.grad` here, without a second tensor of the size of the head.
+        With a `weight`, a positive scalar, the loss that `backward` is called on must contain the
+        sum multiplied by this weight. A single process then adds the gradients of these parameters,
+        times the weight, to their `.grad` here, without a second tensor of the size of the head.
         """
-        if _has_peers():  # which have a part in these gradients
+        if _has_peers():  # their gradients are combined with these
             weight = None
         parameters = self._rest.parameters() if self._rest and torch.is_grad_enabled() else []
         states = self.states.flatten(0, 1)[places]
@@ -123,12 +123,12 @@ class ChunkedLogits:
     def in_chunks(
         self, positions: int, compute: Callable[[slice], Result], memory: int = 0
     ) -> list[Result]:
-        """Compute something of some positions in chunks whose logits fit into memory, in order.
+        """Call `compute` on chunks of positions whose logits fit into memory, in order.
 
-        The chunks are of about the same length, and at least one. `memory` is the bytes that
-        `compute` needs beside the logits. It must have no effect before the last of its
-        allocations: where a large chunk does not fit into a GPU, it is computed in two, and so are
-        later ones.
+        There is at least one chunk, and all are of about the same length. `memory` is the bytes
+        that `compute` needs in addition to the logits. `compute` must have no side effects before
+        its last allocation: if a large chunk does not fit into the memory of a GPU, this chunk and
+        later ones are split in two.
         """
         most = _chunk_logits(self.states.device, memory)
         count = max(1, math.ceil(positions * self.vocabulary / most))
@@ -170,13 +170,13 @@ def _has_peers() -> bool:
 
 
 def _chunk_logits(device: torch.device, memory: int) -> int:
-    """The most numbers in the logits of a chunk that is computed with so much other `memory`."""
+    """The maximum elements in the logits of a chunk that needs `memory` more bytes."""
     most = setting("logits_chunk")
     if most is None:
         most = CHUNK_LOGITS[device.type]
         if device.type != "cpu":
             fitting = SHARE * (free_memory(device) - memory) / _BYTES
-            # By powers of two, so that chunks, and their rounding, change seldom.
+            # By powers of two, so that chunks, and their rounding, rarely change.
             while most > max(fitting, LEAST_LOGITS):
                 most //= 2
     return min(most, _halved.get(device.type, most))
@@ -188,10 +188,10 @@ def sum_nll(
     logits: Callable[[torch.Tensor], torch.Tensor] | None = None,
     weight: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """The negative log-likelihood of targets [batch, tokens] in nats, summed, [1] float32.
+    """Sum the negative log-likelihood of targets [batch, tokens] in nats, [1] float32.
 
-    IGNORED ones are not counted and not computed. `logits` computes logits [n, vocabulary] from
-    states [n, hidden]; by default as the model does. For a `weight`, see `ChunkedLogits.sum`.
+    IGNORED targets are neither counted nor computed. `logits` computes logits [n, vocabulary] from
+    states [n, hidden]; by default as the model does. For `weight`, see `ChunkedLogits.sum`.
     """
     targets = targets.flatten()
     places = targets.ne(IGNORED).nonzero()[:, 0]
@@ -206,7 +206,7 @@ def sum_nll(
 
 @contextmanager
 def _casts_each_weight_once() -> Iterator[None]:
-    """Let autocast keep the weights that it casts: of a head, for all chunks."""
+    """Let autocast cache the weights that it casts: a head is cast once for all chunks."""
     before = torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(True)
     try:
@@ -243,8 +243,8 @@ def targets_ahead(
 ) -> torch.Tensor:
     """The label `ahead` positions after each one, [batch, tokens]; IGNORED where there is none.
 
-    `positions` [batch, tokens] are the batch's `position_ids`, if it has some: a label of another
-    document is none.
+    `positions` [batch, tokens] are the batch's `position_ids`, if it has them: labels of other
+    documents are IGNORED too.
     """
     moved = torch.nn.functional.pad(labels, (0, ahead), value=IGNORED)[:, ahead:]
     if positions is None:
@@ -255,7 +255,7 @@ def targets_ahead(
 
 @dataclass(frozen=True)
 class _Rest:
-    """A model from its head on: its own `forward` with the recorded output of the body."""
+    """A model from its head on: its own `forward`, with the recorded output of the body."""
 
     model: Any
     head: torch.nn.Module
@@ -265,13 +265,13 @@ class _Rest:
 
     def __call__(self, states: torch.Tensor, head: torch.nn.Module | None) -> torch.Tensor:
         used = self.head if head is None else head
-        # The head's own `forward` is replaced, so that it is not found by calling the head.
+        # Read before it is replaced: calling the head would call the replacement.
         forward = _adding_linear(used) or (self.head.forward if head is None else head)
         with (
             _replaced_forward(self.body, lambda *_, **__: self.output),
             _replaced_forward(self.head, lambda *_, **__: forward(states[None])),
         ):
-            # Of the class, without wrappers around the instance's `forward`.
+            # The class's `forward`, without wrappers around the instance's.
             return type(self.model).forward(self.model, **self.inputs).logits.flatten(0, 1)
 
     def parameters(self) -> list[torch.nn.Parameter]:
@@ -306,8 +306,8 @@ class _Sum(torch.autograd.Function):
         context.gradients += [None] * len(parameters)
         context.weight = weight
 
-        # A function, which frees its gradients before the next chunk's: they are as large as the
-        # head. Gradients are added in place, which allocates nothing.
+        # A function, so that a chunk's gradients, which are as large as the head, are freed before
+        # the next chunk's. Gradients are added in place, which allocates nothing.
         def compute(chunk):
             with torch.set_grad_enabled(bool(wanted)), _gradients_added(weight is not None):
                 part = states[chunk].detach().requires_grad_(needed[0])
@@ -338,9 +338,9 @@ class _Sum(torch.autograd.Function):
 
 
 class _AddingLinear(torch.autograd.Function):
-    """A linear layer that adds the gradient of its weight to `.grad`, and returns none.
+    """A linear layer that adds the gradient of its weight to `.grad` instead of returning it.
 
-    A large matrix is neither allocated nor read once more for each chunk.
+    This saves allocating and reading another large matrix for each chunk.
     """
 
     @staticmethod
@@ -363,7 +363,7 @@ _adds_gradients: ContextVar[bool] = ContextVar("adds_gradients", default=False)
 
 @contextmanager
 def _gradients_added(added: bool) -> Iterator[None]:
-    """Whether heads may add the gradients of their weights to `.grad` themselves."""
+    """Set whether heads may add the gradients of their weights to `.grad` themselves."""
     token = _adds_gradients.set(added)
     try:
         yield
@@ -372,9 +372,9 @@ def _gradients_added(added: bool) -> Iterator[None]:
 
 
 def _adding_linear(head: Any) -> Callable[[torch.Tensor], torch.Tensor] | None:
-    """The function of a head whose weight's gradient can be added in place, else None.
+    """A head's function that adds its weight's gradient in place; None if this is not possible.
 
-    In bfloat16 a product cannot be added to a float32 gradient without a tensor of its own.
+    A product in bfloat16 cannot be added to a float32 gradient without an intermediate tensor.
     """
     plain = type(head) is torch.nn.Linear and head.bias is None and head.weight.requires_grad
     if not (plain and _adds_gradients.get() and torch.is_grad_enabled()):

@@ -31,7 +31,7 @@ class GeneratedText:
     """A generated continuation of one prompt."""
 
     text: str  # before its first stop string, stripped
-    tokens: list[int]  # of this text, without the end-of-text token and those of the stop string
+    tokens: list[int]  # of this text, without the tokens of the end of text and the stop string
     steps: int  # decoding steps: all generated tokens, including those that ended the text
     finished: bool  # whether the model ended the text before `max_new_tokens`
 
@@ -50,38 +50,38 @@ def generate(
 ) -> dict[str, GeneratedText]:
     """Continue every prompt greedily up to a stop string, an end-of-text token or a limit.
 
-    Prompts are batched by length, the longest first, padded on the left and masked, as many as fit
-    into memory (`batch_sizes`): in float32 the texts do not depend on it. In bfloat16 they may,
-    where two tokens are about equally likely. A prefix that many prompts share, such as a few
-    examples, is processed only once. A `VllmModel` forms its own batches. The result is
-    id -> output, in the order of `prompts`.
+    Prompts are batched by length, longest first, with masked padding on the left, as many as fit
+    into memory (`batch_sizes`). In float32, the texts do not depend on the batches; in bfloat16
+    they may, where two tokens are about equally likely. A prefix that many prompts share, such as a
+    few examples, is processed only once. A `VllmModel` forms its own batches. The result maps ids
+    to outputs, in the order of `prompts`.
 
     Parameters
     ----------
     prompts
         Id -> prompt text, tokenized with the special tokens that the tokenizer adds by default.
     batch_size
-        The most prompts of a batch; by default what suits the device.
+        Maximum prompts of a batch; the default depends on the device.
     partial
-        File for finished outputs as JSON lines, written after each batch. If it has outputs for the
+        JSON Lines file for finished outputs, written after each batch. If it has outputs for the
         same `identity`, prompts and limits, these are not generated again. The caller removes it
         when the outputs are stored elsewhere.
     identity
         What else determines the outputs, such as a digest of the model.
     stop
         Strings that end a text, by default a line feed. The text ends exactly before the string,
-        also if the string begins or ends within a token.
+        even if the string begins or ends within a token.
     beams
-        Beams of a beam search, which returns the likeliest; 1 is greedy.
+        Number of beams of a beam search, which returns the most likely text; 1 is greedy.
 
     Raises
     ------
     UserError
-        A prompt does not fit into the model's context, a stop string is empty, or beams are to be
-        used with vLLM.
+        A prompt does not fit into the model's context, a stop string is empty, or several beams are
+        requested with vLLM.
     """
     encoded = {name: tokenizer(prompt)["input_ids"] for name, prompt in prompts.items()}
-    limit = positions_of(model)  # type: ignore[arg-type]  # both have what it reads
+    limit = positions_of(model)  # type: ignore[arg-type]  # both have the attributes it reads
     longest = max(encoded, key=lambda name: len(encoded[name]), default=None)
     if limit is not None and longest is not None and len(encoded[longest]) + max_new_tokens > limit:
         raise UserError(
@@ -144,14 +144,13 @@ def continue_greedily(
     prefix: SharedPrefix | None = None,
     beams: int = 1,
 ) -> "torch.Tensor":
-    """The most likely continuation of each prompt, token by token.
+    """Continue each prompt with the most likely token at each step.
 
-    Padding is masked, so the result does not depend on `padding`, any id of the vocabulary. A row
-    ends at the first of `stop_tokens`, but not before `min_new_tokens`; the rest of it is padding.
-    `criteria` are what else ends a row; later tokens of the row are then meaningless. `prefix` is
-    the shared prefix of all prompts, if it has been processed. With `beams` above 1, the likeliest
-    of so many sequences by the mean over its tokens is returned; `criteria` must then not depend on
-    rows.
+    Padding is masked, so `padding` may be any id of the vocabulary. A row ends at the first of
+    `stop_tokens`, but not before `min_new_tokens`; the rest of it is padding. `criteria` are other
+    conditions that end a row; later tokens of the row are then meaningless. `prefix` is the shared
+    prefix of all prompts, if it has been processed. With `beams` above 1, the beam with the highest
+    mean log-likelihood per token is returned; `criteria` must then not depend on rows.
 
     Returns ids [len(prompts), steps], int64, steps ≤ `max_new_tokens`.
     """
@@ -211,9 +210,9 @@ def padding_token(tokenizer: "PreTrainedTokenizerFast") -> int:
 
 
 def _open_partial(partial: Path, digest: str) -> dict[str, GeneratedText]:
-    """Read finished outputs of the work with this digest; otherwise start the file again.
+    """Read the finished outputs in a file of this digest; otherwise start a new file.
 
-    An incomplete last line is removed, from the file too.
+    An incomplete last line is removed from the file too.
     """
     content = partial.read_bytes() if partial.exists() else b""
     lines = content.split(b"\n")[:-1]
@@ -239,7 +238,7 @@ def _continuation(
     max_new_tokens: int,
     beams: int,
 ) -> Callable[[Sequence[str]], list[list[int]]]:
-    """The function that continues prompts, given their names, maybe beyond a stop string."""
+    """A function that continues prompts, given their names, possibly beyond a stop string."""
     stop_tokens = sorted(stops.tokens | ends)
     if isinstance(model, VllmModel):
         return lambda batch: model.continue_greedily(
@@ -253,7 +252,7 @@ def _continuation(
     prefix = shared_prefix(model, list(prompts.values()), max_new_tokens)
 
     def continue_batch(batch: Sequence[str]) -> list[list[int]]:
-        # Beams are reordered, which a criterion does not follow: their texts are cut afterwards.
+        # Beams are reordered, which a criterion cannot follow; their texts are cut afterwards.
         crossing = stops.cross_tokens and beams == 1
         criteria = [StopCriterion(stops, len(batch))] if crossing else []
         return continue_greedily(
@@ -283,6 +282,6 @@ def _cut(
     text = decode(tokenizer, [tokens[: stop.last + 1]])[0]
     tokens = tokens[: stop.tokens_before + bool(stop.part.strip())]
     begins = [place for place in map(text.find, stops.strings) if place >= 0]
-    # In some decoders, invalid bytes and special tokens hide a string after them.
+    # With some decoders, invalid bytes and special tokens hide a string that follows them.
     text = text[: min(begins)] if begins else decode(tokenizer, [tokens])[0]
     return GeneratedText(text.strip(), tokens, stop.last + 1, finished=True)

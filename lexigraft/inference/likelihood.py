@@ -1,7 +1,7 @@
 """The negative log-likelihood of texts, for perplexity and bits per byte.
 
-Bits per byte divide by the UTF-8 bytes of the text, which do not depend on the vocabulary, so they
-compare models with different vocabularies; perplexities per token do not.
+Bits per byte divide by the UTF-8 bytes of the text, which do not depend on the vocabulary. They are
+comparable between models with different vocabularies; perplexities per token are not.
 """
 
 import math
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-WINDOW = 2048  # the most tokens of one text in one forward pass
+WINDOW = 2048  # maximum tokens of one text in one forward pass
 
 
 @dataclass(frozen=True)
 class Likelihood:
     """Total negative log-likelihood of texts in nats, with their scored tokens, bytes, characters.
 
-    `texts` has those of each text, in order. Of masked tokens there are only nats and tokens.
+    `texts` has those of each text, in order. Masked tokens have only nats and tokens.
     """
 
     nats: float
@@ -37,12 +37,12 @@ class Likelihood:
 
     @property
     def bits_per_byte(self) -> float | None:
-        """Bits per UTF-8 byte of the texts; None of masked tokens, for which it is not defined."""
+        """Bits per UTF-8 byte of the texts; None for masked tokens, where it is not defined."""
         return self.nats / math.log(2) / self.bytes if self.bytes else None
 
     @property
     def perplexity(self) -> float:
-        """Per scored token of this vocabulary; infinite where it would overflow."""
+        """Perplexity per scored token of this vocabulary; infinite if it would overflow."""
         mean = self.nats / self.tokens
         return math.exp(mean) if mean < 700 else math.inf
 
@@ -58,7 +58,7 @@ def likelihood_from_nats(
 
 
 def sum_likelihoods(each: Sequence[Likelihood]) -> Likelihood:
-    """The likelihood of several texts, or of several sets of them, together."""
+    """The total likelihood of several texts, or of several sets of texts."""
     return Likelihood(
         nats=sum(one.nats for one in each),
         tokens=sum(one.tokens for one in each),
@@ -75,15 +75,16 @@ def score_texts(
     *,
     batch_tokens: int | None = None,
 ) -> Likelihood:
-    """Sum the negative log-likelihood of texts, each scored on its own.
+    """Sum the negative log-likelihood of texts, each scored separately.
 
     Every token of a text is predicted, the first one from the special token that begins a text (see
     `text_encoding.encode`), which is not scored itself. A text longer than the model's context or
-    2,048 tokens is scored in windows of which the first half is context only.
+    2,048 tokens is scored in windows that overlap by half; the overlap is context only.
 
     The causal language model may be on any device, in any dtype; log-probabilities are float32.
-    `batch_tokens` are the most of one forward pass, padding included, or one text; by default as
-    many as fit (`batch_sizes`). `nats` of the result is not finite if the model's weights are not.
+    `batch_tokens` is the maximum tokens of a forward pass, including padding; a single text may
+    have more. By default, as many tokens are processed as fit (`batch_sizes`). `nats` of the result
+    is not finite if the model's weights are not.
     """
     import torch
 

@@ -1,8 +1,8 @@
 """The likelihood of masked tokens: the held-out evaluation of masked language models.
 
-Bits per byte are not defined: the probability of a token given both sides is no factor of the
-probability of the text. Perplexities compare cells with the same vocabulary, whose masks are the
-same.
+Bits per byte are not defined: the probability of a token given both sides is not a factor of the
+probability of the text. Perplexities are comparable between cells with the same vocabulary, since
+these have the same masks.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from lexigraft.inference.text_encoding import encode
 from lexigraft.randomness import seed_from
 from lexigraft.source.positions import positions_of
 
-MASKED_SHARE = 0.15  # of BERT, RoBERTa and CW2V (Appendix G)
+MASKED_SHARE = 0.15  # as in BERT, RoBERTa and CW2V (Appendix G)
 
 
 def score_masked(
@@ -31,16 +31,16 @@ def score_masked(
 ) -> Likelihood:
     """Mask 15 % of the tokens of texts, always the same ones, and score their prediction.
 
-    Each text is scored on its own; one longer than the model's context is cut into windows. The
-    masked language model may be on any device, in any dtype; log-probabilities are float32.
-    `batch_tokens` are the most of one forward pass, padding included, or one text; by default as
-    many as fit (`batch_sizes`).
+    Each text is scored separately; a text longer than the model's context is split into windows.
+    The masked language model may be on any device, in any dtype; log-probabilities are float32.
+    `batch_tokens` is the maximum tokens of a forward pass, including padding; a single text may
+    have more. By default, as many tokens are processed as fit (`batch_sizes`).
 
-    Raises a UserError if no token was drawn: the texts have almost no tokens.
+    Raises a UserError if no token was drawn because the texts have almost no tokens.
     """
     size = min(WINDOW, positions_of(model) or WINDOW)
     masker = Masker(tokenizer)
-    windows = [  # inputs and labels of each
+    windows = [  # inputs and labels of each window
         masker(np.array(ids[begin : begin + size]), seed_from("held-out", number, begin))
         for number, ids in enumerate(encode(tokenizer, texts))
         for begin in range(0, len(ids), size)
@@ -72,11 +72,11 @@ def score_masked(
 
 
 class Masker:
-    """Draws tokens to restore; of these 80 % become `<mask>`, 10 % another token, 10 % stay.
+    """Draws tokens to predict: 80 % become `<mask>`, 10 % a random token, 10 % stay the same.
 
-    (Devlin et al. 2019, §3.1; the draw is that of transformers' data collator.) Each token is drawn
-    with probability `share`, special tokens never. Raises a UserError if the tokenizer has no mask
-    token.
+    (Devlin et al. 2019, §3.1; transformers' data collator draws them.) Each token is drawn with
+    probability `share`; special tokens are never drawn. Raises a UserError if the tokenizer has no
+    mask token.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, share: float = MASKED_SHARE):
@@ -91,10 +91,10 @@ class Masker:
     def __call__(
         self, tokens: np.ndarray, seed: int, targets: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """What the model reads, and the tokens to restore, IGNORED elsewhere; both [n] int64.
+        """The model's input and the tokens to predict, IGNORED elsewhere; both [n] int64.
 
         `tokens` [n] include special ones; the same seed masks the same tokens. `targets` [n] bool
-        says which tokens may be drawn; None lets all.
+        says which tokens may be drawn; with None, all may.
         """
         fixed = np.isin(tokens, self._special)
         if targets is not None:

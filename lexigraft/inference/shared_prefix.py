@@ -1,4 +1,4 @@
-"""Processes a prefix that prompts share, such as instruction and examples, only once."""
+"""Processes the common prefix of prompts, such as instruction and examples, only once."""
 
 import copy
 from collections import Counter
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from transformers import DynamicCache, PreTrainedModel
 
-# Shorter ones save nothing: a prefix of 8 tokens costs 4 % more (benchmarks/generation.py).
+# Shorter prefixes save nothing: a prefix of 8 tokens costs 4 % more (benchmarks/generation.py).
 MIN_TOKENS = 32
-# Prompts are grouped by so many tokens, which reach into the first example.
+# Prompts are grouped by this many first tokens, which reach into the first example.
 _GROUP_TOKENS = 64
 
 
@@ -23,7 +23,7 @@ class SharedPrefix:
     cache: "DynamicCache"  # keys and values in every layer, for a batch of one
 
     def repeat(self, rows: int) -> "DynamicCache":
-        """A copy of the cache for a batch of so many rows."""
+        """A copy of the cache for a batch of `rows` rows."""
         cache = copy.deepcopy(self.cache)
         cache.batch_repeat_interleave(rows)
         return cache
@@ -32,8 +32,8 @@ class SharedPrefix:
 def group_by_prefix(prompts: dict[str, list[int]], least: int) -> list[list[str]]:
     """Group prompts that begin with the same tokens, each group with its own prefix.
 
-    A task may have prompts in several languages, or fewer examples in long prompts. `prompts` are
-    id -> token ids; the result has the ids of each group, in the same order. Groups of fewer than
+    A task may have prompts in several languages, or fewer examples in long prompts. `prompts` maps
+    ids to token ids; the result has the ids of each group, in the same order. Groups of fewer than
     `least` prompts are combined.
     """
     begins = {name: tuple(ids[:_GROUP_TOKENS]) for name, ids in prompts.items()}
@@ -49,11 +49,11 @@ def shared_prefix(
 ) -> SharedPrefix | None:
     """Process the common prefix of all prompts; None if it would save nothing.
 
-    The prompts are compared as tokens, so the model reads the same tokens as without it. At least
-    one token of every prompt is left.
+    The prompts are compared as tokens, so the model reads the same tokens as without a shared
+    prefix. At least one token of every prompt is not part of the prefix.
 
     The result is also None if the model has layers that do not cache every token: recurrent ones,
-    and attention windows shorter than the texts, which padding between prefix and rest would fill.
+    and attention windows shorter than the texts, which the padding after the prefix would fill.
     """
     import torch
     from transformers import DynamicCache

@@ -1,8 +1,8 @@
-"""Finds strings that end a generated text, also across tokens.
+"""Finds strings that end a generated text, even if they span several tokens.
 
 A stop string may begin in one token and end in a later one, and one of its characters may be spread
-over several byte tokens. So strings are searched in the bytes of tokens: in UTF-8 no string is
-found within the characters of another.
+over several byte tokens. Therefore, the bytes of the tokens are searched: in UTF-8, a match never
+begins within a character.
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ class StopPosition(NamedTuple):
 
     last: int  # index of the token that completes the stop string
     tokens_before: int  # how many tokens end before the string begins
-    part: bytes  # of the next token before the string, often none
+    part: bytes  # bytes of the next token before the string, often empty
 
 
 class StopStrings:
     """The stop strings of a task for one tokenizer.
 
-    A text ends before the string that is completed first; of several completed by the same token,
+    A text ends before the string that is completed first; if one token completes several strings,
     before the one that begins first. Raises a UserError if a string is empty.
     """
 
@@ -38,15 +38,15 @@ class StopStrings:
         self._bytes = token_bytes(tokenizer)
         self._stops = [string.encode() for string in strings]
         self._longest = max(map(len, self._stops), default=0)
-        self.cross_tokens = self._longest > 1  # whether one may span several; a single byte cannot
-        self.tokens = {  # those that contain a complete stop string
+        self.cross_tokens = self._longest > 1  # a single byte cannot span several
+        self.tokens = {  # tokens that contain a complete stop string
             token
             for token, data in enumerate(self._bytes)
             if any(stop in data for stop in self._stops)
         }
 
     def find(self, ids: Sequence[int]) -> StopPosition | None:
-        """The position of the first stop string in generated tokens, None without any."""
+        """The position of the first stop string in generated tokens; None if there is none."""
         text, starts = b"", []
         for place, token in enumerate(ids):
             starts.append(len(text))
@@ -60,7 +60,7 @@ class StopStrings:
     def after(self, tail: bytes, token: int) -> bytes | None:
         """The end of a text in which a stop string may have begun; None if one is complete.
 
-        `tail` is the result for the token before `token`, no bytes before the first.
+        `tail` is the result for the previous token, and empty for the first token.
         """
         text = tail + self._bytes_of(token)
         if self._completed(text, len(tail)) is not None:
@@ -78,7 +78,7 @@ class StopStrings:
 
 
 class StopCriterion:
-    """A stopping criterion of transformers for a batch of so many rows."""
+    """A stopping criterion of transformers for a batch of `rows` rows."""
 
     def __init__(self, stops: StopStrings, rows: int):
         self._stops = stops

@@ -8,16 +8,16 @@ from lexigraft.errors import UserError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-# Texts per call of the tokenizer, which keeps about a hundred bytes per token of all that it gets
-# at once: several gigabytes for a hundred thousand sentences in bytes.
+# Texts per call of the tokenizer, which holds about a hundred bytes per token of a call in memory:
+# several gigabytes for a hundred thousand sentences that are tokenized as bytes.
 BATCH = 1000
 
 
 def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Iterator[list[int]]:
-    """Yield the ids of each text, special tokens included, the first one always special.
+    """Yield the token ids of each text, with special tokens; the first token is always special.
 
-    A tokenizer that begins a text with a special token (Llama's BOS) is used as it is, as by
-    Yamaguchi et al. Other texts (GPT-2, SmolLM2) begin with the end-of-text token: it separates
+    A tokenizer that begins a text with a special token (Llama's BOS) is used unchanged, as in
+    Yamaguchi et al. Otherwise (GPT-2, SmolLM2), the end-of-text token is prepended: it separates
     the sentences of a block, and a model needs a token from which to predict the first one. Raises
     a UserError if such a tokenizer has neither EOS nor BOS.
     """
@@ -33,13 +33,13 @@ def tokenize(
     tokenizer("")  # resets the truncation and padding that its file may ask for
     for first in range(0, len(texts), BATCH):
         batch = list(texts[first : first + BATCH])
-        # What `tokenizer(batch)` calls also finds the place of each token in its text.
+        # Unlike `tokenizer(batch)`, this does not compute the offsets of the tokens.
         found = tokenizer.backend_tokenizer.encode_batch_fast(batch, add_special_tokens=special)
         yield from (encoding.ids for encoding in found)
 
 
 def start_ids(tokenizer: "PreTrainedTokenizerFast") -> list[int]:
-    """The ids that `encode` puts before a text: none, or one special token."""
+    """The ids that `encode` prepends to a text: none, or one special token."""
     probe = tokenizer("a", return_special_tokens_mask=True)
     if probe["special_tokens_mask"][0]:
         return []

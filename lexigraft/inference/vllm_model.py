@@ -12,7 +12,7 @@ from lexigraft.source.model import load_config
 if TYPE_CHECKING:
     import torch
 
-# vLLM processes about as many prompts at once; outputs are saved after each such call.
+# vLLM processes about this many prompts at once; outputs are saved after each call.
 PROMPTS_PER_CALL = 256
 
 
@@ -20,8 +20,9 @@ class VllmModel:
     """A model run by vLLM, with the attributes that tasks read from any model.
 
     `folder` is a plain Hugging Face folder of model and tokenizer, as `export` writes it; `dtype`
-    is that of the computation. `config`, `generation_config`, `dtype` and `device` are as those of
-    a `PreTrainedModel`; `name` is engine and version. Raises a UserError if vLLM is not installed.
+    is that of the computation. `config`, `generation_config`, `dtype` and `device` are like those
+    of a `PreTrainedModel`; `name` has the engine and its version. Raises a UserError if vLLM is not
+    installed.
     """
 
     def __init__(self, folder: str | Path, dtype: "torch.dtype"):
@@ -50,7 +51,7 @@ class VllmModel:
         stop_tokens: list[int],
         max_new_tokens: int,
     ) -> list[list[int]]:
-        """The most likely continuation of each prompt, token by token; all as token ids.
+        """Continue each prompt with the most likely token at each step; all are token ids.
 
         A continuation ends with the token that completes a string of `stop` or is in `stop_tokens`,
         and includes it; a few more tokens may have been generated. Raises a UserError if a prompt
@@ -66,7 +67,7 @@ class VllmModel:
                 max_model_len=-1,  # as many as fit into memory: later tasks may have longer prompts
                 seed=0,
             )
-        # vLLM ends a text there without a word.
+        # vLLM silently ends a text at this length.
         limit = self._engine.model_config.max_model_len
         if (longest := max(map(len, prompts)) + max_new_tokens) > limit:
             raise UserError(
@@ -83,14 +84,14 @@ class VllmModel:
         return [list(output.outputs[0].token_ids) for output in outputs]
 
     def close(self) -> None:
-        """End vLLM's process, which would keep its memory after the last reference to this."""
+        """End vLLM's process, which would keep its memory after this object is deleted."""
         if self._engine is not None:
             self._engine.llm_engine.engine_core.shutdown()
             self._engine = None
 
 
 def engine_name() -> str:
-    """The name and version of the vLLM that is installed; a UserError if there is none."""
+    """The name and version of the installed vLLM; raises a UserError if there is none."""
     try:
         import vllm
     except ImportError as error:

@@ -1,8 +1,8 @@
-"""Target tokens as pieces of the source vocabulary, and recipe rows of their means.
+"""Decompose target tokens into source tokens, and build recipe rows from these pieces.
 
-The source tokenizer's *model* splits what a token stands for, spelled as the source spells it, the
-way it would split that piece of a text. Tokenizing the token as a text would add a `▁` that is not
-there, or write bytes in the byte alphabet twice.
+The source tokenizer's *model* splits the text of a token, in the source's spelling, just as it would
+within a longer text. Tokenizing the token as a complete text would add a `▁` that is not there, or
+encode bytes in the byte alphabet twice.
 """
 
 import json
@@ -26,20 +26,20 @@ from lexigraft.vocabulary.token_bytes import byte_alphabet, pre_tokens, spelling
 # which of them fell back, boolean [len(new_ids)].
 NewRows = tuple[csr_array, np.ndarray]
 
-# Bytes that are no whole character come out as lone surrogates, each a run of its own.
+# Bytes of incomplete characters are decoded to lone surrogates, each of which is a separate run.
 _RUNS = re.compile("[\udc80-\udcff]|[^\udc80-\udcff]+")
 _SURROGATES = 0xDC00
-_MOST_WEIGHTS = 1 << 27  # of dense rows; with their copies on the way to a file, about 5 GB
+_MOST_WEIGHTS = 1 << 27  # in dense rows: about 5 GB with the copies made to store them
 
 
 def decompose(pair: VocabularyPair, target_ids: Sequence[int]) -> list[list[int]]:
-    """Split target tokens into source tokens: for each its source ids in reading order.
+    """Split target tokens into source tokens; returns the source ids of each in reading order.
 
-    The source's normalizer is applied first: a source that lower-cases its text, or composes
-    letters, has no pieces for other text. Pieces that the source does not know (no byte fallback)
-    are left out, so that a list may be empty; a WordPiece source knows a word as a whole or not at
-    all. Special tokens never occur in it, and a special token of the target has no pieces, since
-    its string is not text.
+    The source's normalizer is applied first: a source that lower-cases text, or composes letters,
+    has no pieces for other text. Pieces unknown to the source (no byte fallback) are left out, so a
+    list may be empty; a WordPiece source either splits a whole word or does not know it at all.
+    Lists contain no special tokens, and a special token of the target has no pieces, since its
+    string is not text.
     """
     split = _Splitter(pair)
     return [
@@ -49,11 +49,11 @@ def decompose(pair: VocabularyPair, target_ids: Sequence[int]) -> list[list[int]
 
 
 def tokenize_spelling(pair: VocabularyPair, tokens: Sequence[str]) -> list[list[int]]:
-    """Tokenize the vocabulary strings of tokens as if they were texts: for each its source ids.
+    """Tokenize the vocabulary strings of tokens as if they were texts; returns their source ids.
 
-    That is what published code takes for a token's pieces. A SentencePiece tokenizer that begins
-    texts with `▁` adds one; a byte-level tokenizer writes `Ġ` and the other letters of the byte
-    alphabet as bytes once more.
+    Published code uses these ids as a token's pieces. A SentencePiece tokenizer that begins texts
+    with `▁` adds one; a byte-level tokenizer encodes `Ġ` and the other letters of the byte alphabet
+    as bytes again.
     """
     batches = encoded_batches(pair.source_tokenizer, tokens)
     special = pair.source_special_ids
@@ -96,7 +96,7 @@ class _Splitter:
         return text if self.normalizer is None else self.normalizer.normalize_str(text)
 
     def _cut(self, text: str, letters: str) -> list[str]:
-        """The byte letters of a token, cut where the source cuts words at combining marks.
+        """Split the byte letters of a token where the source splits words at combining marks.
 
         A target that joins marks has tokens that are longer than the words of such a source.
         """
@@ -107,12 +107,12 @@ class _Splitter:
         return [letters]
 
     def _word_pieces(self, text: str) -> list[int]:
-        # What follows a letter without a break continues its word; the rest begins new words.
+        # Text that stays attached to a preceding letter continues a word; the rest begins words.
         first, *others = pre_tokens(self.backend, f"a{text}")
         pieces: list[int] = []
         if first[1:]:
             continuation = self.model.tokenize(f"##{first[1:]}")
-            # Without such a piece WordPiece would split the # signs themselves.
+            # Without a matching piece, WordPiece would split the # signs themselves.
             if continuation[0].value[2:]:
                 pieces += [piece.id for piece in continuation if piece.id not in self.special]
         return pieces + [i for word in others for i in self._pieces(word)]
@@ -126,7 +126,7 @@ def _is_byte(run: str) -> bool:
 
 
 def _within_text(normalizer: Any) -> Any:
-    """A normalizer without its steps at the ends of a text, or None where no other step remains."""
+    """A normalizer without the steps that change the ends of a text; None if no step remains."""
     from tokenizers import Tokenizer, models
 
     inner = None if normalizer is None else _without_ends(json.loads(normalizer.__getstate__()))
@@ -169,7 +169,7 @@ def weighted_rows(weights: Sequence[Mapping[int, float]], n_source: int) -> csr_
 
 
 def check_dense(method: str, tokens: int, sources: int, advice: str) -> None:
-    """Raise a `UserError` if weights of so many tokens on so many source tokens are too many."""
+    """Raise a `UserError` if a dense matrix of weights [tokens, sources] is too large."""
     if tokens * sources > _MOST_WEIGHTS:
         raise UserError(
             f"initializer '{method}': {tokens:,} new tokens that use {sources:,} source tokens "
@@ -178,7 +178,7 @@ def check_dense(method: str, tokens: int, sources: int, advice: str) -> None:
 
 
 def row_shares(counts: csr_array) -> csr_array:
-    """Non-negative rows divided by their sums, a single weight by itself; rows of zeros stay."""
+    """Divide non-negative rows by their sums; a single weight becomes exactly 1, zero rows stay."""
     sums = counts.sum(axis=1)
     divisors = np.repeat(np.where(sums > 0, sums, 1), np.diff(counts.indptr))
     return csr_array((counts.data / divisors, counts.indices, counts.indptr), shape=counts.shape)
@@ -187,10 +187,10 @@ def row_shares(counts: csr_array) -> csr_array:
 def rows_with_fallback(
     pair: VocabularyPair, tokens: np.ndarray, source_ids: np.ndarray, weights: np.ndarray
 ) -> NewRows:
-    """Recipe rows of all new tokens from one weight [n] each of a token on a source row.
+    """Recipe rows of all new tokens, from the weights [n] of tokens on source rows.
 
-    `tokens` [n] are target ids. Weights of one token on the same row are summed. A token without a
-    weight gets the mean of its source pieces, and without these the mean of all source tokens.
+    `tokens` [n] are target ids. Weights of a token on the same row are summed. A token without a
+    weight gets the mean of its source pieces or, without pieces, the mean of all source tokens.
     """
     at = np.searchsorted(pair.new_ids, tokens)
     missing = np.bincount(at, minlength=len(pair.new_ids)) == 0

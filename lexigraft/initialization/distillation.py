@@ -1,4 +1,4 @@
-"""Training of token distillation: rows of new tokens from what the model makes of their pieces."""
+"""Token distillation: train rows of new tokens to match the hidden states of their pieces."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -26,8 +26,8 @@ _LOGITS_AT_ONCE = 1 << 25
 class Distilled:
     """Trained rows of new tokens, and the losses on validation snippets.
 
-    Losses are before training and after each epoch: the mean squared difference of hidden states,
-    and the cross-entropy per token in nats. Of a head that is not trained there are neither rows
+    Losses are measured before training and after each epoch: the mean squared difference of hidden
+    states, and the cross-entropy per token in nats. If the head is not trained, it has neither rows
     nor losses.
     """
 
@@ -51,7 +51,7 @@ def distill(
     learning_rate: float,
     batch_size: int,
 ) -> Distilled:
-    """Train the rows of new tokens, see `TokenDistillation`; all else of the model is frozen.
+    """Train the rows of new tokens, see `TokenDistillation`; the rest of the model is frozen.
 
     Parameters
     ----------
@@ -60,13 +60,13 @@ def distill(
     start
         [k, h] float32: the input rows before training.
     head_start
-        The same of an untied head, whose rows are trained too; None for a head that is not trained.
+        The same for an untied head whose rows are trained; None for a head that is not trained.
     copied
         The source rows that the target vocabulary copies, ascending.
     prefix
-        Source ids before every snippet.
+        Source ids that precede every snippet.
     rng
-        Generator of the order of the snippets.
+        Random generator for the order of the snippets.
     epochs, learning_rate, batch_size
         Epochs over the snippets, Adam's learning rate, and snippets per update.
     """
@@ -106,7 +106,7 @@ def distill(
                 (squares / count).backward()
                 if head:
                     nats, tokens = head.cross_entropy(batch)
-                    if tokens:  # a snippet of one token predicts none
+                    if tokens:  # a single token has nothing to predict
                         (nats / tokens).backward()
                 optimizer.step()
             validate()
@@ -132,10 +132,10 @@ def _frozen(model: "PreTrainedModel") -> Iterator[None]:
 
 
 class _Batch:
-    """Snippets that the student has read, with new tokens in them.
+    """Snippets with new tokens, and the student's last hidden states on them.
 
-    `states` [n, length, h] are its last hidden states, and `ids` [n, length] what it read: source
-    ids, and -1 - i for new token i.
+    `states` [n, length, h] are the hidden states, and `ids` [n, length] the input: source ids, and
+    -1 - i for new token i.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class _Batch:
         self.states = _hidden(model, self.mask, inputs_embeds=embedded)
 
     def squares(self) -> tuple["torch.Tensor", int]:
-        """Sum of squared differences to the teacher's hidden states, and the number of them."""
+        """Sum of squared differences from the teacher's hidden states, and their number."""
         import torch
 
         model, snippets, prefix = self.model, self.snippets, self.prefix
@@ -170,10 +170,10 @@ class _Batch:
 
 
 class _Head:
-    """The rows [k, h] of new tokens in a head of which nothing else is trained.
+    """Trainable rows [k, h] of new tokens in a head whose other weights are frozen.
 
-    Only tokens that occur in the `training` snippets compete with those that are `copied`: others
-    would be trained to be unlikely.
+    The softmax is over the `copied` tokens and the new tokens that occur in the `training`
+    snippets: other new tokens would only be trained to be unlikely.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class _Head:
         self.copied = torch.from_numpy(copied).to(model.device)
         weight = old.weight.detach()
         biases = weight.new_zeros(len(weight)) if old.bias is None else old.bias.detach()
-        self.new_bias = biases.float().mean()  # what a graft gives new tokens
+        self.new_bias = biases.float().mean()  # the bias that `graft` gives new tokens
         if len(copied) < len(weight):
             weight, biases = weight[self.copied], biases[self.copied]
         self.weight, self.biases = weight.float(), biases.float()
@@ -198,7 +198,7 @@ class _Head:
         self.used = torch.from_numpy(new[new >= 0]).to(model.device)  # ascending
 
     def cross_entropy(self, batch: _Batch) -> tuple["torch.Tensor", int]:
-        """Sum of the nats of each token after the states before it, and the number of tokens."""
+        """Summed nats of each token given the states before it, and the number of tokens."""
         import torch
 
         known = batch.mask[:, 1:].bool().to(batch.ids.device)
@@ -217,13 +217,13 @@ class _Head:
         of_new = new.gather(1, place[:, None])[:, 0]
         total = torch.logaddexp(torch.cat(totals), new.logsumexp(dim=1))
         taken = torch.where(targets < 0, of_new, torch.cat(chosen))
-        # A new token that training does not show is no target.
+        # New tokens that do not occur in training are not targets.
         seen = (targets >= 0) | torch.isin(-1 - targets, self.used)
         return (total - taken)[seen].sum(), int(seen.sum())
 
 
 def _check_head(model: "PreTrainedModel") -> None:
-    """Raise a `UserError` for a model whose logits are not those of a linear head."""
+    """Raise a `UserError` if a model's logits are not the output of its linear head."""
     import torch
 
     head: Any = model.get_output_embeddings()
@@ -242,7 +242,7 @@ def _check_head(model: "PreTrainedModel") -> None:
 def _padded(
     lines: Sequence[np.ndarray], prefix: Sequence[int]
 ) -> tuple["torch.Tensor", "torch.Tensor"]:
-    """Lines of ids after `prefix`, padded with 0 on the right, and the attention mask."""
+    """Sequences of ids after `prefix`, padded with 0 on the right, and the attention mask."""
     import torch
     from torch.nn.utils.rnn import pad_sequence
 

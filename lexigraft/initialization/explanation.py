@@ -1,4 +1,4 @@
-"""What rows are made of, for readers and reports: explanations of tokens, statistics of recipes."""
+"""Explanations of tokens' rows and statistics of recipes, for users and reports."""
 
 import unicodedata
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _OF_ROWS = (
 
 
 def readable(piece: bytes) -> str:
-    r"""Bytes as text; bytes that are no valid UTF-8 as `\xNN`, control characters escaped."""
+    r"""Decode bytes to text, with invalid UTF-8 as `\xNN` and control characters escaped."""
     text = piece.decode("utf-8", errors="backslashreplace")
     return "".join(
         letter.encode("unicode_escape").decode() if unicodedata.category(letter) == "Cc" else letter
@@ -57,7 +57,7 @@ def token_id_of(pair: VocabularyPair, token: str) -> int:
         wanted = text.encode()
         found = [i for i, piece in enumerate(pair.target_bytes) if piece == wanted and i in ids]
         if found:
-            # Of two tokens with the same text a user more likely means the new one.
+            # If two tokens have the same text, the user more likely means the new one.
             return max(found, key=lambda i: (pair.source_of[i] < 0, i))
     raise UserError(
         f"token '{token}': not in the target vocabulary; give a token's text or its string in "
@@ -81,12 +81,12 @@ def describe(text: str, parts: list[tuple[str, float]]) -> str:
 def example_tokens(
     pair: VocabularyPair, parts_of_token: Callable[[int], list[tuple[str, float]]]
 ) -> list[dict[str, Any]]:
-    """Up to 12 new tokens and their parts, half of them spread over frequency, half over length.
+    """Up to 12 new tokens and their parts, half sampled evenly by frequency, half by length.
 
     Ids of new tokens are in the order in which the vocabulary was built, most frequent first.
-    Special tokens, which stand for no text, are left out. Keys: `token` (vocabulary string),
-    `text`, `parts` (text and weight of the 12 source tokens with the largest weights; empty where
-    the row is random), `more` (number of further parts).
+    Special tokens, which have no text, are left out. Keys: `token` (vocabulary string), `text`,
+    `parts` (text and weight of the 12 source tokens with the largest weights; empty if the row has
+    no recipe), `more` (number of further parts).
     """
     return [
         {
@@ -100,14 +100,14 @@ def example_tokens(
 
 
 def example_ids(pair: VocabularyPair) -> list[int]:
-    """The new tokens of `example_tokens`, ascending."""
+    """Ids of the new tokens of `example_tokens`, ascending."""
     by_rank = [i for i in pair.new_ids.tolist() if i not in pair.target_special_ids]
     by_length = sorted(by_rank, key=lambda i: (len(pair.target_bytes[i]), i))
     return sorted({*_spread(by_rank, _EXAMPLES // 2), *_spread(by_length, _EXAMPLES // 2)})
 
 
 def _spread(ids: list[int], count: int) -> list[int]:
-    """`count` of the ids at even distances, with the first and the last."""
+    """`count` evenly spaced ids, including the first and the last."""
     if len(ids) <= count:
         return ids
     return [ids[round(i * (len(ids) - 1) / (count - 1))] for i in range(count)]
@@ -121,13 +121,13 @@ def recipe_statistics(
     `fallback_ids` are the new tokens that got the method's fallback; `source_bytes` is what each
     source token stands for, by id.
 
-    Keys: new_tokens; share_recipe, share_copy (one source row as it is) and share_fallback, which
-    sum to one; mean_nonzeros, the number of source rows behind a new row; mean_entropy, in nats, of
-    the weights' magnitudes as shares of a row; share_in_hull (rows non-negative and summing to one:
+    Keys: new_tokens; share_recipe, share_copy (an exact copy of one source row) and share_fallback,
+    which sum to one; mean_nonzeros, the number of source rows in a recipe; mean_entropy, in nats, of
+    the weights' magnitudes, normalized per row; share_in_hull (rows non-negative and summing to one:
     inside the convex hull of the source rows, a "strongly good" initialization in the terms of
-    CW2V, section 3.3; None where rows are projected or scaled); largest_hub (new tokens that use
-    the most used source token) and the text of that token, largest_hub_token. All but the first are
-    None where nothing is new.
+    CW2V, section 3.3; None if rows are projected or scaled); largest_hub (number of new tokens that
+    use the most used source token) and largest_hub_token, the text of that token. All but the first
+    are None if there are no new tokens.
     """
     k = len(recipe.new_ids)
     if not k:
@@ -144,7 +144,7 @@ def recipe_statistics(
         nonzeros[block] = np.diff(rows.indptr)
         magnitude = np.abs(rows.data)
         shares = magnitude / np.bincount(of, magnitude, minlength=size)[of]
-        # Above zero by definition; a row with one weight rounds to minus zero.
+        # Non-negative by definition, but a row with one weight gives minus zero.
         entropy[block] = np.maximum(0, -np.bincount(of, shares * np.log(shares), minlength=size))
         negatives = np.bincount(of[rows.data < 0], minlength=size)
         total = np.bincount(of, rows.data, minlength=size)
@@ -160,7 +160,7 @@ def recipe_statistics(
         "share_fallback": (k - len(own)) / k,
         "mean_nonzeros": float(nonzeros @ times / k),
         "mean_entropy": float(entropy @ times / k),
-        # The weights do not tell where a projected or scaled row lies.
+        # Weights alone do not determine where a projected or scaled row lies.
         "share_in_hull": float(in_hull @ times / k) if recipe.is_linear else None,
         "largest_hub": int(hubs.max()),
         "largest_hub_token": source_text(source_bytes, int(hubs.argmax())),
@@ -173,14 +173,14 @@ def row_geometry(
     source_ids: np.ndarray,
     which: str = "input",
 ) -> dict[str, float | None]:
-    """Where the new rows lie: their direction and length, beside those of the source tokens' rows.
+    """Direction and length of the new rows, relative to the source tokens' rows.
 
     `cosine_to_mean` is the mean cosine between the new rows and the mean of the source tokens'
-    rows: near 1 new tokens can hardly be told apart, for each is nearly the mean of all.
-    `relative_norm` is the mean length of the new rows over that of the source tokens' rows.
-    `matrix` [n_source, h] is the source's `which`, `source_ids` its rows without padding. Both are
-    None where nothing is new; the cosine also where a length is zero. Needs memory for a block of
-    columns, not for the target matrix.
+    rows: near 1, new tokens are hardly distinguishable, since each is nearly the mean of all.
+    `relative_norm` is the mean length of the new rows divided by that of the source tokens' rows.
+    `matrix` [n_source, h] is the source's `which` matrix, `source_ids` its rows without padding.
+    Both are None if there are no new tokens, and either is None if it would divide by a zero
+    length. Needs memory for a block of columns, not for the target matrix.
     """
     mean = row_mean(matrix, source_ids)
     k = len(initialization.new_ids)
@@ -200,7 +200,7 @@ def row_geometry(
 
 
 def _distinct(recipe: Recipe) -> tuple[np.ndarray, np.ndarray]:
-    """New tokens with distinct rows, and how many share each: thousands may be the mean of all."""
+    """New tokens with distinct rows, and the number that share each: thousands may be the mean."""
     left = recipe.left[recipe.new_ids]
     first: dict[tuple[bytes, bytes], int] = {}
     times: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Fits the initializer of a job and stores its recipe or its rows."""
+"""Fit the initializer of a job and store its recipe or its rows."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -40,10 +40,10 @@ def fit_to_model(
     seed: int,
     matrices: Mapping[str, Any] | None = None,
 ) -> "Initializer":
-    """Fit an initializer to the model in a Hugging Face folder, with what it reads of that model.
+    """Fit an initializer to the model in a Hugging Face folder, reading the inputs it needs there.
 
-    `auxiliary` is by role, without what `Initializer.reads` names of the model itself; `matrices`
-    are the model's, where they are read already.
+    `auxiliary` maps roles to inputs, except those in `Initializer.reads` that come from the model
+    itself; `matrices` are the model's, if they have already been read.
     """
     found = dict(auxiliary)
     if "matrices" in unfitted.reads:
@@ -65,17 +65,17 @@ def fit_to_model(
 def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     """Fit the initializer that a job describes and write it to the job's output folder.
 
-    Returns the names of the files and what the card says beside them: statistics, examples,
-    `seconds` of fitting and of training the vectors that were made for it, and `peak_memory_bytes`
-    of fitting, beyond what the process held before: tokenizers, matrices and vectors.
+    Returns the names of the files and the other facts for the card: statistics, examples, `seconds`
+    for fitting and for training the vectors that it reads, and `peak_memory_bytes` of fitting,
+    without what the process held before: matrices and vectors.
 
     Parameters
     ----------
     job
         `settings`: `method`, `options` and how much `text` it reads; `inputs`: folders `source`,
-        `tokenizer`, `corpus`, and of methods that read them `auxiliary` (role -> folder),
-        `dictionaries` (files, of a group of languages all of theirs) or `samples` (a file, of which
-        the translations from English are read); `outputs`: `folder`; `seed`: a list.
+        `tokenizer`, `corpus`, and, for methods that read them, `auxiliary` (role -> folder),
+        `dictionaries` (files; for a group, those of all its languages) or `samples` (a file, from
+        which the translations from English are read); `outputs`: `folder`; `seed`: a list.
     """
     settings, inputs = job["settings"], job["inputs"]
     folder = Path(job["outputs"]["folder"])

@@ -21,13 +21,14 @@ _ROLES = ("bos", "eos", "pad", "sep", "cls", "mask", "unk", "decoder_start")
 def graft(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", initializer: Initialization
 ) -> "PreTrainedModel":
-    """Replace a source model's rows by those of the target vocabulary, in place.
+    """Replace a source model's rows with those of the target vocabulary, in place.
 
-    The same model comes back, with matrices of `initializer.n_target` rows, `config.vocab_size`
-    with them, and configs that name the special tokens of the target `tokenizer`. Copied rows are
-    bit-identical. The head's rows are made of the head; tied matrices stay tied. `initializer` is a
-    fitted initializer, or what `load_initialization` returns. If it was fitted for another number
-    of rows or another tokenizer, a `UserError` is raised and the model unchanged.
+    Returns the same model, with matrices and `config.vocab_size` of `initializer.n_target` rows,
+    and configs that name the special tokens of the target `tokenizer`. Copied rows are
+    bit-identical. An untied head is computed from the source's head, unless the method says
+    otherwise; tied matrices stay tied. `initializer` is a fitted initializer, or the result of
+    `load_initialization`. If it was fitted for another number of rows or another tokenizer, a
+    `UserError` is raised and the model is unchanged.
 
     Examples
     --------
@@ -46,7 +47,7 @@ def graft(
     """
     import torch
 
-    # transformers types its layers as plain modules, without the weights that they have.
+    # transformers types its layers as plain modules, without their weights.
     head: Any = model.get_output_embeddings()
     old_input: Any = model.get_input_embeddings().weight
     tied = head.weight is old_input
@@ -56,8 +57,7 @@ def graft(
             # The rows may depend on both matrices (ZeTT).
             both = {"input": old_input} if tied else {"input": old_input, "output": head.weight}
             initializer = initializer.rows(both)
-        # New matrices are made in the memory of the CPU: a GPU may have too little for them beside
-        # the old ones.
+        # Create the new matrices in CPU memory: a GPU may not have room for both new and old ones.
         new_input = initializer.apply(old_input.cpu(), "input")
         new_output = None if tied else initializer.apply(head.weight.cpu(), "output")
         by = "input" if tied else "output"
@@ -79,9 +79,9 @@ def graft(
 
 
 def _bias(bias: "torch.Tensor", initializer: Initialization, which: str) -> "torch.Tensor":
-    """The head's bias [n_target]: by the head's recipe, or the mean bias for dense rows.
+    """The head's bias [n_target]: from the head's recipe, or the mean bias for dense rows.
 
-    Biases are never scaled: norms are those of rows.
+    Biases are never scaled: only rows are scaled to a norm.
     """
     column = bias[:, None]
     if isinstance(initializer, RecipeInitializer):
@@ -113,10 +113,10 @@ def check_fit(rows: int, tokenizer: "PreTrainedTokenizerFast", initializer: Init
 
 
 def untie(model: "PreTrainedModel") -> None:
-    """Give a model's head a matrix of its own, in place, unless it has one already.
+    """Give a model's head a separate matrix, in place, unless it already has one.
 
-    A file may hold two matrices although its configuration ties them, and resizing follows the
-    configuration, so the configuration is changed too.
+    A file may contain two matrices although its configuration ties them. Resizing follows the
+    configuration, so this is changed too.
     """
     import torch
 
@@ -135,8 +135,8 @@ def update_special_token_ids(
     """Set the special token ids of a model's configs to those of the target tokenizer, in place.
 
     `source_of` [n_target] is the source row that each target row copies, -1 for new tokens.
-    Generation ends at every target token that copies one at which it ended before: with equal rows
-    either is as likely. Positions that count from the padding token count from the target's.
+    Generation ends at every target token that copies a token at which it ended before: tokens with
+    equal rows are equally likely. Positions that are offset by the padding token's id are adjusted.
     """
     text, generation = model.config.get_text_config(), getattr(model, "generation_config", None)
     configs = {id(config): config for config in (model.config, text, generation) if config}
@@ -149,7 +149,7 @@ def update_special_token_ids(
                 setattr(config, f"{role}_token_id", _target_ids(source, own, source_of, every))
     embeddings: Any = model.get_input_embeddings()
     if getattr(embeddings, "padding_idx", None) is not None:
-        # The row with this index gets no gradient; the source's id may now be another token.
+        # The row at this index gets no gradient; the source's id may now be another token.
         embeddings.padding_idx = text.pad_token_id
     follow_padding(model, text.pad_token_id)
 
@@ -159,8 +159,8 @@ def _target_ids(
 ) -> int | list[int] | None:
     """Target ids for the source ids in a config, with the target's own token of the role first.
 
-    For each source id all targets that copy it (`every`), or else one; where none does, the
-    target's own token of the role.
+    For each source id, all target tokens that copy it (`every`), or otherwise one of them. If there
+    are none at all, the target's own token of the role.
     """
     ids: set[int] = set()
     for token_id in source if isinstance(source, list) else [source]:

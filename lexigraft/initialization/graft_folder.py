@@ -1,4 +1,4 @@
-"""A model with another vocabulary, from folder to folder, for training with one's own tools."""
+"""Write a model with another vocabulary to a folder, for training with other tools."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -46,25 +46,25 @@ def graft_folder(
     auxiliary: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> Initializer:
-    """Write a source model with the vocabulary of a tokenizer to a folder, and its model card.
+    """Write a source model with another tokenizer's vocabulary, and a model card, to a folder.
 
-    `transformers` alone opens the folder. Weights keep their dtype; rows of tokens that both
-    vocabularies have are bit-identical. Returns the fitted initializer.
+    `transformers` loads the folder without lexigraft. Weights keep their dtype; rows of shared
+    tokens are bit-identical. Returns the fitted initializer.
 
     Parameters
     ----------
     model
-        A name of the hub or a folder, which begins with `/`, `.` or `~`, of a causal or masked
-        language model; or a source that a study has prepared, `./results/source/<name>`.
+        A causal or masked language model: a name on the hub, or a folder, which begins with `/`,
+        `.` or `~`; or a source that a study has prepared, `./results/source/<name>`.
     tokenizer
-        The target tokenizer or its place: a name of the hub or a folder. That of another model
-        takes the special tokens that the model's adds (`take_tokenizer`).
+        The target tokenizer, or its name on the hub or its folder. Another model's tokenizer is
+        changed to add special tokens as this model's tokenizer does (`take_tokenizer`).
     initializer
-        Not fitted yet. What it reads of the model itself need not be given.
+        Not fitted yet. Inputs that it reads from the model itself need not be passed.
     out
-        A new folder.
+        A new or empty folder.
     corpus, auxiliary, seed
-        As of `Initializer.fit`.
+        See `Initializer.fit`.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def graft_folder(
 
 
 def find_model(model: str | Path) -> tuple[Path, str | None]:
-    """The folder of a model, and its commit if it is of the hub, see `graft_folder`."""
+    """The folder of a model, and its commit if it is from the hub, see `graft_folder`."""
     place, revision = resolve_place(str(model))
     if (place / "source.json").is_file():
         found = open_source(place)
@@ -118,9 +118,9 @@ def find_model(model: str | Path) -> tuple[Path, str | None]:
 def target_tokenizer(
     given: "str | Path | PreTrainedTokenizerFast", own: "PreTrainedTokenizerFast"
 ) -> "tuple[PreTrainedTokenizerFast, Path | None]":
-    """A target tokenizer, or that of a place, fit for a model whose `own` tokenizer is another.
+    """Adapt a target tokenizer, given or loaded, to a model whose `own` tokenizer is another.
 
-    The folder of its files comes with it where it is used as it is there.
+    Also returns the folder from which it was loaded if it is used unchanged, otherwise None.
     """
     folder = None
     if isinstance(given, str | Path):
@@ -129,14 +129,14 @@ def target_tokenizer(
         given = load_tokenizer(folder)
     try:
         new_token_ids(own, given)
-    except UserError:  # not an expansion; one that was pruned still is the model's
+    except UserError:  # not an expansion, but a pruned tokenizer is still the model's
         if not treats_texts_alike(given, own):
             return take_tokenizer(given, own), None
     return given, folder
 
 
 def new_folder(place: str | Path) -> Path:
-    """A folder that is to be written; a UserError if there is something in it."""
+    """Path of a folder to write; raises a UserError unless it is new or empty."""
     folder = Path(place)
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise UserError(f"{folder}: there is something already; choose another folder")

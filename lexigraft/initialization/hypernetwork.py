@@ -1,7 +1,7 @@
 """ZeTT's hypernetwork: a transformer that predicts a token's rows from its source pieces.
 
-The code in published hypernetworks is not run: this is the network that their configuration
-describes (Minixhofer, Ponti and Vulić 2024, section 3), with weights from safetensors.
+The code shipped with published hypernetworks is not run: this module builds the network that their
+configuration describes (Minixhofer, Ponti and Vulić 2024, section 3) and loads the safetensors.
 """
 
 import json
@@ -14,7 +14,7 @@ from torch import nn
 from lexigraft.errors import UserError
 from lexigraft.source.weights import weight_files
 
-# Settings with one supported value, which all published hypernetworks have.
+# Settings with a single supported value, which all published hypernetworks have.
 _EXPECTED = {
     "hn_model_type": "roberta",
     "hn_embed_using_source_embeddings": True,
@@ -31,9 +31,9 @@ _NEEDED = (
 class Hypernetwork(nn.Module):
     """The network that a published `config.json` describes, with module names as published.
 
-    Raises a `UserError` if the configuration lacks a key, or describes an unsupported network. It
-    predicts rows for models of hidden size `width`, and if `untied` reads and predicts rows of both
-    matrices. `languages` are those with an embedding, if there are any.
+    Raises a `UserError` if the configuration lacks a key, or describes an unsupported network. The
+    network predicts rows for models of hidden size `width`; if `untied`, it reads and predicts rows
+    of both matrices. `languages` are those with an embedding, if there are any.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -77,7 +77,7 @@ class Hypernetwork(nn.Module):
         if has_languages:
             self.lang_embeddings = nn.Embedding(int(config["n_langs"]), hidden)
         if config.get("hn_predict_bias", False):
-            # It is in the files, but heads of decoders have no bias to set.
+            # It is in the files, but the heads of decoders have no bias.
             self.bias_projection = nn.Linear(hidden, 1)
 
     def forward(
@@ -92,7 +92,7 @@ class Hypernetwork(nn.Module):
             `pad`. Ids from `source_size` on are bytes without a source token.
         source_rows
             [n, most, width or twice that]: the source row of each piece, the input row followed by
-            the output row if `untied`; values at padding and those bytes are ignored.
+            the output row if `untied`; values for padding and such bytes are ignored.
         language
             Index into `languages`, if there are any.
         """
@@ -102,7 +102,7 @@ class Hypernetwork(nn.Module):
         inputs = self.input_projection(torch.where(own[..., None], extra, inputs))
         seen = pieces != self.pad
         if hasattr(self, "lang_embeddings"):
-            # An extra token at the end; subtract the embeddings that the encoder adds.
+            # Append an extra token; subtract the embeddings that the encoder will add to it.
             embeddings = self.model.embeddings
             language_token = self.lang_embeddings.weight[language] - (
                 embeddings.token_type_embeddings.weight[0]
@@ -128,7 +128,7 @@ class Hypernetwork(nn.Module):
 def load_hypernetwork(folder: str | Path) -> Hypernetwork:
     """Load a published hypernetwork from a folder, in float32.
 
-    Raises a `UserError` if configuration or safetensors weights are missing or do not fit together.
+    Raises a `UserError` if configuration or safetensors weights are missing or do not match.
     """
     from safetensors.torch import load_file
 

@@ -1,4 +1,4 @@
-"""What methods read besides two tokenizers, with an error that says how to give what is missing."""
+"""Inputs of methods besides the two tokenizers; errors explain how to provide missing ones."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,7 +11,7 @@ from lexigraft.initialization.pairing import VocabularyPair
 
 
 def required_corpus(method: str, corpus: Corpus) -> Iterable[str]:
-    """The corpus of a method that needs one; a `UserError` where there is none."""
+    """The corpus of a method that needs one; raises a `UserError` if there is none."""
     if corpus is None:
         raise UserError(
             f"initializer '{method}': it needs a corpus, sentences of the language; name a "
@@ -21,7 +21,7 @@ def required_corpus(method: str, corpus: Corpus) -> Iterable[str]:
 
 
 def required_pairs(method: str, auxiliary: Auxiliaries, role: str) -> Iterable[tuple[str, str]]:
-    """Pairs of English and its translation in the role `parallel` or `dictionary`.
+    """Pairs of an English text and its translation, from the role `parallel` or `dictionary`.
 
     Raises a `UserError` if there are none in this role.
     """
@@ -38,7 +38,7 @@ def required_pairs(method: str, auxiliary: Auxiliaries, role: str) -> Iterable[t
 def required_vectors(
     method: str, pair: VocabularyPair, auxiliary: Auxiliaries, role: str = "target"
 ) -> TokenVectors:
-    """Vectors of source tokens in the role `source`, else of target tokens.
+    """Vectors from a role: of source tokens for `source`, of target tokens for all other roles.
 
     Raises a `UserError` if there are none in this role, or they belong to another tokenizer.
     """
@@ -63,7 +63,7 @@ def required_vectors(
 def required_space(
     method: str, pair: VocabularyPair, auxiliary: Auxiliaries
 ) -> tuple[TokenVectors, TokenVectors]:
-    """Vectors of target and of source tokens in one space, in the roles of these names.
+    """Vectors of target and source tokens in one space, from the roles `target` and `source`.
 
     Raises a `UserError` as `required_vectors` does, or if they have different widths.
     """
@@ -83,7 +83,7 @@ def required_matrices(
 ) -> dict[str, Matrix]:
     """Input and output matrix of the source; for a tied model the same object.
 
-    Raises a `UserError` if there is no input matrix, or one has another number of rows.
+    Raises a `UserError` if there is no input matrix, or a matrix has the wrong number of rows.
     """
     given = auxiliary.get("matrices")
     if not given or "input" not in given:
@@ -98,7 +98,7 @@ def required_matrices(
 
 
 def required_model(method: str, auxiliary: Auxiliaries) -> Any:
-    """The source model of transformers; a `UserError` where there is none."""
+    """The source model (transformers); raises a `UserError` if there is none."""
     model = auxiliary.get("model")
     if model is None or not hasattr(model, "get_input_embeddings"):
         raise UserError(

@@ -38,9 +38,9 @@ class Average(Options):
 Averages = Annotated[
     tuple[Average, ...],
     Field(
-        description="columns of means, each a `title`, what they are `over` (`tasks`, `languages`, "
-        "by default both), and which `tasks`, `languages` and `metrics` of the table, by default "
-        "all. A row has a mean where it has every score of it"
+        description="columns of means, each with a `title`, what it averages `over` (`tasks`, "
+        "`languages`, by default both), and the `tasks`, `languages` and `metrics` of the table "
+        "that it includes, by default all. A row has a mean if it has all scores of the mean"
     ),
 ]
 

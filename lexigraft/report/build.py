@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 
 _PAGE = "report.html"
 _PAGE_CAPTION = (
-    "The whole study on one page: findings, caveats, figures, tables, sample outputs beside their "
-    "references, and how the study was run. It loads nothing from elsewhere."
+    "The whole study on one page: findings, caveats, figures, tables, sample outputs with their "
+    "references, and how the study was run. The file is self-contained."
 )
 # Of the cards of training: column, what it is called, its scale, unit and decimals.
 _NUMBERS = (

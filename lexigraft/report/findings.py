@@ -98,8 +98,8 @@ def caveats(study: StudyResults) -> list[str]:
     if study.budget is not None:
         trial = [
             f"A trial with a budget of {study.budget:g}: every amount of text (training text, "
-            "tokens, samples, and what vocabularies, vectors and initializers read) is this part "
-            "of the study's."
+            "tokens, samples, and what vocabularies, vectors and initializers read) is reduced "
+            "to this fraction of the study's."
         ]
     if study.scores.empty:
         return trial + study.notes
@@ -107,7 +107,7 @@ def caveats(study: StudyResults) -> list[str]:
     if seeds < 2:
         found = [f"One seed: there is no standard deviation, and {chance}."]
     else:
-        found = [f"{seeds} seeds: standard deviations are rough"
+        found = [f"{seeds} seeds: standard deviations are rough estimates"
                  + (f", and {chance}." if seeds < _FEW_SEEDS else ".")]  # fmt: skip
     if (study.scores["metric"] == "perplexity").any():
         found.append("Perplexity is per token and cannot be compared across vocabularies; bits "

@@ -58,15 +58,16 @@ def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Names = Annotated[tuple[Name, ...], Field(min_length=1), AfterValidator(_unique)]
-_Chosen = Field(description="which, in this order")
+_Chosen = Field(description="names to show, in this order")
 TaskNames = Annotated[Names, Refers("tasks"), _Chosen]
 TokenizerNames = Annotated[Names, Refers("tokenizers"), _Chosen]
 MetricNames = Annotated[
-    Names, Field(description="which, in this order; default: each task's main one")
+    Names, Field(description="names to show, in this order; default: the main metric of each task")
 ]
 BatchSize = Annotated[int, Field(strict=True, ge=1)]
 SpeedUpBatch = Annotated[
-    BatchSize | None, Field(description="of the speed-up; default: the smallest measured")
+    BatchSize | None,
+    Field(description="batch size of the speed-up; default: the smallest measured"),
 ]
 
 

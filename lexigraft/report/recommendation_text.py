@@ -39,10 +39,10 @@ METHOD = (
     f"(paired bootstrap over test examples and seeds, {RESAMPLES:,} resamples, p below {LEVEL} "
     "after Benjamini-Hochberg correction for all comparisons of the question). The one that leads "
     "on most measures is chosen; if several do, the one with the best mean rank is, and the "
-    "question counts as not decided. What is worse than the source model or than LAPT (the source "
-    "model trained with its own vocabulary) is not recommended. Intervals hold 95 %; they may "
-    "include zero at a p below 0.05 where the resampled differences are skewed. d is Cohen's "
-    "effect size over examples."
+    "question counts as not decided. A configuration that is worse than the source model or than "
+    "LAPT (the source model trained with its own vocabulary) is not recommended. Intervals are "
+    "95 % intervals; they may include zero at a p below 0.05 where the resampled differences are "
+    "skewed. d is Cohen's effect size over examples."
 )
 
 
@@ -125,8 +125,8 @@ def _worth(found: Recommendation, gained: Gains) -> Question:
         answers.append(f"Compared with {_baseline(baseline)}: {_verdicts(own)}.")
     evidence = [f"Best configuration: {cell_name(found, found.measured)}."]
     if found.measured != found.model:
-        evidence = [f"Measured: {cell_name(found, found.measured)}; what the choices below add up "
-                    "to is not a cell of the study."]  # fmt: skip
+        evidence = [f"Measured: {cell_name(found, found.measured)}; the combination of the choices "
+                    "below is not a cell of the study."]  # fmt: skip
     evidence += map(_change, gained.quality)
     answer = " ".join(answers) or "No score above the noise compares it with a baseline."
     return Question("Is it worth it?", answer, evidence)
@@ -191,7 +191,7 @@ def _costs(gained: Gains, vocabulary: dict[str, Any]) -> Question:
         answer += f" Training: {_time(gained.training)} per cell."
         if gained.lapt_training is not None:
             evidence.append(f"Training of LAPT: {_time(gained.lapt_training)} per cell.")
-        evidence.append("Training times are those on the cells' cards, without initialization and "
+        evidence.append("Training times are from the cells' cards and exclude initialization and "
                         "evaluation.")  # fmt: skip
     return Question("What does it cost?", answer, evidence)
 
@@ -205,8 +205,8 @@ def _certainty(study: StudyResults, found: Recommendation, gained: Gains) -> Que
         ends = dict.fromkeys(number(end, 0) for end in (min(counts), max(counts)))
         evidence.append(f"Test examples per comparison: {' to '.join(ends)}.")
     if any(not test.freedom for test in tests):
-        evidence.append("Where no model has several seeds, a comparison is about other examples "
-                        "alone, not about other seeds.")  # fmt: skip
+        evidence.append("Where no model has several seeds, a comparison covers other examples "
+                        "only, not other seeds.")  # fmt: skip
     if found.noise:
         noise = listed(map(measure_name, found.noise))
         evidence.append(f"Not counted, because every model scores too low: {noise}.")

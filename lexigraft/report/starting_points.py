@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 METRIC = "bits_per_byte"
 UNTRAINED = "none"  # the strategy of grafts as they are
 # Why a study may have nothing to show of it.
-NOTHING = "no untrained graft was scored beside one with random rows and the source model"
+NOTHING = "no task has scores of an untrained graft, one with random rows and the source model"
 
 
 class StartingPointOptions(TaskOptions):
     """The options of what shows how much of the gap starting points close."""
 
     floor: Annotated[
-        Name, Refers("initializers"), Field(description="the initializer that closes nothing")
+        Name, Refers("initializers"), Field(description="initializer that counts as 0 % of the gap")
     ] = "random"
 
 

@@ -263,7 +263,7 @@ class StudyResults:
         return " ".join(
             f"{initializer_name(alias['initializer'])} is {initializer_name(alias['same_as'])}"
             + (f" of {listed(alias['sources'])}" if alias["sources"] else "")
-            + " under another name: both make the same rows."
+            + " under another name: both compute the same rows."
             for alias in (self.aliases if self.item.where else ())
             if shown & {*(alias["sources"] or shown)} and vocabularies & {*alias["vocabularies"]}
         )

@@ -44,7 +44,7 @@ def seed_notes(study: StudyResults, models: list[Model], summary: Frame) -> list
     notes += [f"{task}: no seed {gone} for {', '.join(where)}."
               for (task, gone), where in lost.items()]  # fmt: skip
     notes += [
-        f"{task}: seed {_listed(planned[task])} alone, as configured."
+        f"{task}: seed {_listed(planned[task])} only, as configured."
         for task in summary["task"].drop_duplicates()
         if planned.get(task, seeds) != seeds
     ]
@@ -59,7 +59,7 @@ def lapt_note(study: StudyResults, chosen: list[Model]) -> list[str]:
         return []
     several = len({model.source for model in chosen}) > 1
     return [
-        f"LAPT{f' of {model.source}' if several else ''} was trained by {model.strategy}."
+        f"LAPT{f' of {model.source}' if several else ''} was trained with {model.strategy}."
         for model in chosen
         if model.baseline and model.strategy not in ("none", study.reference_strategy)
     ]

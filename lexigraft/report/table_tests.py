@@ -80,15 +80,15 @@ def speed_tests(
     notes = []
     if known:
         varied = (
-            "; variation between measurements is drawn with the deviation between models of one "
-            "vocabulary, which do the same work;"
+            "; variation between measurements is estimated from the models of one vocabulary, "
+            "which do the same work;"
         )
         notes.append(stars_note("the sentences of the text", known, "speed-ups", varied))
     if known < len(tests):
         which = f"{len(tests) - known} speed-ups" if known else "Speed-ups"
         notes.append(
-            f"{which} without a test: each vocabulary was measured once, so nothing shows how "
-            "measurements vary. Their intervals in the CSV file cover other sentences and the "
+            f"{which} not tested: each vocabulary was measured once, so the variation between "
+            "measurements is unknown. The intervals in the CSV file cover other sentences and the "
             "repeats of one measurement only."
         )
     have = {column for _, column in tests}

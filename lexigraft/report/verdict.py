@@ -192,9 +192,9 @@ def _missing_baselines(found: Recommendation, gained: Gains) -> list[str]:
     if not found.columns:
         return [
             "Scores above the noise: every model scores too low on every task. Measure bits per "
-            "byte (task perplexity), train longer, or take a larger source model."
+            "byte (task perplexity), train longer, or use a larger source model."
         ]
-    baselines = [(True, "the source model as it is", "none")]
+    baselines = [(True, "the unmodified source model", "none")]
     if found.measured.strategy != "none":
         baselines.append((False, "training alone (LAPT)", found.measured.strategy))
     have = {one.is_source for one in gained.outcomes}
@@ -223,8 +223,8 @@ def _missing_training(study: StudyResults, found: Recommendation, gained: Gains)
     first_half = [point for point in points[:-1] if point[0] <= tokens / 2]
     before, level = first_half[-1] if first_half else points[0]
     if level - end < _FALLING * level:
-        return [f"Another strategy or vocabulary, rather than more of the same training: held-out "
-                f"{metric(METRIC).title} fell no further in the second half, from "
+        return [f"Another strategy or vocabulary rather than more training of this kind: held-out "
+                f"{metric(METRIC).title} did not improve in the second half, from "
                 f"{number(before, 0)} to {number(tokens, 0)} tokens."]  # fmt: skip
     text = (f"Training tokens: held-out {metric(METRIC).title} still fell in the second half of "
             f"training, from {number(level, 2)} after {number(before, 0)} tokens to "
@@ -251,7 +251,7 @@ def _missing_examples(found: Recommendation, gained: Gains) -> list[str]:
     undecided: dict[tuple[str, Column], list[PairedTest]] = {}
     for one in gained.quality:
         if one.test and one.verdict == "no significant difference":
-            purpose = f"to tell it from {baseline_name(one.baseline)}"
+            purpose = f"to distinguish it from {baseline_name(one.baseline)}"
             undecided[purpose, one.column] = [one.test]
     for choice in found.choices:
         for measure in choice.measures:
@@ -274,10 +274,10 @@ def _missing_examples(found: Recommendation, gained: Gains) -> list[str]:
 def _missing_cells(study: StudyResults, found: Recommendation) -> list[str]:
     text = []
     if found.measured != found.model:
-        text.append(f"The cell that the choices add up to, {cell_name(found, found.model)}: the "
-                    "study has not got it.")  # fmt: skip
+        text.append(f"The cell that combines the choices, {cell_name(found, found.model)}: it is "
+                    "not in the study.")  # fmt: skip
     if len(study.seeds) < 2:
-        text.append("A second seed: nothing says how much scores differ between seeds.")
+        text.append("A second seed: the variation of scores between seeds is unknown.")
     return text
 
 

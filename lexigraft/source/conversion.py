@@ -147,7 +147,7 @@ def llama2c_to_folder(file: str | Path, out_folder: str | Path) -> None:
 def _save(model: Any, folder: Path) -> None:
     model.save_pretrained(folder)
     for file in folder.glob("*.safetensors"):
-        # safetensors creates files readable by their owner alone; results follow the umask.
+        # safetensors creates files that only their owner can read; results follow the umask.
         file.chmod((folder / "config.json").stat().st_mode)
 
 
@@ -164,7 +164,7 @@ def _header(data: bytes, file: Path) -> Header:
 
 
 def _arrays(data: bytes, header: Header, file: Path) -> tuple[dict[str, np.ndarray], int]:
-    """All weights by their name in llama2.c, and the offset at which they end."""
+    """All weights by their names in llama2.c, and the offset of their end."""
     place, arrays = 28, {}
     for name, shape in header.shapes().items():
         count = int(np.prod(shape))
@@ -178,7 +178,7 @@ def _arrays(data: bytes, header: Header, file: Path) -> tuple[dict[str, np.ndarr
 
 
 def _pieces(data: bytes, count: int, file: Path) -> list[tuple[str, float]]:
-    """Pieces (in the spelling of SentencePiece) and scores of `tokenizer.bin`."""
+    """Pieces (in SentencePiece's notation) and scores of `tokenizer.bin`."""
     pieces, place = [], 4  # after the length of the longest piece
     try:
         for _ in range(count):
@@ -198,7 +198,7 @@ def _pieces(data: bytes, count: int, file: Path) -> list[tuple[str, float]]:
         text not in (f"<0x{byte:02X}>", chr(byte)) for byte, (text, _) in enumerate(byte_pieces)
     ):
         raise UserError(f"source {file}: its pieces are not those of a Llama tokenizer with bytes")
-    # llama2.c uses a space for SentencePiece's "▁", and adds line ends to the two special pieces.
+    # llama2.c uses a space for SentencePiece's "▁", and adds newlines to the two special pieces.
     names = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
     names += [text.replace(" ", "▁") for text, _ in pieces[259:]]
     return [(name, score) for name, (_, score) in zip(names, pieces, strict=True)]
@@ -260,7 +260,7 @@ def _write_tokenizer(pieces: list[tuple[str, float]], header: Header, folder: Pa
         kind = BYTE if number in _BYTE_IDS else NORMAL
         kind = (UNKNOWN, CONTROL, CONTROL)[number] if number < 3 else kind
         model.pieces.add(piece=text, score=score, type=kind)
-    # Normalization as in Llama 2: text unchanged, with a space before it.
+    # Normalization as in Llama 2: only a space is added before the text.
     trainer, normalizer = model.trainer_spec, model.normalizer_spec
     trainer.model_type = trainer.BPE
     trainer.vocab_size = len(pieces)
@@ -271,7 +271,7 @@ def _write_tokenizer(pieces: list[tuple[str, float]], header: Header, folder: Pa
     normalizer.remove_extra_whitespaces = False
     (folder / "tokenizer.model").write_bytes(model.SerializeToString())
     tokenizer = sentencepiece_to_fast(folder / "tokenizer.model")
-    # Texts of its training data, like those of Llama, begin with <s>.
+    # The texts of its training data begin with <s>, like those of Llama.
     tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", 1)]
     )

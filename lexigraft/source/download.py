@@ -1,7 +1,7 @@
-"""Files of the web: asked for, and fetched in pieces, so that an interruption loses nothing.
+"""Query and download files from the web; an interrupted download resumes without loss.
 
-What has no known checksum is recorded when it is first fetched, its size and its ETag; a later look
-compares the server's with these.
+For files without a known checksum, size and ETag are recorded at the first download; later checks
+compare them with those of the server.
 """
 
 import json
@@ -19,18 +19,18 @@ from lexigraft.errors import UserError
 if TYPE_CHECKING:
     from requests import Response
 
-SECONDS = 60.0  # without a byte, until a connection counts as broken
-_ATTEMPTS = 6  # in a row that bring no byte
-_LONGEST = 60.0  # seconds between two of them
+SECONDS = 60.0  # without a byte until a connection counts as broken
+_ATTEMPTS = 6  # maximum number of consecutive attempts without a byte
+_LONGEST = 60.0  # maximum pause between two attempts, in seconds
 _BLOCK = 1 << 20  # bytes read at a time
-_BEYOND = 416  # what is asked for begins behind the end of the file
+_BEYOND = 416  # status: the requested range starts after the end of the file
 _BUSY = (408, 425, 429, 500, 502, 503, 504)
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Remote:
-    """What a server says of a file: where it lies, its bytes, and what changes when it does."""
+    """What a server reports about a file: its URL, its size, and its ETag or modification time."""
 
     url: str
     bytes: int | None = None
@@ -38,7 +38,7 @@ class Remote:
 
 
 class RefusedError(UserError):
-    """A server has no such file, or does not give it; `status` is its answer."""
+    """A server does not have a file or refuses it; `status` is the HTTP status of its answer."""
 
     def __init__(self, url: str, status: int):
         super().__init__(f"{url}: the server answers {status}")
@@ -46,14 +46,14 @@ class RefusedError(UserError):
 
 
 def ask_file(url: str, sleep: Callable[[float], None] = time.sleep) -> Remote:
-    """What a server says of a file, without fetching it; one that is busy is asked once more.
+    """Query a file on a server without fetching it; without an answer, retry once.
 
     Raises
     ------
     RefusedError
-        It has no such file, or does not give it.
+        The server does not have the file or refuses it.
     UserError
-        It is not reached.
+        The server cannot be reached.
     """
     try:
         return _ask(url)
@@ -67,10 +67,10 @@ def download(
     file: str | Path,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Remote:
-    """Fetch a file. What is there of it already, beside it as `<name>.part`, is not fetched again.
+    """Fetch a file, resuming from `<name>.part` next to it if that exists.
 
-    A connection that breaks is made anew from the byte where it broke; a file that has changed on
-    the server since is fetched from its beginning. Raises as `ask_file` does.
+    After a broken connection, the download resumes at the last received byte; a file that has
+    changed on the server since is fetched from its beginning. Raises the errors of `ask_file`.
     """
     file = Path(file)
     part = PartialFile(url, file.with_name(f"{file.name}.part"))
@@ -89,10 +89,10 @@ def download(
 
 
 class PartialFile:
-    """The beginning of a file of the web that is on disk, and grows as more of it is asked for.
+    """A partly downloaded file, whose remaining bytes are fetched on request.
 
-    `path` holds the bytes, `remote` what the server said of the whole; both stay between processes
-    until `forget`. `size` is how many bytes there are.
+    `path` holds the bytes, `remote` what the server reported about the whole file; both persist
+    between processes until `forget`. `size` is the number of bytes on disk.
     """
 
     def __init__(self, url: str, path: str | Path):
@@ -109,26 +109,26 @@ class PartialFile:
 
     @property
     def size(self) -> int:
-        """How many of its bytes are on disk."""
+        """Number of bytes on disk."""
         return self.path.stat().st_size if self.path.exists() else 0
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of it is on disk."""
+        """Whether the whole file is on disk."""
         return self.remote.bytes is not None and self.size == self.remote.bytes
 
     def more(self, sleep: Callable[[float], None] = time.sleep) -> Iterator[bytes]:
         """Fetch the bytes that follow those on disk, block by block, to the end of the file.
 
-        Each block is on disk when it is yielded. A broken connection is made anew.
+        Each block is on disk when it is yielded. After a broken connection, the download resumes.
 
         Raises
         ------
         RefusedError
-            The server has no such file, or does not give it.
+            The server does not have the file or refuses it.
         UserError
-            It is not reached, or the file has changed since its beginning was fetched; then
-            nothing of it is left on disk.
+            The server cannot be reached, or the file has changed since its beginning was fetched;
+            in the latter case, its part on disk is deleted.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         failures = 0
@@ -136,16 +136,16 @@ class PartialFile:
             before, cause = self.size, "no byte arrives"
             try:
                 with self._opened() as answer, self.path.open("ab") as out:
-                    # What has arrived, however little: nothing of it is lost with the connection.
+                    # `read1` returns what has arrived, so a lost connection loses no bytes.
                     while block := answer.raw.read1(_BLOCK, decode_content=False):
                         out.write(block)
                         out.flush()
                         yield block
-                if self.remote.bytes is None:  # of an answer without a length: its end is the end
+                if self.remote.bytes is None:  # the answer has no length: the file ends with it
                     self._note(Remote(self.remote.url, self.size, self.remote.etag))
             except _broken() as error:
                 cause = str(error) or type(error).__name__
-                logger.info("%s: broken off at byte %d; going on", self.remote.url, self.size)
+                logger.info("%s: interrupted at byte %d; resuming", self.remote.url, self.size)
             failures = 0 if self.size > before else failures + 1
             if failures == _ATTEMPTS:
                 raise _UnansweredError(self.remote.url, cause)
@@ -163,7 +163,7 @@ class PartialFile:
 
     @contextmanager
     def _opened(self) -> "Iterator[Response]":
-        """The answer that brings the bytes which follow those on disk."""
+        """Request the bytes that follow those on disk; yields the server's answer."""
         import requests
 
         have, known = self.size, self.remote
@@ -189,7 +189,7 @@ class PartialFile:
 
 
 class ChangedError(UserError):
-    """A file is another one than when its beginning was fetched."""
+    """A file has changed on the server since its beginning was fetched."""
 
     def __init__(self, url: str):
         super().__init__(
@@ -211,7 +211,7 @@ def _ask(url: str) -> Remote:
     try:
         with requests.head(url, headers=headers, allow_redirects=True, timeout=SECONDS) as answer:
             found = answer
-        if found.status_code in (403, 405, 501):  # some servers do not answer this question
+        if found.status_code in (403, 405, 501):  # some servers do not support HEAD
             own = headers | {"Range": "bytes=0-0"}
             with requests.get(url, headers=own, stream=True, timeout=SECONDS) as answer:
                 found = answer
@@ -225,7 +225,7 @@ def _ask(url: str) -> Remote:
 
 
 def _described(url: str, answer: "Response") -> Remote:
-    """What the headers of an answer say of the whole file."""
+    """What the headers of an answer report about the whole file."""
     length = answer.headers.get("Content-Length")
     if answer.status_code in (206, 416):
         length = answer.headers.get("Content-Range", "").rpartition("/")[2]
@@ -239,13 +239,13 @@ def _has_changed(known: Remote, found: Remote) -> bool:
 
 
 def _first_byte(answer: "Response") -> int:
-    """The place in the file of the first byte of an answer to a range."""
+    """The offset of the first byte of an answer to a range request."""
     first = answer.headers.get("Content-Range", "").removeprefix("bytes ").partition("-")[0]
     return int(first) if first.isdigit() else 0
 
 
 def _broken() -> tuple[type[BaseException], ...]:
-    """What an interrupted connection raises; what a full disk raises is none of these."""
+    """The exceptions of an interrupted connection; a full disk raises none of these."""
     import requests
     import urllib3
 

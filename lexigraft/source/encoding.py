@@ -1,4 +1,4 @@
-"""Texts as token ids, in the memory of a batch of them."""
+"""Encode texts as token ids, one batch in memory at a time."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -10,12 +10,12 @@ from lexigraft.errors import UserError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-# Of a batch. A tokenizer takes about a hundred bytes for each token of one.
+# Limits of a batch. A tokenizer needs about a hundred bytes per token of a batch.
 _TEXTS_AT_ONCE, _CHARACTERS_AT_ONCE = 1000, 1_000_000
 
 
 def check_corpus(corpus: Iterable[str]) -> None:
-    """Raise a UserError if a corpus is one string, whose characters would be taken for texts."""
+    """Raise a UserError if a corpus is a string, whose characters would be read as texts."""
     if isinstance(corpus, str):
         raise UserError("corpus is one string; give an iterable of texts, for example its lines")
 
@@ -23,7 +23,7 @@ def check_corpus(corpus: Iterable[str]) -> None:
 def encoded_batches(
     tokenizer: "PreTrainedTokenizerFast", texts: Iterable[str]
 ) -> Iterator[list[list[int]]]:
-    """Yield the token ids of each text, a batch at a time, with a progress bar.
+    """Yield the token ids of each text, one batch at a time, with a progress bar.
 
     No special tokens are added; those in the text itself are kept.
     """
@@ -35,7 +35,7 @@ def encoded_batches(
 
 
 def count_tokens(tokenizer: "PreTrainedTokenizerFast", texts: Iterable[str]) -> Counter[int]:
-    """How often each token occurs in texts, by its id."""
+    """Count the occurrences of each token id in texts."""
     counts: Counter[int] = Counter()
     for batch in encoded_batches(tokenizer, texts):
         counts.update(chain.from_iterable(batch))
@@ -43,14 +43,14 @@ def count_tokens(tokenizer: "PreTrainedTokenizerFast", texts: Iterable[str]) -> 
 
 
 def encoder(tokenizer: "PreTrainedTokenizerFast") -> Callable[[list[str]], list[list[int]]]:
-    """What gives the token ids of each of several texts, without special tokens around them."""
-    tokenizer("")  # resets the truncation and padding that its file may ask for
+    """A function that encodes a list of texts as token ids, without adding special tokens."""
+    tokenizer("")  # resets truncation and padding that its file may enable
     encode = tokenizer.backend_tokenizer.encode_batch_fast
     return lambda texts: [found.ids for found in encode(texts, add_special_tokens=False)]
 
 
 def batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Texts in lists of a thousand, or fewer where they are long: what is tokenized at once."""
+    """Split texts into lists that are tokenized at once: a thousand, or fewer if they are long."""
     batch: list[str] = []
     characters = 0
     for text in texts:

@@ -11,11 +11,11 @@ from lexigraft.source.sentencepiece import sentencepiece_to_fast
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-# Weights that cannot run code, and the text files beside them; nothing from subfolders, which
+# Weights that cannot run code, and the text files next to them; nothing from subfolders, which
 # hold copies for other programs, and not the second copy of the weights in Mistral's repositories.
 WANTED = ["*.safetensors", "*.json", "*.model", "*.txt", "*.jinja"]
 _UNWANTED = ["*/*", "consolidated*"]
-# `vocab.txt` is a BERT's, which `config.json` says.
+# `vocab.txt` is used for BERT, which `config.json` identifies.
 TOKENIZER = [
     "tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "*.jinja", "vocab.txt",
     "config.json",
@@ -23,7 +23,7 @@ TOKENIZER = [
 
 
 def resolve(spec: Mapping[str, Any], wanted: list[str] = WANTED) -> tuple[Path, str | None]:
-    """The folder of a model, and its commit; a hub model is downloaded if it is not in the cache.
+    """The folder and the commit of a model; a hub model is downloaded if it is not in the cache.
 
     Parameters
     ----------
@@ -65,14 +65,14 @@ def resolve(spec: Mapping[str, Any], wanted: list[str] = WANTED) -> tuple[Path, 
         )
     except (errors.HFValidationError, errors.HfHubHTTPError, OSError) as error:
         reason = _answer(error) or first_line(error)
-    except errors.HTTPError as error:  # of the library's connections
+    except errors.HTTPError as error:  # from the library's connections
         reason = f"the download broke off ({type(error).__name__}); run again, whole files stay"
     named = f"{name} at revision {revision}" if revision else name
     raise UserError(f"source hub {named}: {reason}")
 
 
 def _answer(error: BaseException | None) -> str:
-    """What the hub has answered in place of a file, and what to do; empty if it gave no answer."""
+    """The hub's error answer and what to do; empty if it gave no answer."""
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in (401, 403):
         return f"the hub refuses access ({status}); run `hf auth login`"
@@ -82,14 +82,14 @@ def _answer(error: BaseException | None) -> str:
 def resolve_place(
     place: str, revision: str | None = None, wanted: list[str] = WANTED
 ) -> tuple[Path, str | None]:
-    """As `resolve`, for a model that is given as a single string: a hub name, or a folder."""
+    """Like `resolve`, for a model given as a single string: a hub name or a folder."""
     if is_folder(place):
         return resolve({"folder": place})
     return resolve({"hub": place, "revision": revision}, wanted)
 
 
 def is_folder(place: str) -> bool:
-    """Whether a place is a folder (begins with `/`, `.` or `~`) and not a hub name."""
+    """Whether a string is a folder (begins with `/`, `.` or `~`) and not a hub name."""
     return place.startswith(("/", ".", "~"))
 
 
@@ -98,11 +98,15 @@ def find_tokenizer(
 ) -> tuple["PreTrainedTokenizerFast", str | None]:
     """The tokenizer of one entry of config/tokenizers.yaml, without its model, and its commit.
 
-    `settings` is `{"hub": "org/name", "revision": …}`, of which only the tokenizer's files are
-    downloaded; `{"folder": path}`, with a `tokenizer.json` (such as a vocabulary under `results/`)
-    or of a source (`results/source/<name>`); or `{"package": name, "file": path in it}`, a
-    `tokenizer.json` or a SentencePiece model of any file name in the folder `package`. Only the
-    first has a commit.
+    `settings` is one of
+
+    - `{"hub": "org/name", "revision": …}`: only the tokenizer's files are downloaded;
+    - `{"folder": path}`: a folder with a `tokenizer.json` (such as a vocabulary under `results/`)
+      or of a source (`results/source/<name>`);
+    - `{"package": name, "file": path in it}`: a `tokenizer.json` or a SentencePiece model with any
+      file name in the folder `package`.
+
+    Only the first has a commit.
     """
     if "package" not in settings:
         folder, commit = resolve(settings, TOKENIZER)

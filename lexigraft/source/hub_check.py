@@ -1,6 +1,6 @@
-"""Asks the hub for what a study will read: is it there, may it be read, and which commit is it?
+"""Check on the hub whether what a study will read exists and is accessible, and at which commit.
 
-The user's token and `HF_ENDPOINT` are those of huggingface_hub. Nothing is downloaded.
+The user's token and `HF_ENDPOINT` are handled by huggingface_hub. Nothing is downloaded.
 """
 
 import re
@@ -20,41 +20,41 @@ OK, NOT_PINNED, GATED, MISSING, UNUSABLE, NO_ANSWER = (
 USABLE = (OK, NOT_PINNED)
 PARQUET = "refs/convert/parquet"  # the branch with the hub's own copy of a data set
 SCRIPT_ALONE = f"has a loading script alone; read its branch {PARQUET}"
-# What an asset must have: of each tuple one file.
+# Files that an asset must have: at least one of each tuple.
 _NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {
     "model": (("*.safetensors",), ("config.json",), ("tokenizer.json", "tokenizer.model")),
     "tokenizer": (("tokenizer.json",),),
-    "pieces": (("tokenizer.json", "*.model"),),  # to compare texts by
+    "pieces": (("tokenizer.json", "*.model"),),  # a tokenizer for metrics that compare texts
     "encoder": (("*.safetensors",), ("config.json",)),
     "hypernetwork": (("*.safetensors",), ("config.json",)),
     "metric": (("*.ckpt", "*.safetensors", "*.bin", "config.json"),),
     "data set": (("*.parquet", "*.jsonl*", "*.json*", "*.csv*", "*.tsv*", "*.txt*", "*.arrow"),),
 }
-_READ = {  # of each kind the files that are downloaded, for their size
+_READ = {  # the files of each kind that are downloaded, to compute their size
     "model": ("*.safetensors", "*.json", "*.model", "*.txt"),
     "tokenizer": ("tokenizer*.json", "special_tokens_map.json", "added_tokens.json"),
     "pieces": ("tokenizer*.json", "*.model", "special_tokens_map.json", "added_tokens.json"),
 }
 COMMIT = re.compile("[0-9a-f]{40}")
-MAIN = "main"  # the branch of what has no revision
-_ATTEMPTS, _LONGEST = 5, 60.0  # of a request, and seconds between two of them
-_SECONDS = 20.0  # to wait for an answer
+MAIN = "main"  # the branch of an asset without a revision
+_ATTEMPTS, _LONGEST = 5, 60.0  # attempts of a request, and maximum seconds between two of them
+_SECONDS = 20.0  # timeout of an answer
 Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
 class HubAsset:
-    """Something that a study reads from the hub; `where` says for what."""
+    """Something that a study reads from the hub; `where` names the place that uses it."""
 
     kind: Literal["model", "tokenizer", "pieces", "encoder", "hypernetwork", "metric", "data set"]
     name: str
     revision: str | None = None
-    files: tuple[str, ...] = ()  # patterns of the files that are read; () is what the kind needs
+    files: tuple[str, ...] = ()  # patterns of the files that are read; (): those of the kind
     where: str = ""
 
     @property
     def key(self) -> str:
-        """The repository and the branch, tag or commit of it: `models/org/name@main`."""
+        """The repository and its branch, tag or commit: `models/org/name@main`."""
         return f"{_type(self)}s/{self.name}@{self.revision or MAIN}"
 
     @property
@@ -65,7 +65,7 @@ class HubAsset:
 
 @dataclass(frozen=True)
 class HubAnswer:
-    """What the hub says: a state, what is wrong or to be done; bytes to read, commit if known."""
+    """The hub's answer: a state, what is wrong or what to do; bytes to read, commit if known."""
 
     state: str
     detail: str = ""
@@ -78,7 +78,7 @@ def ask_hub(
     endpoint: str | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> HubAnswer:
-    """Ask the hub for one asset; a hub that is busy (429) or fails (5xx) is asked again."""
+    """Query the hub for one asset; retries if the hub is busy (429) or fails (5xx)."""
     from huggingface_hub import HfApi, errors
 
     api = HfApi(endpoint=endpoint)
@@ -95,7 +95,7 @@ def ask_hub(
         if status in (401, 403):
             return HubAnswer(GATED, f"access refused ({status}): `hf auth login`, or its terms")
         return HubAnswer(NO_ANSWER, f"the hub answers {status}; try again later")
-    except (errors.HTTPError, OSError) as error:  # the former of the library's connections
+    except (errors.HTTPError, OSError) as error:  # HTTPError: from the library's connections
         return HubAnswer(NO_ANSWER, f"{api.endpoint} is not reached ({type(error).__name__})")
 
 
@@ -136,7 +136,7 @@ def _ask(api: "HfApi", asset: HubAsset) -> HubAnswer:
 
 
 def _lacking(asset: HubAsset, files: dict[str, int]) -> str:
-    """What an asset lacks of the layout in which it is read; empty if nothing."""
+    """The files that an asset needs and lacks, as a message; empty if none."""
     if asset.files:
         gone = [one for one in asset.files if not any(fnmatch(name, one) for name in files)]
         return f"no file {', '.join(gone)}" if gone else ""
@@ -149,7 +149,7 @@ def _lacking(asset: HubAsset, files: dict[str, int]) -> str:
 
 
 def _matches(name: str, patterns: Sequence[str], asset: HubAsset) -> bool:
-    """Whether a file is one of these; of models, those in subfolders are for other programs."""
+    """Whether a file matches a pattern; files in subfolders of models are for other programs."""
     if "/" in name and asset.kind not in ("metric", "data set"):
         return False
     return any(fnmatch(name, pattern) for pattern in patterns)
@@ -178,6 +178,6 @@ def _retried(ask: Callable[[], Found], sleep: Callable[[float], None]) -> Found:
 
 
 def _pause(asked: Any, attempt: int) -> float:
-    """Seconds until the next attempt: those that the hub asks for, or twice as many each time."""
+    """Seconds until the next attempt: the hub's `Retry-After`, or exponential backoff."""
     seconds = float(asked) if str(asked or "").isdigit() else 2.0**attempt
     return min(seconds, _LONGEST)

@@ -1,6 +1,6 @@
 """Source models on disk: configuration, tokenizer, weights, and the two token matrices alone.
 
-They are of two kinds: causal (predicts the next token) and masked (restores tokens).
+A model is causal (predicts the next token) or masked (predicts masked tokens).
 """
 
 import inspect
@@ -23,7 +23,7 @@ CAUSAL, MASKED = "causal", "masked"
 ROLES = (
     "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"
 )  # fmt: skip
-# File, name in the file and shape of a tensor.
+# File of a tensor, its name in the file, and its shape.
 _Location = tuple[Path, str, tuple[int, ...]]
 
 
@@ -60,10 +60,10 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
     """The tokenizer of a Hugging Face folder, exactly as defined by its `tokenizer.json`.
 
     `AutoTokenizer` is not used: it may select a class that rebuilds the normalizer and the
-    pre-tokenizer and then encodes differently. Where the folder does not assign roles to its
-    special tokens, they are taken from the class that transformers maps to the model type. A BERT
-    without it has its WordPiece vocabulary in `vocab.txt`, which transformers converts. Raises
-    `UserError` if there is neither.
+    pre-tokenizer and then encodes differently. If the folder does not assign roles to its special
+    tokens, the roles are taken from the class that transformers maps to the model type. A BERT
+    without `tokenizer.json` has its WordPiece vocabulary in `vocab.txt`, which transformers
+    converts. Raises `UserError` if there is neither.
     """
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
@@ -89,12 +89,12 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
 
 
 def open_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
-    """The tokenizer of a vocabulary's folder, or of a source, `results/source/<name>`."""
+    """Load the tokenizer of a vocabulary's folder, or of a source, `results/source/<name>`."""
     return load_tokenizer(tokenizer_folder(folder))
 
 
 def tokenizer_folder(folder: str | Path) -> Path:
-    """Where the files of that tokenizer lie."""
+    """The folder with the files of that tokenizer."""
     pointer = Path(folder) / "source.json"
     return open_source(folder).folder if pointer.is_file() else Path(folder)
 
@@ -111,7 +111,7 @@ def tokenizer_family(tokenizer: "PreTrainedTokenizerFast") -> str:
 
 
 def is_byte_level(part: dict[str, Any] | None) -> bool:
-    """Whether a tokenizer, or a component of one, is byte-level; as `tokenizer.json` has it."""
+    """Whether a tokenizer, or a component of one, as in `tokenizer.json`, is byte-level."""
     if not part:
         return False
     sequence = (*part.get("pretokenizers", ()), *part.get("decoders", ()))
@@ -148,7 +148,7 @@ def load_model(
     device: "torch.device | str" = "cpu",
     prepare: "Callable[[PreTrainedModel], None] | None" = None,
 ) -> "PreTrainedModel":
-    """The model in evaluation mode, read tensor by tensor to a device, with its weights in `dtype`.
+    """Load a model in evaluation mode, tensor by tensor to a device, with its weights in `dtype`.
 
     `prepare` is called with the model before it has weights, on the meta device. A parameter whose
     dtype it changes is read in that dtype.
@@ -165,7 +165,7 @@ def load_model(
         config=own,
         dtype=dtype,
         attn_implementation=attention(config),
-        # With its number: transformers reads in threads, for which a plain "cuda" is the first GPU.
+        # With its index: transformers reads in threads, in which plain "cuda" is the first GPU.
         device_map=torch.empty(0, device=device).device,
         use_safetensors=True,
         local_files_only=True,
@@ -249,11 +249,11 @@ def read_input_matrix(folder: str | Path) -> "numpy.ndarray":
 
 
 def stored_parameters(folder: str | Path, model: "PreTrainedModel") -> dict[str, _Location]:
-    """File, name in the file and shape of the model's parameters that the files hold as they are.
+    """Location and shape of the model's parameters that are stored unchanged in the files.
 
     The name of a tensor in the file may differ from the model's (`wte.weight` for
     `transformer.wte.weight`, `embed_out.weight` for `lm_head.weight`). The mapping is the one that
-    transformers applies when it loads the files. Parameters that it computes are left out.
+    transformers applies when it loads the files. Parameters that it computes are not included.
     """
     from transformers.conversion_mapping import get_model_conversion_mapping
     from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
@@ -271,13 +271,13 @@ def stored_parameters(folder: str | Path, model: "PreTrainedModel") -> dict[str,
 
 
 def _prepared(kind: Any, prepare: "Callable[[PreTrainedModel], None]") -> Any:
-    """The class of a model that `prepare` is called with as soon as it has been built."""
+    """A subclass of a model class that calls `prepare` on a model as soon as it has been built."""
 
     def build(self: Any, *arguments: Any, **named: Any) -> None:
         kind.__init__(self, *arguments, **named)
         prepare(self)
 
-    # By the name of a class transformers finds, for example, which outputs its models record.
+    # transformers uses the name of a class, for example, to find which outputs it records.
     name = {key: getattr(kind, key) for key in ("__module__", "__qualname__")}
     return type(kind.__name__, (kind,), {**name, "__init__": build})
 
@@ -323,7 +323,7 @@ def _read(location: _Location) -> "torch.Tensor":
 
 
 def _locations(folder: str | Path) -> dict[str, _Location]:
-    """Where those of the two matrices are that the files hold."""
+    """Locations of the two matrices, without those that the files do not hold."""
     model = _skeleton(folder)
     return _located(folder, model, _matrix_names(model, folder))
 
@@ -331,7 +331,7 @@ def _locations(folder: str | Path) -> dict[str, _Location]:
 def _located(
     folder: str | Path, model: "PreTrainedModel", names: dict[str, str]
 ) -> dict[str, _Location]:
-    """Where those parameters of a model are that the files hold."""
+    """Locations of the named parameters, without those that the files do not hold."""
     stored = stored_parameters(folder, model)
     found = {which: stored[name] for which, name in names.items() if name in stored}
     if "input" not in found:
@@ -340,7 +340,7 @@ def _located(
 
 
 def _has_word_pieces(folder: Path) -> bool:
-    """Whether `vocab.txt` is the vocabulary of a BERT: PhoBERT, for one, has another in its own."""
+    """Whether `vocab.txt` is a WordPiece vocabulary of a BERT, unlike PhoBERT's, for example."""
     is_bert = _read_json(folder / "config.json").get("model_type") == "bert"
     return is_bert and (folder / "vocab.txt").is_file()
 
@@ -348,9 +348,8 @@ def _has_word_pieces(folder: Path) -> bool:
 def _default_roles(folder: Path) -> dict[str, Any]:
     """Role -> token, for a folder whose files assign no role at all; empty for any other.
 
-    Early folders (roberta-base, bert-base, gpt2) hold the tokens but leave it to the tokenizer
-    class of their model type which one begins a text, masks or pads: the roles are defaults of
-    its arguments.
+    Early folders (roberta-base, bert-base, gpt2) hold the tokens without their roles: which one
+    begins a text, masks or pads is a default argument of the tokenizer class of the model type.
     """
     model_type = _read_json(folder / "config.json").get("model_type")
     named = _read_json(folder / "tokenizer_config.json")
@@ -374,7 +373,7 @@ def _default_roles(folder: Path) -> dict[str, Any]:
 
 
 def _read_json(file: Path) -> dict[str, Any]:
-    """The object in a JSON file; empty if there is none, or it cannot be read."""
+    """The object in a JSON file; empty if the file is missing or cannot be read."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):

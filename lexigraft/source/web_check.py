@@ -1,4 +1,4 @@
-"""Asks the web for what a study reads beside the hub: files and packages. Nothing is fetched."""
+"""Check the files and packages of a study that are not on the hub; nothing is downloaded."""
 
 import os
 import re
@@ -15,11 +15,11 @@ from lexigraft.source.packages import npm_address
 CHANGED = "changed"
 _PYPI = "https://pypi.org/simple"
 _JSON = "application/vnd.pypi.simple.v1+json"
-_SECONDS = 20.0  # to wait for an answer
+_SECONDS = 20.0  # timeout of an answer
 
 
 def ask_web(url: str, recorded: Remote | None = None) -> HubAnswer:
-    """Ask a server for a file; `recorded` is what it said when the file was fetched, if it was."""
+    """Query a server for a file; `recorded` is its answer at the download, if it was fetched."""
     try:
         found = ask_file(url)
     except RefusedError as error:
@@ -35,7 +35,7 @@ def ask_web(url: str, recorded: Remote | None = None) -> HubAnswer:
 
 
 def ask_package(settings: Mapping[str, Any]) -> HubAnswer:
-    """Ask a registry for a package of `config/packages.yaml`, in its pinned version."""
+    """Query a registry for the pinned version of a package in `config/packages.yaml`."""
     name, version = settings["name"], settings["version"]
     try:
         if settings["registry"] == "npm":
@@ -58,7 +58,7 @@ def _ask_pypi(name: str, version: str, sha256: str) -> HubAnswer:
         return HubAnswer(MISSING, "PyPI has no such package")
     if not answer.ok:
         return HubAnswer(NO_ANSWER, f"PyPI answers {answer.status_code}")
-    if not answer.headers.get("Content-Type", "").startswith(_JSON):  # pages, as the first mirrors
+    if not answer.headers.get("Content-Type", "").startswith(_JSON):  # HTML, as from old mirrors
         found = sha256 in answer.text
         return HubAnswer(OK) if found else HubAnswer(MISSING, f"no file of {version} as pinned")
     for file in answer.json()["files"]:
@@ -71,7 +71,7 @@ def _ask_pypi(name: str, version: str, sha256: str) -> HubAnswer:
 
 
 def _index() -> str:
-    """The address of the index that pip uses."""
+    """The URL of the index that pip uses."""
     address = os.environ.get("PIP_INDEX_URL")
     if not address:
         command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]

@@ -38,9 +38,9 @@ def weight_files(folder: str | Path) -> list[Path]:
 
 
 def read_shapes(file: str | Path) -> dict[str, tuple[int, ...]]:
-    """Shape of every tensor of one safetensors file, by name, from its header.
+    """Shape of every tensor in a safetensors file by name, read from its header.
 
-    Raises `UserError` if the header is invalid, or does not match the size of the file.
+    Raises `UserError` if the header is invalid or does not match the size of the file.
     """
     from safetensors import SafetensorError, safe_open
 

@@ -1,4 +1,4 @@
-"""Training: the phases of a strategy, and cells stored as what changed."""
+"""Training: the phases of a strategy, and cells stored as the tensors that changed."""
 
 from lexigraft.lazy_imports import lazy_imports
 

@@ -25,14 +25,14 @@ def attach_adapters(
 ) -> None:
     """Attach an adapter to the input embedding and one to the head, in place.
 
-    The source model, not grafted, then reads and predicts the target's tokens, with the outputs of
-    a model grafted by `start`. A model with tied matrices gets two adapters as well (VocADT, §5.2),
-    which, as in grafting, both start from the input's recipe.
+    The source model, which is not grafted, then reads and predicts the target's tokens, with the
+    outputs of a model grafted by `start`. A model with tied matrices also gets two adapters
+    (VocADT, §5.2), which, as in grafting, both start from the input's recipe.
 
     Raises
     ------
     UserError
-        `start` is no recipe over source rows alone, was made for another model or tokenizer, or the
+        `start` is not a recipe over source rows alone, is for another model or tokenizer, or the
         model's head is not a linear layer.
     """
     if isinstance(start, DenseRows):
@@ -79,7 +79,7 @@ def merge_adapters(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -
 
     The model then has the source's architecture and the target's vocabulary; tied matrices become
     untied. Returns the adapters as recipes. Rows that training has not changed still count as
-    copies; a row that is no copy in one of them is new in both.
+    copies; a row that is not a copy in one of them is new in both.
     """
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
     assert isinstance(embeddings, AdaptedEmbedding) and isinstance(head, AdaptedHead)
@@ -92,7 +92,7 @@ def merge_adapters(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -
     for layer in both:
         _replace_module(model, layer, layer.old)
     untie(model)
-    # Its own mean_resizing computes rows that are replaced right here.
+    # Without mean_resizing, which computes rows that are replaced right here.
     model.resize_token_embeddings(len(matrices[0]), mean_resizing=False)
     layers: list[Any] = [model.get_input_embeddings(), model.get_output_embeddings()]
     with torch.no_grad():
@@ -132,7 +132,7 @@ class AdaptedEmbedding(torch.nn.Module):
     def __init__(self, old: torch.nn.Embedding, adapter: Adapter, source_of: np.ndarray):
         super().__init__()
         self.old, self.adapter, self.source_of = old, adapter, source_of
-        # Its row gets no gradient; in `forward` this number would be another token of the batch.
+        # Its row gets no gradient; in `forward`, this index would be another token of the batch.
         self.padding_idx, old.padding_idx = old.padding_idx, None
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
@@ -147,7 +147,7 @@ class AdaptedEmbedding(torch.nn.Module):
 
 
 class AdaptedHead(torch.nn.Module):
-    """Logits over the target's tokens, `(h E^T + b) A^T`; E [n_source, h] and b are of `old`."""
+    """Logits over the target's tokens, `(h E^T + b) A^T`; E [n_source, h] and b are those of `old`."""
 
     def __init__(self, old: torch.nn.Linear, adapter: Adapter):
         super().__init__()
@@ -159,7 +159,7 @@ class AdaptedHead(torch.nn.Module):
 
 
 def _replace_module(model: torch.nn.Module, old: torch.nn.Module, new: torch.nn.Module) -> None:
-    """Replace a module by another one wherever it is in a model."""
+    """Replace a module by another one wherever it occurs in a model."""
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
             if child is old:

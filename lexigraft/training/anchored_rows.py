@@ -1,6 +1,6 @@
-"""Holds the rows of new tokens close to what they were initialized with, by a part of the loss.
+"""Keeps the rows of new tokens close to their initial values, with a penalty in the loss.
 
-L2-SP (Li, Grandvalet and Davoine 2018) for rows: the recipe of a new token is its starting point.
+L2-SP (Li, Grandvalet and Davoine 2018) for rows: the starting point is the recipe of a new token.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ MATRICES = ("input", "output")
 
 
 def new_rows_of(model: PreTrainedModel, ids: Sequence[int]) -> dict[str, torch.Tensor]:
-    """Copies of the rows of tokens in both matrices, name -> [n, hidden]; of tied ones once."""
+    """Copy the rows of tokens in both matrices, name -> [n, hidden]; tied matrices give one."""
     places = torch.tensor(sorted(map(int, ids)), device=model.device)
     return {
         name: module.weight.detach()[places].clone() for name, module in _matrices(model).items()
@@ -26,9 +26,9 @@ def new_rows_of(model: PreTrainedModel, ids: Sequence[int]) -> dict[str, torch.T
 class AnchoredRows(PenalizedObjective):
     """Another objective plus `weight` times the squared distance of new rows from their start.
 
-    The distance is a mean over the `ids`, of whole rows, and summed over the matrices that are
-    trained. `rows` are what `new_rows_of` returned before any training. In the training log,
-    `anchor_loss` includes the weight, so that the parts add up to the loss.
+    The distance between whole rows is averaged over the `ids` and summed over the trained matrices.
+    `rows` are what `new_rows_of` returned before any training. In the training log, `anchor_loss`
+    includes the weight, so that the parts add up to the loss.
     """
 
     penalty_name = "anchor_loss"
@@ -42,7 +42,7 @@ class AnchoredRows(PenalizedObjective):
     ):
         super().__init__(objective)
         self.weight = weight
-        # A module, as a teacher is: neither sharded nor copied with the model.
+        # A module, like a teacher, so that it is neither sharded nor copied with the model.
         self.start = torch.nn.Module()
         for name, values in rows.items():
             self.start.register_buffer(name, values)
@@ -66,7 +66,7 @@ class AnchoredRows(PenalizedObjective):
 
 
 def _matrices(model: PreTrainedModel) -> dict[str, Any]:
-    """The layers of both matrices; a tied head is none of its own."""
+    """The layers of both matrices; a tied head is not listed."""
     embeddings: Any = model.get_input_embeddings()
     head: Any = model.get_output_embeddings()
     both = {MATRICES[0]: embeddings}

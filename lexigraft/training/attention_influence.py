@@ -1,9 +1,9 @@
-"""What tokens tell each other in one attention layer of a model, and how two models differ in it.
+"""The influence of pieces of text on each other in an attention layer, and its difference.
 
-The influence of a piece of text on a later one is what an attention head takes from the tokens of
-the one at the last token of the other: the sum of their value vectors, each times its attention
-weight, [head_size]. It does not depend on the number of tokens that a tokenizer makes of a piece,
-so models of different vocabularies compare by it.
+The influence of a piece of text on a later one is what its tokens contribute to the output of an
+attention head at the last token of the later piece: the sum of their value vectors, weighted by
+attention, [head_size]. It does not depend on the number of tokens of a piece, so it is comparable
+between models with different vocabularies.
 """
 
 from collections.abc import Iterator
@@ -20,15 +20,15 @@ from lexigraft.errors import UserError
 from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.training.trainable import decoder_layers
 
-_RECORDING = "lexigraft-recording"  # an implementation of attention, by transformers' registry
+_RECORDING = "lexigraft-recording"  # an implementation in transformers' attention registry
 
 
 @dataclass(frozen=True)
 class Attention:
-    """What one attention layer computes with, for a batch.
+    """The inputs of one attention layer for a batch.
 
-    `query` is [batch, heads, tokens, head_size]; `key` and `value` are the same with as many heads,
-    or with fewer of which each serves several neighbouring heads of the query.
+    `query` is [batch, heads, tokens, head_size]; `key` and `value` have the same shape, or fewer
+    heads, each of which is shared by several consecutive heads of the query.
     """
 
     query: torch.Tensor
@@ -41,10 +41,10 @@ class Attention:
 
 @dataclass(frozen=True)
 class Pieces:
-    """For each token of a batch, [batch, tokens] int64, the chunk and the document that it is in.
+    """The chunk and the document of each token of a batch, both [batch, tokens] int64.
 
-    A chunk's number is the place of its last own token, as in `TeacherTokens`, or IGNORED where a
-    token is in none.
+    A chunk's number is the position of its last token in the training sequence, as in
+    `TeacherTokens`, and IGNORED for a token in no chunk.
     """
 
     chunks: torch.Tensor
@@ -52,15 +52,15 @@ class Pieces:
 
     @classmethod
     def of(cls, inputs: dict[str, torch.Tensor], chunks: torch.Tensor) -> "Pieces":
-        """Those of a batch of `data.collate`."""
+        """The pieces of a batch of `data.collate`."""
         if "position_ids" in inputs:
             return cls(chunks, inputs["position_ids"].eq(0).cumsum(1))
         return cls(chunks, torch.zeros_like(inputs["input_ids"]))
 
     def count_pairs(self) -> torch.Tensor:
-        """How many pairs of a chunk and itself or an earlier one of its document, int64.
+        """Count pairs of a chunk with itself or an earlier one of its document, int64.
 
-        For own tokens alone.
+        Only for pieces of the model's own tokens, not of the teacher's.
         """
         places = torch.arange(self.chunks.shape[1], device=self.chunks.device)
         ends = self.chunks == places
@@ -70,14 +70,14 @@ class Pieces:
 
 
 def keep_first_layers(model: PreTrainedModel, count: int) -> None:
-    """Take all but the first decoder layers from a model for good."""
+    """Permanently remove all but the first `count` decoder layers from a model."""
     _set_layers(model, decoder_layers(model), ModuleList(list(decoder_layers(model))[:count]))
     model.config.get_text_config().num_hidden_layers = count
 
 
 @contextmanager
 def first_layers(model: PreTrainedModel, count: int) -> Iterator[None]:
-    """Leave a model no more than its first decoder layers for as long as the context lasts."""
+    """Restrict a model to its first `count` decoder layers within the context."""
     stack = decoder_layers(model)
     first = ModuleList(list(stack)[:count])
     _set_layers(model, stack, first)
@@ -99,17 +99,17 @@ def _set_layers(model: PreTrainedModel, stack: ModuleList, other: ModuleList) ->
 
 @contextmanager
 def recorded_attention(model: PreTrainedModel, number: int) -> Iterator[list[Attention]]:
-    """Record what the decoder layer of a number, counted from 0, computes its attention with.
+    """Record the attention inputs of decoder layer `number`, counted from 0.
 
-    The list gets an entry with each forward pass. Raises a UserError if the layer does not find its
-    attention by transformers' registry.
+    Each forward pass adds an entry to the list. Raises a UserError if the layer does not look up
+    its attention in transformers' registry.
     """
     layer: Any = decoder_layers(model)[number]
     config = _attention_config(layer)
     found: list[Attention] = []
 
     def record(_: Module, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        # Not under gradient checkpointing: what is recorded is not computed again.
+        # Without gradient checkpointing, as what is recorded is not recomputed.
         usual = config._attn_implementation, getattr(layer, "gradient_checkpointing", False)
         config._attn_implementation, layer.gradient_checkpointing = _RECORDING, False
         try:
@@ -131,13 +131,13 @@ def influence_difference(
 ) -> torch.Tensor:
     """The squared difference of two models' influences, summed over pairs of chunks, a scalar.
 
-    Of each pair it is the mean over heads and their dimensions, in float32. The gradient is by
-    `own` alone.
+    For each pair, it is the mean over heads and their dimensions, in float32. Only `own` gets a
+    gradient.
     """
     total = own.value.new_zeros((), dtype=torch.float32)
     with torch.autocast(own.value.device.type, enabled=False):
         for sequence in range(len(ours.chunks)):
-            # The weights of all pairs are as large as the rest of a pass: they are made again.
+            # The weights of all pairs are as large as the rest of a pass, so they are recomputed.
             total = total + checkpoint(
                 _difference, taught, own, theirs, ours, sequence, use_reentrant=False
             )
@@ -149,12 +149,12 @@ def _difference(
 ) -> torch.Tensor:
     """The squared differences of one sequence, summed over pairs, heads and dimensions.
 
-    The difference of a pair is a weighted sum of value vectors of both models. So its square needs
-    the products of these vectors within each chunk alone, and no vector of a pair.
+    The difference of a pair is a weighted sum of value vectors of both models. Its square therefore
+    needs only the products of these vectors within each chunk, and no vector per pair.
     """
     own_chunks, their_chunks = ours.chunks[sequence], theirs.chunks[sequence]
     places = torch.arange(len(own_chunks), device=own_chunks.device)
-    # The teacher's last token of each chunk, at the place of its number.
+    # The teacher's last token of each chunk, at the index of its number.
     slots = their_chunks.where(their_chunks.ne(IGNORED), len(own_chunks))
     last = torch.zeros(len(own_chunks) + 1, dtype=torch.int64, device=own_chunks.device)
     their_places = torch.arange(len(their_chunks), device=own_chunks.device)
@@ -176,7 +176,7 @@ def _weights(
 ) -> torch.Tensor:
     """Attention weights of the tokens `rows` of a sequence, [heads, rows, tokens], float32.
 
-    Padding needs no mask: it is on the right, where no token looks.
+    Padding needs no mask: it is on the right, and attention is causal.
     """
     query, key = attention.query[sequence][:, rows].float(), attention.key[sequence].float()
     key = key.repeat_interleave(len(query) // len(key), dim=0)
@@ -201,7 +201,7 @@ def _attention_config(layer: Module) -> Any:
 
 
 class _Recorded(Exception):
-    """Leaves a layer as soon as its attention is reached."""
+    """Raised to leave a layer as soon as its attention is reached."""
 
     def __init__(self, attention: Attention):
         super().__init__()

@@ -1,7 +1,7 @@
 """Checkpoints: those that a training run resumes from, and those that are stored with a cell.
 
-The former are removed when the cell is complete. Each ends with a file that lists the others:
-without it, a checkpoint is not complete.
+The former are removed when the cell is complete. The last file written to each lists the other
+files; without it, a checkpoint is incomplete.
 """
 
 import json
@@ -25,34 +25,34 @@ from lexigraft.training.objectives.mtp import extra_head_of
 from lexigraft.training.phase import TRAINED
 from lexigraft.training.store import load_tensors
 
-COMPLETE = "complete.json"  # written last: name of each file of the checkpoint -> its bytes
-_EXTRA_HEAD = "extra head: "  # before its tensors' names, which no parameter of a model has
+COMPLETE = "complete.json"  # written last: file of the checkpoint -> its size in bytes
+_EXTRA_HEAD = "extra head: "  # prefix of its tensors' names, which no parameter has
 _NAMES = ("trained", "from_adapters", "with_lora", "with_new_rows")  # sets in `Progress`
 
 
 @dataclass(frozen=True)
 class SavePolicy:
-    """Save when `seconds` have passed since the last save, and `factor` times what it took.
+    """Save when `seconds`, and `factor` times the last save's duration, have passed since it.
 
-    The second bound keeps the time spent on saving below 1 / factor.
+    The second bound keeps the share of time spent on saving below 1 / factor.
     """
 
-    # A job that is killed computes again what it did since. Of a state of 30 GB that is saved at 1
-    # GB/s that is 25 minutes; a hundred such jobs fill two of these streams.
+    # A killed job repeats its work since the last save. With a state of 30 GB and 1 GB/s, this is
+    # up to 25 minutes; a hundred such jobs use two streams of this speed.
     seconds: float = 60.0
     factor: float = 50.0
 
 
 def save_policy() -> SavePolicy:
-    """The default, or with the minutes of `LEXIGRAFT_SAVE_MINUTES`."""
+    """The default policy, or one with the minutes of `LEXIGRAFT_SAVE_MINUTES`."""
     minutes = setting("save_minutes")
     return SavePolicy() if minutes is None else SavePolicy(seconds=60 * minutes)
 
 
 def checkpoint_folder(cell: str | Path, digest: str) -> Path:
-    """The folder for checkpoints of the job of this digest, see `completion.fingerprint`.
+    """Create the folder for checkpoints of the job with this digest, see `completion.fingerprint`.
 
-    Those of other jobs of the cell are deleted.
+    Checkpoints of other jobs of the cell are deleted.
     """
     parent = Path(cell) / "checkpoints"
     folder = parent / digest
@@ -73,7 +73,7 @@ def newest_complete(folder: Path) -> Path | None:
 
 
 def step_of(checkpoint: Path) -> int:
-    """The optimizer step, within its phase, after which a checkpoint was taken."""
+    """The optimizer step, within its phase, after which a checkpoint was saved."""
     return int(checkpoint.name.rpartition("-")[2])
 
 
@@ -92,7 +92,7 @@ def save_progress(folder: Path, model: PreTrainedModel, progress: Progress) -> N
 
 
 def finished_phases(folder: Path, phases: int) -> int:
-    """How many of `phases` phases have finished and left their state."""
+    """How many of `phases` phases have finished and saved their state."""
     return max((n + 1 for n in range(phases) if _state_file(folder, n).exists()), default=0)
 
 
@@ -111,7 +111,7 @@ def load_progress(folder: Path, model: PreTrainedModel, phases: int) -> Progress
         if name.startswith(_EXTRA_HEAD)
     }
     for name, parameter in model.named_parameters():
-        if name in tensors:  # what was trained is not rounded, as the source's weights may be
+        if name in tensors:  # trained values are not rounded, unlike the source's
             parameter.data = parameter.data.float()
     load_tensors(model, tensors, file)
     return Progress(
@@ -123,10 +123,10 @@ def load_progress(folder: Path, model: PreTrainedModel, phases: int) -> Progress
 
 
 class Checkpointing(TrainerCallback):
-    """Makes the Trainer save by the clock, and deletes older checkpoints once one is complete.
+    """Makes the Trainer save at time intervals, and deletes older checkpoints after each save.
 
-    `retained` are steps of the phase -> files: after these steps it saves in any case, and copies
-    the trained parameters to the file.
+    `retained` maps steps of the phase to files: after these steps, it always saves, and copies the
+    trained parameters to the file.
     """
 
     def __init__(self, folder: Path, policy: SavePolicy, retained: dict[int, Path] | None = None):
@@ -136,7 +136,7 @@ class Checkpointing(TrainerCallback):
         self.took = 0.0
 
     def on_step_end(self, args, state, control, **kwargs):
-        """Save if it is due; after the last step the state of the phase is written instead."""
+        """Save if it is due; after the last step, the state of the phase is written instead."""
         self.started_at = time.monotonic()
         due = on_rank_zero(self._is_due) or state.global_step in self.retained
         if due and state.global_step < state.max_steps:
@@ -144,7 +144,7 @@ class Checkpointing(TrainerCallback):
 
     def on_save(self, args, state, control, **kwargs):
         """Mark the checkpoint as complete, then delete the ones before it."""
-        barrier()  # each process writes a file of its own
+        barrier()  # each process writes its own file
         on_rank_zero(self._mark_complete, self.folder / f"checkpoint-{state.global_step}")
         self.saved_at = time.monotonic()
         self.took = self.saved_at - self.started_at
@@ -165,12 +165,12 @@ class Checkpointing(TrainerCallback):
 
 
 class RetainedCheckpoints:
-    """After which optimizer steps a checkpoint is retained, and the files of its parameters.
+    """The optimizer steps after which checkpoints are retained, and the files of their parameters.
 
-    The steps are at equal distances, out of the `steps` of each phase. During training, the files
-    hold trained parameters as in their phase, adapters separate, in the `folder` of the job's
-    checkpoints; they become cells when training has finished. Raises a UserError if there are more
-    checkpoints than steps.
+    The steps are equally spaced; `steps` are those of each phase. During training, the files are in
+    the `folder` of the job's checkpoints and hold the parameters that their phase trains, with
+    adapters separate; they become cells when training has finished. Raises a UserError if there are
+    more checkpoints than steps.
     """
 
     def __init__(self, folder: Path, steps: list[int], checkpoints: int):
@@ -192,7 +192,7 @@ class RetainedCheckpoints:
         return next(number for number, end in enumerate(self.ends) if step <= end)
 
     def files(self, phase: int) -> dict[int, Path]:
-        """Step within a phase -> file; the state at the end of a phase has a file anyway."""
+        """Step within a phase -> file; the state at the end of a phase is saved anyway."""
         begin = self.ends[phase - 1] if phase else 0
         own = (step for step in self.numbers if begin < step < self.ends[phase])
         return {step - begin: self.file(step) for step in own}

@@ -1,4 +1,4 @@
-"""Checks that a model can be trained as a strategy says, made before anything is trained."""
+"""Checks, before anything is trained, that a model can be trained with a strategy."""
 
 import inspect
 from collections.abc import Iterable
@@ -13,14 +13,14 @@ from lexigraft.training.data import SequenceDataset
 from lexigraft.training.registry import objective, objectives
 from lexigraft.training.settings import Strategy
 
-_TOLERANCE = 0.01  # of the difference that another document makes, for rounding
+_TOLERANCE = 0.01  # for rounding, as a share of the effect of another document
 
 
 def check_objectives(model: PreTrainedModel, strategy: Strategy) -> None:
     """Raise a UserError if an objective of a strategy is for another kind of model.
 
-    The same if VocADT's adapter is to be trained in an encoder: VocADT has it for causal models
-    only.
+    It is also raised if VocADT's adapter is to be trained in an encoder: VocADT defines it for
+    causal models only.
     """
     masked = is_masked(model)
     kind = MASKED if masked else CAUSAL
@@ -52,15 +52,15 @@ def check_length(model: PreTrainedModel, plan: Iterable[SequenceDataset]) -> Non
 
 
 def check_document_separation(model: PreTrainedModel) -> None:
-    """Raise a UserError if `packing: apart` does not fit an architecture.
+    """Raise a UserError if an architecture does not support `packing: apart`.
 
-    Most recognize documents by their positions. The model, in evaluation mode, is tested itself:
-    the second of two documents must have the same logits as alone, but for rounding.
+    Most architectures recognize documents by their positions. The model itself is tested, in
+    evaluation mode: the second of two documents must have the same logits as alone, up to rounding.
     """
     attention = model.config._attn_implementation
-    if attention == "flash_attention_2":  # only where a batch has one sequence
+    if attention == "flash_attention_2":  # does so only in batches of one sequence
         raise UserError(f"packing: {attention} does not keep documents apart; use flex_attention")
-    if attention == "flex_attention":  # makes its mask as others do, but on GPUs alone
+    if attention == "flex_attention":  # has the same mask as others, but runs on GPUs only
         model.set_attn_implementation("eager")
     separates = False
     if "position_ids" in inspect.signature(model.forward).parameters:

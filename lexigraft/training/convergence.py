@@ -1,4 +1,4 @@
-"""Ends a phase as soon as its training loss falls no longer."""
+"""Ends a phase as soon as its training loss no longer falls."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ from lexigraft.training.phase_settings import ConvergedSettings
 class StopWhenConverged(TrainerCallback):
     """Stops the Trainer after the step at which its losses `have_converged`.
 
-    All processes log the same loss, and a resumed run has the losses before it in its checkpoint,
-    so all of them stop at the same step.
+    All processes log the same loss, and a resumed run reads earlier losses from its checkpoint, so
+    all of them stop at the same step.
     """
 
     def __init__(self, settings: ConvergedSettings):
@@ -27,9 +27,10 @@ class StopWhenConverged(TrainerCallback):
 
 
 def have_converged(losses: Sequence[float], window: int, improvement: float) -> bool:
-    """Whether the mean of the last `window` losses is not lower by a share `improvement`.
+    """Whether the loss has fallen by less than the share `improvement`.
 
-    That is, than the mean of as many before them. With fewer losses than both windows have, no.
+    The mean of the last `window` losses is compared with that of the `window` losses before them;
+    the result is False if there are fewer losses.
 
     >>> have_converged([4.0, 2.0, 2.0, 1.0], window=2, improvement=0.5)
     False

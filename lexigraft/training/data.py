@@ -2,7 +2,7 @@
 
 A micro-batch is one forward and backward pass of one process. An optimizer step is the same for any
 number of processes and any memory: each of its sequences is in exactly one micro-batch, and its
-loss is divided by the targets of all of them.
+loss is divided by the number of targets in all of them.
 """
 
 import logging
@@ -28,28 +28,27 @@ class TrainingSequence:
     """One training sequence of n tokens."""
 
     tokens: np.ndarray  # [n] int32, as the model reads them
-    targets: np.ndarray | None = None  # [n] bool: which tokens the loss counts; None counts all
+    targets: np.ndarray | None = None  # [n] bool: which tokens the loss counts; None means all
     # [n]: the tokens to predict where they differ from `tokens`, as with masked tokens; IGNORED
     # ones do not count.
     labels: np.ndarray | None = None
-    # [n], starting again at 0 with each document that is separate from the others; None is one
-    # document, 0 to n - 1.
+    # [n], restarting at 0 with each separate document; None means a single document, 0 to n - 1.
     positions: np.ndarray | None = None
-    teacher: "TeacherTokens | None" = None  # the same text for a teacher of another vocabulary
+    teacher: "TeacherTokens | None" = None  # the same text in a teacher's vocabulary
 
 
 @dataclass(frozen=True)
 class TeacherTokens:
     """The text of a training sequence of n tokens as m tokens of a teacher, and their chunks.
 
-    A chunk is a piece of the text that is made of whole tokens in both. Its number is the place of
-    its last token in the training sequence; tokens of no chunk have the number IGNORED.
+    A chunk is a piece of the text that consists of whole tokens in both. Its number is the index of
+    its last token in the training sequence; tokens in no chunk have the number IGNORED.
     """
 
     tokens: np.ndarray  # [m] int32
-    chunks: np.ndarray  # [m] int32: of each of the teacher's tokens
-    own_chunks: np.ndarray  # [n] int32: of each token of the training sequence
-    positions: np.ndarray | None = None  # [m], as those of the training sequence
+    chunks: np.ndarray  # [m] int32: chunk of each token of the teacher
+    own_chunks: np.ndarray  # [n] int32: chunk of each token of the training sequence
+    positions: np.ndarray | None = None  # [m], like those of the training sequence
 
 
 class SequenceSource(Protocol):
@@ -64,7 +63,7 @@ class SequenceSource(Protocol):
 
 
 class JoinedArrays:
-    """Arrays [n_i] of one type, one after another, as one that is never in memory as a whole."""
+    """A concatenation of arrays [n_i] of one type; indexing does not load it as a whole."""
 
     def __init__(self, parts: Sequence[np.ndarray]):
         self.parts, self.dtype = tuple(parts), parts[0].dtype
@@ -91,18 +90,18 @@ Array = np.ndarray | JoinedArrays
 
 @dataclass(frozen=True)
 class EncodedTexts:
-    """Texts as token ids, one after another."""
+    """Token ids of texts, concatenated."""
 
-    tokens: Array  # [n] int32, of all of them
-    lengths: Array  # [texts] int32: how many tokens each has
+    tokens: Array  # [n] int32, of all texts
+    lengths: Array  # [texts] int32: number of tokens of each text
 
 
 @dataclass(frozen=True)
 class TextBlocks:
-    """A text of `tokens` [n] int32, cut into blocks of `length`; the last one may be shorter.
+    """A text of `tokens` [n] int32, split into blocks of `length`; the last one may be shorter.
 
-    A last block of one token is left out: it has nothing to predict. `starts` are the tokens,
-    ascending, at which separate documents begin; None joins all.
+    A last block of one token is left out, as it has nothing to predict. `starts` are the indices,
+    ascending, of the tokens at which separate documents begin; None joins all documents.
     """
 
     tokens: Array
@@ -121,13 +120,13 @@ class TextBlocks:
         if not 0 <= index < len(self):
             raise IndexError(index)
         begin = index * self.length
-        # A copy: torch warns of memory that it must not write to.
+        # A copy: torch warns about read-only memory.
         tokens = np.array(self.tokens[begin : min(begin + self.length, self.size)])
         if self.starts is None:
             return TrainingSequence(tokens)
         inside = np.searchsorted(self.starts, [begin, begin + len(tokens)])
         starts = self.starts[slice(*inside)] - begin
-        # The first document may be the rest of a cut one.
+        # The first document may be the rest of a split one.
         places = np.arange(len(tokens), dtype=np.int32)
         begins = np.zeros_like(places)
         begins[starts] = starts
@@ -142,13 +141,13 @@ class TextBlocks:
 
 @dataclass(frozen=True)
 class MixedBlocks:
-    """The blocks of the members of a group, one member after the other, and their shares.
+    """The blocks of the members of a group, one member after the other, and their shares of tokens.
 
-    The tokens of a mixture have the shares: one pass over it reads as many blocks as there are
-    without repeating one, which is all of one member and a part of each of the others.
+    One pass reads as many blocks in these shares as possible without repeating one: all blocks of
+    one member, and a part of those of each other member.
     """
 
-    members: dict[str, TextBlocks]  # of one length
+    members: dict[str, TextBlocks]  # all of one length
     shares: dict[str, float]
 
     def __len__(self) -> int:
@@ -196,10 +195,10 @@ class SampleSequences:
 
     @classmethod
     def within(cls, length: int, sequences: list[TrainingSequence], name: str) -> "SampleSequences":
-        """Those of at most `length` tokens; raises a UserError if there is none.
+        """Select samples of at most `length` tokens; raise a UserError if there are none.
 
-        A longer one is left out, not cut: a cut answer teaches to stop in the middle or not at all,
-        and a cut prompt has another answer.
+        Longer samples are left out, not truncated: a truncated answer teaches the model to stop in
+        the middle or not at all, and a truncated prompt has another answer.
         """
         fitting = [sequence for sequence in sequences if len(sequence.tokens) <= length]
         if not fitting:
@@ -218,21 +217,21 @@ class SampleSequences:
 
 
 def concatenate(encoded: Iterable[Sequence[int]]) -> EncodedTexts:
-    """Encoded texts, one after another."""
+    """Concatenate encoded texts."""
     texts = list(encoded)
     lengths = np.array([len(ids) for ids in texts], dtype=np.int32)
     return EncodedTexts(np.fromiter(chain.from_iterable(texts), dtype=np.int32), lengths)
 
 
 def pack(texts: EncodedTexts, length: int, *, apart: bool = False) -> TextBlocks:
-    """Cut sentences that follow one another into blocks of `length` tokens.
+    """Split concatenated sentences into blocks of `length` tokens.
 
-    Yamaguchi et al.'s code does the same and drops the rest of every 1,000 sentences; here nothing
-    is dropped but a last block of one token, since the rest of a small corpus may be all of it.
+    Yamaguchi et al.'s code does the same and drops the rest of every 1,000 sentences; here, only a
+    last block of one token is dropped, since the rest of a small corpus may be all of it.
 
-    With `apart`, the sentences of a block do not attend to each other: positions start again at 0
-    with each of them, and no other one predicts its first token. The rest of a cut sentence is
-    separate.
+    With `apart`, the sentences of a block do not attend to each other: positions restart at 0 with
+    each sentence, and its first token is not predicted. The rest of a split sentence is a separate
+    document.
     """
     if not apart:
         return TextBlocks(texts.tokens, length)
@@ -243,13 +242,13 @@ def pack(texts: EncodedTexts, length: int, *, apart: bool = False) -> TextBlocks
 def encode_samples(
     tokenizer: PreTrainedTokenizerFast, samples: Iterable[tuple[str, str]]
 ) -> list[TrainingSequence]:
-    """Each sample as prompt, answer and end-of-text token, of which the loss counts the latter two.
+    """Encode samples as prompt, answer and end-of-text token; the loss counts the latter two.
 
     Prompt and answer are tokenized as one text with the start token of training texts; what
     separates the two, such as a space, is part of the answer. A token that spans both belongs to
     the answer, since the prompt alone does not have it. (ALMA masks as many tokens as the prompt
-    alone has, which is the same unless a token spans both.) A tokenizer without an EOS token ends
-    no sample with one.
+    alone has, which is the same unless a token spans both.) If the tokenizer has no EOS token, none
+    is added.
     """
     start, end = start_ids(tokenizer), tokenizer.eos_token_id
     encoded, pairs = [], list(samples)
@@ -261,7 +260,7 @@ def encode_samples(
             batch, texts["input_ids"], texts["offset_mapping"], strict=True
         ):
             tokens = start + ids
-            # Special tokens stand for no characters: their offsets are (0, 0).
+            # Special tokens have no characters: their offsets are (0, 0).
             targets = [False] * len(start) + [upto > len(prompt) for _, upto in offsets]
             if end is not None and tokens[-1] != end:
                 tokens.append(end)
@@ -274,8 +273,8 @@ def encode_samples(
 class SequenceDataset:
     """Sequences of a source in visiting order: the dataset that transformers' Trainer reads.
 
-    `prepare` changes a sequence, by itself and the index of its visit, but not how many tokens it
-    has: it may mask them, or add those of a teacher.
+    `prepare` maps a sequence and the index of its visit to a sequence with the same number of
+    tokens: it may mask tokens, or add those of a teacher.
     """
 
     def __init__(
@@ -300,19 +299,18 @@ class SequenceDataset:
 
 
 def collate(sequences: list[TrainingSequence]) -> dict[str, torch.Tensor]:
-    """Stack sequences as `input_ids` and `labels`, each [batch, longest] int64, and what else a
-    model needs to tell them from padding.
+    """Pad and stack sequences as `input_ids` and `labels`, each [batch, longest] int64.
 
-    That is `attention_mask`, or `position_ids` where a sequence holds separate documents: without a
-    mask, transformers' models take positions that do not continue for another document, and so
-    padding too, whose positions are all 0.
+    The batch also has an `attention_mask`, or `position_ids` if a sequence holds separate
+    documents: without a mask, transformers' models treat positions that do not continue as another
+    document, and so padding too, whose positions are all 0.
 
-    Only padding and what a sequence does not count is masked in the labels: masking by a token's id
-    would also mask every EOS where the padding token is the EOS token. Without sequences, as for a
-    process that has none left while others have, nothing counts.
+    Only padding and tokens that a sequence does not count are masked in the labels: masking by a
+    token's id would also mask every EOS where the padding token is the EOS token. Without
+    sequences, as for a process that has none left while others do, nothing counts.
 
-    Where sequences have tokens of a teacher, the same of these, with the prefix `teacher_`, and
-    `chunks` and `teacher_chunks`, whose padding is IGNORED.
+    If sequences have tokens of a teacher, the batch has their inputs with the prefix `teacher_`,
+    and `chunks` and `teacher_chunks`, whose padding is IGNORED.
     """
     sequences = sequences or [TrainingSequence(np.zeros(2, np.int32), np.zeros(2, bool))]
     labels = [one.tokens if one.labels is None else one.labels for one in sequences]

@@ -1,4 +1,4 @@
-"""Writes a cell as a plain Hugging Face folder that needs no lexigraft to load."""
+"""Writes a cell as a plain Hugging Face folder that loads without lexigraft."""
 
 import gc
 import json
@@ -29,7 +29,7 @@ from lexigraft.training.store import load_cell, read_card, reference
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-# A file of a data set of the hub.
+# The address of a file in a data set of the Hugging Face Hub.
 _ADDRESS = re.compile(r"hf://datasets/([^/@]+/[^/@]+)")
 # Files that `lexigraft.job.run` writes into an output folder before the work begins.
 JOB_FILES = ("job.json", ".lock")
@@ -38,9 +38,9 @@ JOB_FILES = ("job.json", ".lock")
 def export(cell_folder: str | Path, out: str | Path) -> Path:
     """Write the model and tokenizer of a cell to `out`, adapters merged, and return `out`.
 
-    `transformers.AutoModelForCausalLM.from_pretrained(out)`, of an encoder `AutoModelForMaskedLM`,
-    then computes what `load_cell` does. A model card, README.md, says what the model is and which
-    token its texts begin with.
+    `transformers.AutoModelForCausalLM.from_pretrained(out)`, or `AutoModelForMaskedLM` for an
+    encoder, then loads the same model as `load_cell`. A model card, README.md, describes the model
+    and names the token that its texts begin with.
 
     `cell_folder` is a cell under `results/training/`; `out` a new folder, or one that an earlier
     export wrote, which is replaced.
@@ -48,7 +48,7 @@ def export(cell_folder: str | Path, out: str | Path) -> Path:
     Raises
     ------
     UserError
-        `out` holds something else, or the cell is incomplete or damaged.
+        `out` has other files, or the cell is incomplete or damaged.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def write_merged(
     model, tokenizer = _load(cell_folder)
     place = tokenizer_folder(reference(cell_folder, read_card(cell_folder), "tokenizer"))
     files, masked = save_model(model, tokenizer, folder, place), is_masked(model)
-    # vLLM, which may read the folder next, takes a share of all the memory of a GPU.
+    # vLLM, which may read the folder next, reserves a share of the total memory of a GPU.
     del model
     gc.collect()
     torch.cuda.empty_cache()
@@ -95,7 +95,7 @@ def write_merged(
 
 
 def cell_facts(cell_folder: str | Path) -> ModelFacts:
-    """What the cards of a cell, and of what it was made from, tell for its model card."""
+    """Collect the facts for a cell's model card from its card and those of its inputs."""
     folder = Path(cell_folder)
     card = read_card(folder)
     strategy = read_strategy(card["job"]["settings"]).model_dump()
@@ -136,13 +136,13 @@ def cell_facts(cell_folder: str | Path) -> ModelFacts:
 
 
 def _own_name(source: dict[str, Any]) -> str:
-    """The name of a model that is a file of a package, as GGUF files have one; or none."""
+    """The file name, without extension, of a model from a GGUF file of a package; else empty."""
     file = source.get("file") or ""
     return Path(file).stem if "package" in source and file.endswith(".gguf") else ""
 
 
 def _cards(folder: Path, card: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Cards of what a cell refers to, by name; empty ones where there are none."""
+    """The cards of a cell's references, by name; empty where there is none."""
     found: dict[str, dict[str, Any]] = {}
     for name, place in card["references"].items():
         found[name] = {}
@@ -153,7 +153,7 @@ def _cards(folder: Path, card: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _vocabulary(folder: Path, card: dict[str, Any], own: dict[str, Any]) -> str:
-    """What was done to the vocabulary; empty if it is the source's."""
+    """How the vocabulary was changed; empty if it is the source's."""
     file = reference(folder, card, "tokenizer") / "vocabulary.json"
     if not file.is_file():
         return ""
@@ -174,7 +174,7 @@ def _vocabulary(folder: Path, card: dict[str, Any], own: dict[str, Any]) -> str:
 
 
 def _text(corpus: dict[str, Any]) -> list[str]:
-    """The text that a corpus's card tells of."""
+    """The sizes of the texts in a corpus's card."""
     sizes = corpus.get("sizes", {})
     return [
         f"{name}: {size['sentences']:,} sentences, {size['bytes']:,} bytes."
@@ -184,7 +184,7 @@ def _text(corpus: dict[str, Any]) -> list[str]:
 
 
 def _data_sets(folder: Path, card: dict[str, Any], corpus: dict[str, Any]) -> list[str]:
-    """Names of the hub's data sets that the training text is of; of a group, of its members."""
+    """Names of the training text's data sets on the Hub; for a group, those of its members."""
     if not corpus:
         return []
     cards = [corpus]
@@ -196,7 +196,7 @@ def _data_sets(folder: Path, card: dict[str, Any], corpus: dict[str, Any]) -> li
     for one in cards:
         text = one.get("job", {}).get("settings", {}).get("text") or {}
         if text.get("loader") == "datasets":
-            # A corpus of the registry is read by the addresses of its files.
+            # A corpus of the registry is read from the addresses of its files.
             files = text.get("data_files") or []
             files = [files] if isinstance(files, str) else files
             named = [address[1] for file in files if (address := _ADDRESS.match(file))]
@@ -205,7 +205,7 @@ def _data_sets(folder: Path, card: dict[str, Any], corpus: dict[str, Any]) -> li
 
 
 def _numbers(card: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """Held-out scores of a cell's training log, in its card."""
+    """The held-out scores of a cell, from its card."""
     rows = (("Bits per byte", "heldout"), ("Bits per byte of English", "english"))
     columns = (("untrained", "before"), ("this model", "after"))
     return {
@@ -220,7 +220,7 @@ def _numbers(card: dict[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def _load(cell: Path) -> "tuple[PreTrainedModel, PreTrainedTokenizerFast]":
-    """Load a cell where its adapters are merged fastest: on a GPU, if the model fits into it."""
+    """Load a cell on a GPU, where merging is faster, or on the CPU if the model does not fit."""
     import torch
 
     try:
@@ -230,7 +230,7 @@ def _load(cell: Path) -> "tuple[PreTrainedModel, PreTrainedTokenizerFast]":
 
 
 def check_replaceable(out: Path) -> None:
-    """Raise a UserError unless a folder is new, an earlier export, or holds a job's files alone."""
+    """Raise a UserError unless a folder is new, an earlier export, or has only a job's files."""
     if not out.exists():
         return
     names = {path.name for path in out.iterdir()} if out.is_dir() else {out.name}

@@ -1,8 +1,8 @@
-"""Holds the weights that a phase does not train in bfloat16, where the model computes in it.
+"""Stores weights that a phase does not train in bfloat16, if the model computes in bfloat16.
 
-Under autocast a linear layer multiplies by its weights rounded to bfloat16, whatever they are
-stored in. Rounded once, they take half the memory and are not cast anew in each pass; losses and
-gradients are the same, bit for bit. Embeddings and norms are not rounded by autocast, and stay.
+Under autocast, a linear layer rounds its weights to bfloat16, whatever their dtype. Rounded once,
+they take half the memory and need no cast in each pass; losses and gradients are the same, bit for
+bit. Autocast does not round embeddings and norms, so these stay in float32.
 """
 
 from collections.abc import Collection, Container, Iterator, Sequence
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 class FrozenWeights:
-    """The weights of the linear layers of a model that are still those of its source.
+    """The weights of a model's linear layers that are unchanged from its source.
 
-    Matrices that have a row for each token are none of them: new rows are grafted into them. Nor
-    are weights that have no tensor of their own in the files of the `source`, which are read again
-    for what has been rounded. A simulation has no source.
+    Matrices with a row for each token are excluded, since new rows are grafted into them. So are
+    weights without a tensor of their own in the files of the `source`, from which rounded weights
+    are read again. A simulation has no source.
     """
 
     def __init__(self, model: PreTrainedModel, source: Path | None):
@@ -47,10 +47,10 @@ class FrozenWeights:
         trained: Collection[str] = (),
         new_ids: Sequence[int] = (),
     ) -> "tuple[list[str], PeftModel | None]":
-        """`trainable.prepare_phase`, with what neither it nor an earlier phase trains rounded.
+        """Round weights that no phase up to this one trains, and call `trainable.prepare_phase`.
 
-        `trained` are names of parameters that earlier phases trained. DoRA computes the norms of
-        weights, in float32, so with it none is rounded.
+        `trained` are names of parameters that earlier phases trained. DoRA computes norms of
+        weights in float32, so with DoRA none is rounded.
         """
         if "lora" in phase.trainable and phase.lora.dora:
             self.restore()
@@ -60,10 +60,10 @@ class FrozenWeights:
             return prepare_phase(model, phase, new_ids)
 
     def hold(self, wanted: Container[str]) -> None:
-        """Give those `wanted` their float32 values of the source; round all others to bfloat16.
+        """Restore the `wanted` weights to the source's float32; round all others to bfloat16.
 
-        `wanted` are names of parameters, as they are without adapters: those that are to be trained
-        or merged, and those that were, which are never changed here.
+        `wanted` are names of parameters without adapters: those that will be trained or merged, and
+        those that have been, which are never changed here.
         """
         if precision() != torch.bfloat16:
             return
@@ -75,14 +75,14 @@ class FrozenWeights:
                 parameter.data = found.to(parameter.device).float()
 
     def restore(self) -> None:
-        """Give all of them their float32 values of the source."""
+        """Restore all weights to the source's float32 values."""
         self.hold(self._own)
 
     @contextmanager
     def shown_as_float32(self) -> Iterator[None]:
-        """Show the weights as float32, without their values and without memory.
+        """Make the weights appear as float32, without their values and without memory.
 
-        PEFT makes adapters in the dtype of the layer that they are for, and draws them in it.
+        PEFT creates and initializes adapters in the dtype of their layer.
         """
         held = {name: parameter.data for name, parameter in self._own.items()}
         for parameter in self._own.values():

@@ -1,11 +1,11 @@
-"""The memory that a training will take, from running it on tensors that have no values.
+"""Predicts the memory that a training will take, by running it on tensors without values.
 
-The phases are prepared and a step of each is computed by the code that trains, at full size, on
-torch's fake tensors: these have a shape and a dtype, and no memory. What is alive is counted.
+The training code itself prepares the phases and computes a step of each, at full size, on torch's
+fake tensors, which have a shape and a dtype but no memory. The bytes of live tensors are counted.
 
-Several GPUs are simulated too: one process of theirs runs, and what it would send goes nowhere.
-Where a number depends on values, it is the largest possible one: every token of a pass is another
-one and is predicted, every row of a sparse adapter has all of its entries.
+Several GPUs are simulated too: one of their processes runs, and its communication is discarded.
+Where a size depends on values, it is the largest possible one: all tokens of a pass are different
+and are predicted, and every row of a sparse adapter has all of its entries.
 """
 
 import copy
@@ -36,8 +36,8 @@ from lexigraft.training.registry import objective
 from lexigraft.training.settings import Strategy
 from lexigraft.training.trainable import decoder_layers
 
-_NO_MEMORY = ("data", "share", *AMOUNTS, "learning_rate")  # keys of a phase
-# Of the memory of the machine: what is not weights.
+_NO_MEMORY = ("data", "share", *AMOUNTS, "learning_rate")  # keys that do not affect memory
+# Memory of the machine for everything but weights.
 _REST = 4 * 2**30
 
 
@@ -49,7 +49,7 @@ def simulated_peak(
     teacher: PretrainedConfig | None = None,
     **options: Any,
 ) -> int:
-    """The most bytes that are alive on a GPU at any time of a training, over its phases.
+    """The peak memory of a training on a GPU, in bytes, over all phases.
 
     Arguments are those of `simulated_phases`, `options` those of `SimulatedPhase.peak`.
     """
@@ -65,11 +65,11 @@ def simulated_phases(
     teacher: PretrainedConfig | None = None,
     dtype: torch.dtype = torch.bfloat16,
 ) -> list["SimulatedPhase"]:
-    """The phases of a training, without weights; one that takes what another one takes is that.
+    """The phases of a training, without weights; consecutive phases of equal memory are one object.
 
-    It computes in the precision `dtype`, on a model of this configuration whose vocabulary has been
-    changed to one of so many `rows`. `teacher` is the configuration of the model that teaches, if
-    the strategy has one.
+    The training computes in the precision `dtype`, on a model of this configuration whose vocabulary has been
+    changed to one of `rows` rows. `teacher` is the configuration of the teacher, if the strategy
+    has one.
     """
     trained: set[str] = set()
     found: list[SimulatedPhase] = []
@@ -77,7 +77,7 @@ def simulated_phases(
     with as_on_a_gpu(dtype):
         for phase in strategy.phases:
             settings = {name: value for name, value in phase if name not in _NO_MEMORY}
-            if settings != before:  # unlike those of ALMA, whose second one reads another text
+            if settings != before:  # equal for ALMA, whose phases differ only in their text
                 model, loss, names = _prepared(config, strategy, phase, rows, trained, teacher)
                 if phase.adapter is None:
                     trained |= names
@@ -88,7 +88,7 @@ def simulated_phases(
 
 
 class SimulatedPhase:
-    """A model as a phase trains it, and the objective, on tensors without values."""
+    """A model prepared for a phase, and the objective, on tensors without values."""
 
     def __init__(
         self,
@@ -117,25 +117,25 @@ class SimulatedPhase:
         logits: int | None = None,
         between: bool = False,
     ) -> int:
-        """The most bytes that are alive on a GPU at any time of a step.
+        """The peak memory of a step on a GPU, in bytes.
 
-        What CUDA keeps for itself and what fragmentation costs come on top.
+        CUDA's own memory and fragmentation are not included.
 
         Parameters
         ----------
         tokens
-            The most tokens of a pass, by default as on a GPU; a single sequence may have more.
+            The maximum tokens of a pass, by default as on a GPU; a single sequence may have more.
         gpus
-            How many share the model (`LEXIGRAFT_SHARDED`). One of them is simulated: its shard, and
-            the layers that it gathers.
+            Number of GPUs that share the model (`LEXIGRAFT_SHARDED`). One of them is simulated: its
+            shard, and the layers that it gathers.
         offload
-            What is trained is in the memory of the machine, see `distributed.shard`.
+            Whether trained parameters are in the memory of the machine, see `distributed.shard`.
         recompute
-            The share of the layers whose activations are computed again.
+            The share of the layers whose activations are recomputed.
         logits
-            The most numbers in the logits of a chunk, by default as many as where memory is free.
+            The maximum elements in a chunk's logits, by default that of a GPU with free memory.
         between
-            Whether there are gradients of an earlier pass in any case, not only if a step has one.
+            Whether there are gradients of an earlier pass even if a step has only one pass.
         """
         strategy, phase = self.strategy, self.phase
         length = phase.length
@@ -154,18 +154,18 @@ class SimulatedPhase:
 
     @property
     def layers(self) -> int:
-        """How many decoder layers the model has."""
+        """The number of decoder layers of the model."""
         return len(decoder_layers(self.model))
 
     @property
     def trained(self) -> int:
-        """How many numbers it trains."""
+        """The number of trained parameters."""
         return sum(p.numel() for p in self.model.parameters() if p.requires_grad)
 
     def machine_memory(self) -> int:
-        """The bytes of the machine that the phase takes with `offload`, about.
+        """The approximate bytes of machine memory that the phase takes with `offload`.
 
-        Weights and gradients are pinned there, for which CUDA takes the next power of two.
+        Weights and gradients are in pinned memory, which CUDA rounds up to the next power of two.
         """
         trained = [p.nbytes for p in self.model.parameters() if p.requires_grad]
         frozen = sum(p.nbytes for p in self.model.parameters() if not p.requires_grad)
@@ -203,9 +203,9 @@ class SimulatedPhase:
     def _moments(
         self, computation: Computation, own: Iterable[torch.nn.Parameter]
     ) -> list[torch.Tensor]:
-        """AdamW's two, there from the first step on. A fused step makes no other tensor."""
+        """AdamW's two moments, allocated in the first step. A fused step creates no other tensor."""
         eight = self.strategy.optimizer == "adamw-8bit"
-        # Those of embeddings never have 8 bits.
+        # Moments of embeddings never have 8 bits.
         looked_up = {
             id(module.weight)
             for module in computation.modules()
@@ -226,7 +226,7 @@ def _prepared(
     trained: set[str],
     teacher: PretrainedConfig | None,
 ) -> tuple[PreTrainedModel, Objective, set[str]]:
-    """A model as a phase trains it, without weights; the objective; and what it trains."""
+    """A model prepared for a phase, without weights; the objective; names of what is trained."""
     new_ids = range(config.get_text_config().vocab_size, rows)
     with torch.device("meta"):
         model = _without_weights(config, torch.float32)
@@ -238,7 +238,7 @@ def _prepared(
         kind, teaching = objective(phase.objective), None
         if kind.needs_teacher and teacher is not None:
             teaching = _without_weights(teacher, precision()).requires_grad_(False)
-        # Objectives read nothing else of a tokenizer before training, and no inputs.
+        # Before training, objectives read nothing else of a tokenizer, and no inputs.
         tokenizer: Any = _vocabulary_of(rows)
         context = PhaseContext(model, tokenizer, strategy, phase, Progress(), {}, [], teaching)
         loss = with_auxiliary_loss(kind.for_phase(context), model, phase)
@@ -249,14 +249,14 @@ def _prepared(
 
 
 def _without_weights(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
-    # A copy: resizing changes it.
+    # A copy, since resizing changes it.
     return auto_class(config).from_config(copy.deepcopy(config), dtype=dtype)
 
 
 def _attach_adapters(model: PreTrainedModel, rows: int, settings: AdapterSettings) -> None:
-    """Adapters from a recipe whose rows are as long as they get; those of a dense one are copies.
+    """Attach adapters from a recipe with the longest possible rows; for dense ones, copies.
 
-    The auxiliary loss is then of all rows.
+    The auxiliary loss is then that of all rows.
     """
     source = model.config.get_text_config().vocab_size
     entries = min(settings.entries, source) if settings.form == "sparse" else 1

@@ -1,9 +1,9 @@
-"""How a training uses the memory of its GPU, chosen before it begins by simulating it.
+"""Chooses how a training uses the memory of its GPU, by simulating it before it begins.
 
-Chosen are the tokens of a pass, the share of the layers whose activations are computed again, and
-whether what is trained has to live in the memory of the machine. None of it changes a result beyond
-rounding. What a machine setting says is not chosen; on a CPU, and where several GPUs train a cell,
-nothing is.
+The choices are the tokens of a pass, the share of the layers whose activations are recomputed, and
+whether trained parameters are offloaded to the memory of the machine. They change results only by
+rounding. Machine settings take precedence; nothing is chosen on a CPU, or if several GPUs train a
+cell.
 """
 
 import logging
@@ -28,7 +28,7 @@ from lexigraft.training.passes import PhaseMemory, usual_memory
 from lexigraft.training.settings import Strategy
 
 logger = logging.getLogger(__name__)
-# Of the memory that is free. Fragments have the rest, and what libraries allocate for themselves.
+# Of the free memory. The rest is for fragmentation and what libraries allocate for themselves.
 SHARE = 0.92
 # Passes of more tokens are hardly faster.
 MOST_TOKENS = 2**14
@@ -36,7 +36,7 @@ MOST_TOKENS = 2**14
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """How each phase uses the memory, and whether what is trained is in that of the machine."""
+    """How each phase uses the memory, and whether trained parameters are offloaded."""
 
     phases: tuple[PhaseMemory, ...]
     offload: bool
@@ -50,10 +50,10 @@ def plan_memory(
     teacher: PretrainedConfig | None = None,
     free: int | None = None,
 ) -> MemoryPlan:
-    """Choose how a training on this process's device uses memory, and log it in a line.
+    """Choose how a training on this process's device uses memory, and log the choice.
 
-    Arguments are those of `memory.simulated_phases`, and `free`: the bytes of the GPU before the
-    model is loaded, by default as many as are free.
+    Arguments are those of `memory.simulated_phases`, and `free`: the free bytes of the GPU before
+    the model is loaded, measured by default.
     """
     if free is None and device().type == "cuda" and world_size() == 1:
         free = free_memory(device())
@@ -68,8 +68,8 @@ def plan_memory(
         chosen = _choose_all(phases, usable, offload)
         if None in chosen and _may_offload(phases, strategy):
             offload, chosen = True, _choose_all(phases, usable, offload=True)
-    except Exception as error:  # of whatever an architecture does that fake tensors do not
-        logger.warning("its memory cannot be simulated (%s); it is used as usual", error)
+    except Exception as error:  # whatever fake tensors do not support
+        logger.warning("memory cannot be simulated (%s); the defaults are used", error)
         return as_usual
     if None in chosen:
         logger.warning("this training may not fit into the %s of its GPU", _gibibytes(free))
@@ -88,11 +88,11 @@ def _choose_all(
 
 
 class _Choice:
-    """Chooses for a phase what fits into the `usable` bytes.
+    """Chooses settings for a phase that fit into the `usable` bytes.
 
-    The peak is the largest of several, each of which grows in proportion to the tokens, or to the
-    layers that are not computed again. Between two simulated values it is below the line through
-    them, so what this line allows fits.
+    The peak is the maximum of several quantities that grow linearly with the tokens, or with the
+    layers that are not recomputed. Between two simulated values, it is below the line through them,
+    so what this line allows fits.
     """
 
     def __init__(self, phase: SimulatedPhase, usable: int, offload: bool):
@@ -100,7 +100,7 @@ class _Choice:
         self._peak = cache(self._simulated)
 
     def make(self) -> PhaseMemory | None:
-        """None if nothing fits."""
+        """The chosen settings; None if nothing fits."""
         usual, strategy = usual_memory("cuda"), self.phase.strategy
         if self._peak(usual.tokens, usual.recompute) > self.usable:
             return self._smaller(usual)
@@ -117,7 +117,7 @@ class _Choice:
         return PhaseMemory(max(usual.tokens, between or 0), share)
 
     def _smaller(self, usual: PhaseMemory) -> PhaseMemory | None:
-        """With chunks of logits as small as they get where memory is short."""
+        """Settings that fit with the smallest chunks of logits; None if nothing fits."""
         if self._peak(usual.tokens, usual.recompute, logits=LEAST_LOGITS) <= self.usable:
             return usual
         if setting("pass_tokens"):
@@ -127,19 +127,19 @@ class _Choice:
         return None if tokens is None else PhaseMemory(tokens, usual.recompute)
 
     def _least_share(self, tokens: int) -> float:
-        """Of whole layers."""
+        """The smallest share of recomputed layers that fits, in whole layers."""
         none = self._peak(tokens, 0.0)
         if none <= self.usable:
             return 0.0
         count, every = self.phase.layers, self._peak(tokens, 1.0)
         again = math.ceil(count * (none - self.usable) / (none - every))
         while again < count and self._peak(tokens, again / count) > self.usable:
-            again += 1  # layers differ: in some all is trained, in others nothing
+            again += 1  # layers differ: some are trained, others are not
         return again / count
 
     def _between(self, low: int, high: int, share: float, **options: Any) -> int | None:
-        """The most tokens that fit of those between two numbers; None if `low` do not fit."""
-        # A step of several passes has gradients of earlier ones.
+        """The maximum tokens that fit, from `low` to `high`; None if `low` does not fit."""
+        # A step of several passes has gradients of earlier passes.
         less, more = (
             self._peak(tokens, share, between=True, **options) for tokens in (low, max(low, high))
         )
@@ -154,13 +154,13 @@ class _Choice:
 
 
 def _may_offload(phases: Sequence[SimulatedPhase], strategy: Strategy) -> bool:
-    """Whether what is trained may live in the memory of the machine, and there is as much of it."""
+    """Whether trained parameters may be offloaded, and the machine has enough memory."""
     if setting("offload") is not None or strategy.optimizer != "adamw":
         return False
     needed, there = max(phase.machine_memory() for phase in phases), machine_memory()
     if needed > there:
         logger.warning(
-            "with %s of the machine's memory, what is trained could be held there; this job has %s",
+            "with %s of machine memory, trained parameters could be offloaded; this job has %s",
             _gibibytes(needed),
             _gibibytes(there),
         )
@@ -168,9 +168,9 @@ def _may_offload(phases: Sequence[SimulatedPhase], strategy: Strategy) -> bool:
 
 
 def machine_memory() -> int:
-    """The bytes that this job may still take of the machine: of Slurm, what it has asked for."""
+    """The bytes of machine memory that this job may still use; under Slurm, those it requested."""
     available = psutil.virtual_memory().available
-    asked = int(os.environ.get("SLURM_MEM_PER_NODE", 0))  # megabytes; 0 is all that there is
+    asked = int(os.environ.get("SLURM_MEM_PER_NODE", 0))  # megabytes; 0 means all memory
     return min(available, asked * 2**20) if asked else available
 
 
@@ -183,7 +183,7 @@ def _described(plan: MemoryPlan, phases: Sequence[SimulatedPhase]) -> str:
     for one, phase in dict.fromkeys(zip(plan.phases, phases, strict=True)):
         part = f"passes of {max(one.tokens, phase.phase.length)} tokens"
         if phase.strategy.gradient_checkpointing:
-            part += f", {one.recompute:.0%} of the layers computed again"
+            part += f", {one.recompute:.0%} of the layers recomputed"
         parts.append(part)
     text = "; then ".join(dict.fromkeys(parts))
-    return f"{text}; what is trained is in the machine's memory" if plan.offload else text
+    return f"{text}; trained parameters in the machine's memory" if plan.offload else text

@@ -1,4 +1,4 @@
-"""Trains only the rows of new tokens, as parameters of their own beside frozen matrices.
+"""Trains only the rows of new tokens, as separate parameters next to frozen matrices.
 
 Torch has no matrix in which only some rows require a gradient, and PEFT's trainable tokens build a
 full matrix of old and new rows in each forward pass, and its gradient in each backward pass. Here
@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 
 from lexigraft.errors import UserError
 
-NEW_ROWS = ("new_rows", "new_bias")  # names that no parameter of a model has
+NEW_ROWS = ("new_rows", "new_bias")  # names that models do not use for parameters
 
 
 def attach_new_rows(model: PreTrainedModel, ids: Sequence[int]) -> None:
@@ -26,7 +26,7 @@ def attach_new_rows(model: PreTrainedModel, ids: Sequence[int]) -> None:
     Raises
     ------
     UserError
-        There are no such tokens, or a matrix of the model is no plain embedding or linear layer.
+        There are no such tokens, or a matrix of the model is not a plain embedding or linear layer.
     """
     if not len(ids):
         raise UserError(
@@ -83,7 +83,7 @@ class _NewRows:
 class _NewEmbeddingRows(_NewRows):
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         self.write_rows()
-        found = super().forward(tokens)  # type: ignore[misc]  # beside it an embedding is inherited
+        found = super().forward(tokens)  # type: ignore[misc]  # subclasses also inherit an embedding
         # Some architectures scale what they look up.
         scale = getattr(self, "embed_scale", 1.0)
         return _EmbeddingGradient.apply(found, tokens, self.places, self.new_rows, scale)
@@ -92,7 +92,7 @@ class _NewEmbeddingRows(_NewRows):
 class _NewHeadRows(_NewRows):
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         self.write_rows()
-        logits = super().forward(states)  # type: ignore[misc]  # beside it Linear is inherited
+        logits = super().forward(states)  # type: ignore[misc]  # subclasses also inherit Linear
         bias = getattr(self, "new_bias", None)
         return _HeadGradient.apply(logits, states, self.places, self.new_rows, bias)
 

@@ -1,4 +1,4 @@
-"""The interface of training objectives, and what one may read when a phase begins."""
+"""The interface of training objectives, and the context that they get when a phase begins."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 @dataclass
 class Progress:
-    """What the finished phases of a cell leave to the next one, beside the model's weights."""
+    """What the finished phases of a cell pass on to the next one, in addition to the weights."""
 
-    steps: list[int] = field(default_factory=list)  # that each of them took
+    steps: list[int] = field(default_factory=list)  # optimizer steps of each phase
     trained: set[str] = field(default_factory=set)  # names of the model's trained parameters
-    adapter_size: int = 0  # how many numbers all adapters have
+    adapter_size: int = 0  # number of parameters of all adapters
     extra_head: "torch.nn.Linear | None" = None  # of objective `mtp`
-    # Names of matrices that VocADT's adapters were merged into, that LoRA's were, and of which new
-    # rows were trained by themselves.
+    # Names of matrices into which VocADT's adapters were merged, into which LoRA's were merged, and
+    # of which only new rows were trained.
     from_adapters: set[str] = field(default_factory=set)
     with_lora: set[str] = field(default_factory=set)
     with_new_rows: set[str] = field(default_factory=set)
 
     @property
     def phases(self) -> int:
-        """How many phases have finished."""
+        """The number of finished phases."""
         return len(self.steps)
 
     @property
@@ -45,9 +45,9 @@ class Progress:
 class PhaseContext:
     """What an objective may read when a phase begins.
 
-    `model` is prepared for the phase; `inputs` and `seed` are those of the training job; what an
-    objective leaves to later phases goes into `progress`. A simulation has a `teacher` without
-    weights; that of a training is in its inputs.
+    `model` is prepared for the phase; `inputs` and `seed` are those of the training job; an
+    objective stores in `progress` what it passes on to later phases. A simulation has a `teacher`
+    without weights; a training has it in its inputs.
     """
 
     model: "PreTrainedModel"
@@ -61,7 +61,7 @@ class PhaseContext:
 
 
 class Objective(ABC):
-    """A loss of one part or several, each a mean over its own targets in an optimizer step.
+    """A loss of one or several parts, each a mean over its own targets in an optimizer step.
 
     The step's loss is computed from the parts, by default as their sum, and does not depend on the
     number of micro-batches.
@@ -69,20 +69,20 @@ class Objective(ABC):
 
     model_kind: ClassVar[str] = CAUSAL  # which models it trains: `source.model.CAUSAL` or `MASKED`
     needs_teacher: ClassVar[bool] = False  # whether a training job needs the input `teacher`
-    options: ClassVar[tuple[str, ...]] = ()  # keys of a phase that this objective alone takes
-    # Names of the parts in the training log, ending in `_loss`; one part alone needs no name.
+    options: ClassVar[tuple[str, ...]] = ()  # keys of a phase that only this objective takes
+    # Names of the parts in the training log, ending in `_loss`; a single part needs no name.
     loss_names: tuple[str, ...] = ()
 
     @classmethod
     def for_phase(cls, context: PhaseContext) -> "Objective":
-        """The objective by a phase's settings; by default it has none."""
+        """Create the objective of a phase; by default, without any settings."""
         return cls()
 
     @classmethod
     def check_inputs(
         cls, inputs: Mapping[str, Any], tokenizer: "PreTrainedTokenizerFast", strategy: "Strategy"
     ) -> None:
-        """Raise a UserError where an input of a training job does not fit; by default, all fit.
+        """Raise a UserError if an input of a training job does not fit; by default, all fit.
 
         It is called before anything is trained.
         """
@@ -92,30 +92,30 @@ class Objective(ABC):
     def prepare_data(
         cls, sequences: "SequenceDataset", context: PhaseContext, seed: list[Any]
     ) -> "SequenceDataset":
-        """The sequences of a phase as the model reads them; by default as they are.
+        """The sequences of a phase as the model reads them; by default unchanged.
 
         `seed` are the names of the study, the cell and the phase.
         """
         return sequences
 
     def modules(self) -> "dict[str, torch.nn.Module]":
-        """What belongs to the model during the phase, by name, such as an extra head.
+        """Modules that belong to the model during the phase, by name, such as an extra head.
 
-        The optimizer, gradient clipping and checkpoints include it; the stored cell does not.
+        The optimizer, gradient clipping and checkpoints include them; the stored cell does not.
         """
         return {}
 
     def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
-        """For each part, what each position of a micro-batch is to predict, [batch, tokens] int64.
+        """For each part, the target of each position of a micro-batch, [batch, tokens] int64.
 
-        By default the next token. IGNORED ones do not count.
+        By default the next token. IGNORED targets do not count.
         """
         from lexigraft.inference.chunked_logits import targets_ahead
 
         return [targets_ahead(batch["labels"], 1, batch.get("position_ids"))]
 
     def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
-        """How many targets a micro-batch has for each part, [parts], int64."""
+        """The number of targets of a micro-batch for each part, [parts], int64."""
         import torch
 
         from lexigraft.inference.chunked_logits import IGNORED
@@ -123,7 +123,7 @@ class Objective(ABC):
         return torch.stack([part.ne(IGNORED).sum() for part in self.targets(batch)])
 
     def largest_batch(self, sequences: int, length: int) -> "dict[str, torch.Tensor]":
-        """The micro-batch of so many sequences of a length that takes the most memory."""
+        """The micro-batch of `sequences` sequences of `length` that takes the most memory."""
         import torch
 
         return {
@@ -140,9 +140,9 @@ class Objective(ABC):
     ) -> "torch.Tensor":
         """The parts, each summed over the targets of a micro-batch, [parts], float32.
 
-        `model` has no wrapper; `inputs` is a batch of `data.collate` on its device. With `weights`
-        [parts], what the parts are multiplied by in the loss of the step, gradients of output heads
-        may be added to `.grad` at once, see `ChunkedLogits.sum`.
+        `model` is not wrapped; `inputs` is a batch of `data.collate` on its device. `weights`
+        [parts] are the factors of the parts in the loss of the step. If they are given, gradients
+        of output heads may be added to `.grad` immediately, see `ChunkedLogits.sum`.
         """
 
     def total(self, losses: "torch.Tensor") -> "torch.Tensor":
@@ -151,7 +151,7 @@ class Objective(ABC):
 
 
 class PenalizedObjective(Objective):
-    """Another objective plus a penalty on the trained parameters, as a part of its own."""
+    """Another objective plus a penalty on the trained parameters, as a separate part."""
 
     penalty_name: ClassVar[str]  # in the training log, ending in `_loss`
 
@@ -164,18 +164,18 @@ class PenalizedObjective(Objective):
         """The penalty, a scalar."""
 
     def modules(self) -> "dict[str, torch.nn.Module]":
-        """Those of the other objective."""
+        """The modules of the other objective."""
         return self.objective.modules()
 
     def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
-        """Its targets, and one more: each micro-batch adds the penalty once."""
+        """The other objective's targets, and one more: each micro-batch adds the penalty once."""
         import torch
 
         counts = self.objective.count_targets(batch)
         return torch.cat([counts, counts.new_ones(1)])
 
     def largest_batch(self, sequences: int, length: int) -> "dict[str, torch.Tensor]":
-        """That of the other objective."""
+        """The largest batch of the other objective."""
         return self.objective.largest_batch(sequences, length)
 
     def losses(
@@ -184,7 +184,7 @@ class PenalizedObjective(Objective):
         inputs: "dict[str, torch.Tensor]",
         weights: "torch.Tensor | None" = None,
     ) -> "torch.Tensor":
-        """Its parts, and the penalty."""
+        """The other objective's parts, and the penalty."""
         import torch
 
         own = None if weights is None else weights[:-1]
@@ -192,5 +192,5 @@ class PenalizedObjective(Objective):
         return torch.cat([losses, self.penalty(model)[None]])
 
     def total(self, losses: "torch.Tensor") -> "torch.Tensor":
-        """The other objective's loss, and the penalty."""
+        """The other objective's loss plus the penalty."""
         return self.objective.total(losses[:-1]) + losses[-1]

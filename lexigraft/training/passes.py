@@ -1,6 +1,6 @@
 """Splits an optimizer step into forward and backward passes that fit into memory.
 
-How it is split changes sums by their rounding and draws dropout anew, and nothing else.
+The split changes only the rounding of sums and the draws of dropout.
 """
 
 import math
@@ -12,14 +12,14 @@ import numpy as np
 from lexigraft.machine import setting
 
 TOKENS = "LEXIGRAFT_PASS_TOKENS"  # overrides the tokens of a pass
-# The vocabulary does not matter: see `inference.chunked_logits`.
+# The size of the vocabulary does not matter: see `inference.chunked_logits`.
 _TOKENS = {"cpu": 2048, "cuda": 4096}
 
 
 def pass_tokens(device_type: str) -> int:
-    """The most tokens of a pass, padding included: by the hardware, or `LEXIGRAFT_PASS_TOKENS`.
+    """The maximum tokens of a pass, including padding: `LEXIGRAFT_PASS_TOKENS`, or by hardware.
 
-    Raises a UserError if that is not a whole number above 0.
+    Raises a UserError if the variable is not a whole number above 0.
     """
     return setting("pass_tokens") or _TOKENS[device_type]
 
@@ -28,8 +28,8 @@ def pass_tokens(device_type: str) -> int:
 class PhaseMemory:
     """How a phase uses the memory of a GPU.
 
-    The most `tokens` of a pass, and the share of the layers whose activations are computed again,
-    where the strategy has `gradient_checkpointing`.
+    The maximum `tokens` of a pass, and the share of the layers whose activations are recomputed if
+    the strategy has `gradient_checkpointing`.
     """
 
     tokens: int
@@ -37,7 +37,7 @@ class PhaseMemory:
 
 
 def usual_memory(device_type: str) -> PhaseMemory:
-    """What nothing else is known of: by the hardware, or by the machine's settings."""
+    """The default: by the machine's settings, or by the hardware."""
     share = setting("recompute")
     return PhaseMemory(pass_tokens(device_type), 1.0 if share is None else share)
 
@@ -45,11 +45,11 @@ def usual_memory(device_type: str) -> PhaseMemory:
 def split_step(
     lengths: Sequence[int] | np.ndarray, tokens: int, processes: int = 1
 ) -> list[list[list[int]]]:
-    """The passes of each process for one step: places in `lengths`, the tokens of its sequences.
+    """Split a step into passes of each process: indices into `lengths`, the tokens of sequences.
 
-    A pass has at most so many `tokens`, shorter sequences padded to its longest one, or a single
-    sequence. All processes have equally many passes, as few as possible; some may be empty. Passes
-    differ by at most one sequence.
+    A pass has at most `tokens` tokens, with shorter sequences padded to the longest one, or a
+    single sequence. All processes have the same number of passes, as few as possible; some may be
+    empty. The sizes of passes differ by at most one sequence.
     """
     sizes = np.asarray(lengths)
     fitting = sizes[sizes <= tokens]

@@ -57,17 +57,17 @@ def run_phase(
 ) -> int:
     """Train the unfrozen parameters of `model` in place, visiting each sequence once in order.
 
-    Returns the optimizer steps taken: all, unless the phase has converged before.
+    Returns the optimizer steps taken: all, unless the phase converged earlier.
 
-    Weights and optimizer state are float32; where `hardware.precision()` says bfloat16, the forward
-    pass runs under autocast. The optimizer steps do not depend on the number of processes, but for
-    the rounding of sums and for dropout, which each process draws for itself.
+    Weights and optimizer state are float32; if `hardware.precision()` is bfloat16, the forward pass
+    runs under autocast. The optimizer steps do not depend on the number of processes, except for
+    the rounding of sums and for dropout, which each process draws separately.
 
     The modules of the `objective` are trained in place. Checkpoints of this phase go to `folder`;
-    `checkpoint` is a complete one to resume from, with the result of a run without the
-    interruption, bit for bit on a CPU with the same number of processes. By default, the `schedule`
-    is the strategy's, over this phase alone, and `memory` is used as usual. With `offload`, a
-    `model` on the CPU is trained on the GPU part by part, see `distributed.shard`.
+    `checkpoint` is a complete one to resume from, with the same result as an uninterrupted run, bit
+    for bit on a CPU with the same number of processes. By default, `schedule` is the strategy's,
+    over this phase alone, and `memory` is `usual_memory`. With `offload`, a `model` on the CPU is
+    trained on the GPU part by part, see `distributed.shard`.
     """
     memory = memory or usual_memory(device().type)
     add_modules(model, objective)
@@ -86,18 +86,18 @@ def run_phase(
             for layer in decoder_layers(trained.model):
                 layer.compile()
         steps = optimizer_steps(len(sequences), phase.batch_sequences)
-        arguments = trainer_arguments(  # `Checkpointing` asks for saves by the clock
+        arguments = trainer_arguments(  # `Checkpointing` requests saves at time intervals
             folder,
             seed,
             per_device_train_batch_size=phase.batch_sequences,
-            num_train_epochs=1,  # the sequences already are all epochs, in their order
+            num_train_epochs=1,  # the sequences include all epochs, in order
             learning_rate=phase.learning_rate,
             weight_decay=strategy.weight_decay,
             adam_epsilon=strategy.epsilon,
             optim="adamw_8bit" if strategy.optimizer == "adamw-8bit" else "adamw_torch_fused",
             logging_steps=1,
             disable_tqdm=True,
-            ddp_broadcast_buffers=False,  # training changes none
+            ddp_broadcast_buffers=False,  # training changes no buffers
         )
         trainer = PhaseTrainer(
             model=trained,
@@ -125,15 +125,15 @@ def run_phase(
 
 
 def _release(model: PreTrainedModel) -> None:
-    """Free what is trained, whose values are in the shards; shapes stay."""
+    """Free the trained parameters, whose values are in the shards, but keep their shapes."""
     for parameter in model.parameters():
         if parameter.requires_grad:
             parameter.data = parameter.data.new_empty(1).expand_as(parameter)
 
 
 def _take_back(model: PreTrainedModel, sharded: Any) -> None:
-    """Give a model what has been trained in a sharded copy of it."""
-    sharded.reshard()  # what an evaluation after the last step has gathered
+    """Copy trained parameters from a sharded copy of a model back into it."""
+    sharded.reshard()  # parameters that an evaluation after the last step has gathered
     for own, part in zip(model.parameters(), sharded.parameters(), strict=True):
         if own.requires_grad:
             own.data = full_tensor(part)
@@ -146,9 +146,9 @@ def add_modules(model: PreTrainedModel, objective: Objective) -> None:
 
 
 def recompute_layers(model: PreTrainedModel, share: float) -> None:
-    """Compute the activations of a share of the layers again in the backward pass.
+    """Recompute the activations of a share of the layers in the backward pass.
 
-    They are spread evenly over all layers. Those of the others stay in memory.
+    These layers are spread evenly over all layers. Activations of the others stay in memory.
     """
     model.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": False})
     if share == 1:
@@ -160,13 +160,13 @@ def recompute_layers(model: PreTrainedModel, share: float) -> None:
 
 
 class PhaseTrainer(Trainer):
-    """A Trainer of one objective, whose checkpoints hold the trained parameters and no others.
+    """A Trainer for one objective, whose checkpoints hold only the trained parameters.
 
-    Its model is a `Computation`; `batch_sequences` are those of one optimizer step, in all passes
-    of all processes. A batch of the Trainer is a whole step: places of sequences, which are read
-    and split into passes of at most `tokens` here. Where a pass does not fit into a GPU, the step
-    begins anew with passes of half as many tokens. The second matrices of LoRA's adapters have
-    `lora_ratio` times the learning rate.
+    Its model is a `Computation`; `batch_sequences` is the number of sequences of an optimizer step,
+    in all passes of all processes. A batch of the Trainer is a whole step: indices of sequences,
+    which are read and split into passes of at most `tokens` here. If a pass does not fit into the
+    memory of a GPU, the step is restarted with passes of half as many tokens. The second matrices
+    of LoRA's adapters have `lora_ratio` times the learning rate.
     """
 
     def __init__(
@@ -186,9 +186,10 @@ class PhaseTrainer(Trainer):
         self.lengths = known["train_dataset"].tokens()
 
     def create_optimizer(self, model=None):
-        """AdamW, with the second matrices of LoRA's adapters in groups of their own.
+        """AdamW, with the second matrices of LoRA's adapters in separate groups.
 
-        PEFT's `create_loraplus_optimizer` would also train norms at their rate, and decay nothing.
+        PEFT's `create_loraplus_optimizer` would also train norms at their rate, and would not apply
+        weight decay.
         """
         optimizer = super().create_optimizer(model)
         named = (model or self.model).named_parameters()
@@ -204,29 +205,29 @@ class PhaseTrainer(Trainer):
         return optimizer
 
     def create_scheduler(self, num_training_steps, optimizer=None):
-        """The learning rate's schedule, from where the phase begins on it."""
+        """The learning-rate schedule, from where the phase begins in it."""
         self.lr_scheduler = LambdaLR(optimizer or self.optimizer, self.schedule.factor)
         return self.lr_scheduler
 
     def get_train_dataloader(self):
-        """The places of each step's sequences, those of all processes."""
+        """The indices of each step's sequences, of all processes."""
         places = range(len(self.train_dataset))
         return DataLoader(places, batch_size=self.batch_sequences, collate_fn=list)
 
     def get_batch_samples(self, epoch_iterator, num_batches, device):
-        """Read the step that begins."""
+        """Read the sequences of the step that begins."""
         samples, items = super().get_batch_samples(epoch_iterator, num_batches, device)
         self._begin(*samples)
         return samples, items
 
     def training_step(self, model, inputs, num_items_in_batch=None):
-        """The loss of the step, all of its passes computed."""
+        """Compute all passes of the step and return its loss."""
         while True:
             random = _random_state()
             try:
                 return self._all_passes(model)
             except torch.OutOfMemoryError:
-                # Other processes would have to begin the step anew, too.
+                # Other processes would have to restart the step, too.
                 if world_size() > 1 or all(len(one["input_ids"]) == 1 for one in self.passes):
                     raise
             self.tokens = max(one["input_ids"].numel() for one in self.passes) // 2
@@ -268,7 +269,7 @@ class PhaseTrainer(Trainer):
         return self.objective.total(losses / self.targets) * world_size()
 
     def log(self, logs, start_time=None):
-        """Log the parts of the loss beside their sum."""
+        """Log the parts of the loss in addition to their sum."""
         if "loss" in logs and self.objective.loss_names:
             losses = all_reduce_sum(self.losses).tolist()
             logs.update(zip(self.objective.loss_names, losses, strict=True))
@@ -315,10 +316,10 @@ class PhaseTrainer(Trainer):
         self.lr_scheduler.load_state_dict(schedule)
 
     def _load_from_checkpoint(self, resume_from_checkpoint, model=None):
-        pass  # `run_phase` has done so, before the model was sharded
+        pass  # done in `run_phase`, before the model was sharded
 
     def _saves(self):
-        # In saving: rank 0, and all ranks where each has a shard of every tensor.
+        # Ranks that take part in saving: rank 0, or all if each has a shard of every tensor.
         return self.args.should_save or is_sharded()
 
 
@@ -334,7 +335,7 @@ def _set_random_state(state):
 
 
 def load_trained(model: PreTrainedModel, file: Path, without: str | None = None) -> None:
-    """Copy trained parameters into a model prepared for their phase, but those of one module."""
+    """Load trained parameters into a model prepared for their phase, except those of one module."""
     parameters = dict(model.named_parameters())
     with torch.no_grad():
         for name, tensor in load_file(file).items():

@@ -32,19 +32,19 @@ class Lora(Settings):
     """The adapters of LoRA."""
 
     r: int = left_out(8, "rank of the adapters", ge=1)
-    alpha: float = left_out(32.0, "`alpha / r` multiplies the update", gt=0)
-    dropout: float = left_out(0.05, "probability of dropout on the adapters' input", ge=0, lt=1)
+    alpha: float = left_out(32.0, "the update is multiplied by `alpha / r`", gt=0)
+    dropout: float = left_out(0.05, "dropout probability on the adapters' input", ge=0, lt=1)
     rslora: bool = left_out(
-        False, "rsLoRA (Kalajdzievski 2023): `alpha / √r` multiplies the update instead"
+        False, "rsLoRA (Kalajdzievski 2023): the update is multiplied by `alpha / √r` instead"
     )
     dora: bool = left_out(
         False,
-        "DoRA (Liu et al. 2024): norms of weights are trained beside their directions",
+        "DoRA (Liu et al. 2024): norms of weights are trained separately from their directions",
     )
     learning_rate_ratio: float = left_out(
         1.0,
-        "LoRA+ (Hayou et al. 2024): how many times the learning rate the adapters' second "
-        "matrices have",
+        "LoRA+ (Hayou et al. 2024): factor by which the learning rate of the adapters' second "
+        "matrices is higher",
         ge=1,
     )
 
@@ -54,33 +54,36 @@ class AdapterSettings(Settings):
 
     form: Literal["dense", "sparse"] = Field(
         "dense",
-        description="`dense` trains all weights of a recipe, `sparse` the largest ones of each row "
-        "of the initializer's recipe",
+        description="`dense` trains all weights of a recipe, `sparse` only the largest ones of "
+        "each row of the initializer's recipe",
     )
     entries: int = Field(
         256,
         ge=1,
-        description="weights of a row. A sparse adapter trains no others; of a dense one no others "
-        "are stored",
+        description="number of weights per row. A sparse adapter trains only these; of a dense "
+        "one, only these are stored",
     )
     alpha: float = Field(
         0.1,
         ge=0,
-        description="weight of the auxiliary loss, which holds shared tokens where they were",
+        description="weight of the auxiliary loss, which keeps shared tokens close to their "
+        "original embeddings",
     )
 
 
 class DistillSettings(Settings):
-    """The source model that teaches, and its part of the loss."""
+    """The teacher, a source model, and its weight in the loss."""
 
     teacher: str = Field(description="a name of sources.yaml. It must have the cell's vocabulary")
-    temperature: float = Field(1.0, gt=0, description="of the distributions of both models")
+    temperature: float = Field(
+        1.0, gt=0, description="temperature of the distributions of both models"
+    )
     weight: float = Field(
         0.5,
         gt=0,
         le=1,
-        description="the teacher's part of the loss: (1 - weight) x nats + weight x temperature² x "
-        "KL(teacher || model)",
+        description="weight of the teacher in the loss: (1 - weight) x nats + weight x "
+        "temperature² x KL(teacher || model)",
     )
 
 
@@ -88,17 +91,19 @@ class AlmSettings(Settings):
     """Approximate likelihood matching (Minixhofer et al. 2025): the teacher, and the loss."""
 
     teacher: str = optional(
-        "a name of sources.yaml, of any vocabulary. By default the cell's own source"
+        "a name of sources.yaml, with any vocabulary. By default the cell's own source"
     )
     temperature: float = Field(
-        100.0, gt=0, description="by which the log-probabilities of chunks are divided"
+        100.0, gt=0, description="divisor of the log-probabilities of chunks"
     )
-    weight: float = Field(1.0, gt=0, description="of the matching loss")
-    next_weight: float = Field(0.0, ge=0, description="of the next tokens' loss beside it")
+    weight: float = Field(1.0, gt=0, description="weight of the matching loss")
+    next_weight: float = Field(
+        0.0, ge=0, description="weight of the next-token loss that is added to it"
+    )
     teacher_length: int = optional(
-        "the most tokens of a sequence that the teacher reads; what is beyond has no part in the "
-        "matching loss. By default four times the phase's `length`, or what the teacher holds, if "
-        "that is less",
+        "maximum number of tokens of a sequence that the teacher reads; the rest has no part in "
+        "the matching loss. By default four times the phase's `length`, or the teacher's maximum "
+        "if that is less",
         ge=8,
     )
 
@@ -107,35 +112,35 @@ class AimSettings(Settings):
     """Attention influence modeling (MATT; Haltiuk et al. 2025), taught by the cell's source."""
 
     layers: int = optional(
-        "how many decoder layers are computed; the attention of the last one is compared. By "
-        "default a third of the model's",
+        "number of decoder layers that are computed; the attention of the last one is compared. "
+        "By default a third of the model's layers",
         ge=1,
     )
-    weight: float = Field(1.0, gt=0, description="of the squared difference of influences")
+    weight: float = Field(1.0, gt=0, description="weight of the squared difference of influences")
     next_weight: float = Field(
         0.0,
         ge=0,
-        description="of the next tokens' loss beside it, for which all layers are computed. "
-        "Untied heads need it",
+        description="weight of the next-token loss that is added to it, for which all layers are "
+        "computed. Untied heads need it",
     )
     teacher_length: int = optional(
-        "the most tokens of a sequence that the source model reads; what is beyond has no part in "
-        "the difference. By default four times the phase's `length`, or what the source holds, if "
-        "that is less",
+        "maximum number of tokens of a sequence that the source model reads; the rest has no part "
+        "in the difference. By default four times the phase's `length`, or the source's maximum "
+        "if that is less",
         ge=8,
     )
 
 
 class ConvergedSettings(Settings):
-    """When a phase has converged: its training loss, in windows of steps, falls no longer."""
+    """When a phase has converged: its training loss, in windows of steps, no longer falls."""
 
     window: int = Field(50, ge=1, description="optimizer steps over which the loss is averaged")
     improvement: float = Field(
         0.01,
         gt=0,
         lt=1,
-        description="share by which the mean of a window must be lower than that of the window "
-        "before",
+        description="share by which the mean of a window must be lower than that of the previous "
+        "window",
     )
 
 
@@ -163,18 +168,18 @@ class Phase(Settings):
     trainable: Annotated[tuple[Trained, ...], Strict(False)] = Field(
         min_length=1,
         description=f"a list of: {', '.join(PARTS)}, or {{layers: [0, 1, -2, -1]}}. `lora` adapts "
-        "every linear layer but the head; `outside-layers` is all that is in no decoder layer; "
-        "`adapter` trains VocADT's recipes and leaves the model as it is; `new-rows` are the rows "
-        "of new tokens in embeddings and head. Tied embeddings and head are trained once",
+        "every linear layer except the head; `outside-layers` is everything outside the decoder "
+        "layers; `adapter` trains VocADT's recipes and leaves the model unchanged; `new-rows` are "
+        "the rows of new tokens in embeddings and head. Tied embeddings and head are trained once",
     )
-    length: int = Field(ge=8, description="tokens of a training sequence")
+    length: int = Field(ge=8, description="tokens per training sequence")
     objective: Literal["aim", "alm", "clm", "distill", "mlm", "mtp"] = Field(
         "clm",
-        description="what is predicted. `clm`: the next token; `mtp`: the token after it too, by "
-        "an extra head; `mlm`: masked tokens, for sources of `kind: masked`; `distill`: the next "
-        "token, and what a teacher predicts; `alm`: pieces of text as likely as a teacher of "
-        "another vocabulary finds them; `aim`: in one attention layer, pieces of text take from "
-        "each other what they take in the source model",
+        description="what is predicted. `clm`: the next token; `mtp`: also the token after it, "
+        "with an extra head; `mlm`: masked tokens, for sources of `kind: masked`; `distill`: the "
+        "next token, and the predictions of a teacher; `alm`: the likelihood that a teacher of "
+        "any vocabulary assigns to pieces of text; `aim`: the influence that pieces of text have "
+        "on each other in one attention layer of the source model",
     )
     data: Annotated[
         dict[str, Share],
@@ -182,49 +187,52 @@ class Phase(Settings):
     ] = Field(
         default_factory=lambda: {MONOLINGUAL: 1.0},
         description="the text. `monolingual` is the language's corpus, other names are entries of "
-        "its `samples`; or several with their shares of the sequences, such as `{monolingual: "
-        "0.85, tasks: 0.15}`. The first one sets how many sequences there are",
+        "its `samples`. Several texts are given with their shares of the sequences, such as "
+        "`{monolingual: 0.85, tasks: 0.15}`. The first one determines the number of sequences",
     )
     share: Share = Field(
-        1.0, description="part of the strategy's epochs or tokens. All shares add up to 1"
+        1.0, description="share of the strategy's epochs or tokens. All shares add up to 1"
     )
     tokens: int = optional(
-        "instead of `share`: train on about so many tokens of the first text. Every phase then has "
-        "an amount of its own",
+        "instead of `share`: train on about this many tokens of the first text. Every phase then "
+        "has its own amount",
         ge=1,
     )
-    tokens_per_language: int = optional("the same, times the members of a group", ge=1)
+    tokens_per_language: int = optional(
+        "like `tokens`, multiplied by the number of members of a group", ge=1
+    )
     epochs: float = optional("instead of `share`: passes over the first text", gt=0)
     converged: ConvergedSettings | None = optional(
-        "ends the phase as soon as its loss falls no longer. The rest of its steps is the next "
-        "phase's, which needs the same `length`, `batch_sequences` and one text"
+        "ends the phase as soon as its loss no longer falls. The remaining steps go to the next "
+        "phase, which needs the same `length`, `batch_sequences` and `data` (one text)"
     )
-    batch_sequences: int = optional("instead of the strategy's", ge=1)
-    learning_rate: float = optional("instead of the strategy's", gt=0)
-    lora: Lora = optional("keys that differ from the strategy's")
-    adapter: AdapterSettings | None = optional("of `trainable: [adapter]`: its adapters")
-    distill: DistillSettings | None = optional("of objective `distill`: the teacher")
-    alm: AlmSettings | None = optional("of objective `alm`: the teacher, and its loss")
-    aim: AimSettings | None = optional("of objective `aim`: the layers, and its loss")
+    batch_sequences: int = optional("replaces the strategy's value", ge=1)
+    learning_rate: float = optional("replaces the strategy's value", gt=0)
+    lora: Lora = optional("keys that replace those of the strategy")
+    adapter: AdapterSettings | None = optional("for `trainable: [adapter]`: its adapters")
+    distill: DistillSettings | None = optional("for objective `distill`: the teacher")
+    alm: AlmSettings | None = optional("for objective `alm`: the teacher and the loss")
+    aim: AimSettings | None = optional("for objective `aim`: the layers and the loss")
     anchor: float = left_out(
         0.0,
-        "weight of a part of the loss that holds the trained rows of new tokens where their recipe "
-        "put them: the mean of their squared distances from there",
+        "weight of a loss term that keeps the trained rows of new tokens close to the values that "
+        "their recipe gave them: the mean squared distance from these",
         ge=0,
     )
     masking: float = left_out(
         0.15,
-        "of objective `mlm`: share of the tokens that are masked, anew at each visit",
+        "for objective `mlm`: share of the tokens that are masked, drawn anew at each visit",
         gt=0,
         lt=1,
     )
     extra_head: Literal["copied", "random"] = left_out(
-        "copied", "of objective `mtp`: how the extra head starts. Later phases continue with it"
+        "copied",
+        "for objective `mtp`: how the extra head is initialized. Later phases continue with it",
     )
     extra_logits: Literal["as-head", "raw"] = left_out(
         "as-head",
-        "of objective `mtp`: `as-head` treats the extra logits like the model's own, "
-        "which Gemma 2 caps",
+        "for objective `mtp`: `as-head` treats the extra logits like the model's own, which Gemma "
+        "2 caps",
     )
 
     @model_serializer(mode="plain")

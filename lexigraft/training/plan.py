@@ -1,4 +1,4 @@
-"""The plan of each phase: its sequences, in order and mixed in shares."""
+"""The plan of each phase: its sequences, in order, from several texts in their shares."""
 
 import math
 from collections.abc import Mapping, Sequence, Sized
@@ -34,10 +34,10 @@ def plan_phases(
 ) -> list[SequenceDataset]:
     """The sequences of each phase, in order.
 
-    The first text of a phase's `data` determines the length of the phase: its share of the
-    strategy's `epochs`, which are passes over that text, or of its `tokens`, which are of that
-    text; or so many of its own. Phases of one text continue where the one before it ended. The
-    other texts are repeated or cut to their share of the sequences.
+    The first text of a phase's `data` determines the length of the phase: the phase's share of the
+    strategy's `epochs` (passes over that text) or `tokens` (of that text), or the phase's own
+    `epochs` or `tokens`. Phases with the same first text continue where the previous one ended.
+    Other texts are repeated or cut to their share of the sequences.
 
     Raises a UserError if a text is missing or has no sequence that fits, or if a phase gets none.
     """
@@ -64,7 +64,7 @@ def plan_phases(
         own = seed if first == MONOLINGUAL else [*seed, first]
         epochs = _epochs(strategy, source)
         if phase.has_own_amount:
-            # Of the text that the phases read together, the part after the phases before it.
+            # The part of the phases' common text that follows the parts of earlier phases.
             amounts = [
                 _epochs(one, source) * (first == next(iter(one.data))) for one in strategy.phases
             ]
@@ -87,16 +87,16 @@ def plan_phases(
             order = interleave([one + begin for one, begin in zip(orders, begins, strict=True)])
         plan.append(SequenceDataset(source, order))
     for number, phase in enumerate(strategy.phases):
-        if phase.converged:  # whole steps, so that their sum does not depend on where it ends
+        if phase.converged:  # whole steps, so that their sum does not depend on where one ends
             steps = len(plan[number]) // phase.batch_sequences or 1
             hand_on(plan, number, steps * phase.batch_sequences)
     return plan
 
 
 def hand_on(plan: list[SequenceDataset], number: int, kept: int) -> None:
-    """Give the sequences of a phase after the first `kept` ones to the next phase, in place.
+    """Move the sequences of a phase after the first `kept` ones to the next phase, in place.
 
-    Both phases read one text in sequences of one length.
+    Both phases read the same text in sequences of the same length.
     """
     phase, following = plan[number : number + 2]
     order = np.concatenate([phase.order[kept:], following.order])
@@ -109,7 +109,7 @@ def hand_on(plan: list[SequenceDataset], number: int, kept: int) -> None:
 def read_blocks(
     strategy: Strategy, tokenizer: PreTrainedTokenizerFast, corpus: str | Path, length: int
 ) -> TextBlocks | MixedBlocks:
-    """The training text of a corpus in blocks: a language's, or those of each member of a group."""
+    """Read the training text of a corpus in blocks: of a language, or of each member of a group."""
     shares, apart = text_shares(corpus), strategy.packing == "apart"
     found = {}
     for member, share in shares.items():
@@ -120,7 +120,7 @@ def read_blocks(
 
 
 def _epochs(amount: Strategy | Phase, source: SequenceSource) -> float:
-    """The passes over a text that a strategy, or a phase with an amount of its own, asks for."""
+    """The passes over a text that a strategy, or a phase with its own amount, specifies."""
     one_pass, languages = float(source.lengths().sum()), 1
     if isinstance(source, MixedBlocks):
         one_pass, languages = source.one_pass, len(source.members)
@@ -131,7 +131,7 @@ def _epochs(amount: Strategy | Phase, source: SequenceSource) -> float:
 
 
 def cumulative_tokens(plan: list[SequenceDataset], number: int, batch_sequences: int) -> np.ndarray:
-    """Training tokens since the cell began, before and after each step of a phase, [steps + 1]."""
+    """Training tokens of the cell so far, before and after each step of a phase, [steps + 1]."""
     before = sum(int(sequences.tokens().sum()) for sequences in plan[:number])
     own = plan[number].tokens()
     per_step = np.add.reduceat(own, np.arange(0, len(own), batch_sequences))
@@ -139,10 +139,10 @@ def cumulative_tokens(plan: list[SequenceDataset], number: int, batch_sequences:
 
 
 def sample_counts(plan: list[SequenceDataset]) -> dict[str, dict[str, int]]:
-    """Of each entry of samples that the phases read: how many, and how many were too long.
+    """Count the samples of each entry that the phases read, and those that were too long.
 
-    Keys `samples` and `too_long`; if phases have different lengths, those of the first phase that
-    reads the entry.
+    The keys are `samples` and `too_long`. If phases have different lengths, the counts are those of
+    the first phase that reads the entry.
     """
     found: dict[str, dict[str, int]] = {}
     for sequences in plan:
@@ -154,9 +154,9 @@ def sample_counts(plan: list[SequenceDataset]) -> dict[str, dict[str, int]]:
 
 
 def sequence_counts(first: int, shares: Mapping[str, float]) -> dict[str, int]:
-    """How many sequences of each further text go with `first` ones of the first, at least one.
+    """The number of sequences of each other text for `first` ones of the first; at least one.
 
-    `shares` are name -> share of the sequences, the first text first; they add up to one.
+    `shares` maps names to shares of the sequences, the first text first; they add up to one.
     """
     own, *_ = shares.values()
     others = list(shares.items())[1:]
@@ -168,8 +168,9 @@ def visiting_order(
 ) -> np.ndarray:
     """Indices of the sequences of a source that one phase visits, in order.
 
-    `epochs` are passes over them in all phases together; `share` is where the phase begins and ends
-    in these: (0, 0.5) is the first half. `seed` are the names of the study, the stage and the cell.
+    `epochs` is the number of passes over them in all phases together; `share` is where the phase
+    begins and ends in these: (0, 0.5) is the first half. `seed` has the names of the study, the
+    stage and the cell.
     """
     one_pass = source.one_pass / source.length if isinstance(source, MixedBlocks) else len(source)
     order = repeated_order(source, epochs * one_pass, seed)
@@ -178,9 +179,9 @@ def visiting_order(
 
 
 def repeated_order(source: Sized, count: float, seed: list[Any]) -> np.ndarray:
-    """About `count` indices of the sequences of a source: pass after pass, each a new permutation.
+    """About `count` indices of the sequences of a source; each pass over it is a new permutation.
 
-    Of a mixture, each member has its share of them, spread evenly over the order.
+    In a mixture, each member has its share of the indices, spread evenly over the order.
     """
     if isinstance(source, MixedBlocks):
         orders, first = [], 0
@@ -200,8 +201,8 @@ def repeated_order(source: Sized, count: float, seed: list[Any]) -> np.ndarray:
 def interleave(orders: Sequence[np.ndarray]) -> np.ndarray:
     """Merge several orders into one, each spread evenly over it, [sum of their lengths].
 
-    Every section has each of them in its share, to within one: no training step lacks a text by
-    chance, and the schedule treats all texts alike.
+    Every section contains each order in its share, to within one: no training step lacks a text by
+    chance, and the learning-rate schedule treats all texts alike.
     """
     position = np.concatenate([(np.arange(len(order)) + 0.5) / len(order) for order in orders])
     return np.concatenate(orders)[np.argsort(position, kind="stable")]

@@ -1,25 +1,25 @@
-"""How far a training is, in one line: for the log of its job and for the status of a study.
+"""The progress of a training in one line, for the log of its job and the status of a study.
 
-Both read the training log; torch is not imported here.
+It is read from the training log; torch is not imported here.
 """
 
 import json
 from datetime import timedelta
 from pathlib import Path
 
-_RECENT = 20  # lines, over whose steps loss and speed are averaged
+_RECENT = 20  # lines over which loss and speed are averaged
 _HELDOUT = b'{"event": "heldout"'  # how such a line begins
 
 
 def describe_progress(file: Path) -> str:
-    """Step, loss, held-out score, speed, peak memory and time left by a `log.jsonl`.
+    """Step, loss, held-out score, speed, peak memory and time left, from a `log.jsonl`.
 
-    Loss and speed are means over the last steps of the phase. A line that is being written is left
-    out; the text is empty where there is no other line.
+    Loss and speed are means over the last steps of the phase. An incomplete last line is ignored;
+    the text is empty if there is no other line.
     """
     try:
         written = file.read_bytes().split(b"\n")[:-1]
-        # Few of the lines are parsed: a long training has a hundred thousand.
+        # Only a few lines are parsed: a long training has a hundred thousand.
         heldout = [json.loads(line) for line in written if line.startswith(_HELDOUT)]
         steps = [json.loads(line) for line in written[-_RECENT:] if not line.startswith(_HELDOUT)]
     except (OSError, ValueError):
@@ -27,7 +27,7 @@ def describe_progress(file: Path) -> str:
     facts = []
     if heldout:
         first, last = heldout[0], heldout[-1]
-        encoder = first["bits_per_byte"] is None  # it has a perplexity of masked tokens
+        encoder = first["bits_per_byte"] is None  # which has only a perplexity of masked tokens
         key = "perplexity" if encoder else "bits_per_byte"
         before = f" ({first[key]:.3f} before training)" if last["step"] else ""
         facts.append(f"held-out {key.replace('_', ' ')} {last[key]:.3f}{before}")
@@ -37,7 +37,7 @@ def describe_progress(file: Path) -> str:
         seconds = sum(line["seconds"] for line in steps)
         speed = sum(line["tokens_per_second"] * line["seconds"] for line in steps) / seconds
         share = last["share_of_peak"]
-        if share:  # of a constant peak
+        if share:  # the peak is constant
             share *= speed / last["tokens_per_second"]
         left = (last["steps"] - last["step"]) * seconds / len(steps)
         facts = [

@@ -1,9 +1,8 @@
-"""Training objectives by their names.
+"""Finds training objectives by name.
 
-The files of the folder `objectives/` are the list: each defines one subclass of `Objective`, and
-its file name, with hyphens, is the name in `config/strategies.yaml`. A new objective is a file
-there. Neither this module nor those files import torch when they are loaded, so that a study can be
-checked without it.
+Each file of the folder `objectives/` defines one subclass of `Objective`; its file name, with
+hyphens, is the name in `config/strategies.yaml`. To add an objective, add a file. Neither this
+module nor those files import torch when they are loaded, so that a study can be checked without it.
 """
 
 from functools import cache
@@ -29,8 +28,8 @@ def objective(name: str) -> Any:
     """
     module = objective_file(name).removesuffix(".py").replace("/", ".")
     classes = [value for value in vars(import_module(module)).values() if isclass(value)]
-    # Settings are validated by what objectives declare, so their interface, which reads settings,
-    # is not imported here.
+    # Settings are validated with what objectives declare, so the module of `Objective`, which
+    # refers to settings, is not imported here.
     return next(
         value for value in classes if value.__module__ == module and hasattr(value, "for_phase")
     )

@@ -8,10 +8,10 @@ from lexigraft.training.settings import Strategy
 
 @dataclass(frozen=True)
 class Schedule:
-    """A warm-up and the decay after it, and where in it a phase begins.
+    """A warm-up and the decay after it, and the step at which a phase begins.
 
-    The warm-up rises by equal parts from its first step to the peak after it, which is where
-    transformers' schedules have theirs. These begin at a rate of zero: their first step computes
+    The warm-up rises linearly, beginning with its first step, and the peak is at the step after it,
+    as in transformers' schedules. Those begin at a rate of zero: their first step computes
     gradients and changes nothing, and a training of one step learns nothing.
 
     >>> [Schedule("linear", warmup=3, steps=7).factor(step) for step in range(7)]
@@ -23,12 +23,12 @@ class Schedule:
     shape: str  # `cosine`, `linear` and `wsd` decay to zero; `constant` does not
     warmup: int  # optimizer steps of the warm-up
     steps: int  # optimizer steps of the whole schedule
-    offset: int = 0  # how many of them earlier phases have taken
+    offset: int = 0  # steps taken by earlier phases
     decay: int | None = None  # optimizer steps of the decay; by default all after the warm-up
 
     @property
     def highest(self) -> float:
-        """The factor that it reaches: 1, or less where every step belongs to the warm-up."""
+        """The highest factor: 1, or less if every step belongs to the warm-up."""
         return min(1.0, self.steps / (self.warmup + 1))
 
     def factor(self, step: int) -> float:
@@ -44,10 +44,10 @@ class Schedule:
 
 
 def schedules(strategy: Strategy, steps: list[int]) -> list[Schedule]:
-    """The schedule of each phase, by the optimizer steps of each.
+    """The schedule of each phase, from the optimizer steps of each.
 
     With `schedule_over: strategy` the phases share one schedule, each continuing where the previous
-    one ended: there is no second warm-up where other parameters become trainable (UnifyVocab, §2.3,
+    one ended: there is no second warm-up when other parameters become trainable (UnifyVocab, §2.3,
     progressive adaptation). Each phase has its own peak learning rate.
     """
     spans = [(count, 0) for count in steps]  # steps of the whole schedule, and before the phase

@@ -30,19 +30,23 @@ _BY_DEFAULT: dict[str, type[Settings]] = {
 class Curve(Settings):
     """Held-out sentences scored during training."""
 
-    sentences: int = Field(64, ge=1, description="held-out sentences, and as many English ones")
-    points: int = Field(10, ge=0, description="measurements between the start and the end")
+    sentences: int = Field(
+        64, ge=1, description="number of held-out sentences, and of English sentences"
+    )
+    points: int = Field(
+        10, ge=0, description="number of measurements between the start and the end"
+    )
 
 
 class StrategyResources(Settings):
-    """How many times what its source model's `resources` say a training job asks for."""
+    """Factors on the `resources` of the source model that a training job requests."""
 
-    time: float = Field(1.0, gt=0, description="times the time limit that its source model has")
-    memory: float = Field(1.0, gt=0, description="times the source's `training_mb`")
+    time: float = Field(1.0, gt=0, description="factor on the time limit of the source model")
+    memory: float = Field(1.0, gt=0, description="factor on the source model's `training_mb`")
 
 
 class Strategy(Settings):
-    """Phases, and what they share. Defaults are those of Yamaguchi et al. (lowres), Table 6.
+    """Phases, and their common settings. Defaults are those of Yamaguchi et al. (lowres), Table 6.
 
     A phase may override `batch_sequences`, `learning_rate` and `lora`: each phase that is read has
     its own.
@@ -54,76 +58,80 @@ class Strategy(Settings):
     epochs: float = Field(2.0, gt=0, description="passes over the text")
     tokens: int | None = left_out(
         None,
-        "train on about so many tokens, whatever number of `epochs` that is. Vocabularies are then "
-        "compared at equal cost, not on equal text",
+        "train on about this many tokens, whatever number of `epochs` that is. Vocabularies are "
+        "then compared at equal cost, not on equal text",
         ge=1,
     )
     tokens_per_language: int | None = left_out(
         None,
-        "the same, times the members of a group: a strategy for groups of any size",
+        "like `tokens`, multiplied by the number of members of a group: a strategy for groups of "
+        "any size",
         ge=1,
     )
     sentences: int | None = Field(
-        None, ge=1, description="train on the first N sentences. `null` is all"
+        None, ge=1, description="train on the first N sentences. `null` means all"
     )
-    batch_sequences: int = Field(8, ge=1, description="sequences of an optimizer step")
+    batch_sequences: int = Field(8, ge=1, description="sequences per optimizer step")
     learning_rate: float = Field(
-        1e-4, gt=0, description="AdamW's highest, after warm-up. Gradients are clipped to norm 1"
+        1e-4, gt=0, description="AdamW's peak rate, after warm-up. Gradients are clipped to norm 1"
     )
     optimizer: Literal["adamw", "adamw-8bit"] = left_out(
         "adamw",
-        "`adamw-8bit` holds AdamW's moments in 8 bits, those of embeddings in 32 "
-        "([for small GPUs](../docs/running.md#adamw-in-8-bits))",
+        "`adamw-8bit` keeps AdamW's moments in 8 bits, those of embeddings in 32 ([for small "
+        "GPUs](../docs/running.md#adamw-in-8-bits))",
     )
     weight_decay: float = Field(
-        0.01, ge=0, description="AdamW's, on all parameters but norms and biases"
+        0.01, ge=0, description="weight decay of AdamW, on all parameters except norms and biases"
     )
     epsilon: float = left_out(
-        1e-8, "AdamW's, which is added to the root of its second moment", gt=0
+        1e-8, "epsilon of AdamW, which is added to the root of its second moment", gt=0
     )
     schedule: Literal["cosine", "linear", "wsd", "constant"] = Field(
         "cosine",
-        description="of the learning rate. All but the last end at zero; `wsd` (warm-up, stable, "
-        "decay) stays at the highest rate until its `decay`",
+        description="schedule of the learning rate. All but the last end at zero; `wsd` (warm-up, "
+        "stable, decay) stays at the peak until its `decay`",
     )
     decay: float = left_out(
         0.1,
-        "of schedule `wsd`: share of the steps, at the end, in which the rate falls like a cosine",
+        "for schedule `wsd`: share of the steps, at the end, in which the rate falls like a cosine",
         gt=0,
         le=1,
     )
     schedule_over: Literal["phase", "strategy"] = Field(
-        "phase", description="one schedule for each phase, or one for all of them"
+        "phase", description="one schedule per phase, or one for all phases"
     )
     warmup: float = Field(
         0.05,
         ge=0,
         le=1,
-        description="share of the steps before the highest rate, in which it rises evenly from the "
-        "first step on",
+        description="share of the steps in which the learning rate rises linearly to its peak, "
+        "starting with the first step",
     )
     lora: Lora = Field(
         default_factory=lambda: Lora(r=8, alpha=32.0, dropout=0.05),
-        description="rank, scale and dropout of the adapters of `lora`",
+        description="rank, scale and dropout of the `lora` adapters",
     )
     gradient_checkpointing: bool = Field(
-        True, description="compute activations again: less memory, about a third more time"
+        True, description="recompute activations: less memory, about a third more time"
     )
     packing: Literal["joined", "apart"] = Field(
         "joined",
-        description="`joined`: the documents of a sequence see those before them, as in Yamaguchi "
-        "et al.; `apart`: none sees another, and its first token is not predicted. Not every "
-        "architecture can do the latter",
+        description="`joined`: the documents of a sequence attend to those before them, as in "
+        "Yamaguchi et al.; `apart`: no document attends to another, and its first token is not "
+        "predicted. Some architectures do not support the latter",
     )
     checkpoints: int = Field(
-        1, ge=1, description="how many are kept, at equal distances. The last is the trained cell"
+        1,
+        ge=1,
+        description="number of checkpoints that are kept, equally spaced. The last one is the "
+        "trained cell",
     )
     resources: StrategyResources = Field(
         default_factory=StrategyResources,
-        description="what a cluster job asks for. It changes no result",
+        description="what a cluster job requests. It does not change results",
     )
     curve: Curve = Field(
-        default_factory=Curve, description="of the held-out curve drawn during training"
+        default_factory=Curve, description="the held-out curve that is recorded during training"
     )
 
     @model_serializer(mode="plain")

@@ -1,4 +1,4 @@
-"""How fast this machine trains a model: a few steps on random tokens, in a process of its own.
+"""Measures how fast this machine trains a model: a few steps on random tokens in a new process.
 
 python -m lexigraft.training.speed MODEL_FOLDER STRATEGY_AS_JSON    prints a step's seconds as JSON
 """
@@ -27,7 +27,7 @@ from lexigraft.training.phase_settings import Phase
 from lexigraft.training.settings import Strategy, read_strategy
 from lexigraft.training.trainable import own_parameters
 
-STEPS = 4  # of each size; the first, which is slower, does not count
+STEPS = 4  # of each size; the first one is slower and not counted
 
 
 class _Clock(TrainerCallback):
@@ -41,17 +41,17 @@ class _Clock(TrainerCallback):
 
 
 class StepTime(NamedTuple):
-    """A step of the optimizer takes `seconds_per_step`, and so many more for each of its tokens."""
+    """An optimizer step takes `seconds_per_step`, plus `seconds_per_token` for each token."""
 
     seconds_per_step: float
     seconds_per_token: float
 
 
 def step_time(model_folder: str | Path, settings: Mapping[str, Any]) -> StepTime:
-    """How long a step of the last phase of a strategy, given as plain data, takes here.
+    """Measure a step of the last phase of a strategy, which is given as plain data.
 
-    The model is trained as cells are, on random tokens, with objective `mtp` where the phase has it
-    and else `clm`: in steps of one sequence, and of as many as one pass computes.
+    The model is trained like a cell, on random tokens, with objective `mtp` if the phase has it and
+    `clm` otherwise: in steps of one sequence, and of as many as fit into a pass.
     """
     source, strategy = Path(model_folder), read_strategy(settings)
     phase = strategy.phases[-1]

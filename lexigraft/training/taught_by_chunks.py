@@ -1,4 +1,4 @@
-"""Objectives whose teacher reads the text of a sequence in tokens of its own."""
+"""Objectives whose teacher reads the text of a sequence with its own tokenizer."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from lexigraft.training.phase_settings import Phase
     from lexigraft.training.settings import Strategy
 
-_LENGTHS = 4  # how many times as long as its own a teacher's sequences may be by default
-_LOOKED_AT = 16  # sequences of which one must have a chunk
+_LENGTHS = 4  # default maximum of a teacher's tokens, as a multiple of the phase's length
+_LOOKED_AT = 16  # first sequences, at least one of which must have a chunk
 
 
 class TaughtByChunks(Objective):
-    """Teacher and model are compared by the chunks that both make of a text (`token_alignment`).
+    """Compares teacher and model by the chunks of a text that both have (`token_alignment`).
 
-    The one key of a phase in `options` has the `settings`. The teacher is in evaluation mode,
+    `options` names one key of a phase, which has the `settings`. The teacher is in evaluation mode,
     frozen, on the model's device, and reads at most `teacher_length` tokens of a sequence.
     """
 
@@ -35,7 +35,7 @@ class TaughtByChunks(Objective):
 
     @classmethod
     def for_phase(cls, context: PhaseContext) -> Self:
-        """With the teacher of the training job, see `load_teacher`."""
+        """Create the objective with the teacher of the training job, see `load_teacher`."""
         from lexigraft.training.teacher import load_teacher
 
         teacher = load_teacher(context)
@@ -44,13 +44,13 @@ class TaughtByChunks(Objective):
 
     @classmethod
     def settings_of(cls, phase: "Phase") -> Any:
-        """What a phase gives for this objective; None for a phase of another one."""
+        """A phase's settings for this objective; None if the phase has another objective."""
         [key] = cls.options
         return getattr(phase, key)
 
     @classmethod
     def length_for(cls, phase: "Phase", teacher: "PretrainedConfig") -> int:
-        """The most tokens of a sequence that the teacher of a phase reads."""
+        """The maximum tokens of a sequence that the teacher of a phase reads."""
         if (given := cls.settings_of(phase).teacher_length) is not None:
             return int(given)
         most = _LENGTHS * phase.length
@@ -63,7 +63,7 @@ class TaughtByChunks(Objective):
         """Check that the source model in the folder `teacher` can be the teacher.
 
         Raises a UserError if it predicts masked tokens, or its context is shorter than a sequence
-        of the strategy, or than the `teacher_length` of one.
+        of the strategy, or than a phase's `teacher_length`.
         """
         from lexigraft.training.teacher import check_teacher
 
@@ -103,7 +103,7 @@ class TaughtByChunks(Objective):
         return aligned
 
     def largest_batch(self, sequences: int, length: int) -> "dict[str, torch.Tensor]":
-        """With as many tokens of the teacher as it may read, all of them in chunks."""
+        """A batch with as many tokens as the teacher may read, all of them in chunks."""
         theirs = super().largest_batch(sequences, self.teacher_length)
         theirs["chunks"] = theirs.pop("labels")
         own = super().largest_batch(sequences, length)
@@ -114,7 +114,7 @@ class TaughtByChunks(Objective):
 def own_chunks(batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
     """The chunk of each own token, [batch, tokens].
 
-    IGNORED throughout for a process that has no sequence left.
+    All are IGNORED in a process that has no sequence left.
     """
     import torch
 
@@ -124,7 +124,7 @@ def own_chunks(batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
 
 
 def take_teacher(inputs: "dict[str, torch.Tensor]") -> "dict[str, torch.Tensor]":
-    """Take from a batch what a model does not read; return the teacher's part of it."""
+    """Remove from a batch what a model does not read; return the teacher's part."""
     for name in ("chunks", "labels"):
         inputs.pop(name, None)
     names = [name for name in inputs if name.startswith("teacher_")]

@@ -1,4 +1,4 @@
-"""The frozen model that others learn from: checked before a training, loaded with a phase."""
+"""The frozen teacher model: checked before training, loaded when a phase begins."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def check_teacher(folder: str | Path, key: str, length: int) -> SourceModel:
     """Check that the source model in a folder can read sequences of a length, and return it.
 
-    Raises a UserError, which begins with the `key` of the settings, if it predicts masked tokens or
+    Raises a UserError, which begins with the settings `key`, if the model predicts masked tokens or
     its context is shorter.
     """
     source = open_source(folder)
@@ -43,10 +43,10 @@ def check_teacher(folder: str | Path, key: str, length: int) -> SourceModel:
 
 
 def load_teacher(context: "PhaseContext") -> "PreTrainedModel":
-    """The model in the input `teacher`: frozen, in evaluation mode, on this job's device and in the
-    precision that it computes in.
+    """Load the model of the input `teacher`, frozen and in evaluation mode.
 
-    Raises a UserError if the documents of a sequence are to be separate, which it does not support.
+    It is on this job's device, in the precision of its computation. Raises a UserError if the
+    documents of a sequence must be kept apart and the model does not support this.
     """
     from lexigraft.hardware import device, precision
     from lexigraft.training.compatibility import check_document_separation

@@ -29,18 +29,18 @@ def answer_samples(
     batch_size: int | None = None,
     code: str | None = None,
 ) -> tuple[list[str], dict[str, Any]]:
-    """Write samples whose answers are the teacher's: greedy, up to the end of a line or text.
+    """Write samples with the teacher's answers: greedy, up to the end of a line or text.
 
-    Empty answers, answers that are not finished after `max_new_tokens` (they would teach to stop
-    anywhere), and prompts that do not fit the teacher's context are left out. A prompt that occurs
-    several times is answered once.
+    Empty answers, answers that are not finished after `max_new_tokens` (they would teach the model
+    to stop anywhere), and prompts that do not fit into the teacher's context are left out. A prompt
+    that occurs several times is answered once.
 
     `prompts` is a `samples.jsonl` (see `sample_file`), whose answers the teacher does not read, and
     `teacher` a source model under `results/source/`. `samples.jsonl` is written into `folder`; an
-    interrupted run resumes from the answers there, but not from those of other `code` (its digest).
+    interrupted run resumes from the answers there if they have the same digest of the `code`.
 
-    Returns the file written, and what the card says: how many `prompts` there were, and how many
-    were left out as `too_long`, `empty` and `unfinished`. Raises a UserError if no answer is left.
+    Returns the files written, and counts for the card: all `prompts`, and those left out as
+    `too_long`, `empty` and `unfinished`. Raises a UserError if no answer is left.
     """
     source = open_source(teacher)
     tokenizer = load_tokenizer(source.folder)
@@ -88,10 +88,10 @@ def answer_samples(
 
 
 def _split_sample(prompt: str, answer: str) -> tuple[str, str, str]:
-    """What the teacher reads, the prompt, and the whitespace between prompt and answer.
+    """The teacher's input, the prompt, and the whitespace between prompt and answer.
 
     The teacher generates a separating space itself, since tokens begin with one, but not a line
-    feed, where answers end.
+    feed, which would end the answer.
     """
     between = answer[: len(answer) - len(answer.lstrip())]
     return (prompt + between if "\n" in between else prompt), prompt, between

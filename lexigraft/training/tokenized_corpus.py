@@ -1,9 +1,9 @@
-"""Training texts as tokens on disk: tokenized once for all jobs with the same tokenizer.
+"""Tokenized training texts on disk: tokenized once for all jobs with the same tokenizer.
 
 `<corpus>/.tokens/` holds the tokens of each text in each encoding, in shards that are named by the
-digests of both and by the part of the text. They are made under a lock by the first job that needs
-them, and memory-mapped by all. An interrupted job leaves whole shards. No card lists them: they may
-be deleted at any time, and a damaged one is made anew.
+digests of both and by the part of the text. The first job that needs them writes them under a lock,
+and all jobs memory-map them. An interrupted job leaves complete shards. No card lists them: they
+may be deleted at any time, and damaged ones are written again.
 """
 
 import fcntl
@@ -33,8 +33,8 @@ from lexigraft.inference.text_encoding import BATCH, encode, start_ids
 from lexigraft.training.data import EncodedTexts, JoinedArrays, concatenate
 
 FOLDER = ".tokens"
-SHARD = 1 << 26  # bytes of the text of a shard, about
-_READ = 1 << 24  # bytes that are read at once
+SHARD = 1 << 26  # bytes of the text of a shard, approximately
+_READ = 1 << 24  # bytes read at once
 _SUM = 8  # int32 numbers of the SHA-256 at the end of a file
 logger = logging.getLogger(__name__)
 
@@ -45,10 +45,10 @@ def tokenize_corpus(
     limit: int | None = None,
     member: str = "",
 ) -> EncodedTexts:
-    """The first `limit` sentences of the training text of a corpus, see `text_encoding.encode`.
+    """Tokenize the first `limit` sentences of a corpus's training text (`text_encoding.encode`).
 
-    Of a group, the text is that of one `member`. The arrays are read-only and memory-mapped, from
-    temporary files where the corpus cannot be written to. Raises a UserError if the text is missing
+    For a group, the text is that of one `member`. The arrays are read-only and memory-mapped, from
+    temporary files if the corpus folder is not writable. Raises a UserError if the text is missing
     or has no line.
     """
     text = text_file(corpus, member)
@@ -69,21 +69,21 @@ def tokenize_corpus(
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / f"{own}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            for old in folder.iterdir():  # of other texts, or by a killed process
+            for old in folder.iterdir():  # of other texts, or left by a killed process
                 stale = content not in old.name
                 if old.is_file() and (stale or old.name.startswith(f"{PARTIAL}{own}")):
                     old.unlink(missing_ok=True)
             for number, (file, part) in enumerate(parts):
-                found[number] = found[number] or _read(file)  # by another process since
+                found[number] = found[number] or _read(file)  # by another process meanwhile
                 if found[number]:
                     continue
                 if file.exists():
-                    logger.warning("%s is damaged and made anew", file)
+                    logger.warning("%s is damaged and written again", file)
                 with replacing(file) as temporary, temporary.open("wb") as out:
                     write(out, part)
                 found[number] = _read(file)
     except OSError as error:
-        logger.warning("the tokens of %s cannot be stored beside it: %s", text, error)
+        logger.warning("the tokens of %s cannot be stored next to it: %s", text, error)
     for number, (_, part) in enumerate(parts):
         if not found[number]:
             with tempfile.TemporaryFile() as unnamed:
@@ -103,7 +103,7 @@ def _joined(found: Sequence[EncodedTexts | None]) -> EncodedTexts:
 
 
 def _shards(text: Path, limit: int | None) -> list[tuple[int, int]]:
-    """Begin and end in bytes of each shard of the first `limit` sentences, whole lines each."""
+    """Begin and end in bytes of each shard of the first `limit` sentences, in whole lines."""
     with text.open("rb") as file:
         size = text.stat().st_size
         if limit is not None:
@@ -130,7 +130,7 @@ def _sentences(text: Path, begin: int, end: int) -> Iterator[str]:
 
 
 def _encoding_digest(tokenizer: PreTrainedTokenizerFast) -> str:
-    """Digest of all that the tokens of a text depend on."""
+    """Digest of everything that the tokens of a text depend on."""
     # First, since a call resets truncation and padding, which `to_str` contains.
     start = start_ids(tokenizer)
     content = tokenizer.backend_tokenizer.to_str()
@@ -141,10 +141,10 @@ def _encoding_digest(tokenizer: PreTrainedTokenizerFast) -> str:
 def _encoded_batches(
     tokenizer: PreTrainedTokenizerFast, sentences: Iterator[str]
 ) -> Iterator[EncodedTexts]:
-    """Encode as many batches at a time as the job has threads.
+    """Encode batches in parallel, one in each thread of the job.
 
     The tokenizers library lets other threads run while it works. Its own threads are switched off
-    in jobs, which fork.
+    in jobs, since these fork.
     """
     threads = torch.get_num_threads()
     sentences = iter(tqdm(sentences, desc="tokenize", unit=" sentences", disable=None))
@@ -159,7 +159,7 @@ def _encoded_batches(
 
 
 def _write(out: IO[bytes], batches: Iterator[EncodedTexts]) -> None:
-    """All tokens, the length of each text, their number, and the SHA-256 of these; all int32."""
+    """Write all tokens, the lengths of texts, the number of texts, and their SHA-256; all int32."""
     digest, lengths = hashlib.sha256(), []
 
     def put(values: np.ndarray) -> None:
@@ -194,7 +194,7 @@ def _read(file: Path | IO[bytes]) -> EncodedTexts | None:
 
 
 def _is_whole(file: IO[bytes]) -> bool:
-    """Whether a file ends with its checksum. It is read, not mapped, so that it takes no memory."""
+    """Whether a file ends with its checksum. The file is read, not mapped, to save memory."""
     left = file.seek(0, os.SEEK_END) - 4 * _SUM
     if left <= 0 or left % 4:
         return False

@@ -91,7 +91,7 @@ logger = logging.getLogger(__name__)
 def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     """Train the cell that a job describes and write it to the job's output folder.
 
-    An interrupted run resumes from its newest complete checkpoint, with the result of an
+    An interrupted run resumes from its newest complete checkpoint, with the same result as an
     uninterrupted one. Checkpoints are in `checkpoints/<fingerprint>/` until the cell is
     complete; `policy` says how often to save them.
 
@@ -99,8 +99,8 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     ----------
     job
         `settings`: one strategy; `inputs`: folders `source`, `tokenizer`, `corpus`,
-        `initialization` or None, and of phases that need them `teacher` and `samples`: name ->
-        file; `outputs`: `folder`; `cell`: the six names; `seed`: a list.
+        `initialization` or None, and, for phases that need them, `teacher` and `samples` (name ->
+        file); `outputs`: `folder`; `cell`: the six names; `seed`: a list.
 
     Raises
     ------
@@ -124,7 +124,7 @@ class _Run:
     def __init__(self, job: dict[str, Any]):
         """Read and check all inputs, and load the state of an interrupted run, if there was one."""
         self.job, self.inputs, self.folder = job, job["inputs"], Path(job["outputs"]["folder"])
-        # A card marks a complete cell, which this one is not until it has been trained again.
+        # A card marks a complete cell, and this one is incomplete until it has been trained again.
         for name in ("card.json", VOCADT):
             (self.folder / name).unlink(missing_ok=True)
         cell = "/".join(str(name) for name in job["cell"].values())
@@ -138,13 +138,13 @@ class _Run:
         self.checkpoints = on_rank_zero(checkpoint_folder, self.folder, fingerprint(job))
         finished = finished_phases(self.checkpoints, len(strategy.phases))
         self.memory = self._plan_memory()
-        self.new_ids: list[int] = []  # of the tokens that the source does not have
+        self.new_ids: list[int] = []  # tokens that the source does not have
         # Each phase shards a copy of the model, if it is to be sharded or offloaded.
         in_parts = (is_sharded() or self.memory.offload) and strategy.phases
         place = "cpu" if in_parts else device()
         # `changed` are the names of the matrices with new rows.
         self.model, self.changed = self._load_untrained(finished, place)
-        # As the initializer made them: what earlier phases trained is loaded later.
+        # The initializer's values: what earlier phases trained is loaded later.
         anchored = self.new_ids and any(phase.anchor for phase in strategy.phases)
         self.rows = new_rows_of(self.model, self.new_ids) if anchored else {}
         check_objectives(self.model, strategy)
@@ -192,12 +192,12 @@ class _Run:
         ]
 
     def train_phase(self, number: int, policy: SavePolicy) -> "PeftModel | None":
-        """Train one phase; return the handle on LoRA's adapters that it leaves in the model."""
+        """Train one phase; return the PEFT model of LoRA's adapters, which stay in the model."""
         model, progress, here = self.model, self.progress, f"phase-{number}"
         strategy, phase = self.strategy, self.strategy.phases[number]
         folder = self.checkpoints / here
         seed = seed_from(*self.job["seed"], here)
-        set_seed(seed)  # adapters start at random
+        set_seed(seed)  # for the random initialization of adapters
         names, adapter = self.frozen.prepare_phase(model, phase, progress.changed, self.new_ids)
         progress.trained |= set(names)
         progress.adapter_size += lora_parameter_count(model)
@@ -248,7 +248,7 @@ class _Run:
         self.resume = None
         if steps < self.steps[number]:
             logger.info(
-                "%s: phase %d has converged after %d of %d steps; the next one takes the others",
+                "%s: phase %d has converged after %d of %d steps; the next phase takes the rest",
                 self.heldout.name,
                 number,
                 steps,
@@ -294,7 +294,7 @@ class _Run:
         shutil.rmtree(folder / "checkpoints")
 
     def _store_checkpoints(self) -> None:
-        """Write `checkpoint-<number>/` into the cell's folder, each with a card of its own."""
+        """Write `checkpoint-<number>/` into the cell's folder, each with its own card."""
         for old in self.folder.glob("checkpoint-*"):
             shutil.rmtree(old)
         tokens = {line["step"]: line["tokens"] for line in self.training_log.lines("step")}
@@ -325,7 +325,7 @@ class _Run:
             )
 
     def _hand_on(self, number: int, steps: int) -> None:
-        """Leave a phase `steps` optimizer steps; the next phase takes the others."""
+        """Limit a phase to `steps` optimizer steps; the next phase takes the rest."""
         if steps < self.steps[number]:
             hand_on(self.plan, number, steps * self.strategy.phases[number].batch_sequences)
 
@@ -345,16 +345,17 @@ class _Run:
     def _load_untrained(
         self, finished: int, place: torch.device | str
     ) -> tuple[PreTrainedModel, set[str]]:
-        """The model before training, on a device, and names of the matrices with new rows.
+        """Load the model before training; also return names of the matrices with new rows.
 
-        What the phase after `finished` ones trains is read as float32, other weights as they are
-        held. If this phase trains VocADT's adapters, these are attached instead of new rows.
+        Weights that the phase after `finished` ones trains are loaded in float32, others as
+        `FrozenWeights` holds them. If this phase trains VocADT's adapters, these are attached
+        instead of new rows.
         """
         phase = next(iter(self.strategy.phases[finished:]), None)
         adapter = phase.adapter if phase else None
 
         def hold(model: PreTrainedModel) -> None:
-            # The adapters are not there yet, and nothing else is trained beside them.
+            # The adapters are not attached yet, and nothing else is trained with them.
             trained = own_parameters(model, phase) if phase and not adapter else ()
             FrozenWeights(model, self.source).hold(trained)
 
@@ -383,7 +384,7 @@ class _Run:
 
     def _score(self, model: PreTrainedModel, sentences: list[str]) -> Likelihood:
         score = score_masked if is_masked(self.model) else score_texts
-        # Processes that share a model wait for each other in each batch, so all have the same.
+        # Processes that share a model wait for each other in each batch: all need the same batches.
         most = pass_tokens(device().type) if is_sharded() else None
         return score(model, self.tokenizer, sentences, batch_tokens=most)
 

@@ -1,4 +1,4 @@
-"""What a phase trains: prepares a model for it, and merges what was attached to it afterwards."""
+"""Prepares a model for what a phase trains, and merges what was attached to it afterwards."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -24,18 +24,18 @@ def prepare_phase(
 ) -> tuple[list[str], "PeftModel | None"]:
     """Freeze everything, then unfreeze what `phase.trainable` names.
 
-    LoRA's adapters (on every linear layer but the head) are added into `model` itself. Embeddings
-    and head are trained as plain parameters beside them, not as PEFT's `modules_to_save`: those are
-    copies, and copies of tied matrices would differ. New rows, of the tokens `new_ids` that the
-    source does not have, get parameters of their own, which `finish_phase` merges.
+    LoRA's adapters (on every linear layer except the head) are added to `model` itself. Embeddings
+    and head are trained as plain parameters, not as PEFT's `modules_to_save`: those are copies, and
+    copies of tied matrices would differ. New rows, of the tokens `new_ids` that the source does not
+    have, get separate parameters, which `finish_phase` merges.
 
     Returns the names of the model's own parameters that are trained, in the model's order, and the
-    handle on the adapters; `model` is the model inside it.
+    PEFT model of the adapters, which wraps `model`.
 
     Raises
     ------
     UserError
-        The model lacks a named part, or the vocabulary new tokens.
+        The model lacks a named part, or the vocabulary has no new tokens.
     """
     chosen = own_parameters(model, phase)
     model.requires_grad_(False)
@@ -98,7 +98,7 @@ def trains_head(phase: Phase) -> bool:
 
 
 def merge_lora(adapter: "PeftModel") -> list[str]:
-    """Merge LoRA's adapters into their model; the names of the parameters that this changes."""
+    """Merge LoRA's adapters into their model; return the names of the parameters that change."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
     modules = adapter.get_base_model().named_modules()
@@ -107,15 +107,15 @@ def merge_lora(adapter: "PeftModel") -> list[str]:
 
 
 def lora_parameter_count(model: "PreTrainedModel") -> int:
-    """How many parameters LoRA's adapters have in a model."""
+    """The number of parameters of LoRA's adapters in a model."""
     return sum(p.numel() for name, p in model.named_parameters() if "lora_" in name)
 
 
 def trained_parameter_count(model: "PreTrainedModel", progress: Progress, new_rows: int) -> int:
-    """How many numbers the phases so far have trained: each of the model's own once, and adapters.
+    """The number of parameters trained so far: each of the model's own once, and adapters.
 
-    LoRA's adapters may still be in the model. `new_rows` are the rows of a matrix of which only the
-    new ones are trained.
+    LoRA's adapters may still be in the model. `new_rows` is the number of trained rows of a matrix
+    of which only the new rows are trained.
     """
     named = model.named_parameters()
     own = {name.replace(".base_layer", ""): parameter for name, parameter in named}

@@ -127,10 +127,10 @@ def test_an_expansion_that_is_pruned_gives_a_model_of_the_old_size(
     texts = ("--text", files / "el.txt", "--english", files / "en.txt")
     said = run("expand", smollm2_folder_tiny, *texts, "--new-tokens", 40, "--prune",
                "--out", tmp_path / "tokenizer")  # fmt: skip
-    assert f"{len(smollm2_cut):,} tokens, 40 of them new, 40 unused ones taken out" in said
+    assert f"{len(smollm2_cut):,} tokens, 40 of them new, 40 unused ones removed" in said
     said = run("graft", smollm2_folder_tiny, "--tokenizer", tmp_path / "tokenizer",
                "--out", tmp_path / "model")  # fmt: skip
-    assert shown(said)["of the model, no longer there"] == 40
+    assert shown(said)["removed from the model"] == 40
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "model")
     rows = AutoModelForCausalLM.from_pretrained(tmp_path / "model").get_input_embeddings().weight
     old = AutoModelForCausalLM.from_pretrained(smollm2_folder_tiny).get_input_embeddings().weight
@@ -199,7 +199,7 @@ def test_a_donor_brings_its_tokenizer_and_its_space(
     ids = smollm2_cut.get_vocab()
     shared = {token: i for token, i in own.get_vocab().items() if token in ids}
     assert torch.equal(rows[list(shared.values())], old[[ids[token] for token in shared]])
-    assert "embeddings by omp" in said
+    assert "initialized with omp" in said
 
 
 @pytest.mark.parametrize("initializer", ["omp", "mean"])
@@ -214,7 +214,8 @@ def test_a_donor_of_another_family_lends_its_real_tokenizer(
                "--out", out)  # fmt: skip
     numbers, tokenizer = shown(said), AutoTokenizer.from_pretrained(out)
     donor = AutoTokenizer.from_pretrained(mistral_donor)
-    assert numbers["copies of the model's"] + numbers[f"new, by {initializer}"] == len(tokenizer)
+    new = numbers[f"new, initialized with {initializer}"]
+    assert numbers["copied from the model"] + new == len(tokenizer)
     assert tokenizer.get_vocab().items() >= donor.get_vocab().items()
     rows = AutoModelForCausalLM.from_pretrained(out).get_input_embeddings().weight
     old = AutoModelForCausalLM.from_pretrained(smollm2_folder_tiny).get_input_embeddings().weight
@@ -291,7 +292,7 @@ def test_word_vectors_are_read_from_a_file(word_files, smollm2_folder_tiny, expa
         "--word-vectors", word_files / "shared.vec", "--out", tmp_path / "out",
     )  # fmt: skip
     assert (tmp_path / "out/model.safetensors").is_file()
-    assert "embeddings by focus-word" in said
+    assert "initialized with focus-word" in said
 
 
 def test_a_dictionary_turns_word_vectors_into_the_english_space(word_files, expanded, smollm2_cut):

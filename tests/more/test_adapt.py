@@ -91,7 +91,7 @@ def test_nothing_that_is_written_names_the_installed_package(adapted, installed)
 
 
 def test_choices_are_printed_with_their_reasons(adapted):
-    for text in ("60", "as asked", "Georgian (ka)", "merge", "2x2ls-clm-512", "3,000 tokens"):
+    for text in ("60", "as requested", "Georgian (ka)", "merge", "2x2ls-clm-512", "3,000 tokens"):
         assert text in adapted[1]
 
 
@@ -118,7 +118,7 @@ def test_the_same_command_again_does_nothing_and_ends_alike(
     result = installed.run(out.parent, *arguments(files, smollm2_folder_tiny))
     assert result.returncode == 0, result.stderr
     assert cell.stat().st_mtime_ns == before
-    assert "Nothing to do: all of it is finished." in result.stdout
+    assert "Nothing to do: everything is finished." in result.stdout
     end = printed[printed.index("Bits per byte") :]
     assert str(out / "model") in end and result.stdout.endswith(end)
 
@@ -139,7 +139,7 @@ def test_a_run_that_goes_on_says_how_far_the_last_one_came(adapted, monkeypatch)
     finally:
         Path("card.json").rename(card)
         shutil.rmtree(card.parent / "checkpoints")
-    assert said.startswith(f"Going on: {steps - 1} of {steps} steps are finished; training goes on")
+    assert said.startswith(f"Resuming: {steps - 1} of {steps} steps are finished; training resumes")
 
 
 def test_an_edited_study_is_not_overwritten(adapted, files, smollm2_folder_tiny):

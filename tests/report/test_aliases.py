@@ -41,7 +41,7 @@ def shown(table):
 def test_both_names_show_the_scores_of_the_one_cell(study):
     own = part(study, sources=["m"], vocabularies=["big"], initializers=["mean", "align"])
     assert shown(results.build(own)) == {("Mean",): "15.0", ("Align",): "15.0"}
-    assert own.alias_note() == "Mean is Align under another name: both make the same rows."
+    assert own.alias_note() == "Mean is Align under another name: both compute the same rows."
 
 
 def test_an_alias_is_of_its_vocabularies_and_source_models_alone(study):

@@ -85,7 +85,7 @@ def test_the_table_marks_the_best_and_says_how_quality_goes_with_loss(aligned):
     loss = [name for _, name in table.columns].index("loss of the first step ↓")
     assert [rows[name][loss].rank for name in ("UnifyVocab", "Mean", "Permutation")] == [1, 2, 0]
     assert "BLEU −1.00, BLEU-1 −1.00." in " ".join(table.notes)
-    scored = "Held-out bits per byte before: of the 16 sentences that training logs score."
+    scored = "Held-out bits per byte before: on the 16 sentences scored in training logs."
     assert scored in table.notes
 
 

@@ -78,7 +78,7 @@ def test_logs_stand_in_where_no_cell_has_a_record_and_the_axis_says_so(made_stud
         made_study.record(of, "mt", "translation", {"chrf": 30.0})
         made_study.trained(of, 2.0, 1.5)
     left, right = axes(made_study)
-    assert "(of logs: 16 sentences scored during training)" in left.get_xlabel()
+    assert "(from training logs: 16 sentences scored during training)" in left.get_xlabel()
     assert numbers(right) == ["2.000", "1.500", "1.500"]  # Source, as LAPT starts
 
 
@@ -94,4 +94,4 @@ def test_of_several_texts_one_is_shown_and_named(made):
     table = perplexity.build(read_study(made.settings, made.inputs))
     found = {row.stub[-1]: [one.text for one in row.cells] for row in table.rows}
     assert found["Source"] == ["9.0†", "2.000"] and found["Align"] == ["9.0", "1.500"]
-    assert "Text of ppl; the CSV file has that of other tasks, too." in table.notes
+    assert "Text of ppl; the CSV file also has that of the other tasks." in table.notes

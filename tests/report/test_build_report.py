@@ -305,7 +305,7 @@ def test_snakemakes_report_has_a_caption_for_every_item_with_the_studys_names(bu
     assert "Training: 2x2ls-clm-512." in (folder / "vocabulary_size.rst").read_text("utf-8")
     page = (built[0] / "report.html").read_text("utf-8")
     assert re.search(
-        r"<h3>Training curves</h3>.*?<figcaption>The course of training", page, re.DOTALL
+        r"<h3>Training curves</h3>.*?<figcaption>Training curves: a line", page, re.DOTALL
     )
     assert "Lines are means over 2 seeds" in page
 

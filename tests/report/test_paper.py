@@ -116,7 +116,7 @@ def test_a_speed_up_has_the_tokens_per_second_below_it(tables):
 
 
 def test_it_is_said_by_which_strategy_lapt_was_trained(tables):
-    assert "LAPT of gemma-2-9b was trained by lora-clm-2048." in tables["table-5"].notes
+    assert "LAPT of gemma-2-9b was trained with lora-clm-2048." in tables["table-5"].notes
     assert not any("LAPT" in note for note in tables["table-1"].notes)
 
 

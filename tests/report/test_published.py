@@ -88,7 +88,7 @@ def test_what_only_the_paper_has_is_counted_and_what_is_no_score_is_not(made, tm
     source = {"vocabulary": "source", "value": "10"}
     table = build(made, numbers(tmp_path, only_there, mean, source))
     assert len(table.rows) == 1
-    assert table.notes[-1].endswith("of what this study does not have: 1.")
+    assert table.notes[-1].endswith("that this study does not have: 1.")
     assert build(made, numbers(tmp_path, only_there, mean)) is None
 
 

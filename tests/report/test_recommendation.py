@@ -177,7 +177,7 @@ def test_a_combination_that_the_study_has_not_is_said_to_be_none_of_its_cells(ma
     assert "is not a cell of the study" in asked(text, "Is it worth it").evidence[0]
     # The verdict is about what was measured.
     assert text.verdict.sentences[0].startswith("Graft: use Mean with expand-1000")
-    assert any("add up to, Align with" in line for line in text.verdict.missing)
+    assert any("combines the choices, Align with" in line for line in text.verdict.missing)
 
 
 def test_it_says_where_training_without_new_tokens_is_better(made):

@@ -214,7 +214,8 @@ def test_before_is_the_untrained_graft_where_there_are_records_of_it(made_study)
     made_study.trained(cell, before=3.0, after=1.5)
     table = build(perplexity, made_study)
     assert cells(table)["Align"][1].text == "2.750"
-    assert not any("watched during training" in note for note in table.notes)
+    assert "Before: the same cell without training, on the same text." in table.notes
+    assert not any("training logs" in note for note in table.notes)
 
 
 def test_fragmentation_shows_before_and_after(small):

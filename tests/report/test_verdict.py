@@ -152,7 +152,7 @@ def test_the_tokens_that_are_missing_are_those_of_the_text_of_the_curve():
 def test_where_the_curve_is_flat_more_training_is_not_what_is_missing():
     changes = change(SOURCE, BETTER), change(LAPT, WORSE)
     (missing,) = verdict(*changes, curve=[(0, 2.0), (10_000, 1.401), (20_000, 1.4)]).missing
-    assert missing.startswith("Another strategy or vocabulary, rather than more of the same")
+    assert missing.startswith("Another strategy or vocabulary rather than more training")
     assert missing.endswith("in the second half, from 10,000 to 20,000 tokens.")
 
 
@@ -161,9 +161,9 @@ def test_a_difference_that_may_be_chance_says_how_many_examples_would_show_it():
     found = verdict(change(SOURCE, SAME), change(LAPT, BETTER), seeds=(0,))
     assert found.sentences[1].endswith("; the difference from the source model may be chance.")
     assert found.missing == [
-        "Test examples, to tell it from the source model by bits per byte (ppl): about 900 "
+        "Test examples, to distinguish it from the source model by bits per byte (ppl): about 900 "
         "instead of 100.",
-        "A second seed: nothing says how much scores differ between seeds.",
+        "A second seed: the variation of scores between seeds is unknown.",
     ]
 
 

@@ -107,7 +107,7 @@ def test_a_study_is_checked_in_a_table(salt, read_by_salt, monkeypatch, capsys, 
     [gemma] = [line for line in lines if "google/gemma-2b" in line]
     assert gemma.startswith(state) and gemma.endswith("for gemma-2b: what to do")
     assert "5.00 GB" in gemma
-    assert f"{4 + len(read_by_salt)}.0 GB in all" in lines[-1]
+    assert f"{4 + len(read_by_salt)}.0 GB in total" in lines[-1]
 
 
 @pytest.fixture(scope="module")

@@ -145,7 +145,7 @@ def study(finished) -> Iterator[Checkout]:
 def after(initializer: str) -> set[str]:
     """Messages of an initializer's jobs and of what reads it."""
     return {
-        f"Initializing telugu expand-50 by {initializer} (all-seeds)",
+        f"Initializing telugu expand-50 with {initializer} (all-seeds)",
         f"Training telugu expand-50 {initializer} none seed 0",
         f"Evaluating telugu expand-50 {initializer} none seed 0",
         "report",

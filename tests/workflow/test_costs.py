@@ -53,9 +53,7 @@ def test_similar_finished_jobs_count_with_their_mean_and_others_with_their_limit
     assert (tested.gpu_hours, tested.most_gpu_hours, tested.most_job_hours) == (0, 1.5, 1.5)
     text = as_text("made-up", found, "Made-Up")
     assert re.search(r"^all +4 +2 +≤ 3.5 +≤ 2.5 +1.0$", text, re.MULTILINE)
-    assert (
-        "known: 2 jobs are estimated as the mean of finished ones of their kind, on Made-Up" in text
-    )
+    assert "known: 2 jobs are estimated by the mean of similar finished jobs, on Made-Up" in text
 
 
 def test_of_a_source_that_is_not_prepared_the_disk_is_not_made_up(study):

@@ -79,8 +79,8 @@ def test_a_study_of_tokenizers_runs_without_any_model(
     assert job["settings"] == {"hub": "org/two", "revision": COMMIT}
     (results / "revisions.json").write_text(json.dumps({"models/org/two@main": OTHER}))
     assert checkout.planned() == {
-        "Measuring how the tokenizer two cuts telugu",
-        "Measuring how the tokenizer two cuts greek",
+        "Measuring how the tokenizer two tokenizes telugu",
+        "Measuring how the tokenizer two tokenizes greek",
         "report",
     }
 

@@ -55,7 +55,7 @@ def test_a_metric_that_cannot_be_scored_is_scored_once_its_checkpoint_is_there(f
         (folder / name).touch()
     assert finished.planned() == {
         "Preparing the metric bleurt",
-        "Scoring predictions in telugu of tiny by bleurt",
+        "Scoring predictions of tiny in telugu with bleurt",
         "report",
     }
 

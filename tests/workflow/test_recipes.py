@@ -171,7 +171,7 @@ def study(files, monkeypatch, entries):
 
 
 def test_the_command_fetches_what_it_can_and_names_the_rest(study, project, capsys):
-    assert "fetches 1 of what is missing; 2 more" in recipes.hint(study)
+    assert "downloads 1 of the missing files; 2 more" in recipes.hint(study)
     for dry, present in ((True, False), (False, True)):
         with pytest.raises(typer.Exit) as end:
             command.fetch("mine", "", dry)

@@ -32,11 +32,11 @@ def trained(*cells: str) -> set[str]:
 
 
 def initialized(language: str, name: str, fit: str = "all-seeds") -> str:
-    return f"Initializing {language} expand-50 by {name} ({fit})"
+    return f"Initializing {language} expand-50 with {name} ({fit})"
 
 
 def cut(*languages: str, vocabulary: str = "expand-50", source: str = "tiny") -> set[str]:
-    return {f"Measuring how {vocabulary} of {source} cuts {name}" for name in languages}
+    return {f"Measuring how {vocabulary} of {source} tokenizes {name}" for name in languages}
 
 
 def built(*languages: str) -> set[str]:

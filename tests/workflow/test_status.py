@@ -192,7 +192,7 @@ def test_a_finished_study_is_done(finished):
     assert set(found(finished).values()) == {"done"}
     shown = status(finished)
     assert (shown.finished_cells, shown.cells, shown.unknown) == (4, 4, 0)
-    assert "Nothing is left to do." in as_text(shown)
+    assert "Nothing to do." in as_text(shown)
 
 
 def test_an_empty_results_folder_is_all_queued(miniature, tmp_path):

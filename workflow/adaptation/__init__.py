@@ -1,1 +1,1 @@
-"""What `lexigraft adapt` does: it chooses a study of one model and one language, and runs it."""
+"""The implementation of `lexigraft adapt`: a study of one model and language is set up and run."""

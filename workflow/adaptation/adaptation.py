@@ -1,4 +1,4 @@
-"""One adaptation: what is asked for, what is chosen, and the study that does it, in one folder."""
+"""One adaptation in a folder: the request, the choices, and the study that implements it."""
 
 import json
 from collections.abc import Iterator
@@ -35,27 +35,27 @@ if TYPE_CHECKING:
     from workflow.stages import Study
 
 STATE, STUDY_FILE = "adapt.json", "study.yaml"
-_DRAFT = ".draft.yaml"  # a study that is not complete, or not opened yet
-# What a run leaves that ended before it had chosen anything.
+_DRAFT = ".draft.yaml"  # a study that is incomplete or not validated yet
+# Files of a run that ended before it had chosen anything.
 _EARLY = {_DRAFT, ".cache", ".snakemake", "results", LOG}
 
 
 class Adaptation:
     """An adaptation in its folder.
 
-    `adapt.json` there holds the request, what was chosen for it, and the digest of the study that
-    was written, so that the same command goes on with the same study.
+    `adapt.json` in the folder contains the request, the choices for it, and the digest of the
+    written study, so that the same command resumes the same study.
     """
 
     def __init__(self, request: Request, out: Path | None, baselines: bool, threads: int):
-        """Read the text; a `UserError` says what is wrong with it, or with the request."""
+        """Read the text; raises a `UserError` if it or the request is invalid."""
         self.request, self.threads = request, threads
         self.facts, self.resolved = resolve_request(request, baselines)
         self.out = (out or Path(f"adapted-{self.resolved.source}-{self.resolved.code}")).resolve()
         self.state = _read_state(self.out)
 
     def run(self) -> None:
-        """All of it; what is finished is not done again."""
+        """Run all steps; finished ones are not repeated."""
         self.out.mkdir(parents=True, exist_ok=True)
         with chdir(self.out):
             resumed = self.state.get("request") == asdict(self.request)
@@ -75,9 +75,9 @@ class Adaptation:
             self._finish(study, chosen, resumed)
 
     def _choose(self) -> Choices:
-        """Prepare the model, by the study's own stage, and choose what depends on it.
+        """Prepare the model with the study's own stage, and choose what depends on it.
 
-        The study of that job has the initializer already: one that lacks what it reads is refused
+        The study of that job already has the initializer: if its inputs are missing, it is rejected
         before anything is computed.
         """
         provisional = Choices(
@@ -95,7 +95,7 @@ class Adaptation:
             source = study.output("prepare_source", source=self.resolved.source)
             run_study(study, file, [source.card], self.threads)
         timed = self.request.tokens is None and self.request.strategy != NO_TRAINING
-        typer.echo("Choosing the new tokens" + (", and timing training" if timed else ""))
+        typer.echo("Choosing the new tokens" + (" and timing training" if timed else ""))
         return choose(
             self.resolved,
             self.facts,
@@ -112,17 +112,17 @@ class Adaptation:
     def _study(self, chosen: Choices, is_edited: bool) -> "Study":
         """The study in the folder, written unless the user has edited it.
 
-        A study that cannot be opened leaves the folder as it was, so that the command can be given
+        A study that cannot be opened leaves the folder unchanged, so that the command can be run
         again with other options.
         """
         file = Path(STUDY_FILE)
         if is_edited:
-            typer.echo(f"  {STUDY_FILE} has been edited, and is run as it is")
+            typer.echo(f"  {STUDY_FILE} has been edited; running it without changes")
             return open_study(STUDY_FILE)
         with _draft(study_text(study_of_adaptation(self.resolved, chosen), STUDY_FILE)) as draft:
             study = open_study(str(draft))
             self.state["study"] = _digest(draft)
-            # In this order, so that whenever this is killed, the next run writes the study again.
+            # In this order, so that if this is killed at any time, the next run rewrites the study.
             file.unlink(missing_ok=True)
             write_json(STATE, self.state)
             draft.replace(file)
@@ -141,7 +141,7 @@ class Adaptation:
         if resumed and (part := finished_part(study, targets)):
             typer.echo(part)
         if not run_study(study, Path(STUDY_FILE), targets, self.threads):
-            typer.echo("Nothing to do: all of it is finished.")
+            typer.echo("Nothing to do: everything is finished.")
         scores = scores_of(study, cells)
         licensed = study.config["sources"][self.resolved.source].get("license")
         license = "" if licensed else hub_license(self.resolved.sources)
@@ -155,7 +155,7 @@ class Adaptation:
 
 @contextmanager
 def _draft(text: str) -> Iterator[Path]:
-    """A file with this text, for as long as the context lasts unless it is renamed."""
+    """A file with this text, deleted at the end of the context unless it was renamed."""
     file = Path(_DRAFT)
     file.write_text(text, encoding="utf-8")
     try:
@@ -165,7 +165,7 @@ def _draft(text: str) -> Iterator[Path]:
 
 
 def _read_state(out: Path) -> dict[str, Any]:
-    """What `adapt.json` holds; a `UserError` if the folder is of something else."""
+    """The content of `adapt.json`; raises a `UserError` if the folder has other content."""
     with suppress(OSError, ValueError):
         state: dict[str, Any] = json.loads((out / STATE).read_text(encoding="utf-8"))
         return state

@@ -1,4 +1,4 @@
-"""What `lexigraft adapt` chooses where the user does not, and why."""
+"""The choices that `lexigraft adapt` makes for options that are not set, and their reasons."""
 
 import json
 import logging
@@ -32,22 +32,23 @@ logger = logging.getLogger(__name__)
 
 NEW_TOKENS, INITIALIZER, MINUTES = 1000, "merge", 60.0
 NO_TRAINING = "none"  # a strategy of the registry
-_MERGE = "the default: it needs the two tokenizers alone"
-_ENGLISH = 200  # sentences, at most
-_FEWER = (500, 250, 100, 50)  # where a text is too small for NEW_TOKENS
-_OCCURRENCES, _SHARE = 5, 0.9  # of new tokens, so many must occur so often
-_PASSES = 4  # over a text, unless the user asks for more tokens
-_MARGIN = 0.8  # of the time; the rest is for loading, and for scoring held-out text
-_SCORING = 0.2  # of the time, at most, for scoring the source afterwards
-_FORWARD = 0.5  # of a training token's time: what a scored token takes, about
+_REQUESTED = "as requested"
+_MERGE = "the default: it needs only the two tokenizers"
+_ENGLISH = 200  # maximum number of English sentences
+_FEWER = (500, 250, 100, 50)  # alternatives if a text is too small for NEW_TOKENS
+_OCCURRENCES, _SHARE = 5, 0.9  # this share of new tokens must occur this often
+_PASSES = 4  # maximum over a text, unless the user requests more tokens
+_MARGIN = 0.8  # share of the time for training; the rest is for loading and held-out scoring
+_SCORING = 0.2  # maximum share of the time for scoring the source afterwards
+_FORWARD = 0.5  # approximate time of scoring a token, relative to training on it
 _SEPARATOR = 1  # token after each sentence
-_STEPS = 200  # of the optimizer, at least, where the budget allows
+_STEPS = 200  # minimum number of optimizer steps, if the budget allows
 _FEW_STEPS = 1000
-_BATCH = 8  # sequences of a step, at most: Yamaguchi et al.
+_BATCH = 8  # maximum sequences per step, as in Yamaguchi et al.
 
 
 class Reason(NamedTuple):
-    """A choice as the user reads it: what it is about, what was chosen, and why."""
+    """A choice as shown to the user: its subject, the chosen value, and the reason."""
 
     what: str
     chosen: str
@@ -56,10 +57,10 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True)
 class Choices:
-    """All that was chosen, with the reasons; without a `budget` nothing is trained.
+    """All choices with their reasons; without a `budget` nothing is trained.
 
-    `strategy` is one of the registry. `phases` are its phases where sequences must be shorter than
-    it says, and else empty. `sizes` are those of the parts of the text.
+    `strategy` is a name in the registry. `phases` are its phases if sequences must be shorter than
+    it defines, otherwise empty. `sizes` are the sizes of the parts of the text.
     """
 
     new_tokens: int
@@ -73,9 +74,9 @@ class Choices:
 
 
 class Speed(NamedTuple):
-    """How fast this machine trains, and the `origin` of the numbers, for the user to read.
+    """The training speed of this machine, and the `origin` of the numbers as shown to the user.
 
-    A step takes `seconds_per_step`, and `seconds_per_token` for each of its tokens.
+    A step takes `seconds_per_step` plus `seconds_per_token` for each of its tokens.
     """
 
     seconds_per_step: float
@@ -83,13 +84,13 @@ class Speed(NamedTuple):
     origin: str
 
     def tokens_per_second(self, tokens: int) -> float:
-        """Tokens a second in steps of so many."""
+        """Tokens per second in steps of this many tokens."""
         return tokens / (self.seconds_per_step + tokens * self.seconds_per_token)
 
 
 @dataclass(frozen=True)
 class NewTokens:
-    """How many new tokens, and tokens per sentence before and with them."""
+    """The number of new tokens, and tokens per sentence without and with them."""
 
     count: int
     before: float
@@ -99,9 +100,9 @@ class NewTokens:
 
 @dataclass(frozen=True)
 class Budget:
-    """How much is trained.
+    """The amount of training.
 
-    `tokens` of the new vocabulary are read: `sentences` of the training text (None is all),
+    Training reads `tokens` of the new vocabulary: `sentences` of the training text (None is all),
     `epochs` times, in steps of `batch_sequences` sequences.
     """
 
@@ -126,10 +127,10 @@ def choose(
     threads: int,
     on_gpu: bool,
 ) -> Choices:
-    """Choose what is not given, by the model, the text and the machine.
+    """Choose what is not given, based on the model, the text and the machine.
 
-    `source` is the folder of the prepared source model. Raises a `UserError` where the text is too
-    small for what is asked, or the tokenizer cannot be expanded.
+    `source` is the folder of the prepared source model. Raises a `UserError` if the text is too
+    small for the request, or if the tokenizer cannot be expanded.
     """
     from lexigraft.source.model import load_config, load_tokenizer, open_source
     from lexigraft.source.positions import context_length
@@ -137,14 +138,14 @@ def choose(
     card = json.loads(Path(source, "card.json").read_text(encoding="utf-8"))
     folder, parameters = open_source(source).folder, int(card["parameters"])
     new = choose_new_tokens(load_tokenizer(folder), facts, new_tokens)
-    named = _default_strategy(on_gpu, parameters) if strategy is None else (strategy, "as asked")
+    named = _default_strategy(on_gpu, parameters) if strategy is None else (strategy, _REQUESTED)
     entry = entries_of("strategies")[named[0]]
     positions = context_length(load_config(folder))
     phases = [
         phase | {"length": min(phase["length"], positions or phase["length"])}
         for phase in entry["phases"]
     ]
-    budget, training = None, Reason("training", "none", "as asked")
+    budget, training = None, Reason("training", "none", _REQUESTED)
     heldout = heldout_sentences(facts.sentences)
     if phases:
         speed = None
@@ -169,13 +170,13 @@ def choose(
             f"{new.count:,}",
             f"{new.why}; a sentence takes {new.after:.1f} tokens instead of {new.before:.1f}",
         ),
-        Reason("initializer", initializer, _MERGE if initializer == INITIALIZER else "as asked"),
+        Reason("initializer", initializer, _MERGE if initializer == INITIALIZER else _REQUESTED),
         Reason("strategy", *named),
         training,
     ]
     if resolved.baselines and budget:
-        times = f"reads the same text in {new.before / new.after:.1f} times as many tokens"
-        reasons.append(Reason("baselines", "source model, LAPT", f"LAPT {times}"))
+        times = f"{new.before / new.after:.1f} times as many tokens for the same text"
+        reasons.append(Reason("baselines", "source model, LAPT", f"LAPT needs {times}"))
     return Choices(
         new_tokens=new.count,
         initializer=initializer,
@@ -191,9 +192,9 @@ def choose(
 def choose_new_tokens(
     tokenizer: "PreTrainedTokenizerFast", facts: TextFacts, requested: int | None
 ) -> NewTokens:
-    """As many new tokens as were asked for, or 1,000, or as many as the text can teach.
+    """As many new tokens as requested, or 1,000, or as many as occur often enough in the text.
 
-    Raises a `UserError` if the tokenizer cannot be expanded, or not by so many.
+    Raises a `UserError` if the tokenizer cannot be expanded, or not by the requested number.
     """
     from collections import Counter
 
@@ -213,46 +214,46 @@ def choose_new_tokens(
     if requested:
         if best is None or best.count < requested:
             found = best.count if best else 0
-            if facts.sentences > len(facts.sample):  # the whole text has more
-                return NewTokens(requested, before, best.after if best else before, "as asked")
+            if facts.sentences > len(facts.sample):  # the whole text may yield more
+                return NewTokens(requested, before, best.after if best else before, _REQUESTED)
             raise UserError(
                 f"--new-tokens: asked for {requested:,}, and the text yields {found:,}; ask for "
                 "fewer or give more text"
             )
-        return replace(best, why="as asked")
+        return replace(best, why=_REQUESTED)
     if best is None:
         raise UserError(
             f"--text: too little to learn {_FEWER[-1]} tokens from; give more text, or ask for "
             "fewer with --new-tokens"
         )
     why = "the default" if best.count == NEW_TOKENS else (
-        f"of more, over a tenth would occur less than {_OCCURRENCES} times in the text"
+        f"with more, over a tenth of them would occur fewer than {_OCCURRENCES} times in the text"
     )  # fmt: skip
     return replace(best, why=why)
 
 
 def _default_strategy(on_gpu: bool, parameters: int) -> tuple[str, str]:
     if on_gpu:
-        return "2x2ls-mtp-512", "recommended for little text (Yamaguchi et al.), and there is a GPU"
+        return "2x2ls-mtp-512", "recommended for small texts (Yamaguchi et al.); a GPU is available"
     slow = "" if parameters < 1e9 else "; a model of this size is slow without one"
     return (
         "2x2ls-clm-512",
-        f"trains embeddings and four layers, for there is no GPU{slow}",
+        f"trains embeddings and four layers, since there is no GPU{slow}",
     )
 
 
 def _of_text(resolved: ResolvedRequest, facts: TextFacts) -> list[Reason]:
     more = "" if facts.is_whole else " or more"
     size = f"{facts.sentences:,} sentences{more}, {_megabytes(facts.bytes)}"
-    script = f"{facts.share:.0%} of its letters are {script_name(facts.script)}"
-    details = [f"different ones among {facts.lines:,} lines", script, *warnings(facts)]
+    script = f"{facts.share:.0%} of the letters are {script_name(facts.script)}"
+    details = [f"distinct sentences among {facts.lines:,} lines", script, *warnings(facts)]
     name = f"{resolved.language} ({resolved.code})"
     if resolved.code != language_of(facts):
-        why = "as asked"
+        why = _REQUESTED
     elif resolved.code == UNDETERMINED:
-        why = "several languages are written in this script; --language te names it in the card"
+        why = "several languages use this script; specify yours with --language, such as te"
     else:
-        why = "by its script"
+        why = "derived from the script"
     return [Reason("text", size, "; ".join(details)), Reason("language", name, why)]
 
 
@@ -261,7 +262,8 @@ def _training(budget: "Budget") -> Reason:
     times = "once" if budget.epochs == 1 else f"{budget.epochs:.1f} times"
     several = "s" if budget.batch_sequences > 1 else ""
     steps = (
-        f"{budget.batch_sequences} sequence{several} a step, learning rate {budget.learning_rate:g}"
+        f"{budget.batch_sequences} sequence{several} per step, "
+        f"learning rate {budget.learning_rate:g}"
     )
     tokens = f"{budget.tokens:,} tokens: {read}, {times}"
     return Reason("training", tokens, f"{budget.why}; {steps}")
@@ -274,7 +276,7 @@ def _megabytes(count: int) -> str:
 def _sizes(
     resolved: ResolvedRequest, facts: TextFacts, budget: "Budget | None", heldout: int
 ) -> dict[str, int | None]:
-    """Sizes of the parts of the text, which it has."""
+    """Sizes of the parts of the text, limited to what the text contains."""
     english = _ENGLISH
     if resolved.english:
         english = min(english, measure_text(resolved.english, "--english", least=1).sentences)
@@ -287,7 +289,7 @@ def _sizes(
 
 
 def soon_scored(new: NewTokens, minutes: float, speed: "Speed") -> int:
-    """Sentences that the source is scored on in a fifth of the time to train; 100 at least."""
+    """Number of sentences scored with the source in a fifth of the training time; at least 100."""
     each = new.before * _FORWARD * speed.seconds_per_token
     return max(100, int(_SCORING * 60 * minutes / each))
 
@@ -302,11 +304,11 @@ def plan_budget(
     minutes: float,
     speed: "Speed | None",
 ) -> Budget:
-    """How much of the text is trained on, how often, and in what steps.
+    """Choose how much of the text is trained on, how often, and in steps of which size.
 
-    `heldout` sentences are not trained on. `length` is that of a sequence in tokens. `tokens`, if
-    given, are read whatever they take; otherwise as many as fit into `minutes` at a `speed`, but no
-    text more than four times.
+    `heldout` sentences are not trained on. `length` is that of a sequence in tokens. If `tokens` is
+    given, that many are read regardless of the time; otherwise as many as fit into `minutes` at a
+    `speed`, but no text more than four times.
     """
     sentence = new.after + _SEPARATOR
     there = (facts.sentences - heldout) * sentence
@@ -317,9 +319,9 @@ def plan_budget(
         if facts.is_whole and tokens > _PASSES * there:
             tokens = int(_PASSES * there)
             why = f"{_PASSES} passes over the text, which take less than {time}; more passes "
-            why += "teach little (Muennighoff et al. 2023), --tokens asks for them"
+            why += "help little (Muennighoff et al. 2023); use --tokens for more"
     else:
-        why = "as asked"
+        why = _REQUESTED
     sentences: int | None = max(1, int(tokens / sentence))
     epochs = 1.0
     if facts.is_whole and tokens >= there:
@@ -335,9 +337,9 @@ def _batch_sequences(tokens: int, length: int) -> int:
 
 
 def _fitting(length: int, minutes: float, speed: "Speed") -> tuple[int, float]:
-    """As many tokens as fit into some minutes, and how many a second.
+    """The number of tokens that fit into some minutes, and tokens per second.
 
-    In larger steps more fit; they are taken in the largest that so many are divided into.
+    Larger steps are faster. Uses the largest steps that this number of tokens can be divided into.
     """
     for batch in range(_BATCH, 0, -1):
         rate = speed.tokens_per_second(batch * length)
@@ -353,14 +355,14 @@ def _fitting(length: int, minutes: float, speed: "Speed") -> tuple[int, float]:
 def training_speed(
     folder: Path, strategy: Mapping[str, Any], parameters: int, threads: int
 ) -> Speed:
-    """How fast this machine trains a strategy.
+    """The speed at which this machine trains a strategy.
 
-    A few steps are timed, in a process of its own; where that fails, the cost model tells. So it
-    does of VocADT's adapters, whose recipes are not there yet.
+    A few steps are timed in a separate process. If that fails, the speed is estimated by the cost
+    model, as it is for VocADT's adapters, whose recipes do not exist yet.
     """
     if "adapter" in strategy["phases"][-1]["trainable"]:
         return modelled_speed(strategy, parameters)
-    # -P: a file in the working folder is no module.
+    # -P: do not import modules from the working folder.
     program = [sys.executable, "-P", "-m", "lexigraft.training.speed"]
     own = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     command = [*program, str(folder), json.dumps(strategy)]
@@ -370,14 +372,14 @@ def training_speed(
         return Speed(**step, origin="measured here")
     except (IndexError, ValueError, TypeError):
         logger.warning(
-            "the speed could not be measured (%s); the cost model tells it",
+            "the speed could not be measured (%s); using the estimate of the cost model",
             (measured.stderr.strip().splitlines() or ["no message"])[-1],
         )
     return modelled_speed(strategy, parameters)
 
 
 def modelled_speed(strategy: Mapping[str, Any], parameters: int) -> Speed:
-    """The speed by the cost model, of the GPU that there is or of a CPU."""
+    """The speed estimated by the cost model, for the available GPU or a CPU."""
     import torch
 
     from lexigraft.machine import PEAKS, known_device
@@ -386,4 +388,4 @@ def modelled_speed(strategy: Mapping[str, Any], parameters: int) -> Speed:
     name = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     device = known_device(name) or DEVICE
     each = training_flops(strategy["phases"][-1], strategy["gradient_checkpointing"], parameters)
-    return Speed(0.0, each / (TRAINING * PEAKS[device].flops), f"by the cost model, for {device}")
+    return Speed(0.0, each / (TRAINING * PEAKS[device].flops), f"cost model for {device}")

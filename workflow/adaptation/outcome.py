@@ -1,4 +1,4 @@
-"""What came of an adaptation: its numbers beside the baselines', and the model with its card."""
+"""The outcome of an adaptation: its scores and those of the baselines, and the model's card."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ _COLUMNS = {"source": "source model", "LAPT": "LAPT", "adapted": "this model"}
 
 
 class Scores(NamedTuple):
-    """What was measured of a model on the held-out text."""
+    """Scores of a model on the held-out text."""
 
     bits_per_byte: float
     tokens_per_sentence: float
@@ -37,7 +37,7 @@ class Scores(NamedTuple):
 
 
 def scores_of(study: "Study", cells: Mapping[str, "Cell"]) -> dict[str, Scores]:
-    """Scores by the names of cells; a `UserError` where a record is missing."""
+    """Scores by the names of cells; raises a `UserError` if a record is missing."""
     found = {}
     for name, cell in cells.items():
         file = Path(study.output("evaluate", **cell.wildcards), TASK, "run-0", "record.json")
@@ -56,7 +56,7 @@ def scores_of(study: "Study", cells: Mapping[str, "Cell"]) -> dict[str, Scores]:
 
 
 def numbers(scores: Mapping[str, Scores]) -> dict[str, dict[str, str]]:
-    """The rows of a table: what was measured -> model -> number."""
+    """The rows of a table: metric -> model -> number."""
     columns = {_COLUMNS[name]: found for name, found in scores.items()}
     rows = {
         "Bits per byte (lower is better)": {
@@ -75,14 +75,14 @@ def numbers(scores: Mapping[str, Scores]) -> dict[str, dict[str, str]]:
 
 
 def conclusion(scores: Mapping[str, Scores]) -> str:
-    """What the numbers say, in a sentence or two."""
+    """The result in one or two sentences."""
     source, adapted = scores["source"], scores["adapted"]
     ratio = source.tokens_per_sentence / adapted.tokens_per_sentence
     change = adapted.bits_per_byte / source.bits_per_byte - 1
     better = "better" if change < 0 else "worse"
     said = (
-        f"The same text takes {ratio:.1f} times fewer tokens, and is predicted {abs(change):.1%} "
-        f"{better} than by the source model."
+        f"The model needs {ratio:.1f} times fewer tokens for the same text, and predicts it "
+        f"{abs(change):.1%} {better} than the source model."
     )
     if change >= 0:
         said += " More training (--minutes) or fewer new tokens may change that."
@@ -92,7 +92,7 @@ def conclusion(scores: Mapping[str, Scores]) -> str:
 def write_model(
     study: "Study", cell: "Cell", scores: Mapping[str, Scores], license: str, folder: Path
 ) -> Path:
-    """Put the exported model into `folder`/model, with a card that tells of the scores."""
+    """Put the exported model into `folder`/model, with a model card that includes the scores."""
     exported = Path(study.output("export_cell", **cell.wildcards))
     place = folder / MODEL
     facts = cell_facts(training(study, cell))
@@ -102,7 +102,7 @@ def write_model(
         numbers=numbers(scores),
         measured_on=(
             f"{scores['adapted'].sentences:,} sentences that were held out of training, each "
-            f"scored by itself. {conclusion(scores)}"
+            f"scored separately. {conclusion(scores)}"
         ),
     )
     from lexigraft.source.model import load_tokenizer
@@ -117,8 +117,8 @@ def write_model(
 def place_files(exported: Path, folder: Path) -> None:
     """Put the files that the card of an export lists into a folder.
 
-    Weights are hard links where the file system has them, so that they are stored once. All other
-    files are copies: whoever edits one must not change the results.
+    Weights are hard links if the file system supports them, so that they are stored once. All other
+    files are copies, so that editing them does not change the results.
     """
     for name in read_card(exported)["files"]:
         (folder / name).parent.mkdir(exist_ok=True)
@@ -135,11 +135,11 @@ def copy_report(study: "Study", folder: Path) -> Path:
 
 
 def hub_license(sources: Mapping[str, Any]) -> str:
-    """The licence of the model of the hub in a study's own `sources`, if the hub can be asked."""
+    """The licence of the hub model in a study's own `sources`, if the hub is reachable."""
     from huggingface_hub import model_info
 
     name = next((entry["hub"] for entry in sources.values() if "hub" in entry), None)
-    # The model is complete: whatever hub or network say, its licence is then not known.
+    # The model is complete: on any error of hub or network, its licence is just unknown.
     with suppress(Exception):
         if name is not None and (card := model_info(name, timeout=10).card_data):
             return str(card.get("license") or "")

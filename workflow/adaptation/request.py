@@ -1,4 +1,4 @@
-"""What the user asks `lexigraft adapt` for, and what it means in a study."""
+"""The user's request to `lexigraft adapt`, and its translation into entries of a study."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from workflow.config.registries import load_registries, read_yaml
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asks for; None is chosen. Another request is another adaptation.
+    """The user's request; options that are None are chosen. A changed request is a new adaptation.
 
-    `text` and `english` are files and folders, `field` their key in JSON lines or Parquet.
+    `text` and `english` are files and folders, `field` their key in JSON Lines or Parquet.
     """
 
     model: str
@@ -35,7 +35,7 @@ class Request:
 
 @dataclass(frozen=True)
 class ResolvedRequest:
-    """What is adapted to what: names in the study, and the entries behind them."""
+    """The model and the language of an adaptation: names in the study, and their entries."""
 
     source: str
     sources: Mapping[str, Any]
@@ -55,7 +55,7 @@ class ResolvedRequest:
 
 
 def resolve_request(request: Request, baselines: bool) -> tuple[TextFacts, ResolvedRequest]:
-    """The text, and what is adapted to what."""
+    """The facts of the text, and the model and language of the adaptation."""
     registries = load_registries()
     source, sources = source_entry(request.model, registries["sources"])
     for option, name, known in (
@@ -94,10 +94,9 @@ def _text_settings(places: Sequence[str], field: str, option: str) -> dict[str, 
 
 
 def source_entry(model: str, known: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The name of a source model in the study, and its `sources`; none of the registry's.
+    """The name of a source model in the study, and its `sources`, empty for registry entries.
 
-    Raises a `UserError` if it is neither in the registry nor the folder of a model nor a name of
-    the hub.
+    Raises a `UserError` if it is neither in the registry nor a model folder nor a name on the hub.
     """
     if model in known:
         return model, {}

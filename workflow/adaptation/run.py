@@ -1,4 +1,4 @@
-"""Runs Snakemake on the study of `lexigraft adapt`, and shows how far it is."""
+"""Run Snakemake on the study of `lexigraft adapt`, and show its progress."""
 
 import json
 import os
@@ -24,24 +24,23 @@ if TYPE_CHECKING:
     from workflow.stages.study import Job
 
 LOG = "snakemake.log"
-_SECONDS = 0.5  # between two looks at the results folder
-_LINE_SECONDS = 30.0  # between two lines on the progress, where there is no terminal
-_BESIDE_BAR = 70  # characters of a line
-_TO_END = 20.0  # seconds that an interrupted Snakemake has
-_NOTHING = "Nothing to be done"  # says Snakemake
+_SECONDS = 0.5  # between two checks of the results folder
+_LINE_SECONDS = 30.0  # between two progress lines without a terminal
+_BESIDE_BAR = 70  # characters of a line next to the progress bar
+_TO_END = 20.0  # seconds for an interrupted Snakemake to exit
+_NOTHING = "Nothing to be done"  # Snakemake's message
 _REASON = re.compile(r"^(?:\w+\.)*\w+(?:Error|Exception)\b.*:\n(.+)", re.MULTILINE)  # in its log
 
 
 class Interrupted(Exception):
-    """The user has ended the run."""
+    """The user has interrupted the run."""
 
 
 def run_study(study: "Study", file: Path, targets: Sequence[str], threads: int) -> bool:
-    """Make the targets of a study in its folder, which is the working folder, and show progress.
+    """Create the targets of a study in its folder, the working folder, and show progress.
 
-    What is finished is not done again; returns whether there was anything to do. Raises a
-    `UserError` with the reason if a job fails, and `Interrupted` on Ctrl-C, once Snakemake has
-    ended.
+    Finished jobs are not repeated. Returns whether there was anything to do. Raises a `UserError`
+    with the reason if a job fails, and `Interrupted` on Ctrl-C, after Snakemake has exited.
     """
     if at_work(study):
         raise UserError(f"{Path.cwd()}: another run is at work here; wait for it, or end it first")
@@ -73,7 +72,7 @@ def run_study(study: "Study", file: Path, targets: Sequence[str], threads: int) 
 
 
 def finished_part(study: "Study", targets: Sequence[str]) -> str:
-    """How much of the way to the targets an earlier run has gone; empty if all of it, or none."""
+    """How many steps of the targets an earlier run has finished; empty if all or none."""
     jobs = study.jobs()
     wanted = _with_needs(jobs, targets)
     done = sum(Path(card).is_file() for card in wanted)
@@ -84,13 +83,13 @@ def finished_part(study: "Study", targets: Sequence[str]) -> str:
         for card in wanted
         if card in jobs and not Path(card).is_file()
     )
-    training = "; training goes on from its last checkpoint" if begun else ""
-    return f"Going on: {done} of {len(wanted)} steps are finished{training}."
+    training = "; training resumes from its last checkpoint" if begun else ""
+    return f"Resuming: {done} of {len(wanted)} steps are finished{training}."
 
 
 @contextmanager
 def _ends_with_us(process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """Within, what `kill` or a closed terminal sends to us ends a process too, as Ctrl-C does."""
+    """In this context, `kill` or a closed terminal also ends the other process, as Ctrl-C does."""
 
     def end(number: int, frame: Any) -> None:
         process.terminate()
@@ -109,7 +108,7 @@ def _ends_with_us(process: "subprocess.Popen[bytes]") -> Iterator[None]:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Wait for a Snakemake that the terminal has interrupted too, and make sure that it ends."""
+    """Wait for a Snakemake that the terminal also interrupted, and make sure that it exits."""
     for number in (None, signal.SIGINT, signal.SIGKILL):
         if process.poll() is not None:
             return
@@ -124,7 +123,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 def _failure(study: "Study", begun: float, said: str) -> str:
     """Why a run failed, in one line: the error in the log of the first job that wrote one.
 
-    Without such a job it is the last error among what Snakemake `said`.
+    Without such a job, it is the last error in Snakemake's output `said`.
     """
     for job in study.jobs().values():
         log = Path(job.log)
@@ -142,10 +141,10 @@ _NAMES = {
     "prepare_source": "reading the model",
     "prepare_corpus": "reading the text",
     "expand_vocabulary": "learning tokens",
-    "initialize": "starting embeddings",
-    "learn_initialization": "starting embeddings",
+    "initialize": "initializing embeddings",
+    "learn_initialization": "initializing embeddings",
     "train": "training",
-    "evaluate": "measuring",
+    "evaluate": "evaluating",
     "export_cell": "writing the model",
     "build_report": "writing the report",
 }
@@ -153,7 +152,7 @@ _NAMES = {
 
 @contextmanager
 def _shown(study: "Study", targets: Sequence[str], begun: float) -> Iterator[Any]:
-    """A function that shows how far the study is: as bars, or as lines where nobody watches."""
+    """A function that shows the study's progress: as bars, or as lines without a terminal."""
     jobs = study.jobs()
     wanted = _with_needs(jobs, targets)
     if sys.stderr.isatty():
@@ -179,7 +178,7 @@ def _bars(steps: int) -> Iterator[Any]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     console = Console(stderr=True)
-    # What stands beside it must fit: a line that is too long has no bar at all.
+    # The text next to the bar must fit: a line that is too long has no bar at all.
     bar = BarColumn(max(10, min(40, console.width - _BESIDE_BAR)))
     columns = (TextColumn("{task.description}"), bar, MofNCompleteColumn())
     with Progress(*columns, TextColumn("{task.fields[said]}"), console=console) as progress:
@@ -201,13 +200,13 @@ def _bars(steps: int) -> Iterator[Any]:
 
 
 def in_short(progress: str) -> str:
-    """What a description of progress says of the held-out text and the time left."""
+    """The parts of a progress description about held-out text and the time left."""
     facts = [fact for fact in progress.split(", ") if fact.startswith("held-out") or "left" in fact]
     return ", ".join(facts).replace("held-out ", "").replace(" before training", " before")
 
 
 def _with_needs(jobs: Any, targets: Sequence[str]) -> list[str]:
-    """The cards of the targets' jobs and of all that they wait for."""
+    """The cards of the targets' jobs and of all jobs that they depend on."""
     found: dict[str, None] = {}
 
     def visit(card: str) -> None:
@@ -222,7 +221,7 @@ def _with_needs(jobs: Any, targets: Sequence[str]) -> list[str]:
 
 
 def _state(jobs: Any, wanted: Sequence[str], begun: float) -> tuple[int, str, Path | None]:
-    """How many jobs are done, what is going on, and the log of a training that is."""
+    """The number of finished jobs, the running ones, and the log of a running training."""
     done, active, log = 0, [], None
     for card in wanted:
         if Path(card).is_file():
@@ -235,7 +234,7 @@ def _state(jobs: Any, wanted: Sequence[str], begun: float) -> tuple[int, str, Pa
 
 
 def _name(job: "Job") -> str:
-    """What a job does, as progress shows it; a model that is not trained is only measured."""
+    """A job's activity, as shown in the progress; an untrained model is only evaluated."""
     trained = job.output.wildcards.get("strategy") != UNTRAINED
     rule = job.rule if trained or job.rule != "train" else "evaluate"
     return _NAMES.get(rule, rule)
@@ -249,7 +248,7 @@ def _begun(file: str, since: float) -> bool:
 
 
 def _last_step(log: Path) -> tuple[int, int] | None:
-    """The last step that a training has logged, and how many there will be."""
+    """The last step that a training has logged, and the total number of steps."""
     try:
         lines = log.read_bytes().split(b"\n")[:-1]
         steps = [line for line in map(json.loads, lines[-20:]) if line["event"] == "step"]

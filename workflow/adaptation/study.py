@@ -1,4 +1,4 @@
-"""The study of `lexigraft adapt`, as a YAML file that repeats and extends what it does."""
+"""The study of `lexigraft adapt`, as a YAML file that reproduces the adaptation."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,16 +10,16 @@ from workflow.adaptation.choices import NO_TRAINING, Budget, Choices
 from workflow.adaptation.request import ResolvedRequest
 
 STUDY, STRATEGY, UNTRAINED = "adapt", "adapt", "untrained"
-_CURVE_SENTENCES = 32  # of every model, or the report's curves would not compare with the source
+_CURVE_SENTENCES = 32  # for every model, so that the report's curves are comparable
 REPORT_ITEMS = [
     "results", "perplexity", "fragmentation", "initializers", "learning_curves",
     "new_tokens",
 ]  # fmt: skip
-# Interface messages in English, of a package that also brings fonts for figures.
+# Interface messages in English, from a package that also contains fonts for figures.
 KOLIBRI = {"loader": "catalogue", "package": "kolibri", "locale": "en"}
 _HEAD = """\
-# Written by `lexigraft adapt`. It repeats what that did. To make a grid of it, add names to the
-# lists under `cells`: what is finished is not done again.
+# Written by `lexigraft adapt`, whose results it reproduces. For a grid, add names to the lists
+# under `cells`; finished steps are not repeated.
 #
 #   lexigraft plan {file}
 #   lexigraft run {file}
@@ -27,7 +27,7 @@ _HEAD = """\
 
 
 def cells_of_adaptation(resolved: ResolvedRequest, chosen: Choices) -> dict[str, Cell]:
-    """The source as it is, LAPT where baselines are wanted, and the adapted model."""
+    """The unchanged source, LAPT if baselines are requested, and the adapted model."""
     strategy = STRATEGY if chosen.budget else UNTRAINED
 
     def cell(vocabulary: str, initializer: str, strategy: str) -> Cell:
@@ -105,7 +105,7 @@ def _strategy(chosen: Choices, budget: Budget) -> dict[str, Any]:
 
 
 def study_text(study: Mapping[str, Any], name: str) -> str:
-    """The text of a study's file, which is called `name`."""
+    """The text of a study file with the given name."""
     return _HEAD.format(file=name) + yaml.safe_dump(
         dict(study), allow_unicode=True, sort_keys=False, width=100, default_flow_style=None
     )

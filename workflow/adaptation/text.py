@@ -1,4 +1,4 @@
-"""What is seen of a text before anything is chosen: how much there is, and in what script."""
+"""The properties of a text on which choices are based: its size and script."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -9,12 +9,12 @@ from typing import Any
 from lexigraft.errors import UserError
 
 MINIMUM_CHARACTERS = 10  # of a sentence; the default of languages
-# Fewer cannot be divided into text to train on and text to measure on.
+# Fewer cannot be split into training text and held-out text.
 LEAST_SENTENCES = 110
 LEAST_HELDOUT, _MOST_HELDOUT = 10, 1000  # sentences
-MOST_READ = 200_000  # sentences that are looked at
-_SAMPLE = 5_000  # of them, those that tokens are counted in
-# Scripts that (nearly) one language alone is written in.
+MOST_READ = 200_000  # maximum number of sentences read
+_SAMPLE = 5_000  # maximum number of these in which tokens are counted
+# Scripts that are used by (almost) only one language.
 _LANGUAGES = {
     "Armn": "hy", "Ethi": "am", "Geor": "ka", "Grek": "el", "Gujr": "gu", "Guru": "pa",
     "Hang": "ko", "Hebr": "he", "Hira": "ja", "Khmr": "km", "Knda": "kn", "Laoo": "lo",
@@ -26,11 +26,11 @@ UNDETERMINED = "und"  # ISO 639-2
 
 @dataclass(frozen=True)
 class TextFacts:
-    """A text: `lines` that were read and the distinct `sentences` among them.
+    """A text: the number of `lines` read, and of distinct `sentences` among them.
 
-    `is_whole` says whether all of it was read. `characters` and `bytes` are of the sentences,
-    `share` is the part of the letters that are in the `script`, the most frequent one. `sample` are
-    sentences from all over it.
+    `is_whole` says whether all of it was read. `characters` and `bytes` are those of the sentences,
+    `share` is the fraction of letters in the most frequent `script`. `sample` are sentences from
+    all parts of the text.
     """
 
     lines: int
@@ -88,14 +88,14 @@ def measure_text(
 
 
 def heldout_sentences(sentences: int) -> int:
-    """How many of a text's sentences are set apart to measure on: a tenth, from 10 to 1,000."""
+    """The number of a text's sentences that are held out: a tenth, from 10 to 1,000."""
     return max(LEAST_HELDOUT, min(_MOST_HELDOUT, sentences // 10))
 
 
 def script_of(texts: Iterable[str]) -> tuple[str, float]:
-    """The script (ISO 15924) that most letters of some texts are in, and their share.
+    """The most frequent script (ISO 15924) of the letters of some texts, and its share.
 
-    Without letters `Zyyy`, which is no script, and 0.
+    Without letters, `Zyyy` (undetermined) and 0.
     """
     from fontTools import unicodedata
 
@@ -107,12 +107,12 @@ def script_of(texts: Iterable[str]) -> tuple[str, float]:
 
 
 def language_of(facts: TextFacts) -> str:
-    """The ISO 639 code of the language that a text's script is of, or `und`."""
+    """The ISO 639 code of the language that uses a text's script, or `und`."""
     return _LANGUAGES.get(facts.script, UNDETERMINED)
 
 
 def script_name(script: str) -> str:
-    """The English name of a script, such as Telugu of Telu."""
+    """The English name of a script, such as Telugu for Telu."""
     from fontTools import unicodedata
 
     name: str = unicodedata.script_name(script, script)
@@ -120,18 +120,18 @@ def script_name(script: str) -> str:
 
 
 def warnings(facts: TextFacts) -> list[str]:
-    """What the user should know about a text, a sentence each."""
+    """Warnings about a text, one clause each."""
     found = []
     if facts.duplicates > facts.lines / 5:
         found.append(
-            f"{facts.duplicates / facts.lines:.0%} of the lines are repeated; each counts once"
+            f"{facts.duplicates / facts.lines:.0%} of the lines are repeated; each is used once"
         )
     if facts.lost:
-        found.append(f"{facts.lost:,} lines hold the character U+FFFD: they were decoded wrongly")
+        found.append(f"{facts.lost:,} lines contain U+FFFD: they were decoded incorrectly")
     if facts.share < 0.5:
         found.append(
             f"only {facts.share:.0%} of the letters are in one script ({script_name(facts.script)})"
         )
     if facts.characters / facts.sentences > 2_000:
-        found.append("lines are very long; the text should have a sentence on each line")
+        found.append("lines are very long; the text should have one sentence per line")
     return found

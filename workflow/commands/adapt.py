@@ -1,4 +1,4 @@
-"""`lexigraft adapt`: a model for a language, from a text and in one command."""
+"""`lexigraft adapt`: adapt a model to a language with one command."""
 
 import logging
 import os
@@ -16,7 +16,7 @@ def adapt(
         str,
         typer.Option(
             "--model",
-            help="The model: a name of the Hugging Face hub, a folder, or a name of "
+            help="The model: a name on the Hugging Face hub, a folder, or a name in "
             "lexigraft's own registry, such as smollm2-135m.",
             show_default=False,
         ),
@@ -26,7 +26,7 @@ def adapt(
         Path | None,
         typer.Option(
             "--out",
-            help="The folder of all that is made. By default adapted-MODEL-LANGUAGE.",
+            help="The output folder. By default adapted-MODEL-LANGUAGE.",
             show_default=False,
         ),
     ] = None,
@@ -34,7 +34,7 @@ def adapt(
         str | None,
         typer.Option(
             "--language",
-            help="The language's ISO 639 code, such as te. By default by its script.",
+            help="The language's ISO 639 code, such as te. By default derived from the script.",
             show_default=False,
         ),
     ] = None,
@@ -43,18 +43,18 @@ def adapt(
         typer.Option(
             "--new-tokens",
             min=1,
-            help="New tokens. By default 1,000, or fewer for a small text.",
+            help="Number of new tokens. By default 1,000, or fewer for a small text.",
             show_default=False,
         ),
     ] = None,
     initializer: Annotated[
-        str, typer.Option("--initializer", help="How the new embeddings begin.")
+        str, typer.Option("--initializer", help="How to initialize the new embeddings.")
     ] = "merge",
     strategy: Annotated[
         str | None,
         typer.Option(
             "--strategy",
-            help="A name of config/strategies.yaml. By default by the hardware; "
+            help="A name in config/strategies.yaml. By default chosen for the hardware; "
             "`none` trains nothing.",
             show_default=False,
         ),
@@ -62,19 +62,24 @@ def adapt(
     minutes: Annotated[
         float | None,
         typer.Option(
-            "--minutes", min=0.1, help="Time to train. By default 60.", show_default=False
+            "--minutes",
+            min=0.1,
+            help="Training time in minutes. By default 60.",
+            show_default=False,
         ),
     ] = None,
     tokens: Annotated[
         int | None,
-        typer.Option("--tokens", min=1, help="Tokens to train on, instead.", show_default=False),
+        typer.Option(
+            "--tokens", min=1, help="Tokens to train on, instead of --minutes.", show_default=False
+        ),
     ] = None,
     baselines: Annotated[
         bool,
         typer.Option(
             "--baselines",
-            help="Train the source on the same text with its own vocabulary (LAPT), "
-            "too. That takes longer than the model itself.",
+            help="Also train the source model with its own vocabulary on the same text (LAPT). "
+            "This takes longer than the adapted model.",
         ),
     ] = False,
     english: English = None,
@@ -86,15 +91,18 @@ def adapt(
     ] = None,
     cores: Annotated[
         int | None,
-        typer.Option("--cores", min=1, help="CPU cores. By default all.", show_default=False),
+        typer.Option(
+            "--cores", min=1, help="Number of CPU cores. By default all.", show_default=False
+        ),
     ] = None,
     field: Field = "text",
 ) -> None:
     """Adapt a model to a language: new tokens, their embeddings, training, and a comparison.
 
-    What you do not say is chosen by your model, your text and this machine, and explained. The
-    folder then holds the adapted model (`model/`, with a model card), a report (`report.html`) and
-    the study that repeats it (`study.yaml`). The same command goes on where it was stopped.
+    Options that you do not set are chosen for your model, text and machine, and the choices are
+    explained. The output folder contains the adapted model (`model/`, with a model card), a report
+    (`report.html`) and the study that reproduces it (`study.yaml`). To resume after an
+    interruption, run the same command again.
 
         lexigraft adapt --model HuggingFaceTB/SmolLM2-135M --text telugu.txt --minutes 60
 
@@ -120,11 +128,11 @@ def adapt(
         english=str(english.expanduser().resolve()) if english else None,
         text_license=text_license,
     )
-    # Warnings of ours on a line each; none of transformers, whose subject is its own code.
+    # Show our warnings, one per line, but not those of transformers, which concern its own code.
     logging.basicConfig(format="  %(message)s", level=logging.WARNING)
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     try:
         Adaptation(request, out, baselines, cores or len(os.sched_getaffinity(0))).run()
     except (Interrupted, KeyboardInterrupt):
-        typer.echo("\nStopped. The same command goes on from here.", err=True)
+        typer.echo("\nStopped. Run the same command again to resume.", err=True)
         raise typer.Exit(130) from None

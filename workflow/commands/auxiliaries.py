@@ -1,6 +1,6 @@
-"""What an initializer of the registry reads beside tokenizers and text, made from the user's files.
+"""Inputs of a registered initializer other than tokenizers and text, from the user's files.
 
-A study makes it as stages of its own. Here it is made at once, in memory.
+A study computes them in separate stages. Here they are computed directly, in memory.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Given:
-    """What the user has given: sentences, vectors, pairs, and models that vectors are read of."""
+    """The user's inputs: sentences, vectors, pairs, and models from which vectors are read."""
 
     sentences: Sequence[str] = ()
     word_vectors: Path | None = None
@@ -31,7 +31,7 @@ class Given:
 
 @dataclass(frozen=True)
 class RegisteredInitializer:
-    """An entry of config/initializers.yaml: method, options, and by role what vectors it reads."""
+    """An entry of config/initializers.yaml: method, options, and the vectors it reads, by role."""
 
     name: str
     method: str
@@ -42,7 +42,7 @@ class RegisteredInitializer:
 
 
 def registered(name: str) -> RegisteredInitializer:
-    """An initializer of the registry by its name; a `UserError` if there is none."""
+    """An initializer of the registry by name; raises a `UserError` if there is none."""
     from lexigraft.initialization.registry import samples_role
     from workflow.config.registries import by_role, entries_of
 
@@ -62,7 +62,7 @@ def registered(name: str) -> RegisteredInitializer:
 
 
 def reads_donor(wanted: RegisteredInitializer) -> bool:
-    """Whether an initializer reads the embeddings of a donor, and not its tokenizer alone."""
+    """Whether an initializer reads the embeddings of a donor, not only its tokenizer."""
     return any(settings["kind"] == "plm" for settings in wanted.vectors.values())
 
 
@@ -72,8 +72,8 @@ def auxiliaries(
     target: "PreTrainedTokenizerFast",
     given: Given,
 ) -> dict[str, Any]:
-    """By role, what an initializer reads; a `UserError` that names the option which is missing."""
-    # Before any of it is trained, which takes minutes.
+    """The inputs of an initializer, by role; a `UserError` names the first missing option."""
+    # Check all of them first, since training vectors takes minutes.
     for settings in wanted.vectors.values():
         _check(wanted.name, settings, given)
     found: dict[str, Any] = {
@@ -103,7 +103,7 @@ def _check(name: str, settings: Mapping[str, Any], given: Given) -> None:
     if kind == "sentence-encoder" and "hub" not in settings:
         _needed(name, "encoder", given)
     if kind == "word-vectors":
-        # The file of a registry's entry may be replaced, and may not be there.
+        # The file of the registry entry may be missing, and may be replaced by the user's.
         if not Path(settings.get("path") or "").is_file():
             _needed(name, _file_key(settings), given)
         if settings.get("aligned_by"):

@@ -1,4 +1,4 @@
-"""The command `compare`: where two results folders differ, and by how much."""
+"""The command `compare`: show where two results folders differ, and by how much."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -10,10 +10,10 @@ import typer
 if TYPE_CHECKING:
     from lexigraft.comparison import Difference
 
-_SHOWN = 20  # lines of a section, at most
-_LONGEST = 40  # characters of a value
-_TITLES = {  # by kind, in the singular and for several
-    "alone": ("output or file is in one folder alone", "outputs or files are in one folder alone"),
+_SHOWN = 20  # maximum number of lines in a section
+_LONGEST = 40  # maximum number of characters of a value
+_TITLES = {  # by kind, singular and plural
+    "alone": ("output or file is in only one folder", "outputs or files are in only one folder"),
     "setting": ("setting differs", "settings differ"),
     "code": ("piece of code differs", "pieces of code differ"),
     "seed": ("seed differs", "seeds differ"),
@@ -34,18 +34,20 @@ def compare(
     other: Annotated[
         Path,
         typer.Argument(
-            metavar="OTHER", help="Another one, or the same part of it.", show_default=False
+            metavar="OTHER",
+            help="Another results folder, or the same part of it.",
+            show_default=False,
         ),
     ],
     tolerance: Annotated[
         float,
         typer.Option(
-            "--tolerance", min=0, help="Relative difference up to which numbers count as equal."
+            "--tolerance", min=0, help="Relative difference up to which numbers are equal."
         ),
     ] = 0.0,
     everything: Annotated[
         bool,
-        typer.Option("--all", help="Count times, versions and other facts of the machine, too."),
+        typer.Option("--all", help="Also compare times, versions and other facts of the machine."),
     ] = False,
     file: Annotated[
         Path | None,
@@ -54,8 +56,9 @@ def compare(
 ) -> None:
     """Show where two results folders differ: outputs, settings, code, seeds, and numbers.
 
-    Cards and records are compared, and files by their checksums; where these differ, the numbers in
-    them. Exit code 0: they are equal; 1: they differ; 2: they cannot be compared.
+    Cards and records are compared directly, files by their checksums; if checksums differ, the
+    numbers in the files are compared. Exit code 0: they are equal; 1: they differ; 2: they cannot
+    be compared.
 
         lexigraft compare results /scratch/me/results --tolerance 1e-6
     """
@@ -73,7 +76,7 @@ def compare(
         typer.echo(f"{_counted(len(differences), 'difference')}: {file}")
     verdict = "they differ" if differences else "no difference"
     if found.circumstances and not everything:
-        verdict += f"; {_titled('circumstance', len(found.circumstances))} left aside (--all)"
+        verdict += f"; {_titled('circumstance', len(found.circumstances))} ignored (see --all)"
     typer.echo(f"{_counted(found.outputs, 'output')} in both folders: {verdict}")
     if differences:
         raise typer.Exit(1)
@@ -101,11 +104,11 @@ def _numbers(differences: "Sequence[Difference]") -> Iterator[str]:
 
 
 def _grouped(differences: "Sequence[Difference]") -> Iterator[str]:
-    """A line for all that differ in the same: cells mostly differ in one and the same setting."""
+    """One line for all places with the same difference: cells often differ in the same setting."""
     places: dict[tuple[str, str, str], list[Difference]] = {}
     for one in differences:
         if one.kind == "alone":
-            yield f"in {'RESULTS' if one.second is None else 'OTHER'} alone: {_where(one)}"
+            yield f"only in {'RESULTS' if one.second is None else 'OTHER'}: {_where(one)}"
         else:
             key = (one.name, _short(one.first), _short(one.second))
             places.setdefault(key, []).append(one)

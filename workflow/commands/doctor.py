@@ -1,4 +1,4 @@
-"""`lexigraft doctor`: checks this machine, and with a study all that its jobs read from outside."""
+"""`lexigraft doctor`: check this machine, or everything external that a study's jobs read."""
 
 import re
 from typing import TYPE_CHECKING, Annotated
@@ -18,8 +18,8 @@ def doctor(
     study: Annotated[
         str | None,
         typer.Option(
-            help="A study, by its file or its name in config/studies: ask for all that it reads, "
-            "and look for its local files, before any job.",
+            help="A study, as a file or a name in config/studies: check all models, data and "
+            "local files that it reads, before any job.",
             show_default=False,
         ),
     ] = None,
@@ -29,10 +29,10 @@ def doctor(
     Each line is `ok`, `absent` (only some studies need it) or `missing` (nothing runs without it),
     and says what to do. Exit code 1 if anything is missing.
 
-    With `--study`, check instead what the study reads: whether each model, tokenizer and data set
-    exists on the hub, may be read by you, has its revision and the files that are needed, and how
-    large it is; the same of files of the web and of packages; and whether local files are there,
-    or how they are had. Commits of what is not pinned are locked for the study's results.
+    With `--study`, check what the study reads instead: whether each model, tokenizer and data set
+    exists on the hub, can be read by you, and has its revision and the required files, and how
+    large it is. The same applies to files on the web and packages. For local files, show whether
+    they exist or how to get them. Unpinned revisions are locked to commits for the study's results.
     """
     if study is None:
         check_machine()
@@ -41,7 +41,7 @@ def doctor(
 
 
 def check_study(named: str) -> None:
-    """Print a line for each thing that a study reads; exit code 1 if one cannot be read."""
+    """Print a line for each asset that a study reads; exit code 1 if one cannot be read."""
     from workflow.status.outside import BY_HAND, FINE, MISSING, ask_all
 
     study = study_named(named)
@@ -50,10 +50,10 @@ def check_study(named: str) -> None:
         typer.echo(line)
     unusable = [one for one in found if one.answer.state not in FINE]
     if any(one.kind == "file" and one.answer.state in (BY_HAND, MISSING) for one in unusable):
-        typer.echo(f"How to make these files: {_instructions(study.name)}")
+        typer.echo(f"How to create these files: {_instructions(study.name)}")
     size = sum(one.answer.size or 0 for one in found) / 1e9
     typer.echo(
-        f"{len(found)} things are read, {size:.1f} GB in all where each is read as a whole; "
+        f"{len(found)} assets, {size:.1f} GB in total if each is read completely; "
         f"{len(unusable)} cannot be read yet"
     )
     if unusable:
@@ -61,7 +61,7 @@ def check_study(named: str) -> None:
 
 
 def table(found: "Iterable[Checked]") -> list[str]:
-    """A line for each asset: state, kind, name, size, for what it is read, and what to do."""
+    """A line for each asset: state, kind, name, size, its use, and what to do."""
     cells = [
         (
             one.answer.state,
@@ -80,12 +80,12 @@ def table(found: "Iterable[Checked]") -> list[str]:
 
 
 def _short(revision: str) -> str:
-    """A commit in twelve digits; branches and tags as they are."""
+    """The first twelve digits of a commit; branches and tags unchanged."""
     return revision[:12] if re.fullmatch("[0-9a-f]{40}", revision) else revision
 
 
 def _instructions(name: str) -> str:
-    """Where it is written how local files are made."""
+    """The files that explain how to create local files."""
     from lexigraft.installation import PIPELINE
 
     page = PIPELINE / "docs" / "studies" / f"{name}.md"

@@ -1,4 +1,4 @@
-"""`lexigraft fetch`: fetches the files of the user's that a study reads and that are not there."""
+"""`lexigraft fetch`: download the missing local files that a study reads."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,23 +16,23 @@ def fetch(
         str,
         typer.Argument(
             metavar="STUDY",
-            help="A study, by its file or its name in config/studies.",
+            help="A study, as a file or a name in config/studies.",
             show_default=False,
         ),
     ],
     only: Annotated[
         str,
-        typer.Option(help="Fetch only files whose path has this text in it.", show_default=False),
+        typer.Option(help="Fetch only files whose path contains this text.", show_default=False),
     ] = "",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Only say what would be fetched, and its size.")
+        bool, typer.Option("--dry-run", "-n", help="Only show what would be fetched, and its size.")
     ] = False,
 ) -> None:
     """Fetch the local files that a study reads: test sets, word vectors, dictionaries, bitext.
 
-    `config/files.yaml` says where each is fetched from, under which licence. A fetch that was
-    interrupted goes on where it was. Files that nobody may pass on, or that authors have made by
-    scripts of their own, are named with what they hold; the exit code is then 1.
+    `config/files.yaml` lists the address and licence of each. An interrupted download resumes where
+    it stopped. Files that may not be redistributed, or that authors created with their own scripts,
+    are listed with a description of their contents; the exit code is then 1.
     """
     from workflow.status.recipes import needed_recipes
 
@@ -49,13 +49,13 @@ def fetch(
     for file in others:
         typer.echo(f"your own {file}")
     if not recipes and not others:
-        typer.echo("all local files of the study are there")
+        typer.echo("all local files of the study exist")
     if made or others or failed:
         raise typer.Exit(1)
 
 
 def _fetched(recipe: "FileRecipe", dry_run: bool) -> bool:
-    """Fetch one file and say so; whether that worked."""
+    """Fetch one file and report it; return whether it succeeded."""
     from lexigraft.source.download import ask_file
     from workflow.status.recipes import fetch_recipe
 

@@ -1,4 +1,4 @@
-"""`lexigraft init`: a study to begin with, and a profile for Slurm."""
+"""`lexigraft init`: write a study to start from, and a profile for Slurm."""
 
 import shutil
 from itertools import islice
@@ -16,13 +16,13 @@ from workflow.commands.studies import check_installed
 from workflow.commands.texts import as_name, check_code, check_hub_name, source_name
 
 _TEMPLATE = Path(__file__).with_name("new-study.yaml")
-_READ = 100_000  # lines of the text are looked at
+_READ = 100_000  # maximum number of lines of the text that are read
 _TRAINED = 500
 _PROFILE = "profiles/slurm/config.yaml"
 
 
 class _Text(NamedTuple):
-    """What is seen of a text: distinct lines, and the script that most letters are in."""
+    """Properties of a text: its distinct lines, and the script of most letters."""
 
     sentences: int
     script: str
@@ -37,7 +37,7 @@ def init(
         str,
         typer.Option(
             "--model",
-            help="The model to adapt: a name of the Hugging Face hub, a folder, or a name of "
+            help="The model to adapt: a name on the Hugging Face hub, a folder, or a name in "
             "lexigraft's own registry.",
         ),
     ] = "smollm2-135m",
@@ -48,18 +48,18 @@ def init(
         str | None,
         typer.Option(
             "--text",
-            help="Text in the language, one sentence a line. By default data/CODE.txt, which you "
-            "put there.",
+            help="Text in the language, one sentence per line. By default data/CODE.txt, which you "
+            "provide.",
             show_default=False,
         ),
     ] = None,
     slurm: Annotated[
-        bool, typer.Option("--slurm", help="Write profiles/slurm too, to set partitions in.")
+        bool, typer.Option("--slurm", help="Also write profiles/slurm, in which to set partitions.")
     ] = False,
 ) -> None:
-    """Write a study to begin with: your text, a model, a first comparison, with comments.
+    """Write a commented study to start from: your text, a model and a first comparison.
 
-    It runs as it is once the text is there.
+    It runs without changes once the text exists.
 
         lexigraft init my-study.yaml --language te --text data/telugu.txt
 
@@ -83,19 +83,19 @@ def init(
         written.append(str(profile))
     typer.echo(f"Wrote {' and '.join(written)}.")
     if not Path(place).exists():
-        typer.echo(f"Put your text into {place}, one sentence a line, or name yours in {file}.")
+        typer.echo(f"Put your text into {place}, one sentence per line, or set its path in {file}.")
     if slurm:
-        typer.echo(f"Set your partitions in {profile}, then: --profile profiles/slurm")
+        typer.echo(f"Set your partitions in {profile}, then run with --profile profiles/slurm")
     typer.echo(f"Next: lexigraft plan {file}")
 
 
 def new_study(file: str, model: str, code: str, text: str) -> str:
-    """A study as text, which is valid whether its text is there or not.
+    """The YAML of a study, which is valid even if its text does not exist yet.
 
     Raises
     ------
     UserError
-        The text is there and has too few sentences, or is not UTF-8.
+        The text exists and has too few sentences, or is not UTF-8.
     """
     from workflow.config.registries import load_registries
 
@@ -134,7 +134,7 @@ def new_study(file: str, model: str, code: str, text: str) -> str:
 
 
 def _known_language(entries: dict[str, Any], code: str) -> tuple[str, str]:
-    """English name and script of a language that the registry has; else its code, and Latin."""
+    """English name and script of a language in the registry; otherwise its code and Latin."""
     for entry in entries.values():
         if entry.get("code") == code:
             return entry["name"], entry.get("script", "Latn")
@@ -142,7 +142,7 @@ def _known_language(entries: dict[str, Any], code: str) -> tuple[str, str]:
 
 
 def _measure_text(text: str) -> _Text | None:
-    """What is seen of a text file; None if it is not there or compressed."""
+    """The properties of a text file; None if it does not exist or is compressed."""
     path = Path(text)
     if not path.is_file() or path.suffix != ".txt":
         return None
@@ -158,11 +158,11 @@ def _measure_text(text: str) -> _Text | None:
 
 
 def _source(model: str, known: dict[str, Any]) -> tuple[str, str]:
-    """The name of a source model, and the part of a study that says where it is."""
+    """The name of a source model, and the part of a study that defines its location."""
     if model in known:
         return (
             model,
-            f"# `{model}` is an entry of lexigraft's registry; for another model: --model.\n",
+            f"# `{model}` is an entry of lexigraft's registry; for another model, use --model.\n",
         )
     is_folder = Path(model).expanduser().is_dir() or model.startswith(("/", ".", "~"))
     if not is_folder:
@@ -171,15 +171,15 @@ def _source(model: str, known: dict[str, Any]) -> tuple[str, str]:
     where = (
         f"folder: {_quoted(model)}"
         if is_folder
-        else f"hub: {model} # add revision: a commit, so that it stays the same"
+        else f"hub: {model} # to pin it, add revision: a commit"
     )
     return name, f"sources:\n  {_quoted(name)}:\n    {where}\n"
 
 
 def _quoted(text: str) -> str:
-    """A text as an item of a YAML list, in quotes where YAML would read something else.
+    """A text as an item of a YAML list, quoted if YAML would read another value.
 
-    Such as `no`, the code of Norwegian, which it takes for false.
+    For example `no`, the code of Norwegian, which YAML reads as false.
     """
     try:
         plain = yaml.safe_load(f"[{text}]") == [text]

@@ -1,4 +1,4 @@
-"""Commands that look at a study and start nothing: plan, status, cost, verify, explain."""
+"""Commands that inspect a study without starting jobs: plan, status, cost, verify, explain."""
 
 import os
 from datetime import datetime
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def plan(study: StudyFile) -> None:
-    """Show what a run would do: jobs by kind, how long they take, what they wait for.
+    """Show what a run would do: jobs by kind, how long they take, and what they wait for.
 
     Nothing is started. `lexigraft run STUDY.yaml -n` shows Snakemake's own plan, job by job.
     """
@@ -30,10 +30,10 @@ def plan(study: StudyFile) -> None:
 
 
 def status(study: StudyFile) -> None:
-    """Show how far a study is, while it runs or afterwards.
+    """Show the progress of a study, while it runs or afterwards.
 
-    Counts the jobs of each stage that are done, running, queued, failed or stale, names those that
-    failed with their error, and writes the same as a page.
+    Counts the jobs of each stage that are done, running, queued, failed or stale, lists failed jobs
+    with their errors, and writes the same as an HTML page.
     """
     from lexigraft.atomic import replacing
     from workflow.status.summary import as_text, page
@@ -47,16 +47,16 @@ def status(study: StudyFile) -> None:
     try:
         with replacing(file) as temporary:
             temporary.write_text(page(shown, datetime.now()), encoding="utf-8")
-        typer.echo(f"\nAs a page: {file}")
+        typer.echo(f"\nHTML page: {file}")
     except OSError as error:
         typer.echo(f"\n{file} cannot be written ({error.strerror})")
 
 
 def cost(study: StudyFile) -> None:
-    """Estimate what a study will take: GPU-hours, job-hours and disk, by rule.
+    """Estimate the cost of a study: GPU-hours, job-hours and disk space, by rule.
 
-    From what finished jobs took, or else from the cost model, for an A100 unless LEXIGRAFT_DEVICE
-    names another device.
+    The estimate is based on finished jobs or, without them, on the cost model, for an A100 unless
+    LEXIGRAFT_DEVICE names another device.
     """
     from workflow.status.cost import as_text, costs, planned
     from workflow.status.estimates import finished_in
@@ -73,9 +73,9 @@ def cost(study: StudyFile) -> None:
 
 
 def verify(study: StudyFile) -> None:
-    """Hash every file of a study's results, and name those that are damaged or missing.
+    """Hash every file of a study's results, and list those that are damaged or missing.
 
-    Exit code 1 if any is.
+    Exit code 1 if there are any.
     """
     opened = study_of(study)
     _check_begun(opened, study)
@@ -84,7 +84,7 @@ def verify(study: StudyFile) -> None:
 
 
 def verify_folders(folders: list[str]) -> None:
-    """The same of folders; ends with `typer.Exit`, code 1, if a file is damaged or missing."""
+    """The same for folders; raises `typer.Exit` with code 1 if a file is damaged or missing."""
     from tqdm import tqdm
 
     from lexigraft.verification import verify as hashed
@@ -95,19 +95,19 @@ def verify_folders(folders: list[str]) -> None:
         typer.echo(f"{fault.file}: {fault.what}")
     for folder in found.unfinished:
         typer.echo(
-            f"{folder}: unfinished; an earlier run ended here, and the next one does it again"
+            f"{folder}: unfinished; an earlier run stopped here, and the next run repeats it"
         )
     size = f"{found.files} files in {found.folders} folders, {found.bytes / 1e9:.1f} GB"
     typer.echo(f"{size}: {len(found.faults)} damaged or missing")
     if found.faults:
-        typer.echo("Restore them, or delete these and run again, which makes them anew:")
+        typer.echo("Restore them, or delete the following and run again to recreate it:")
         for place in sorted({place for fault in found.faults for place in fault.delete}):
             typer.echo(f"  {place}")
         raise typer.Exit(1)
 
 
 def _check_begun(opened: "Study", file: str) -> None:
-    """Raise a UserError if there is no folder of results."""
+    """Raise a UserError if there is no results folder."""
     if not Path(opened.results).is_dir():
         raise UserError(f"{opened.results}: there are no results yet; `lexigraft run {file}`")
 
@@ -118,13 +118,13 @@ def explain(
         str | None,
         typer.Argument(
             metavar="[CELL]",
-            help="Names that only this cell has, such as my-te/expand-500/align, or an output of a "
-            "job. Without it: why each job of the study would run.",
+            help="Names that identify one cell, such as my-te/expand-500/align, or an output of a "
+            "job. Without it, explain why each job of the study would run.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Say in words how a cell is made, and why a job would run: what changed since it was done."""
+    """Explain how a cell is computed, and why a job would run: what changed since it finished."""
     from workflow.status.explanation import explain_job, explain_study
 
     opened = study_of(study)

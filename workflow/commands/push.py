@@ -11,7 +11,7 @@ def push(
         Path,
         typer.Argument(
             metavar="FOLDER",
-            help="A model: a folder of `lexigraft export`, `adapt` or `graft`.",
+            help="A model: a folder written by `lexigraft export`, `adapt` or `graft`.",
             show_default=False,
         ),
     ],
@@ -19,21 +19,21 @@ def push(
         str,
         typer.Argument(
             metavar="NAME",
-            help="The repository: organisation/name, or a name of your own space.",
+            help="The repository: organisation/name, or a name in your own namespace.",
             show_default=False,
         ),
     ],
     private: Annotated[
-        bool, typer.Option("--private", help="Only you see it, if it is created now.")
+        bool, typer.Option("--private", help="Make the repository private if it is created now.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List files and sizes; upload nothing.")
+        bool, typer.Option("--dry-run", help="List files and sizes without uploading.")
     ] = False,
 ) -> None:
     """Upload a model and its card to the Hugging Face hub.
 
-    Model, tokenizer and README.md are uploaded, and nothing that tells of this machine, with the
-    token of `hf auth login` or HF_TOKEN. Read README.md first: it is what others see.
+    Model, tokenizer and README.md are uploaded, but nothing that reveals details of this machine.
+    The token is that of `hf auth login` or HF_TOKEN. Read README.md first: others will see it.
 
         lexigraft push adapted-model me/smollm2-telugu --dry-run
     """
@@ -48,6 +48,6 @@ def push(
             f"The front matter of README.md has no {' and no '.join(missing)}; add it there."
         )
     if dry_run:
-        typer.echo(f"Nothing was uploaded. Without --dry-run these files go to {name}.")
+        typer.echo(f"Nothing was uploaded. Without --dry-run, these files are uploaded to {name}.")
         return
-    typer.echo(f"Now at {upload(folder, name, private)}")
+    typer.echo(f"Uploaded to {upload(folder, name, private)}")

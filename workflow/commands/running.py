@@ -1,4 +1,4 @@
-"""Commands that start Snakemake on a study, and what they tell it of this machine."""
+"""Commands that start Snakemake on a study, and the options that they pass for this machine."""
 
 import os
 import subprocess
@@ -14,22 +14,22 @@ from lexigraft.errors import UserError
 from lexigraft.installation import PIPELINE
 from workflow.commands.studies import StudyFile, cell_named, study_of
 
-MEMORY_SHARE = 0.8  # of the machine's memory; Snakemake starts no job that would go beyond it
+MEMORY_SHARE = 0.8  # of the machine's memory; Snakemake starts no job that would exceed it
 
 
 def run(context: typer.Context, study: StudyFile) -> None:
-    """Run a study, or go on with it.
+    """Run a study, or resume it.
 
-    Everything after the study goes to Snakemake: `-n` to see its plan, `--cores 4`,
-    `--profile slurm`, a file to make or `--until train`. Without such options the study runs on
-    this machine, with all of its cores and GPUs and four fifths of its memory. What is finished is
-    not done again.
+    Everything after the study is passed to Snakemake: `-n` to see its plan, `--cores 4`,
+    `--profile slurm`, a file to create or `--until train`. Without such options, the study runs on
+    this machine with all of its cores and GPUs and four fifths of its memory. Finished jobs are not
+    repeated.
 
         lexigraft run my-study.yaml
 
         lexigraft run my-study.yaml --profile slurm
     """
-    study_of(study)  # what is wrong with it is one line, before Snakemake starts
+    study_of(study)  # reports errors in one line, before Snakemake starts
     command = snakemake_command(study, context.args)
     os.execve(command[0], command, snakemake_environment())
 
@@ -41,18 +41,22 @@ def export(
         str,
         typer.Argument(
             metavar="CELL",
-            help="Names that only this cell has, such as my-te/expand-500/align; "
-            "or `recommended`, which the report recommends (`recommended/my-te` of several).",
+            help="Names that identify one cell, such as my-te/expand-500/align; or `recommended`, "
+            "the one that the report recommends (`recommended/my-te` if there are several).",
             show_default=False,
         ),
     ],
     to: Annotated[
-        Path, typer.Option("--to", help="The folder to write, a new one.", show_default=False)
+        Path,
+        typer.Option(
+            "--to", help="The output folder: a new one, or an earlier export.", show_default=False
+        ),
     ],
 ) -> None:
-    """Write an adapted model as a plain Hugging Face folder, which needs no lexigraft.
+    """Write an adapted model as a plain Hugging Face folder, which loads without lexigraft.
 
-    A cell that is not trained yet is trained first; options after the cell go to Snakemake then.
+    A cell that is not trained yet is trained first; options after the cell are then passed to
+    Snakemake.
 
         lexigraft export my-study.yaml recommended --to adapted-model
     """
@@ -64,7 +68,7 @@ def export(
     check_replaceable(to)
     trained = opened.output("train", **chosen.wildcards)
     if not Path(trained.card).is_file():
-        typer.echo(f"{chosen.path} is not trained yet")
+        typer.echo(f"{chosen.path} is not trained yet; training it first")
         code = _run_to_its_end(snakemake_command(study, [*context.args, "--", trained.card]))
         if code or not Path(trained.card).is_file():
             raise UserError(f"{chosen.path}: not trained, see above; nothing was exported")
@@ -73,18 +77,18 @@ def export(
     is_causal = opened.config["sources"][chosen.source]["kind"] == "causal"
     model = f"transformers.AutoModelFor{'CausalLM' if is_causal else 'MaskedLM'}"
     typer.echo(
-        f'{chosen.path} is now in {folder}. To load it:\n  {model}.from_pretrained("{folder}")'
+        f'Wrote {chosen.path} to {folder}. To load it:\n  {model}.from_pretrained("{folder}")'
     )
 
 
 def _run_to_its_end(command: Sequence[str]) -> int:
-    """The exit code of a Snakemake, which on Ctrl-C ends its jobs before this process ends, too."""
+    """Run Snakemake; return its exit code. On Ctrl-C, wait until it has ended its jobs."""
     process = subprocess.Popen(command, env=snakemake_environment())
     interrupted = False
     while True:
         try:
             code = process.wait()
-        except KeyboardInterrupt:  # the terminal has interrupted Snakemake as well
+        except KeyboardInterrupt:  # the terminal also interrupts Snakemake
             interrupted = True
             continue
         if interrupted:
@@ -93,16 +97,16 @@ def _run_to_its_end(command: Sequence[str]) -> int:
 
 
 def snakemake_command(study_file: str, arguments: Sequence[str]) -> list[str]:
-    """Snakemake on a study, with what `machine_options` says and the user's own arguments last."""
+    """The command for Snakemake on a study: `machine_options`, then the user's arguments."""
     return [
         sys.executable,
-        "-P",  # a file in the working folder is no module
+        "-P",  # do not import modules from the working folder
         "-m",
         "snakemake",
         "--configfile",
         study_file,
         *machine_options(arguments),
-        # An option with one value: behind the others, targets would be taken for theirs.
+        # A single-valued option goes last: after others, targets would be read as their values.
         "--snakefile",
         str(PIPELINE / "Snakefile"),
         *with_profile_path(arguments),
@@ -110,7 +114,7 @@ def snakemake_command(study_file: str, arguments: Sequence[str]) -> list[str]:
 
 
 def snakemake_environment() -> dict[str, str]:
-    """The environment, with a cache below the working folder if that of the user is read-only."""
+    """The environment, with a cache in the working folder if the user's cache is read-only."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
     with suppress(OSError):
         (cache / "snakemake").mkdir(parents=True, exist_ok=True)
@@ -120,9 +124,9 @@ def snakemake_environment() -> dict[str, str]:
 
 
 def machine_options(arguments: Sequence[str]) -> list[str]:
-    """Options of Snakemake for this machine, where the user's arguments say nothing else.
+    """Options of Snakemake for this machine that the user's arguments do not set.
 
-    None that a profile or an executor decides: jobs then run on other machines.
+    Without those that a profile or an executor decides: jobs then run on other machines.
     """
     import psutil
 
@@ -144,10 +148,10 @@ def machine_options(arguments: Sequence[str]) -> list[str]:
 
 
 def with_profile_path(arguments: Sequence[str]) -> list[str]:
-    """The arguments, `--profile slurm` with lexigraft's own profile of this name.
+    """The arguments, with the name in `--profile slurm` replaced by lexigraft's own profile.
 
-    Unless there is a profile of that name where Snakemake looks, or in `profiles/` of the working
-    folder.
+    A profile of that name where Snakemake searches, or in `profiles/` of the working folder, takes
+    precedence.
     """
     found = list(arguments)
     for number, argument in enumerate(found):
@@ -173,7 +177,7 @@ def _profile(name: str) -> str:
 
 
 def _has(arguments: Sequence[str], *options: str) -> bool:
-    """Whether one of the options is among arguments; a short one may have its value behind it."""
+    """Whether one of the options is among arguments; a short one may have its value attached."""
     names = {argument.partition("=")[0] for argument in arguments}
     short = tuple(option for option in options if not option.startswith("--"))
     return bool(names & {*options}) or any(

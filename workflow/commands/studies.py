@@ -1,4 +1,4 @@
-"""What commands over studies are told: a study, and a cell or a job of it."""
+"""Arguments of commands on studies: a study, and a cell or a job of it."""
 
 import json
 from collections.abc import Iterable
@@ -19,11 +19,11 @@ StudyFile = Annotated[
 ]
 RECOMMENDED = "recommended"
 OWN = "config/studies"  # where the pipeline's own studies are
-_SHOWN = 8  # names in a message, at most
+_SHOWN = 8  # maximum number of names in a message
 
 
 def check_installed() -> None:
-    """Raise a UserError if what studies need beside the library is not installed."""
+    """Raise a UserError if packages that only studies need are not installed."""
     if find_spec("snakemake") is None:
         raise UserError("studies need more packages: pip install 'lexigraft[workflow]'")
 
@@ -34,7 +34,7 @@ def study_of(file: str) -> "Study":
     Raises
     ------
     UserError
-        There is no such file, what is wrong in it, or packages are missing.
+        The file does not exist or is invalid, or packages are missing.
     """
     check_installed()
     if file.startswith("-"):
@@ -47,7 +47,7 @@ def study_of(file: str) -> "Study":
 
 
 def study_named(name: str) -> "Study":
-    """The study of a file, or of a name in `config/studies`; raises as `study_of` does."""
+    """The study of a file, or of a name in `config/studies`; raises like `study_of`."""
     from lexigraft.installation import PIPELINE
 
     own = PIPELINE / OWN / f"{name}.yaml"
@@ -59,16 +59,16 @@ def study_named(name: str) -> "Study":
 
 
 def cell_named(study: "Study", text: str) -> "Cell":
-    """The cell that a text names, of several that differ in their seeds the first.
+    """The cell that a text names; of cells that only differ in their seeds, the first.
 
-    `text` holds names of the cell's axes, in any order and as many as it takes, with slashes
-    between them: `align`, or `te/expand-500/align`; or it is the path of an output of the cell. It
-    may begin with `recommended`, for the cells that the study's report recommends.
+    `text` contains names of the cell's axes, separated by slashes, in any order and as many as
+    needed: `align`, or `te/expand-500/align`; or it is the path of an output of the cell. It may
+    begin with `recommended`, for the cells that the study's report recommends.
 
     Raises
     ------
     UserError
-        No cell has these names, or several that differ in more than their seed.
+        No cell has these names, or several cells that differ in more than their seeds.
     """
     if not study.cells:
         raise UserError(f"{study.name}: compares tokenizers alone, it has no cells")
@@ -89,7 +89,7 @@ def cell_named(study: "Study", text: str) -> "Cell":
 
 
 def _parts(study: "Study", text: str) -> list[str]:
-    """The names in a text; of a path, without the folders that are no names of a cell."""
+    """The names in a text; for a path, without the folders that are not names of a cell."""
     place = text.removeprefix("./")
     below = place.removeprefix(f"{study.results}/")
     parts = [part for part in below.split("/") if part and not part.endswith(".json")]

@@ -1,4 +1,4 @@
-"""What commands on tokenizers show in the terminal."""
+"""Terminal output of the commands on tokenizers."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ def show_change(
     sentences: Sequence[str],
     english: Sequence[str],
 ) -> None:
-    """How both tokenizers cut the text, and what becomes of English; nothing without a text."""
+    """Show how both tokenizers split the text, and the effect on English, if there is a text."""
     from lexigraft.evaluation.fragmentation import fragmentation
 
     if not sentences:
@@ -38,32 +38,32 @@ def show_change(
     for name, key in _RATES.items():
         before, after = (found[f"{prefix}{key}"] for prefix in ("source_", ""))
         table.add_row(name, f"{before:.2f}", f"{after:.2f}")
-    table.add_row("new tokens that it does not use", "", f"{found.get('unused_new_tokens', 0):.1%}")
+    table.add_row("new tokens unused in the text", "", f"{found.get('unused_new_tokens', 0):.1%}")
     if english:
         changed = found["english_sentences_changed"]
-        table.add_row("English sentences that are cut otherwise", "", f"{changed:.1%}")
+        table.add_row("English sentences tokenized differently", "", f"{changed:.1%}")
     _show(table)
 
 
 def show_rows(fitted: "Initializer") -> None:
-    """Which rows are copies and which are new, and what a few of the new ones are made of."""
+    """Show how many rows are copied and new, and how a few of the new ones are computed."""
     pair = fitted.pair_
     tokens = len(pair.target_tokenizer.get_vocab())
     special = sum(int(pair.source_of[number]) >= 0 for number in pair.target_special_ids)
     gone = set(pair.source_ids.tolist()).difference(pair.source_of.tolist())
     table = new_table("rows of the embeddings", "tokens")
-    table.add_row("copies of the model's", f"{tokens - len(pair.new_ids):,}")
-    table.add_row("  of them special tokens", f"{special:,}")
-    table.add_row(f"new, by {fitted.name}", f"{len(pair.new_ids):,}")
-    table.add_row("  of them not covered by it: fallback", f"{len(fitted.fallbacks_):,}")
-    table.add_row("of the model, no longer there", f"{len(gone):,}")
+    table.add_row("copied from the model", f"{tokens - len(pair.new_ids):,}")
+    table.add_row("  of which special tokens", f"{special:,}")
+    table.add_row(f"new, initialized with {fitted.name}", f"{len(pair.new_ids):,}")
+    table.add_row("  of which not covered: fallback", f"{len(fitted.fallbacks_):,}")
+    table.add_row("removed from the model", f"{len(gone):,}")
     _show(table)
     for token in pair.new_tokens[:3]:
         typer.echo(f"  {fitted.explain(token)}")
 
 
 def show_inspection(found: "Inspection", sentences: int) -> None:
-    """How a tokenizer cuts a text of so many sentences, and what new tokens would save."""
+    """Show how a tokenizer splits a text of so many sentences, and what new tokens would save."""
     columns = {"your text": found.metrics} | ({"English": found.english} if found.english else {})
     table = new_table(f"{sentences:,} sentences", *columns)
     for name, key in _RATES.items():
@@ -72,8 +72,8 @@ def show_inspection(found: "Inspection", sentences: int) -> None:
     _show(table)
     metrics = found.metrics
     typer.echo(
-        f"Of its {metrics['size']:,} tokens, {metrics['unreachable_tokens']:.1%} can never occur, "
-        f"and {metrics['unused_tokens']:.1%} do not occur in your text."
+        f"Of the tokenizer's {metrics['size']:,} tokens, {metrics['unreachable_tokens']:.1%} can "
+        f"never occur, and {metrics['unused_tokens']:.1%} do not occur in your text."
     )
     if found.no_curve:
         typer.echo(f"No curve of new tokens: {found.no_curve}.")
@@ -91,17 +91,17 @@ def show_inspection(found: "Inspection", sentences: int) -> None:
             f"{point.characters_per_token:.2f}",
         )
     _show(curve)
-    typer.echo(f"Measured on {found.measured:,} sentences, with tokens learned from the others.")
+    typer.echo(f"Measured on {found.measured:,} sentences, with tokens learned from the rest.")
 
 
 def _add_shares(table: "Table", columns: Mapping[str, Mapping[str, float | int]]) -> None:
     unknown = [own["unknown_tokens"] for own in columns.values()]
     if any(unknown):
-        table.add_row("tokens that stand for unknown text", *(f"{share:.1%}" for share in unknown))
+        table.add_row("unknown tokens", *(f"{share:.1%}" for share in unknown))
 
 
 def new_table(*columns: str) -> "Table":
-    """An empty table for the terminal, whose first column alone is to the left."""
+    """An empty table for the terminal; all columns but the first are right-aligned."""
     from rich import box
     from rich.table import Table
 

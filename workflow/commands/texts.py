@@ -1,4 +1,4 @@
-"""The user's model and text, as commands read them."""
+"""Options for the user's model and text, and their checks."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -14,8 +14,8 @@ Text = Annotated[
     list[Path],
     typer.Option(
         "--text",
-        help="Text in the language, a sentence a line: .txt, .jsonl, .parquet, compressed or not, "
-        "or a folder of them. Again for more.",
+        help="Text in the language, one sentence per line: .txt, .jsonl or .parquet, compressed or "
+        "not, or a folder of such files. Repeat the option for more.",
         show_default=False,
     ),
 ]
@@ -23,33 +23,33 @@ OptionalText = Annotated[list[Path] | None, *Text.__metadata__]
 English = Annotated[
     Path | None,
     typer.Option(
-        "--english", help="English text, to see what becomes of English.", show_default=False
+        "--english", help="English text, to measure the effect on English.", show_default=False
     ),
 ]
 Field = Annotated[
-    str, typer.Option("--field", help="The field of JSON lines, or the column of Parquet.")
+    str, typer.Option("--field", help="The field of JSON Lines, or the column of Parquet files.")
 ]
 
 
 def place_of(given: str) -> str:
-    """A folder that is there by its whole path; anything else is a name of the hub, or wrong."""
+    """The absolute path of an existing folder; anything else (a hub name) unchanged."""
     path = Path(given).expanduser()
     return str(path.resolve()) if path.is_dir() else given
 
 
 def as_name(text: str) -> str:
-    """A text as a name in studies, which holds ASCII letters, digits, `.`, `_` and `-`."""
+    """A text as a name in studies, which consists of ASCII letters, digits, `.`, `_` and `-`."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")
 
 
 def source_name(model: str, known: Collection[str]) -> str:
-    """The name in a study of a model that is none of the `known` ones of the registry."""
+    """The name in a study for a model that is not one of the registry's `known` ones."""
     name = as_name(Path(model).name) or "my-model"
     return f"my-{name}" if name in known else name
 
 
 def check_hub_name(model: str, known: Collection[str]) -> None:
-    """Raise a `UserError` if the value of --model, which is no folder, is no name of the hub."""
+    """Raise a `UserError` if the value of --model, which is not a folder, is not a hub name."""
     if model.startswith(("/", ".", "~")) or not re.fullmatch(rf"{NAME}/{NAME}", model):
         raise UserError(
             f"--model: '{model}' is no folder, no name of the Hugging Face hub "
@@ -58,7 +58,7 @@ def check_hub_name(model: str, known: Collection[str]) -> None:
 
 
 def check_code(language: str) -> None:
-    """Raise a `UserError` if the value of --language is no ISO 639 code."""
+    """Raise a `UserError` if the value of --language is not an ISO 639 code."""
     from workflow.config.texts import CODE, check_long_code
 
     if not re.fullmatch(CODE, language):
@@ -70,7 +70,7 @@ def check_code(language: str) -> None:
 
 
 def check_texts(places: Sequence[Path | str], option: str) -> list[str]:
-    """The whole paths of files and folders of text; a `UserError` if one is missing or empty."""
+    """Absolute paths of text files and folders; raises a `UserError` if one is missing or empty."""
     from lexigraft.corpus.local_files import check_file, text_files
 
     paths = [Path(place).expanduser().resolve() for place in places]
@@ -81,7 +81,7 @@ def check_texts(places: Sequence[Path | str], option: str) -> list[str]:
 
 
 def clean_sentences(places: Sequence[Path], field: str, option: str = "--text") -> list[str]:
-    """The distinct sentences of files and folders, cleaned as studies clean them.
+    """The distinct sentences of files and folders, cleaned as in studies.
 
     A `UserError` names the `option` of the command that gave the files.
     """

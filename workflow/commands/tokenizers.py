@@ -1,4 +1,4 @@
-"""Commands on tokenizers and embeddings alone: what is there, more tokens, another vocabulary."""
+"""Commands on tokenizers and embeddings without training: expand, graft, inspect."""
 
 import json
 import sys
@@ -13,10 +13,11 @@ from workflow.commands.tables import show_change, show_inspection, show_rows
 from workflow.commands.texts import English, Field, OptionalText, Text, clean_sentences, place_of
 
 Out = Annotated[
-    Path, typer.Option("--out", help="The folder to write, a new one.", show_default=False)
+    Path,
+    typer.Option("--out", help="The output folder, a new or an empty one.", show_default=False),
 ]
 
-_LARGE = 100_000  # tokens of a donor beyond which `omp` with every candidate takes hours
+_LARGE = 100_000  # with more donor tokens, `omp` with all candidates takes hours
 
 
 def expand(
@@ -24,14 +25,14 @@ def expand(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="A model or a tokenizer: a name of the Hugging Face hub, or a folder.",
+            help="A model or a tokenizer: a name on the Hugging Face hub, or a folder.",
             show_default=False,
         ),
     ],
     text: Text,
     out: Out,
     new_tokens: Annotated[
-        int, typer.Option("--new-tokens", min=1, help="How many tokens are added, exactly.")
+        int, typer.Option("--new-tokens", min=1, help="The exact number of tokens to add.")
     ] = 1000,
     merges: Annotated[
         str,
@@ -44,17 +45,18 @@ def expand(
         bool,
         typer.Option(
             "--prune",
-            help="Take out as many tokens that neither the text nor --english uses, so that the "
+            help="Remove as many tokens that neither the text nor --english uses, so that the "
             "model does not grow (docs/vocabulary.md#pruning).",
         ),
     ] = False,
     english: English = None,
     field: Field = "text",
 ) -> None:
-    """Add tokens of a language to a tokenizer, and say what they save.
+    """Add tokens of a language to a tokenizer, and show what they save.
 
-    Old tokens keep their ids (with `--prune`, their order), every new one is reachable. The folder
-    opens with transformers alone. `lexigraft graft` then gives a model embeddings for the new tokens.
+    Existing tokens keep their ids (with `--prune`, their order), and every new token is reachable.
+    The folder loads with transformers alone. `lexigraft graft` then gives a model embeddings for the
+    new tokens.
 
         lexigraft expand HuggingFaceTB/SmolLM2-135M --text telugu.txt --out tokenizer
 
@@ -76,7 +78,7 @@ def expand(
     store_vocabulary(source, tokenizer, sentences, description, str(out), folder)
     new = {token["id"] for token in description["new_tokens"]}
     show_change(source, tokenizer, new, sentences, kept)
-    gone = f", {description['rows_saved']:,} unused ones taken out" if prune else ""
+    gone = f", {description['rows_saved']:,} unused ones removed" if prune else ""
     typer.echo(f"{len(tokenizer):,} tokens, {len(new):,} of them new{gone}, in {out}.")
     typer.echo(f"Next: lexigraft graft {model} --tokenizer {out} --out FOLDER")
 
@@ -86,7 +88,7 @@ def graft(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="The model: a name of the Hugging Face hub, or a folder.",
+            help="The model: a name on the Hugging Face hub, or a folder.",
             show_default=False,
         ),
     ],
@@ -95,7 +97,7 @@ def graft(
         str | None,
         typer.Option(
             "--tokenizer",
-            help="The new tokenizer: a folder of `lexigraft expand`, or any other model's.",
+            help="The new tokenizer: a folder written by `lexigraft expand`, or any other model's.",
             show_default=False,
         ),
     ] = None,
@@ -103,7 +105,7 @@ def graft(
         str | None,
         typer.Option(
             "--donor",
-            help="A model whose tokenizer is taken, unless there is a --tokenizer, and whose "
+            help="A model whose tokenizer is used, unless --tokenizer is given, and whose "
             "embeddings omp, clp and salt read.",
             show_default=False,
         ),
@@ -112,8 +114,8 @@ def graft(
         str | None,
         typer.Option(
             "--initializer",
-            help="How the new embeddings begin: a name of config/initializers.yaml. By default "
-            "`merge`, with a donor `omp`, or `omp-500` for more than 100,000 tokens.",
+            help="How to initialize the new embeddings: a name in config/initializers.yaml. By "
+            "default `merge`; with a donor `omp`, or `omp-500` for more than 100,000 tokens.",
             show_default=False,
         ),
     ] = None,
@@ -145,7 +147,7 @@ def graft(
         Path | None,
         typer.Option(
             "--parallel",
-            help="English sentences, each with a tab and its translation, for transtokenizers.",
+            help="An English sentence, a tab and its translation per line, for transtokenizers.",
             show_default=False,
         ),
     ] = None,
@@ -153,20 +155,20 @@ def graft(
         str | None,
         typer.Option(
             "--encoder",
-            help="A sentence encoder, for tokenadapt: a name of the hub, or a folder.",
+            help="A sentence encoder, for tokenadapt: a name on the hub, or a folder.",
             show_default=False,
         ),
     ] = None,
     english: English = None,
     seed: Annotated[
-        int, typer.Option("--seed", min=0, help="Of initializers that draw at random.")
+        int, typer.Option("--seed", min=0, help="Seed of initializers that draw at random.")
     ] = 0,
     field: Field = "text",
 ) -> None:
-    """Give a model another vocabulary: new rows for its embeddings and its head, no training.
+    """Give a model another vocabulary: new rows of its embeddings and head, without training.
 
-    The folder opens with transformers alone and is trained with whatever tools you have. Initializers
-    that read a text, word vectors or a donor say so.
+    The folder loads with transformers alone and can be trained with any tool. Initializers that need
+    a text, word vectors or a donor ask for them.
 
         lexigraft graft HuggingFaceTB/SmolLM2-135M --tokenizer tokenizer --out grafted
 
@@ -225,7 +227,8 @@ def graft(
     show_change(source, target, new, sentences, of_english)
     show_rows(fitted)
     typer.echo(
-        f"{len(target):,} tokens, {len(new):,} of them new, embeddings by {wanted.name}, in {out}."
+        f"{len(target):,} tokens, {len(new):,} of them new, initialized with {wanted.name}, "
+        f"in {out}."
     )
     typer.echo(f'To load it: transformers.AutoModelForCausalLM.from_pretrained("{out}")')
 
@@ -235,7 +238,7 @@ def inspect(
         str,
         typer.Argument(
             metavar="TOKENIZER",
-            help="A tokenizer or a model: a name of the Hugging Face hub, or a folder.",
+            help="A tokenizer or a model: a name on the Hugging Face hub, or a folder.",
             show_default=False,
         ),
     ],
@@ -247,7 +250,7 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     field: Field = "text",
 ) -> None:
-    """Show how a tokenizer cuts your text, and what new tokens would save, before any training.
+    """Show how a tokenizer splits your text, and what new tokens would save, before any training.
 
     The curve is measured on a tenth of the sentences, with tokens learned from the others.
 

@@ -110,8 +110,8 @@ def table(model: type[BaseModel]) -> str:
     for name, field in model.model_fields.items():
         description = (field.description or "").replace("|", "\\|")
         default = _default(field)
-        if name in passed_on and name != "kind":
-            default = f"`{_plain(passed_on[name].default)}`"
+        if name in passed_on and (value := passed_on[name].default) is not Parameter.empty:
+            default = f"`{_plain(value)}`"
         rows.append(f"| `{name}` | {_value(field)} | {default} | {description} |")
     return "\n".join(rows) + "\n"
 
@@ -126,7 +126,7 @@ def report_kinds() -> str:
         described = []
         for name, field in model.model_fields.items():
             of = ", ".join(f"`{choice}`" for choice in choices(field.annotation))
-            described.append(f"`{name}`: {field.description or f'of {of}'}")
+            described.append(f"`{name}`: {field.description or f'any of {of}'}")
         lines.append(f"| `{kind}` | {shows} | {'; '.join(described)} |")
     shown = ", ".join(f"`{kind}`" for kind in DEFAULT)
     return "\n".join([*lines, "", f"Without `report.items` a report shows {shown}.", ""])

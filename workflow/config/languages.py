@@ -33,18 +33,19 @@ class ParallelSamples(Settings):
         description="pairs, each translated in both directions with ALMA's prompt"
     )
     text: RatedPairs = Field(
-        description="what the language's `parallel` takes, and where the quality of a pair is: "
-        "`quality_column` (`tsv`, `parquet`, `datasets`), `quality_field` (`jsonl`) or `quality`, "
-        "a file with a number a line (`files`). Columns of `tsv` are numbered from 1; "
-        "`source_column` (1) and `target_column` (2) say where English and the translation are"
+        description="the keys of the language's `parallel`, and where the quality of a pair is "
+        "given: `quality_column` (`tsv`, `parquet`, `datasets`), `quality_field` (`jsonl`) or "
+        "`quality`, a file with one number per line (`files`). Columns of `tsv` are numbered from "
+        "1; `source_column` (default 1) holds English and `target_column` (default 2) the "
+        "translation"
     )
     pairs: Whole | None = Field(
         None,
-        description="how many: the best ones where the quality is known, else a random draw. "
-        "`null` is all",
+        description="number of pairs: those of the highest quality if it is known, otherwise a "
+        "random sample. `null` means all",
     )
     minimum_quality: float | None = Field(
-        None, description="pairs below it, or without a number, are dropped"
+        None, description="pairs of lower quality, or without a number, are dropped"
     )
 
 
@@ -58,11 +59,11 @@ class QuestionSamples(Settings):
         'as `"Question: {{question}}\\nAnswer:"`'
     )
     answer: Words = Field(
-        description='the same, such as `" {{choices.text[0]}}"`. What separates the two, here a '
-        "space, belongs to one of them"
+        description='the same for the answer, such as `" {{choices.text[0]}}"`. The separator '
+        "between the two, here a space, is part of one of them"
     )
     questions: Whole | None = Field(
-        None, description="how many rows, drawn at random. `null` is all"
+        None, description="number of rows, drawn at random. `null` means all"
     )
 
 
@@ -70,14 +71,16 @@ class AnsweredSamples(Settings):
     """Prompts of other samples with the answers of another model."""
 
     kind: Literal["answered"] = Field(
-        description="the prompts of another entry, answered greedily by another model up to the "
-        "end of a line. Empty and unfinished answers are left out"
+        description="the prompts of another entry, answered by another model with greedy decoding "
+        "up to the end of a line. Empty and unfinished answers are dropped"
     )
-    prompts: str = Field(description="another name in the language's samples")
+    prompts: str = Field(description="name of another entry in the language's `samples`")
     teacher: str = Field(description="a name of sources.yaml")
-    max_new_tokens: Whole = Field(128, description="tokens of an answer")
+    max_new_tokens: Whole = Field(128, description="maximum number of tokens of an answer")
     batch_size: Whole | None = Field(
-        None, description="the most prompts answered at once. `null` is as many as fit into memory"
+        None,
+        description="maximum number of prompts answered at once. `null` means as many as fit "
+        "into memory",
     )
 
 
@@ -88,41 +91,42 @@ class Group(Settings):
     """Several languages with one vocabulary, one training text and one model."""
 
     members: Annotated[list[str], Unique] = Field(
-        min_length=2, description="two or more languages of the registry, no groups"
+        min_length=2,
+        description="two or more languages of the registry, which are not groups themselves",
     )
     shares: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
         default_factory=dict,
         description="language -> its share of the training tokens, and of the characters that "
-        "vocabularies, vectors and initializers read. `{}` fixes none; all members have one, and "
-        "they add up to 1, or the others share the rest",
+        "vocabularies, vectors and initializers read. `{}` fixes no shares; either all members "
+        "have one, and the shares add up to 1, or the other members divide the rest",
     )
     temperature: float = Field(
         1.0,
         gt=0,
-        description="members without a share have the rest by size ^ (1 / temperature). 1 is "
-        "proportional to size, more favours small ones",
+        description="members without a share divide the rest by size ^ (1 / temperature). 1 is "
+        "proportional to size, higher values favour small languages",
     )
 
 
 class LanguageModel(Settings):
-    """A model of a language, whose tokenizer or embeddings others take."""
+    """A model of a language that provides a tokenizer or embeddings."""
 
     model: Place = Field(description="a hub name, or a folder that begins with `/`, `.` or `~`")
-    revision: Revision | None = Field(None, description="a commit, tag or branch of the hub")
+    revision: Revision | None = Field(None, description="a commit, tag or branch on the hub")
 
 
 class ContaminationConfig(Settings):
-    """Texts that the training text is searched for."""
+    """Texts that are searched for in the training text."""
 
     tests: dict[Name, SearchedText] = Field(
         default_factory=dict,
-        description="name -> a text as in `text`, no catalogue. The tests that cells are scored on "
-        "are searched for anyway",
+        description="name -> a text as in `text`, but no catalogue. The tests that cells are "
+        "scored on are always searched for",
     )
     drop: bool = Field(
         False,
-        description="`true` keeps sentences that hold something of `tests` out of training and "
-        "held-out text, `false` counts them",
+        description="`true` excludes sentences that contain a text of `tests` or a piece of one "
+        "from training and held-out text, `false` only counts them",
     )
 
     @model_validator(mode="after")
@@ -136,40 +140,43 @@ class ContaminationConfig(Settings):
 
 
 class LanguageResources(Settings):
-    """What the time of jobs is estimated by, before the corpus is there."""
+    """What the time of jobs is estimated from before the corpus exists."""
 
     characters: Whole = optional(
-        "characters of a sentence, or of a document of its text, about. By default 120"
+        "approximate number of characters of a sentence, or of a document of its text. By default "
+        "120"
     )
 
 
 class LanguageConfig(Settings):
     """One language and its texts, or a group of languages."""
 
-    name: Words = Field(description="the English name, which tables show")
+    name: Words = Field(description="English name, which tables show")
     code: Annotated[Code, AfterValidator(check_long_code)] = optional(
-        "ISO 639 code, such as te. It chooses the prompt. Only groups have none"
+        "ISO 639 code, such as te. It selects the prompt. Only groups have none"
     )
     script: Annotated[str, StringConstraints(pattern="^[A-Z][a-z]{3}$")] = Field(
-        "Latn", description="ISO 15924 code, such as Telu. It chooses the font"
+        "Latn", description="ISO 15924 code, such as Telu. It selects the font"
     )
     text: Text = optional("the corpus. Only groups have none")
-    license: Words = optional("the licence of the corpus, for model cards")
-    group: Group = optional("a group in place of a language")
+    license: Words = optional("licence of the corpus, for model cards")
+    group: Group = optional("a group instead of a language")
     parallel: Pairs | None = Field(
-        None, description="English sentences and their translations, which cells translate"
+        None, description="English sentences and their translations, for translation tasks"
     )
     english: Text | None = Field(
-        None, description="English text, to see what English loses; by default that of `parallel`"
+        None,
+        description="English text for measuring the effect on English; by default that of "
+        "`parallel`",
     )
     summarization: Articles | None = Field(None, description="articles and their summaries")
     word_vectors: str | None = Field(
         None,
-        description="a file of word vectors: `.bin` of fastText, `.vec` or `.vec.gz`. For "
+        description="a file of word vectors: fastText's `.bin`, `.vec` or `.vec.gz`. For "
         "`focus-word`, `salt` and `wechsel`",
     )
     english_word_vectors: str | None = Field(
-        None, description="the same of English words, for `wechsel`"
+        None, description="the same for English words, for `wechsel`"
     )
     dictionary: str | None = Field(
         None,
@@ -178,65 +185,71 @@ class LanguageConfig(Settings):
     )
     plms: dict[str, LanguageModel] = Field(
         default_factory=dict,
-        description="models of the language by name, for vocabularies and auxiliaries that name "
-        "one: `{bert: {model: …, revision: …}}`",
+        description="models of the language by name, for vocabularies and auxiliaries that refer "
+        "to one: `{bert: {model: …, revision: …}}`",
     )
     samples: dict[Name, Samples] = Field(
         default_factory=dict, description="prompts with answers to train on, by name"
     )
     repair: Repair = Field(
         default_factory=list,
-        description="damage to undo in all texts of the language. `zawgyi`: Burmese in the Zawgyi "
-        "encoding; `quotes`: lines that are fields of CSV files, as FLORES-200 has in several "
-        "languages; `mojibake`: UTF-8 that was read as another encoding (`schÃ¶n`). The report "
-        "counts such lines anyway",
+        description="damage to repair in all texts of the language. `zawgyi`: Burmese in the "
+        "Zawgyi encoding; `quotes`: lines that are fields of CSV files, as FLORES-200 has in "
+        "several languages; `mojibake`: UTF-8 that was read as another encoding (`schÃ¶n`). The "
+        "report counts such lines in any case",
     )
     contamination: ContaminationConfig = Field(
         default_factory=ContaminationConfig,
-        description="`tests` are texts that the training text is searched for, `drop` whether "
-        "sentences with something of them are left out ([how](../docs/methods.md#texts))",
+        description="`tests` are texts that are searched for in the training text, `drop` says "
+        "whether sentences that contain part of them are excluded "
+        "([how](../docs/methods.md#texts))",
     )
     near_duplicates: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None,
-        description="drops sentences of `text` that are as similar to an earlier one: of the "
-        "five-letter sequences of either, the share that both have, such as 0.8. `null` compares "
-        "none",
+        description="drops sentences of `text` whose similarity to an earlier sentence is at "
+        "least this value, such as 0.8: the Jaccard similarity of their five-letter sequences. "
+        "`null` turns this off",
     )
     train_sentences: Whole | None = Field(
         30000,
-        description="training sentences at most, drawn at random. `null` is all ([texts that are "
-        "smaller](#small-texts))",
+        description="maximum number of training sentences, drawn at random. `null` means all "
+        "([small texts](#small-texts))",
     )
     train_characters: Whole = optional(
-        "characters of training text at most, drawn by sentences at random: the amount for large "
-        "texts, where `train_sentences` is `null`. A token has 4 of English, about"
+        "maximum number of characters of training text, drawn at random by sentence: the limit "
+        "for large texts, with `train_sentences: null`. An English token has about 4 characters"
     )
     read_characters: Whole = optional(
-        "characters of `text` that are read at most, of its files in random order; training text "
-        "is drawn from these, and English from a hundred million of `english` at most. By default "
-        "all is read, and of a data set of the hub all is fetched"
+        "maximum number of characters of `text` to read, from its files in random order. Training "
+        "text is drawn from these, and English from as many characters of `english`, at most a "
+        "hundred million. By default all text is read, and data sets of the hub are downloaded as "
+        "a whole"
     )
     heldout_sentences: Whole = Field(
-        1000, description="sentences for perplexity and bits per byte, at most"
+        1000, description="maximum number of held-out sentences, for perplexity and bits per byte"
     )
     heldout_from: Literal["anywhere", "end"] = optional(
-        "where held-out sentences are drawn: from all of the text, which is the default, or from "
-        "its last tenth (`end`), of which none is trained on"
+        "where held-out sentences are drawn from: the whole text (`anywhere`, the default), or "
+        "its last tenth (`end`), which is then excluded from training"
     )
     english_sentences: Whole = Field(
-        1000, description="sentences for the check of English, at most"
+        1000, description="maximum number of sentences for measuring the effect on English"
     )
     translation_pairs: Whole | None = Field(
-        500, description="pairs for translation at most, kept out of training. `null` is all"
+        500,
+        description="maximum number of pairs for translation, excluded from training. `null` "
+        "means all",
     )
     summarization_pairs: Whole | None = Field(
-        None, description="articles with summaries at most, kept out of training. `null` is all"
+        None,
+        description="maximum number of articles with summaries, excluded from training. "
+        "`null` means all",
     )
     minimum_characters: Whole = Field(10, description="shorter sentences are dropped")
 
     resources: LanguageResources = optional(
-        "what time limits of jobs follow from ([more](../docs/status.md#the-cost-model)). It "
-        "changes no result"
+        "what time limits of jobs are computed from ([more](../docs/status.md#the-cost-model)). "
+        "It does not change results"
     )
 
     @model_validator(mode="after")

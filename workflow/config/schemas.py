@@ -20,8 +20,11 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _Schema = dict[str, Any]
 # What every entry of a registry may have beside the keys of its model.
 _SHARED = {
-    BASE: {"type": "string", "description": "another entry, whose keys this one takes over"},
-    TITLE: {"type": "string", "description": "what reports call it, in place of its name"},
+    BASE: {"type": "string", "description": "another entry, whose keys this entry inherits"},
+    TITLE: {
+        "type": "string",
+        "description": "name shown in reports, instead of the name of the entry",
+    },
 }
 
 

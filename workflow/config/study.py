@@ -30,33 +30,33 @@ class Cells(Settings):
 
 
 class Alias(Settings):
-    """An initializer that is another one in some vocabularies: its cells are those of the other."""
+    """An initializer that coincides with another one for some vocabularies and shares its cells."""
 
     initializer: Name = Field(description="a name of initializers.yaml")
     same_as: Name = Field(
-        description="another one, which makes the same rows. Its cells are made, once"
+        description="the initializer that produces the same rows. Only its cells are computed"
     )
-    vocabularies: Names = Field(description="the vocabularies in which the two coincide")
+    vocabularies: Names = Field(description="vocabularies for which the two coincide")
     sources: Names | None = Field(
-        None, description="the source models of which they do. `null` is all"
+        None, description="source models for which they coincide. `null` means all"
     )
 
 
 def _only(names: str) -> Any:
-    return Field(None, description=f"only cells of these {names}. `null` is all")
+    return Field(None, description=f"only cells with these {names}. `null` means all")
 
 
 class Run(Settings):
     """How a task is run, and on which cells."""
 
-    runs: int = Field(1, ge=1, description="how often, each time with another seed")
+    runs: int = Field(1, ge=1, description="number of runs, each with a different seed")
     seeds: Seeds | None = _only("seeds")
     languages: Names | None = _only("languages")
     sources: Names | None = _only("source models")
     initializers: Names | None = _only("initializers")
     strategies: Names | None = _only("strategies")
     checkpoints: bool = Field(
-        False, description="run the task on every checkpoint that a strategy keeps, too"
+        False, description="also run the task on every checkpoint that a strategy keeps"
     )
     learned_metrics: Annotated[list[Name], Unique] = Field(
         default_factory=list,
@@ -72,11 +72,11 @@ class ReportItem(Settings):
 
     model_config = ConfigDict(extra="allow")
 
-    item: str = Field(description="the kind")
-    name: Name = optional("what its files are called. By default the kind")
-    title: str = optional("its heading. By default the kind's own")
+    item: str = Field(description="kind of page, table or figure")
+    name: Name = optional("base name of its files. By default the kind")
+    title: str = optional("its heading. By default that of the kind")
     where: dict[str, Any] = optional(
-        "axis -> the names to show, in this order. Other axes show all"
+        "axis -> names to show, in this order. Axes that are not listed show all names"
     )
 
 
@@ -97,20 +97,19 @@ class Report(Settings):
         ]
     ] = Field(
         default_factory=lambda: list[str | ReportItem](DEFAULT),
-        description="pages, tables and figures: [what a report shows](#what-a-report-shows). By "
-        "default the first twelve",
+        description="pages, tables and figures to show ([kinds and default](#what-a-report-shows))",
     )
     reference_strategy: str | None = Field(
         None,
-        description="the strategy by which initializers are compared. `null` is the one that most "
-        "cells share",
+        description="the strategy under which initializers are compared. `null` selects the one "
+        "that most cells share",
     )
     fonts: FontsConfig | None = Field(
         default_factory=lambda: FontsConfig(
             package="kolibri", folder="kolibri/core/static/assets/fonts"
         ),
-        description="where figures find fonts for the scripts shown: `{package, folder}`. `null` "
-        "uses the system's",
+        description="fonts for the scripts that figures show: `{package, folder}`. `null` uses "
+        "the system's fonts",
     )
 
 
@@ -118,12 +117,12 @@ class Alignment(Settings):
     """The report items `alignment` and `alignment_loss`."""
 
     sentences: Whole | None = Field(
-        1000, description="held-out sentences whose tokens are renamed. `null` is all"
+        1000, description="number of held-out sentences whose tokens are renamed. `null` means all"
     )
     encoder: Encoder | None = Field(
         None,
-        description="the sentence encoder that compares meanings: `{hub, revision}`, `{folder}`, "
-        "or `{package, folder}`. `null` leaves that measure out",
+        description="sentence encoder that compares meanings: `{hub, revision}`, `{folder}`, or "
+        "`{package, folder}`. `null` omits this measure",
     )
 
 
@@ -131,43 +130,50 @@ class Fragmentation(Settings):
     """Tokenizers that are compared without any model."""
 
     tokenizers: Names = Field(description="names of tokenizers.yaml, each once")
-    languages: Names = Field(description="languages in whose text they are compared, each once")
+    languages: Names = Field(
+        description="languages whose text the tokenizers are compared on, each once"
+    )
 
 
 Entries = dict[Any, Any]
-_OWN = "entries of this study's own ([names](#a-name-means-one-thing))"
+_OWN = "this study's own entries ([names](#a-name-means-one-thing))"
 
 
 class StudyConfig(Settings):
     """A study."""
 
-    study: Name = Field(description="its name: the report lies in `results/report/<study>/`")
-    title: str = Field("", description="a heading for the report")
+    study: Name = Field(
+        description="name of the study. The report is written to `results/report/<study>/`"
+    )
+    title: str = Field("", description="heading of the report")
     seed: Seed = Field(
         0,
-        description="a whole number from 0. Every random draw derives from it and the cell's name",
+        description="a whole number from 0. Every random draw is derived from it and the name of "
+        "the cell",
     )
     budget: Share = optional(
-        "trains on this part of every amount of text, such as 0.01, to try a large study: of "
-        "training text, tokens, samples, and what vocabularies, vectors and initializers read. "
-        "What has no amount, such as `train_sentences: null` alone, stays whole. "
-        "Results lie in `<results>/budget-<budget>`, and the report says so"
+        "train on this fraction of every amount of text, such as 0.01, to try out a large study. "
+        "It scales training text, tokens, samples, and the text that vocabularies, vectors and "
+        "initializers read. Text without an amount, such as `train_sentences: null` alone, is not "
+        "scaled. Results are written to `<results>/budget-<budget>`, and the report states the "
+        "budget"
     )
     prefix: str | None = Field(
         None,
-        description="folder below which `results` and `packages_folder` lie "
+        description="folder that contains `results` and `packages_folder` "
         f"([results elsewhere](../docs/sharing.md)): {_PATH}",
         pattern="^[A-Za-z0-9/._-]*[A-Za-z0-9._-]$",
     )
     hub_cache: Words | None = Field(
         None,
-        description="cache of the Hugging Face hub. By default as `HF_HUB_CACHE` and `HF_HOME` say",
+        description="cache of the Hugging Face hub. By default determined by `HF_HUB_CACHE` and "
+        "`HF_HOME`",
     )
-    results: Path = Field("results", description=f"folder of all outputs: {_PATH}")
+    results: Path = Field("results", description=f"folder for all outputs: {_PATH}")
     metrics_python: Words = Field(
         ".venv-metrics/bin/python",
-        description="the Python of the environment of [learned metrics]"
-        "(../docs/learned-metrics.md)",
+        description="Python executable of the environment for [learned "
+        "metrics](../docs/learned-metrics.md)",
     )
     packages_folder: Path = Field(
         ".cache/packages", description=f"folder where packages are unpacked: {_PATH}"
@@ -175,33 +181,34 @@ class StudyConfig(Settings):
     cells: list[Cells] = Field(
         default_factory=list,
         min_length=1,
-        description="a list of blocks. Each stands for every combination of its names",
+        description="list of blocks. Each block stands for every combination of its names",
     )
     aliases: list[Alias] = Field(
         default_factory=list,
-        description="initializers whose cells are those of others: one training, two names. Items "
-        "whose `where` names both show both",
+        description="initializers that share the cells of another initializer, which are trained "
+        "once and shown under both names. Items whose `where` lists both names show both",
     )
     run_tasks: dict[str, Run] = Field(
-        default_factory=dict, min_length=1, description="task -> how and on which cells it is run"
+        default_factory=dict, min_length=1, description="task -> how it is run, and on which cells"
     )
     report: Report = Field(default_factory=Report, description="what the report shows")
     alignment: Alignment = Field(
-        default_factory=Alignment, description="of the items `alignment` and `alignment_loss`"
+        default_factory=Alignment,
+        description="settings of the items `alignment` and `alignment_loss`",
     )
     fragmentation: Fragmentation = Field(
         default_factory=lambda: Fragmentation.model_construct(tokenizers=[], languages=[]),
-        description="of the items `tokenizers` and `tokens_per_sentence`. A study with it needs no "
-        "`cells`",
+        description="settings of the items `tokenizers` and `tokens_per_sentence`. A study with "
+        "this key needs no `cells`",
     )
     machine: Machine = Field(
         default_factory=Machine,
-        description="how jobs compute here ([settings](../docs/running.md#settings-of-a-machine)). "
-        "It makes no job run again",
+        description="how jobs compute on this machine "
+        "([settings](../docs/running.md#settings-of-a-machine)). Changing it reruns no job",
     )
     entries_of: Names = optional(
-        "studies of `config/studies` whose own entries this one has too, as cells, tasks and items "
-        "name them"
+        "studies in `config/studies` whose own entries this study can use by name in its cells, "
+        "tasks and items"
     )
     packages: Entries = optional(_OWN)
     sources: Entries = optional(_OWN)

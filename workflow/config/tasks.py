@@ -41,21 +41,21 @@ Pair = TypeVar("Pair")
 
 
 class _OfLanguages(Settings):
-    """What texts of test sets say of themselves."""
+    """The keys that all texts of test sets have."""
 
     languages: CalledCodes = Field(
-        description="ISO 639 codes, or a mapping from each to what the text calls the language"
+        description="ISO 639 codes, or a mapping from each code to what the text calls the language"
     )
-    repair: Repair = optional("damage to undo, as a language's")
+    repair: Repair = optional("damage to repair, as for a language")
 
 
 class _Table(Settings):
-    columns: Columns = optional("names of the columns, in place of those of `examples`")
+    columns: Columns = optional("names of the columns, instead of those of `examples`")
 
 
 class _Labelled(_Table):
-    languages: Codes = Field(description="ISO 639 codes of the languages that the text is in")
-    labels: list[str] = optional("names of the labels, in place of those of `examples`")
+    languages: Codes = Field(description="ISO 639 codes of the languages of the text")
+    labels: list[str] = optional("names of the labels, instead of those of `examples`")
 
 
 class QuestionSquad(_OfLanguages):
@@ -84,32 +84,32 @@ class TrainingExamples(Settings):
     """Examples to fine-tune on, and to test on."""
 
     labels: list[str] = optional("names of the labels, in the order of their numbers", min_length=2)
-    columns: Columns = Field(description="what the table calls the parts of an example")
-    train: Rows = Field(description="English examples to learn from")
+    columns: Columns = Field(description="columns of the table that hold the parts of an example")
+    train: Rows = Field(description="English examples to train on")
     validation: Rows = optional(
-        "English examples that choose the epoch: the one with the highest score on them is "
-        "tested. By default the last one is"
+        "English examples for choosing the epoch: the one with the highest score on them is "
+        "tested. By default the last epoch is tested"
     )
     test: list[LabelledText] = Field(
-        min_length=1, description="a list of texts, each with the codes of its `languages`"
+        min_length=1, description="list of texts, each with the codes of its `languages`"
     )
 
 
 class QuestionExamples(Settings):
-    """Questions, and those that prompts begin with."""
+    """Questions, and examples for prompts."""
 
-    columns: Columns = optional("where a table has `question`, `context` and `answers`")
+    columns: Columns = optional("columns of a table that hold `question`, `context` and `answers`")
     test: list[QuestionText] = Field(
-        min_length=1, description="a list of texts, each with the codes of its `languages`"
+        min_length=1, description="list of texts, each with the codes of its `languages`"
     )
-    shots: list[QuestionText] = optional("the same, for examples in prompts", min_length=1)
+    shots: list[QuestionText] = optional("the same, for the examples in prompts", min_length=1)
 
 
 class OwnTests(Settings, Generic[Pair]):
-    """Pairs to translate or articles to summarize, and those that prompts begin with."""
+    """Pairs to translate or articles to summarize, and examples for prompts."""
 
     test: list[Pair] = optional("texts, each with the codes of its `languages`", min_length=1)
-    shots: list[Pair] = optional("the same, for examples in prompts", min_length=1)
+    shots: list[Pair] = optional("the same, for the examples in prompts", min_length=1)
 
     @model_validator(mode="after")
     def _has_one(self) -> Any:
@@ -122,16 +122,16 @@ class HarnessTasks(Settings):
     """Tasks of lm-evaluation-harness, by codes of languages."""
 
     languages: CalledCodes = Field(
-        description="ISO 639 codes, or a mapping from each to what stands for {code}"
+        description="ISO 639 codes, or a mapping from each code to the value of {code}"
     )
     folder: Annotated[
         str, StringConstraints(pattern=r"^(\./)?[a-zA-Z0-9_-]+(/[a-zA-Z0-9_-]+)*$")
     ] = Field(
-        description="a folder of lm_eval/tasks, such as xcopa; or one of your own, such as "
-        "./config/harness/xnli-cw2v, with definitions in the harness' format"
+        description="a folder of lm_eval/tasks, such as xcopa; or your own folder, such as "
+        "./config/harness/xnli-cw2v, with definitions in the format of the harness"
     )
     task: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9{][A-Za-z0-9._{}-]*$")] = Field(
-        description="a task that is defined there, such as xcopa_{code}"
+        description="a task that is defined in this folder, such as xcopa_{code}"
     )
 
 
@@ -144,42 +144,42 @@ class Task(Settings):
         description="a file of lexigraft/evaluation/tasks, such as perplexity"
     )
     language: TestedLanguage = optional(
-        "a name of languages.yaml whose texts are tested, whatever the cell's language is; or a "
-        "mapping from languages of cells to such names"
+        "a name of languages.yaml whose texts are tested instead of those of the cell's language; "
+        "or a mapping from languages of cells to such names"
     )
     engine: Literal["auto", "transformers", "vllm"] = optional(
-        "of tasks that generate texts: what generates them. By default, `auto`, vLLM on GPUs that "
-        "have it, where the task is greedy"
+        "inference engine of tasks that generate text. By default `auto`: vLLM on GPUs where it "
+        "is installed, if the task is greedy"
     )
-    examples: dict[str, Any] = optional("where examples come from, see below")
+    examples: dict[str, Any] = optional("source of the examples, see below")
     harness: Annotated[list[HarnessTasks], Field(min_length=1)] = optional(
-        "of `multiple_choice`: which tasks of lm-evaluation-harness test which languages"
+        "for `multiple_choice`: tasks of lm-evaluation-harness, and the languages that each tests"
     )
     data: Words | None = optional(
-        "of `multiple_choice`: a folder with data sets of the hub under their names"
+        "for `multiple_choice`: a folder with data sets of the hub under their names"
     )
 
 
 class _FineTuned(Task):
-    examples: TrainingExamples = Field(description="where examples come from")  # type: ignore[assignment]
+    examples: TrainingExamples = Field(description="source of the examples")  # type: ignore[assignment]
 
 
 class _Choice(Task):
     harness: Annotated[list[HarnessTasks], Field(min_length=1)] = Field(
-        description="which tasks of lm-evaluation-harness test which languages"
+        description="tasks of lm-evaluation-harness, and the languages that each tests"
     )
 
 
 class _Questions(Task):
-    examples: QuestionExamples = Field(description="where questions come from")  # type: ignore[assignment]
+    examples: QuestionExamples = Field(description="source of the questions")  # type: ignore[assignment]
 
 
 class _Translation(Task):
-    examples: OwnTests[PairText] = optional("a test set of its own")  # type: ignore[assignment]
+    examples: OwnTests[PairText] = optional("test set of the task")  # type: ignore[assignment]
 
 
 class _Summarization(Task):
-    examples: OwnTests[ArticleText] = optional("a test set of its own")  # type: ignore[assignment]
+    examples: OwnTests[ArticleText] = optional("test set of the task")  # type: ignore[assignment]
 
 
 # Of all other kinds a `Task`.
@@ -211,14 +211,14 @@ AnyTask: Any = Annotated[
 
 
 class MetricResources(Settings):
-    """What a cluster job asks for at its first attempt; each retry asks for as much again."""
+    """What a cluster job requests at its first attempt; each retry adds the same amount."""
 
     scoring_mb: Megabytes = Field(10000, description="memory of a scoring job")
     billion_parameters: Positive = optional(
-        "parameters of the metric in billions, from which time limits follow"
+        "parameters of the metric in billions, from which time limits are computed"
     )
     scoring_minutes: Whole = optional(
-        "time limit of a scoring job for each run of a task. By default 60 where "
+        "time limit of a scoring job in minutes, per run of a task. By default 60 if "
         "`billion_parameters` is not given"
     )
 
@@ -227,10 +227,10 @@ class MetricConfig(Settings):
     """A learned metric."""
 
     kind: Literal["bleurt", "comet"] = Field(
-        description="which package scores: bleurt-pytorch or unbabel-comet"
+        description="package that computes the score: bleurt-pytorch or unbabel-comet"
     )
     metric: Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9_]*$")] = Field(
-        description="what records and reports call the score"
+        description="name of the score in records and reports"
     )
     checkpoint: Place | None = Field(
         description="a hub name such as Unbabel/wmt22-comet-da, a folder that begins with `/`, `.` "
@@ -238,12 +238,17 @@ class MetricConfig(Settings):
     )
     revision: Revision | None = Field(None, description="a commit, tag or branch of a hub name")
     encoder: Place | None = Field(
-        None, description="COMET's encoder, of which tokenizer and configuration are read"
+        None,
+        description="COMET's encoder, of which only the tokenizer and the configuration are read",
     )
-    encoder_revision: Revision | None = Field(None, description="the same of the encoder")
-    uses_source: bool = Field(description="whether the metric is given the source text")
-    batch_size: Whole = Field(16, description="predictions scored together. It changes no score")
+    encoder_revision: Revision | None = Field(
+        None, description="a commit, tag or branch of the encoder"
+    )
+    uses_source: bool = Field(description="whether the metric reads the source text")
+    batch_size: Whole = Field(
+        16, description="predictions scored together. It does not change scores"
+    )
     resources: MetricResources = Field(
         default_factory=MetricResources,
-        description="what cluster jobs ask for. It changes no result",
+        description="what cluster jobs request. It does not change results",
     )

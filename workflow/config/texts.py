@@ -90,11 +90,11 @@ def amount_read(what: str) -> Any:
 
 
 class Catalogue(Settings):
-    """Messages of an interface in a package, with their English."""
+    """Interface messages in a package, with their English originals."""
 
     loader: Literal["catalogue"]
     package: str = Field(description="a name of packages.yaml")
-    locale: Locale = Field(description="the folder of the language in the package")
+    locale: Locale = Field(description="folder of the language in the package")
 
 
 class HtmlPage(Settings):
@@ -106,7 +106,7 @@ class HtmlPage(Settings):
 
 
 class JsonRows(Settings):
-    """Lines of JSON."""
+    """A JSON Lines file."""
 
     loader: Literal["jsonl"]
     path: str
@@ -120,33 +120,33 @@ class ParquetRows(Settings):
 
 
 class HubRows(Settings):
-    """A data set of the hub, or of files that its library reads."""
+    """A data set of the hub, or files that the library `datasets` reads."""
 
     loader: Literal["datasets"]
-    name: str = Field(description="of the data set on the hub")
-    split: str = Field(description="such as train")
-    config: str | None = optional("of the data set")
+    name: str = Field(description="name of the data set on the hub")
+    split: str = Field(description="split, such as train")
+    config: str | None = optional("configuration of the data set")
     revision: str | None = optional("a commit, tag or branch")
-    data_files: DataFiles = optional("paths, patterns or addresses")
+    data_files: DataFiles = optional("paths, patterns or URLs")
 
 
 Rows = Chosen[JsonRows, ParquetRows, HubRows]
 
 
-_COLUMN = "where the text is; `text` where it is not given"
-LINE_BREAK = "what the texts have in place of a line feed, such as a backslash and an n"
+_COLUMN = "column or field of the text; by default `text`"
+LINE_BREAK = "what stands for a line feed in the texts, such as a backslash and an n"
 
 
 class Lines(Settings):
-    """Files of any format, by their endings: a text a line, a JSON object or a row of a table."""
+    """Files in the format of their ending: one text per line, JSON object or row of a table."""
 
     loader: Literal["text"]
     paths: list[str] = Field(min_length=1, description="files, which may be compressed, or folders")
-    field: str = optional(_COLUMN + ", of `.jsonl` and `.parquet` files")
+    field: str = optional("of `.jsonl` and `.parquet` files: " + _COLUMN)
 
 
 class JsonLines(JsonRows):
-    """A field of lines of JSON."""
+    """A field of a JSON Lines file."""
 
     field: str = optional(_COLUMN)
 
@@ -165,7 +165,7 @@ class HubColumn(HubRows):
 
 
 class CorpusText(Settings):
-    """The texts of a language in a large corpus of the hub."""
+    """The texts of a language in a large corpus on the hub."""
 
     loader: Literal["corpus"]
     corpus: str = Field(description="a name of corpora.yaml")
@@ -182,14 +182,14 @@ SearchedText = Chosen[Lines, JsonLines, ParquetColumn, HubColumn]
 
 
 class Tsv(Settings):
-    """English, a tab and the language on each line."""
+    """An English text, a tab and its translation on each line."""
 
     loader: Literal["tsv"]
     path: str
 
 
 class PairFiles(Settings):
-    """Two files with a text a line."""
+    """Two files with one text per line."""
 
     loader: Literal["files"]
     source: str
@@ -197,7 +197,7 @@ class PairFiles(Settings):
 
 
 class PairJson(JsonRows):
-    """Two fields of lines of JSON."""
+    """Two fields of a JSON Lines file."""
 
     source_field: str
     target_field: str
@@ -234,17 +234,17 @@ Articles = Chosen[PairFiles, PairJson, PairParquet, HubPairs]
 
 
 class RatedTsv(Tsv):
-    """The same with the places of its columns, the first of which is 1."""
+    """The same with column numbers, counted from 1."""
 
-    source_column: Whole = optional("where English is; 1 where it is not given")
-    target_column: Whole = optional("where the translation is; 2 where it is not given")
-    quality_column: Whole = optional("where the quality of a pair is")
+    source_column: Whole = optional("column of English; by default 1")
+    target_column: Whole = optional("column of the translation; by default 2")
+    quality_column: Whole = optional("column of the quality of a pair")
 
 
 class RatedFiles(PairFiles):
     """The same with a file of qualities."""
 
-    quality: str = optional("a file with a number a line")
+    quality: str = optional("a file with one number per line")
 
 
 class RatedJson(PairJson):

@@ -12,57 +12,59 @@ from workflow.config.texts import Name, Whole, Words, amount_read
 
 def _prune_english() -> Any:
     return optional(
-        "`false` lets go of what only the corpus' English sentences use, too; by default it stays"
+        "`false` also removes tokens that only the corpus's English sentences use; by default they "
+        "are kept"
     )
 
 
 class Expansion(Settings):
-    """The source's tokens stay, new ones are added."""
+    """The source's tokens are kept, new ones are added."""
 
-    mode: Literal["expand"] = Field(description="the source's tokens stay, new ones are added")
+    mode: Literal["expand"] = Field(description="the source's tokens are kept, new ones are added")
     new_tokens: Whole = Field(description="how many tokens are added, exactly")
-    text: TextAmount = amount_read("it is learned from")
+    text: TextAmount = amount_read("the tokens are learned from")
     merges: Literal["continued", "append", "auxiliary-first"] = Field(
         "continued",
-        description="`continued` learns further merges where the source tokenizer stopped; "
-        "`append` adds merges of an auxiliary tokenizer after the old ones, `auxiliary-first` "
-        "before them ([methods](../docs/methods.md))",
+        description="`continued` learns further merges from where the source tokenizer stopped; "
+        "`append` adds merges of an auxiliary tokenizer after the existing ones, "
+        "`auxiliary-first` before them ([methods](../docs/methods.md))",
     )
     auxiliary_size: Whole = Field(
-        50000, description="tokens of the auxiliary tokenizer of the latter two"
+        50000, description="size of the auxiliary tokenizer of the latter two, in tokens"
     )
     auxiliary_trainer: Literal["tokenizers", "sentencepiece"] = Field(
         "tokenizers",
-        description="what trains it: Hugging Face's `tokenizers`, or, for sources of "
-        "SentencePiece, `sentencepiece` (byte-level sources always have the former)",
+        description="library that trains it: Hugging Face's `tokenizers` or, for SentencePiece "
+        "sources, `sentencepiece` (byte-level sources always use the former)",
     )
     marks: Literal["auto", "joined", "apart"] = Field(
         "auto",
-        description="`apart` lets the source's pre-tokenizer cut letters from their combining "
-        "marks, as those of GPT-2, Llama 3 and Qwen do; `joined` changes that; `auto` joins them "
-        "if the text is in a script with marks ([methods](../docs/methods.md#combining-marks))",
+        description="`apart` lets the source's pre-tokenizer separate letters from their "
+        "combining marks, as those of GPT-2, Llama 3 and Qwen do; `joined` keeps them together; "
+        "`auto` joins them if the text is in a script with marks "
+        "([methods](../docs/methods.md#combining-marks))",
     )
     english_change: Annotated[float, Field(ge=0, le=1)] | None = Field(
         None,
-        description="learn only merges with which at most this share of the corpus' English "
-        "sentences is segmented anew, for target languages in Latin script. `null`: all merges. "
-        "With `merges: continued` alone",
+        description="largest share of the corpus's English sentences that the new merges may "
+        "tokenize differently, for target languages in Latin script. `null`: no limit. Only with "
+        "`merges: continued`",
     )
     corpus: Name = optional(
-        "a language or group of languages.yaml whose text the tokens are learned from. By default "
+        "a language or group of languages.yaml from whose text the tokens are learned. By default "
         "that of the cell"
     )
     ascii: bool = optional(
-        "`false` adds no token with an ASCII character, as CW2V's code: words in Latin script are "
-        "then cut nearly as before, in every language"
+        "`false` adds no token with an ASCII character, as in CW2V's code: words in Latin script "
+        "are then tokenized almost as before, in every language"
     )
     prune: Literal["never-used"] = optional(
-        "`never-used` takes out tokens of the source that the text never uses and that no other "
-        "token is made of, so that the matrix does not grow "
-        "([new tokens](../docs/vocabulary.md#pruning))"
+        "`never-used` removes tokens of the source that the text never uses and that no other "
+        "token is built from, so that the embedding matrix does not grow ([new "
+        "tokens](../docs/vocabulary.md#pruning))"
     )
     prune_at_most: Whole | None = optional(
-        "how many are taken out at most, those learned last first. By default as many as are "
+        "maximum number of tokens to remove, those learned last first. By default as many as are "
         "added; `null`: all"
     )
     prune_english: bool = _prune_english()
@@ -88,16 +90,16 @@ class Expansion(Settings):
 
 
 class Pruning(Settings):
-    """The source's tokens stay but for those that the text never uses."""
+    """The source's tokens are kept, except those that the text never uses."""
 
-    mode: Literal["prune"] = Field(description="unused tokens of the source are taken out")
+    mode: Literal["prune"] = Field(description="unused tokens of the source are removed")
     prune: Literal["never-used"] = Field(
         "never-used",
-        description="those that the text never uses and that no other token is made of "
-        "([new tokens](../docs/vocabulary.md#pruning))",
+        description="tokens that the text never uses and that no other token is built from ([new "
+        "tokens](../docs/vocabulary.md#pruning))",
     )
     prune_at_most: Whole = optional(
-        "how many are taken out at most, those learned last first. By default all"
+        "maximum number of tokens to remove, those learned last first. By default all"
     )
     prune_english: bool = _prune_english()
     text: TextAmount = amount_read("is searched for tokens")
@@ -111,14 +113,14 @@ class TrainedReplacement(Settings):
 
     mode: Literal["replace"] = Field(description="another tokenizer replaces the source's")
     family: Literal["sentencepiece-bpe", "sentencepiece-unigram", "byte-level-bpe"] = Field(
-        description="what kind of tokenizer is trained on the corpus"
+        description="type of tokenizer that is trained on the corpus"
     )
     size: Whole = Field(description="how many tokens it has, exactly")
-    text: TextAmount = amount_read("it is trained on")
+    text: TextAmount = amount_read("the tokenizer is trained on")
     superwords: Annotated[float, Field(ge=0, lt=1)] = Field(
         0.0,
         description="share of the tokens that may span several words, learned last (SuperBPE: "
-        "0.1). With `byte-level-bpe` alone",
+        "0.1). Only with `byte-level-bpe`",
     )
 
     @model_validator(mode="after")
@@ -133,16 +135,17 @@ class TakenReplacement(Settings):
 
     mode: Literal["replace"] = Field(description="another tokenizer replaces the source's")
     tokenizer: Place = Field(
-        description="another model's: a hub name, or a folder that begins with `/`, `.` or `~`"
+        description="tokenizer of another model: a hub name, or a folder that begins with `/`, "
+        "`.` or `~`"
     )
-    revision: Revision | None = optional("a commit, tag or branch of the hub")
+    revision: Revision | None = optional("a commit, tag or branch on the hub")
 
 
 class ModelReplacement(Settings):
     """The tokenizer of a model of the target language replaces the source's."""
 
     mode: Literal["replace"] = Field(description="another tokenizer replaces the source's")
-    plm: Words = Field(description="that of a model of the language: a name in its `plms`")
+    plm: Words = Field(description="tokenizer of a model of the language: a name in its `plms`")
 
 
 Vocabulary = Annotated[

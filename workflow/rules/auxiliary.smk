@@ -88,6 +88,6 @@ rule encode_tokens:
     params:
         job=lambda wildcards: STUDY.job("encode_tokens", wildcards),
     message:
-        "Encoding the tokens of {wildcards.language} {wildcards.vocabulary} of {wildcards.source} by {wildcards.auxiliary}"
+        "Encoding the tokens of {wildcards.language} {wildcards.vocabulary} of {wildcards.source} with {wildcards.auxiliary}"
     shell:
         '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/encode_tokens.py" {params.job:q} > {log:q} 2>&1'

@@ -125,7 +125,7 @@ rule prepare_test_set:
         '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/prepare_test_set.py" {params.job:q} > {log:q} 2>&1'
 
 
-# Apart from the rule that makes a corpus: another test set makes no text anew, nor anything made of it.
+# Separate from prepare_corpus: a new test set then invalidates neither the text nor what depends on it.
 rule count_tests:
     input:
         lambda wildcards: STUDY.inputs("count_tests", wildcards),

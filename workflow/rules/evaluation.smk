@@ -2,7 +2,7 @@
 # tokenizers without a model.
 
 
-# Where its data cannot be had, the card says so, and records of the task say why they have no score.
+# If its data is unavailable, the card states it, and the task's records state why they have no score.
 rule prepare_benchmark:
     input:
         lambda wildcards: STUDY.inputs("prepare_benchmark", wildcards),
@@ -56,7 +56,7 @@ rule evaluate_checkpoint:
         '"$LEXIGRAFT/scripts/job.sh" python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT/scripts/evaluate.py" {params.job:q} > {log:q} 2>&1'
 
 
-# With no other job beside it: on this machine it takes all cores.
+# Runs without other jobs in parallel: on this machine it takes all cores.
 rule measure_speed:
     input:
         lambda wildcards: STUDY.inputs("measure_speed", wildcards),
@@ -106,7 +106,7 @@ rule score_predictions:
     params:
         job=lambda wildcards: STUDY.job("score_predictions", wildcards),
     message:
-        "Scoring predictions in {wildcards.language} of {wildcards.source} by {wildcards.metric}"
+        "Scoring predictions of {wildcards.source} in {wildcards.language} with {wildcards.metric}"
     shell:
         '"$LEXIGRAFT/scripts/job.sh" python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT/scripts/score_predictions.py" {params.job:q} > {log:q} 2>&1'
 
@@ -123,7 +123,7 @@ rule measure_fragmentation:
     params:
         job=lambda wildcards: STUDY.job("measure_fragmentation", wildcards),
     message:
-        "Measuring how {wildcards.vocabulary} of {wildcards.source} cuts {wildcards.language}"
+        "Measuring how {wildcards.vocabulary} of {wildcards.source} tokenizes {wildcards.language}"
     shell:
         '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/measure_fragmentation.py" {params.job:q} > {log:q} 2>&1'
 
@@ -139,7 +139,7 @@ rule measure_tokenizer:
     params:
         job=lambda wildcards: STUDY.job("measure_tokenizer", wildcards),
     message:
-        "Measuring how the tokenizer {wildcards.tokenizer} cuts {wildcards.language}"
+        "Measuring how the tokenizer {wildcards.tokenizer} tokenizes {wildcards.language}"
     shell:
         '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/measure_fragmentation.py" {params.job:q} > {log:q} 2>&1'
 

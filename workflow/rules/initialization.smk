@@ -14,12 +14,12 @@ rule initialize:
     params:
         job=lambda wildcards: STUDY.job("initialize", wildcards),
     message:
-        "Initializing {wildcards.language} {wildcards.vocabulary} by {wildcards.initializer} ({wildcards.fit})"
+        "Initializing {wildcards.language} {wildcards.vocabulary} with {wildcards.initializer} ({wildcards.fit})"
     shell:
         '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/initialize.py" {params.job:q} > {log:q} 2>&1'
 
 
-# Those that learn from the source model or its matrices run on the machine that trains it.
+# Initializers that learn from the source model or its matrices run on the machine that trains it.
 rule learn_initialization:
     input:
         lambda wildcards: STUDY.inputs("learn_initialization", wildcards),
@@ -34,6 +34,6 @@ rule learn_initialization:
     params:
         job=lambda wildcards: STUDY.job("learn_initialization", wildcards),
     message:
-        "Learning to initialize {wildcards.language} {wildcards.vocabulary} by {wildcards.initializer} ({wildcards.fit})"
+        "Learning to initialize {wildcards.language} {wildcards.vocabulary} with {wildcards.initializer} ({wildcards.fit})"
     shell:
         '"$LEXIGRAFT/scripts/job.sh" python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT/scripts/initialize.py" {params.job:q} > {log:q} 2>&1'

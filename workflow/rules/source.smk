@@ -8,7 +8,7 @@ rule fetch_package:
         STUDY.card("fetch_package"),
     log:
         STUDY.log("fetch_package"),
-    retries: 2  # the network may fail for a moment
+    retries: 2  # the network may fail temporarily
     localrule: True
     params:
         job=lambda wildcards: STUDY.job("fetch_package", wildcards),

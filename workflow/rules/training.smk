@@ -1,4 +1,4 @@
-# Stage 6, training: continual pre-training of a grafted model; only what changed is stored.
+# Stage 6, training: continual pre-training of the adapted model; only changed weights are stored.
 
 
 rule train:

@@ -1,5 +1,5 @@
 # Stage 3, vocabulary: the tokenizer that replaces the source's. Each entry of vocabularies.yaml belongs
-# to one rule: expanded or pruned, trained anew, or taken from another model.
+# to one rule: expanded or pruned, trained from scratch, or taken from another model.
 
 
 rule expand_vocabulary:

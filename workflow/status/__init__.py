@@ -1,1 +1,1 @@
-"""How far a study is, what it takes, and whether a process works on it."""
+"""The progress and the cost of a study, and whether a process is working on it."""

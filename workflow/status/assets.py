@@ -1,6 +1,6 @@
-"""What the jobs of a study read from outside: from the hub, and from the user's own files.
+"""External assets that the jobs of a study read: from the hub, and the user's own files.
 
-It is found in the descriptions of the jobs, so that nothing is read that is not checked.
+They are collected from the descriptions of the jobs, so that everything read is checked.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,10 +16,10 @@ from workflow.stages.study import Study
 
 
 def hub_assets(study: Study, outputs: Iterable[Output] | None = None) -> list[HubAsset]:
-    """What jobs read from the hub, each revision of each once, with what it is read for.
+    """What jobs read from the hub, each revision of each asset once, with its readers.
 
-    `outputs` are those of the jobs, by default of all of the study. A tokenizer of a model that is
-    read as well is not listed by itself.
+    `outputs` are those of the jobs, by default all jobs of the study. The tokenizer of a model that
+    is read as well is not listed separately.
     """
     if outputs is None:
         outputs = (job.output for job in study.jobs().values())
@@ -36,7 +36,7 @@ def hub_assets(study: Study, outputs: Iterable[Output] | None = None) -> list[Hu
         if kind == "tokenizer" and ("model", name, revision) in readers:
             continue
         patterns = files[kind, name, revision]
-        # Where one reader takes what there is, the patterns of the others say too little.
+        # If one reader has no patterns, it may read any file.
         every = {pattern for some in patterns for pattern in some} if all(patterns) else ()
         where = ", ".join(dict.fromkeys(named))
         found.append(HubAsset(kind, name, revision, tuple(sorted(every)), where))  # type: ignore[arg-type]
@@ -44,9 +44,9 @@ def hub_assets(study: Study, outputs: Iterable[Output] | None = None) -> list[Hu
 
 
 def lock_revisions(study: Study, planned: Iterable[Output]) -> str:
-    """Lock the commits of what planned jobs read from the hub; a warning of those not to be had.
+    """Lock the commits of what planned jobs read from the hub; return a warning about unknown ones.
 
-    From then on the study has them in its settings. Data sets of lm-evaluation-harness are locked
+    The study's settings then contain these commits. Data sets of lm-evaluation-harness are locked
     by the jobs that copy them.
     """
     assets = [one for one in hub_assets(study, planned) if not one.is_pinned]
@@ -58,13 +58,13 @@ def lock_revisions(study: Study, planned: Iterable[Output]) -> str:
     if not left:
         return ""
     return (
-        f"no commit is known of {', '.join(left)}: the hub does not say. What jobs find is read; "
-        "the next run that finds a commit makes what they read anew"
+        f"no commit is known for {', '.join(left)}: the hub did not report one. Jobs read the "
+        "version that they find; the next run that finds a commit repeats them"
     )
 
 
 def web_files(study: Study) -> dict[str, str]:
-    """Address of each file of the web that jobs of a study read -> for what they read it."""
+    """URL of each file on the web that jobs of a study read -> its readers."""
     readers: dict[str, dict[str, None]] = {}
     for job in study.jobs().values():
         for reader, settings in _settings(study, job.output):
@@ -74,7 +74,7 @@ def web_files(study: Study) -> dict[str, str]:
 
 
 def local_files(study: Study) -> list[str]:
-    """The user's files that jobs of a study read, each once, whether they are there or not."""
+    """The user's files that jobs of a study read, each once, existing or not."""
     found: dict[str, None] = {}
     for job in study.jobs().values():
         inputs = STAGES[job.rule].describe(study, **job.output.wildcards)["inputs"]
@@ -85,17 +85,17 @@ def local_files(study: Study) -> list[str]:
 
 
 def missing_files(study: Study) -> list[str]:
-    """Those of them that are not there."""
+    """The files among them that do not exist."""
     return [one for one in local_files(study) if not Path(one).exists()]
 
 
 def _is_of_hub(read: Any) -> bool:
-    """Whether an input is not a file but `{hub, revision}`."""
+    """Whether an input is `{hub, revision}` instead of a file."""
     return isinstance(read, Mapping) and "hub" in read
 
 
 def _addresses(settings: Any) -> Iterator[str]:
-    """The addresses among the files of data sets, which settings name."""
+    """The URLs among the files of data sets in settings."""
     if isinstance(settings, list | tuple):
         for one in settings:
             yield from _addresses(one)
@@ -109,9 +109,9 @@ def _addresses(settings: Any) -> Iterator[str]:
 
 
 def _settings(study: Study, output: Output) -> Iterator[tuple[str, Any]]:
-    """What a job is known by, and its settings; of an evaluation those of each task."""
+    """The name of a job as a reader, and its settings; for an evaluation also each task's."""
     if output.rule == "build_report":
-        return  # whose settings repeat the study
+        return  # its settings repeat the study
     described = STAGES[output.rule].describe(study, **output.wildcards)
     axes = (output.wildcards[axis] for axis in _NAMES if axis in output.wildcards)
     yield next(axes, output.rule), described["settings"]
@@ -119,7 +119,7 @@ def _settings(study: Study, output: Output) -> Iterator[tuple[str, Any]]:
         yield task, own["settings"]
 
 
-# Wildcards by which a reader knows a job: its metric, initializer, task …; others by their rule.
+# Wildcards that name a job for the user: its metric, initializer, task …; otherwise its rule.
 _NAMES = ("metric", "initializer", "task", "benchmark", "vocabulary", "tokenizer", "language",
           "source")  # fmt: skip
-_OF_HUB = {"prepare_source": "model", "encode_tokens": "encoder"}  # others read tokenizers
+_OF_HUB = {"prepare_source": "model", "encode_tokens": "encoder"}  # other rules read tokenizers

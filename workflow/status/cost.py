@@ -1,13 +1,13 @@
-"""What a study will take, before it runs: jobs, GPU-hours, hours of jobs, and disk, by rule.
+"""The estimated cost of a study before it runs: jobs, GPU-hours, job-hours and disk, by rule.
 
-Which jobs run follows from what lies on disk (`workflow.status.states`). What each takes is the
-mean of finished ones like it (`workflow.status.estimates`). Where none has finished, the cost model
-estimates it (`workflow.stages.cost_model`), scaled by what it was wrong about on this device. Of
-jobs that it does not cover the time limit is an upper bound.
+The jobs to run are determined from the files on disk (`workflow.status.states`). The cost of each
+is the mean of similar finished jobs (`workflow.status.estimates`). If there are none, the cost
+model estimates it (`workflow.stages.cost_model`), multiplied by the ratio of measured to estimated
+time on this device. For jobs that the model does not cover, the time limit is an upper bound.
 
-A cell's disk follows from its strategy: it stores its changed tensors in the precision of its
-source model. What they are follows from the strategy and from the numbers in the source's card;
-LoRA's factors, of a hundredth of the parameters, are left out.
+A cell stores its changed tensors in the precision of its source model. They are determined by the
+strategy and the numbers in the source's card; LoRA's factors, about a hundredth of the parameters,
+are ignored.
 """
 
 import json
@@ -24,19 +24,19 @@ from workflow.status.estimates import CPU, Finished, resources_of, similarity_ke
 from workflow.status.states import DONE, states
 from workflow.status.summary import aligned
 
-UNCERTAINTY = 2  # a modelled job takes up to so many times its estimate
+UNCERTAINTY = 2  # a modelled job takes up to this many times its estimate
 
 
 @dataclass
 class Cost:
     """Sums over jobs.
 
-    `measured` jobs are estimated by finished ones, which ran on `devices`; `modelled` ones by the
-    cost model, of which `calibrated` by finished jobs of their rule. `job_hours` and `gpu_hours`
-    are those of both, `unsure_hours` the GPU-hours of modelled ones that nothing calibrates, and
-    `work` says what for the GPU-hours go. `most_job_hours` and `most_gpu_hours` are of the others,
-    by their time limits. `gigabytes` are of all jobs for which they are known; for `unsized` ones
-    they are not, though they may store tensors.
+    `measured` jobs are estimated from finished ones, which ran on `devices`; `modelled` ones by the
+    cost model, `calibrated` ones of these with finished jobs of their rule. `job_hours` and
+    `gpu_hours` are those of both, `unsure_hours` the GPU-hours of modelled jobs without
+    calibration, and `work` the GPU-hours by kind of work. `most_job_hours` and `most_gpu_hours` are
+    the time limits of all other jobs. `gigabytes` is the sum over jobs with a known size; the size
+    of `unsized` jobs, which may store tensors, is unknown.
     """
 
     jobs: int = 0
@@ -54,7 +54,7 @@ class Cost:
     work: dict[str, float] = field(default_factory=dict)
 
     def add(self, other: "Cost") -> None:
-        """Take in the sums of another."""
+        """Add the sums of another."""
         for kind, hours in other.work.items():
             self.work[kind] = self.work.get(kind, 0.0) + hours
         self.devices |= other.devices
@@ -64,7 +64,7 @@ class Cost:
 
 
 def planned(study: Study) -> list[Job]:
-    """The jobs that are to be run, what is complete left out."""
+    """The jobs to run, without complete ones."""
     jobs = study.jobs()
     found = states(study, jobs)
     return [job for card, job in jobs.items() if found[card].name != DONE]
@@ -80,12 +80,12 @@ def costs(study: Study, planned: Iterable[Job], known: Finished) -> dict[str, Co
 
 
 def as_text(title: str, by_rule: Mapping[str, Cost], device: str) -> str:
-    """The summary for a terminal; `device` is the one that was planned for."""
+    """The summary for a terminal; `device` is the one for which the costs were estimated."""
     total = Cost()
     for cost in by_rule.values():
         total.add(cost)
     if not total.jobs:
-        return f"{title}\n\nNothing to be done."
+        return f"{title}\n\nNothing to do."
     rows: list[tuple[str, ...]] = [("", "jobs", "known", "GPU-hours", "job-hours", "GB")]
     for rule, cost in (*by_rule.items(), ("all", total)):
         rows.append(
@@ -134,13 +134,13 @@ def _cost(model: CostModel, job: Job, known: Finished) -> Cost:
 
 
 def _shared(hours: float, work: Mapping[str, float]) -> dict[str, float]:
-    """GPU-hours of a job by kind of work, in the shares of the cost model."""
+    """GPU-hours of a job by kind of work, divided in the proportions of the cost model."""
     whole = sum(work.values())
     return {kind: hours * seconds / whole for kind, seconds in work.items() if hours and seconds}
 
 
 def _sum(estimated: float, most: float, modelled: int) -> str:
-    """Estimated hours; an upper bound if it holds jobs that only have a limit."""
+    """Estimated hours; an upper bound if some jobs only have a time limit."""
     mark = "≤ " if most else "≈ " if modelled and estimated else ""
     return mark + _number(estimated + most)
 
@@ -156,16 +156,16 @@ def _notes(total: Cost, device: str) -> list[str]:
     if total.measured:
         devices = f", on {', '.join(sorted(total.devices))}" if total.devices else ""
         notes.append(
-            f"known: {total.measured} jobs are estimated as the mean of finished ones of their "
-            f"kind{devices}."
+            f"known: {total.measured} jobs are estimated by the mean of similar finished "
+            f"jobs{devices}."
         )
     if total.modelled:
         most = total.gpu_hours + (UNCERTAINTY - 1) * total.unsure_hours
         notes.append(
-            f"≈: {total.modelled} jobs are estimated by the cost model, for GPUs such as {device} "
-            "(LEXIGRAFT_DEVICE chooses others). Finished jobs on such a GPU have corrected "
-            f"{total.calibrated} of them; the others may take up to {UNCERTAINTY} times as long: "
-            f"at most {_number(most)} GPU-hours."
+            f"≈: {total.modelled} jobs are estimated by the cost model for {device} (set "
+            f"LEXIGRAFT_DEVICE for another device). {total.calibrated} of these estimates are "
+            "calibrated with finished jobs on this device; the others may take up to "
+            f"{UNCERTAINTY} times as long: at most {_number(most)} GPU-hours."
         )
     if total.work:
         shares = sorted(total.work.items(), key=lambda item: -item[1])
@@ -174,18 +174,18 @@ def _notes(total: Cost, device: str) -> list[str]:
     if total.most_job_hours:
         others = total.jobs - total.measured - total.modelled
         notes.append(
-            f"≤: of {others} jobs nothing like them has finished; they count with the time limit "
-            "that they ask for, if they do."
+            f"≤: {others} jobs have no similar finished job; they count with the time limit that "
+            "they request, if any."
         )
     if total.unsized:
         notes.append(
-            f"GB: without {total.unsized} cells whose source model is not prepared; "
-            "`snakemake --until prepare_source` prepares them."
+            f"GB: without {total.unsized} cells whose source model is not prepared; run "
+            "`snakemake --until prepare_source` to prepare it."
         )
     return notes
 
 
-# ---- disk that a trained cell takes, before any like it was trained ----------------------------
+# ---- disk space of a trained cell, before a similar one was trained ----------------------------
 
 
 def _cell_megabytes(study: Study, wildcards: Mapping[str, str]) -> float | None:
@@ -202,7 +202,7 @@ def _cell_megabytes(study: Study, wildcards: Mapping[str, str]) -> float | None:
         rows = entry.get("size", card["rows"])
         if way(entry) == "expand" and "prune" not in entry:
             rows = card["rows"] + entry["new_tokens"]
-        # Of a vocabulary that replaces the source's, nearly all.
+        # In a vocabulary that replaces the source's, nearly all rows are new.
         new_rows = entry.get("new_tokens", 0) if way(entry) == "expand" else rows
     files = card["files"] | card.get("model_files", {})
     weights = sum(own["bytes"] for name, own in files.items() if name.endswith(".safetensors"))
@@ -213,10 +213,11 @@ def _cell_megabytes(study: Study, wildcards: Mapping[str, str]) -> float | None:
 def changed_parameters(
     card: Mapping[str, Any], strategy: Mapping[str, Any], rows: int | None, new_rows: int | None
 ) -> float:
-    """Parameters that a cell stores.
+    """The number of parameters that a cell stores.
 
-    `card` is the source's: `parameters`, `layers`, `hidden_size`, `rows` and `tied`. `rows` are of
-    the new matrices, of which `new_rows` are not the source's; None for its own vocabulary.
+    `card` is the source's: `parameters`, `layers`, `hidden_size`, `rows` and `tied`. `rows` is the
+    number of rows of the new matrices, of which `new_rows` are not the source's; both are None for
+    the source's own vocabulary.
     """
     matrices = 1 if card["tied"] else 2
     old = matrices * card["rows"] * card["hidden_size"]
@@ -229,6 +230,6 @@ def changed_parameters(
     layers = {number % card["layers"] for numbers in chosen for number in numbers}
     if "all" in names:
         return card["parameters"] - old + new
-    # A trained cell stores matrices with new rows as a whole.
+    # A trained cell stores matrices with new rows completely.
     whole = rows is not None or names & {"embeddings", "head", "new-rows", "outside-layers"}
     return (new if whole else 0) + len(layers) * (card["parameters"] - old) / card["layers"]

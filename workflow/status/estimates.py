@@ -1,11 +1,11 @@
-"""What jobs will take, from what finished ones of their kind took.
+"""Estimates of the time of jobs from the times of similar finished jobs.
 
-The similarity key of a job is a row of names, the most telling first: of a training the source
-model, the strategy, the language, the vocabulary, the initializer. A job is taken to need the mean
-of the finished ones that share most of that row with it, relative to what the cost model
-(`workflow.stages.cost_model`) says of each. So another strategy or more runs of tasks take
-more, and so does a slower device. Where they share too little there is no such estimate; but what
-all jobs of a rule took on a device calibrates the cost model there (`Finished.factor`).
+The similarity key of a job is a row of names, the most important first: for a training, the source
+model, strategy, language, vocabulary and initializer. The estimate is the mean over the finished
+jobs that share the longest beginning of that row, relative to the estimate of the cost model
+(`workflow.stages.cost_model`) for each. It therefore scales with the strategy, the number of runs
+of tasks, and the device. If too few names are shared, there is no such estimate; but the times of
+all jobs of a rule on a device calibrate the cost model there (`Finished.factor`).
 """
 
 from collections import Counter, defaultdict
@@ -25,10 +25,10 @@ CPU = "CPU"  # the device of jobs without a GPU
 
 @dataclass(frozen=True)
 class SimilarityKey:
-    """Which jobs are comparable: `row` of names, of which the first `least` must be the same.
+    """Which jobs are comparable: a `row` of names, of which the first `least` must be equal.
 
-    `amount` is what the cost model says that the job takes on `device`, which is empty for jobs
-    that it does not cover: 1 for each of them.
+    `amount` is the cost model's estimate of the job's time on `device`; for jobs that it does not
+    cover, it is 1 and `device` is empty.
     """
 
     row: tuple[str, ...]
@@ -39,7 +39,7 @@ class SimilarityKey:
 
 @dataclass
 class Taken:
-    """Sums or means over finished jobs, and how many there were."""
+    """Sums or means over finished jobs, and their number."""
 
     jobs: int = 0
     seconds: float = 0.0
@@ -49,16 +49,16 @@ class Taken:
 
 
 class Finished:
-    """What finished jobs took, by similarity; a job without a key is similar to none."""
+    """Time and disk space of finished jobs by similarity; jobs without a key are similar to none."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, ...], Taken] = defaultdict(Taken)
-        # Name of the kind of job, device -> seconds, and those of the cost model.
+        # Kind of job, device -> measured seconds, and those of the cost model.
         self._on_device: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
-        self.devices: Counter[str] = Counter()  # that jobs with a cost model ran on
+        self.devices: Counter[str] = Counter()  # of jobs that the cost model covers
 
     def add(self, key: SimilarityKey | None, usage: Mapping[str, Any], megabytes: float) -> None:
-        """Note one finished job, by the last line of its `usage.jsonl` and its folder's size."""
+        """Add a finished job, with the last line of its `usage.jsonl` and its folder's size."""
         if key is None:
             return
         if key.device:
@@ -76,9 +76,9 @@ class Finished:
                 sums.devices.add(usage["device"])
 
     def like(self, key: SimilarityKey | None) -> Taken | None:
-        """The mean of the most similar jobs; None if no finished job is near enough.
+        """The mean of the most similar jobs; None if no finished job is similar enough.
 
-        Times are of the key's amount of work, on its device; disk does not grow with it.
+        Times are scaled to the key's amount of work on its device; disk space is not scaled.
         """
         if key is None:
             return None
@@ -94,18 +94,18 @@ class Finished:
         return None
 
     def factor(self, key: SimilarityKey) -> float | None:
-        """How many times what the cost model says the jobs of a rule took on a device."""
+        """The ratio of measured to modelled time of the jobs of a rule on a device."""
         seconds, modelled = self._on_device.get((key.row[0], key.device), (0.0, 0.0))
         return seconds / modelled if modelled else None
 
     def planning_device(self, study: Study) -> str:
-        """The device to plan for: the user's choice, or else that of most finished jobs."""
+        """The device to plan for: the user's choice, otherwise that of most finished jobs."""
         used = self.devices.most_common(1)
         return chosen_device(study.config) or (used[0][0] if used else DEVICE)
 
 
 def device_of(usage: Mapping[str, Any]) -> str:
-    """The device of a line of `usage.jsonl`, as the cost model calls it."""
+    """The device of a line of `usage.jsonl`, under its name in the cost model."""
     name = usage.get("device", CPU)
     return known_device(name) or name
 
@@ -121,7 +121,8 @@ _CELLS = ("source", "language", "vocabulary", "strategy", "initializer")
 _FITS = ("initializer", "source", "vocabulary", "language")
 _VECTORS = ("auxiliary", "vocabulary", "source", "language")
 _VOCABULARIES = ("vocabulary", "source", "language")
-# Rules that do the same, what tells most of how long it takes, and how much must be the same.
+# Equivalent rules, the names that determine the time of a job in order of importance, and how many
+# of these (with the rule) must be equal.
 _ROWS: tuple[tuple[tuple[str, ...], tuple[str, ...], int], ...] = (
     (("train",), ("source", "strategy", "language", "vocabulary", "initializer"), 2),
     (("evaluate", "evaluate_checkpoint"), _CELLS, 2),
@@ -138,13 +139,13 @@ _ROWS: tuple[tuple[tuple[str, ...], tuple[str, ...], int], ...] = (
 
 
 def resources_of(study: Study, rule: str, wildcards: Mapping[str, str]) -> Resources:
-    """What a job asks of a cluster; nothing where Snakemake runs it itself."""
+    """The resources that a job requests from a cluster; none for local jobs."""
     of_rule = STAGES[rule].resources
     return of_rule(study, **wildcards) if of_rule else Resources()
 
 
 def work_of(model: CostModel, rule: str, wildcards: Mapping[str, str]) -> Seconds:
-    """What the cost model says of a job: kind of work -> seconds; {} of rules without a model."""
+    """The cost model's estimate for a job: kind of work -> seconds; {} for rules it lacks."""
     match rule:
         case "train":
             return model.training(wildcards, resources_of(model.study, rule, wildcards).gpus)
@@ -162,7 +163,7 @@ def work_of(model: CostModel, rule: str, wildcards: Mapping[str, str]) -> Second
 def similarity_key(
     model: CostModel, rule: str, wildcards: Mapping[str, str]
 ) -> SimilarityKey | None:
-    """The key of a job by its rule and wildcards; None of names that the config lacks."""
+    """The key of a job by its rule and wildcards; None if the config lacks one of the names."""
     named = {_REGISTRIES[axis]: name for axis, name in wildcards.items() if axis in _REGISTRIES}
     if any(name not in model.config[registry] for registry, name in named.items()):
         return None
@@ -174,17 +175,17 @@ def similarity_key(
     if rule not in MODELLED:
         return SimilarityKey(row, least)
     if rule == "train" and not model.config["strategies"][wildcards["strategy"]]["phases"]:
-        row = ("untrained", *row[1:])  # of which nothing is to be learned for those that train
+        row = ("untrained", *row[1:])  # not comparable with jobs that train
     work = work_of(model, rule, wildcards)
-    # Of other studies: not known what it did.
+    # Without work, it is a job of another study with unknown tasks.
     return SimilarityKey(row, least, sum(work.values()), model.device) if work else None
 
 
 def finished_in(study: Study, sizes: Mapping[str, int]) -> Finished:
-    """What all finished jobs below the results folder took, those of other studies too.
+    """Time and disk space of all finished jobs below the results folder, of all studies.
 
-    `sizes` are the bytes of their folders, see `workflow.status.results_folder.sizes`. The rule of
-    a folder may be another of those with the same outputs.
+    `sizes` are the bytes of their folders, see `workflow.status.results_folder.sizes`. If several
+    rules have the same outputs, the first one is assumed.
     """
     models = cache(partial(CostModel, study, reads_cards=True))
     found = Finished()

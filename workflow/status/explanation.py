@@ -1,4 +1,4 @@
-"""Why a job would run, and how a cell is made, in words."""
+"""Text that explains why a job would run, and how a cell is computed."""
 
 import json
 import textwrap
@@ -10,13 +10,13 @@ from workflow.stages import STAGES, Job, Study
 from workflow.status.states import DONE, FAILED, QUEUED, RUNNING, STALE, State, reason, states
 
 _LONGEST, _WIDTH = 72, 92  # characters of a value, and of a line
-_MOST = 6  # changes of a job that are told, and examples of a reason
+_MOST = 6  # maximum number of changes per job, and of examples per reason
 _NOT_THERE = "has not run yet"
-_LEFT_OUT = ("study", "sha256", "members")  # settings that are too long to tell anything
+_LEFT_OUT = ("study", "sha256", "members")  # settings that are too long to show
 
 
 def explain_study(study: Study, jobs: Mapping[str, Job]) -> str:
-    """Why each job that is to be done would run: reasons, the jobs of each."""
+    """Why each unfinished job would run: the reasons, and the jobs of each."""
     found = states(study, jobs)
     by_reason: dict[tuple[str, str], list[Job]] = {}
     for card, job in jobs.items():
@@ -35,7 +35,7 @@ def explain_study(study: Study, jobs: Mapping[str, Job]) -> str:
 
 
 def explain_job(study: Study, jobs: Mapping[str, Job], card: str) -> str:
-    """How an output is made, step by step, and of each step whether it is done or why not."""
+    """How an output is computed, step by step, and whether each step is done or why not."""
     found = states(study, jobs)
     job = jobs[card]
     lines = [f"{_name(study, job)}: {STAGES[job.rule].what}", ""]
@@ -51,14 +51,14 @@ def explain_job(study: Study, jobs: Mapping[str, Job], card: str) -> str:
 
 
 def _steps(jobs: Mapping[str, Job], card: str) -> list[str]:
-    """The cards of all that an output is made from, itself last."""
+    """The cards of all jobs that an output depends on, its own last."""
     wanted, waiting = set(), [card]
     while waiting:
         one = waiting.pop()
         if one in jobs and one not in wanted:
             wanted.add(one)
             waiting += jobs[one].needs
-    # `jobs` has the stages' order; within a stage an input may follow.
+    # `jobs` is ordered by stage; within a stage, an input may come later.
     ordered: dict[str, None] = {}
 
     def visit(one: str) -> None:
@@ -74,7 +74,7 @@ def _steps(jobs: Mapping[str, Job], card: str) -> list[str]:
 
 
 def _told(described: Mapping[str, Any], job: Job) -> Iterator[str]:
-    """Its settings and the user's files that it reads."""
+    """A job's settings and the user's files that it reads."""
     settings = [
         f"{key}: {_short(value)}"
         for key, value in described["settings"].items()
@@ -86,7 +86,7 @@ def _told(described: Mapping[str, Any], job: Job) -> Iterator[str]:
 
 
 def _reasons(study: Study, job: Job, found: Mapping[str, State]) -> list[str]:
-    """Why a job is not done, in sentences without their subject."""
+    """Why a job is not done, as predicates without a subject."""
     state = found[job.output.card]
     if state.name == RUNNING:
         return ["is running"]
@@ -105,7 +105,7 @@ def _reasons(study: Study, job: Job, found: Mapping[str, State]) -> list[str]:
         elif read.name != DONE:
             why.append(f"reads {_folder(study, card)}, which is {read.name}")
         elif (read.since or 0.0) > since:
-            why.append(f"reads {_folder(study, card)}, which was made anew since")
+            why.append(f"reads {_folder(study, card)}, which was recomputed since")
     for file in job.files:
         if Path(file).exists() and Path(file).lstat().st_mtime > since:
             why.append(f"reads {file}, which has changed since")
@@ -114,7 +114,7 @@ def _reasons(study: Study, job: Job, found: Mapping[str, State]) -> list[str]:
 
 
 def _changes(study: Study, job: Job) -> list[str]:
-    """What of a job's description is not as it was when its output was made."""
+    """How a job's description differs from that with which its output was created."""
     try:
         stored = json.loads(Path(job.output.card).read_text(encoding="utf-8")).get("job")
     except (OSError, ValueError, AttributeError):
@@ -129,7 +129,7 @@ def _differences(old: Any, new: Any, key: str = "") -> Iterator[str]:
     if old == new:
         return
     if key == "code":
-        yield "the code that it runs has changed"
+        yield "its code has changed"
     elif isinstance(old, Mapping) and isinstance(new, Mapping):
         for name in dict.fromkeys([*new, *old]):
             where = f"{key}.{name}" if key else name

@@ -1,7 +1,7 @@
-"""All that the jobs of a study read from outside, each thing with what asks for it.
+"""All external assets that the jobs of a study read, with their readers.
 
-For `lexigraft doctor --study`: things of the hub, data sets of lm-evaluation-harness, files of the
-web, packages, and local files that are not there.
+For `lexigraft doctor --study`: assets on the hub, data sets of lm-evaluation-harness, files on the
+web, packages, and missing local files.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,24 +30,24 @@ from workflow.status.assets import hub_assets, local_files, web_files
 from workflow.status.recipes import needed_recipes, recipes_of
 
 LOCKED, TO_FETCH, BY_HAND = "locked", "to fetch", "by hand"
-FINE = (*USABLE, LOCKED)  # states that stop no run
-_THREADS = 8  # requests at a time
+FINE = (*USABLE, LOCKED)  # states that do not prevent a run
+_THREADS = 8  # simultaneous requests
 _Ask = Callable[[], HubAnswer]
 
 
 @dataclass(frozen=True)
 class Checked:
-    """Something that a study reads, and what was said of it."""
+    """An asset that a study reads, and the result of its check."""
 
     kind: str
     name: str
-    where: str  # for what it is read
+    where: str  # its readers
     answer: HubAnswer
     revision: str | None = None
 
 
 def ask_all(study: Study) -> list[Checked]:
-    """Ask for all that a study reads, and lock the commits that the hub says (`revision_lock`)."""
+    """Check all assets of a study, and lock the commits that the hub reports (`revision_lock`)."""
     found: list[Checked] = []
     waiting: list[tuple[Checked, _Ask]] = [*_of_hub(study), *_of_web(study), *_of_packages(study)]
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -64,7 +64,7 @@ def ask_all(study: Study) -> list[Checked]:
 
 
 def _as_locked(asked: Checked, locked: dict[str, str]) -> Checked:
-    """What is not pinned, as it is from now on."""
+    """An asset that is not pinned, with its locked commit if there is one."""
     if asked.answer.state != NOT_PINNED:
         return asked
     key = HubAsset(asked.kind, asked.name, asked.revision).key  # type: ignore[arg-type]
@@ -93,17 +93,17 @@ def _of_hub(study: Study) -> Iterator[tuple[Checked, _Ask]]:
 
 
 def _compared(asset: HubAsset, branch: str) -> HubAnswer:
-    """What the hub says of a locked commit, and whether its branch has moved since."""
+    """The hub's answer for a locked commit, and whether its branch has moved since."""
     answer = ask_hub(asset)
     if answer.state != OK:
         return answer
     commit, today = asset.revision or "", ask_hub(replace(asset, revision=branch)).commit
-    moved = f"; on the hub it is {today[:12]} today" if today and today != commit else ""
+    moved = f"; on the hub, it is at {today[:12]} today" if today and today != commit else ""
     return replace(answer, state=LOCKED, detail=f"{branch}, locked at {commit[:12]}{moved}")
 
 
 def _of_harness(study: Study) -> list[HubAsset]:
-    """The data sets of a study's benchmarks that it has no copy of, but in no folder of its own."""
+    """Data sets of a study's benchmarks that are neither prepared nor in the user's folder."""
     wanted: dict[str, dict[str, str | None]] = {}
     for job in study.jobs().values():
         if job.rule == "prepare_benchmark" and not Path(job.output.card).exists():
@@ -123,12 +123,12 @@ def _of_harness(study: Study) -> list[HubAsset]:
 
 
 def _of_benchmark(asset: HubAsset) -> HubAnswer:
-    """Of a data set with a script of its own, the copy on the hub is what is read."""
+    """Check a data set; if it has a loading script, check its Parquet copy on the hub instead."""
     answer = ask_hub(asset)
     if answer.detail != SCRIPT_ALONE:
         return answer
     answer = ask_hub(replace(asset, revision=PARQUET))
-    return replace(answer, commit=None)  # of another branch than is shown
+    return replace(answer, commit=None)  # it belongs to another branch than the one shown
 
 
 # ---- the web -----------------------------------------------------------------------------------
@@ -153,12 +153,12 @@ def _of_packages(study: Study) -> Iterator[tuple[Checked, _Ask]]:
             here = Path(job.output.card).exists()
             yield (
                 shown,
-                partial(HubAnswer, OK, "is here") if here else partial(ask_package, settings),
+                partial(HubAnswer, OK, "unpacked") if here else partial(ask_package, settings),
             )
 
 
 def _local(study: Study) -> list[Checked]:
-    """The user's files that are not there: what fetches them, or how they are made."""
+    """The user's missing files: how to download or create them."""
     recipes, others = needed_recipes(study)
     with ThreadPoolExecutor(_THREADS) as pool:
         answers = pool.map(lambda one: _answer_of(one.url, one.entry), recipes)

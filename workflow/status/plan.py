@@ -1,4 +1,4 @@
-"""What a run of a study would do, on one page: jobs by kind, hours, what is missing, downloads."""
+"""A summary of what a run of a study would do: jobs by kind, hours, missing files, downloads."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -24,12 +24,12 @@ _PLURALS = {
 }
 _MARKS = {
     "≈": "≈ is estimated by the cost model",
-    "≤": "≤ is a time limit, as nothing like these jobs has finished; most take far less",
+    "≤": "≤ is a time limit, since no similar job has finished; most jobs take far less",
 }
 
 
 def as_text(study: Study, file: str) -> str:
-    """The plan for a terminal; `file` is that of the study."""
+    """The plan for a terminal; `file` is the study's file."""
     jobs = study.jobs()
     found = states(study, jobs)
     todo = {card: job for card, job in jobs.items() if found[card].name != DONE}
@@ -53,7 +53,7 @@ def as_text(study: Study, file: str) -> str:
 def _headline(study: Study) -> str:
     title = f" ({study.config['title']})" if study.config["title"] else ""
     if not study.cells:
-        return f"{study.name}{title}: tokenizers alone, no cells"
+        return f"{study.name}{title}: tokenizers only, no cells"
     parts = []
     for axis in AXES:
         count = len({getattr(cell, axis) for cell in study.cells})
@@ -65,7 +65,7 @@ def _headline(study: Study) -> str:
 def _table(
     jobs: Mapping[str, Job], todo: Mapping[str, Job], by_rule: Mapping[str, Cost]
 ) -> list[str]:
-    """A line for each kind of job, with what it makes."""
+    """A line for each kind of job, with its output."""
     every = Counter(job.rule for job in jobs.values())
     left = Counter(job.rule for job in todo.values())
     rows = [("", "to do", "of", "time")]
@@ -79,7 +79,7 @@ def _table(
 
 
 def _time(cost: Cost) -> str:
-    """Estimated time, and beside it the time limits of jobs that are not estimated."""
+    """Estimated time, plus the time limits of jobs without an estimate."""
     parts = []
     if cost.job_hours:
         parts.append(("≈ " if cost.modelled else "") + duration(cost.job_hours))
@@ -93,17 +93,18 @@ def _facts(found: Mapping[str, State], by_rule: Mapping[str, Cost], device: str)
     marks = [text for mark, text in _MARKS.items() if mark in shown]
     if marks:
         yield (
-            f"Time is that of the jobs one after the other on a device such as {device} "
-            f"(LEXIGRAFT_DEVICE names another): {'; '.join(marks)}."
+            f"Times are those of the jobs one after another on {device} (set LEXIGRAFT_DEVICE for "
+            f"another device): {'; '.join(marks)}."
         )
     names = Counter(state.name for state in found.values())
-    for name, why in ((STALE, "was done, and something changed since"), (FAILED, "failed before")):
+    changed = "finished, but something has changed since"
+    for name, why in ((STALE, changed), (FAILED, "failed before")):
         if count := names[name]:
-            yield f"{count} of these jobs {why}: `lexigraft explain` says what."
+            yield f"{count} of these jobs {why}; `lexigraft explain` shows the details."
 
 
 def _downloads(study: Study, todo: Mapping[str, Job], file: str) -> Iterator[str]:
-    """Packages and source models that come from the network, and what lists the rest."""
+    """Packages and source models to download, and the command that lists the rest."""
     packages = [
         job.output.rsplit("/", 1)[-1] for job in todo.values() if job.rule == "fetch_package"
     ]
@@ -114,6 +115,6 @@ def _downloads(study: Study, todo: Mapping[str, Job], file: str) -> Iterator[str
         yield f"Downloads packages: {', '.join(packages)}."
     if hub:
         yield (
-            f"Downloads source models from the Hugging Face hub: {', '.join(hub)}. For its data "
+            f"Downloads source models from the Hugging Face hub: {', '.join(hub)}. To check data "
             f"sets and other models: lexigraft doctor --study {file}"
         )

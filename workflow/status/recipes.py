@@ -1,4 +1,4 @@
-"""How the user's files that a study lacks are had: fetched, or made as `config/files.yaml` says."""
+"""How to get local files that a study lacks: by download, or by hand as in `config/files.yaml`."""
 
 import gzip
 import json
@@ -22,9 +22,9 @@ from workflow.status.assets import missing_files
 
 @dataclass(frozen=True)
 class FileRecipe:
-    """How one file or folder is had: an entry of `files`, for the names of this path.
+    """How to get one file or folder: an entry of `files`, with the names of this path filled in.
 
-    `wanted` are the files that are read of it.
+    `wanted` are the files in it that are read.
     """
 
     name: str
@@ -34,17 +34,17 @@ class FileRecipe:
 
     @property
     def url(self) -> str | None:
-        """Where it is fetched from; None for one that is made by hand."""
+        """The URL to download it from; None if it is created by hand."""
         return self.entry.get("url")
 
     @property
     def notes(self) -> Path:
-        """What was recorded when it was fetched."""
+        """The file with what was recorded when it was downloaded."""
         path = Path(self.path)
         return path.with_name(f".{path.name}.fetched.json")
 
     def recorded(self) -> Remote | None:
-        """What the server said when it was fetched; None if it never was."""
+        """The server's answer when it was downloaded; None if it never was."""
         try:
             return Remote(**json.loads(self.notes.read_text("utf-8")))
         except (OSError, ValueError, TypeError):
@@ -52,7 +52,7 @@ class FileRecipe:
 
 
 def recipes_of(files: Iterable[str], entries: Mapping[str, Any]) -> dict[str, FileRecipe]:
-    """File -> how it is had, for files of which an entry tells."""
+    """File -> how to get it, for files that have an entry."""
     found: dict[str, FileRecipe] = {}
     by_path: dict[str, list[str]] = {}
     for file in files:
@@ -70,7 +70,7 @@ def recipes_of(files: Iterable[str], entries: Mapping[str, Any]) -> dict[str, Fi
 
 
 def needed_recipes(study: Study) -> tuple[list[FileRecipe], list[str]]:
-    """How the files that a study lacks are had, each once, and those of which no entry tells."""
+    """How to get the files that a study lacks, each once, and the files without an entry."""
     files = missing_files(study)
     found = recipes_of(files, study.config["files"])
     recipes = {one.path: one for one in found.values()}
@@ -78,21 +78,24 @@ def needed_recipes(study: Study) -> tuple[list[FileRecipe], list[str]]:
 
 
 def hint(study: Study) -> str:
-    """How the files that a study lacks are had, for the message of the one that stops it."""
+    """How to get the files that a study lacks, appended to the error message about one of them."""
     recipes, others = needed_recipes(study)
     fetched = sum(one.url is not None for one in recipes)
     made = len(recipes) - fetched + len(others)
     if not fetched:
         return ""
-    more = f"; {made} more are made by hand, which `lexigraft doctor --study` explains"
-    return f". `lexigraft fetch STUDY.yaml` fetches {fetched} of what is missing{more * bool(made)}"
+    more = f"; {made} more must be created by hand, see `lexigraft doctor --study`"
+    return (
+        f". `lexigraft fetch STUDY.yaml` downloads {fetched} of the missing files"
+        f"{more * bool(made)}"
+    )
 
 
 def fetch_recipe(recipe: FileRecipe) -> Remote:
-    """Fetch and unpack a file or folder.
+    """Download and unpack a file or folder.
 
-    Raises a UserError if it is not to be had, is another one than was fetched before, has another
-    checksum, lacks the files that are read, or a folder of its name is there without them.
+    Raises a UserError if it is unavailable, differs from the one downloaded before, has the wrong
+    checksum or lacks the files that are read, or if a folder of its name exists without them.
     """
     assert recipe.url, "made by hand"
     path = Path(recipe.path)
@@ -122,7 +125,7 @@ def fetch_recipe(recipe: FileRecipe) -> Remote:
 
 
 def _matched(pattern: str, file: str) -> tuple[str, dict[str, str]] | None:
-    """The path of a pattern that a file is, or is in, and its names; None if it is neither."""
+    """The path that matches a pattern, if it is a file or contains it, and its names; or None."""
     parts = NAMED.split(pattern)
     names = {name: f"(?P<{name}>[^/]+)" for name in parts[1::2]}
     text = "".join(names[one] if at % 2 else re.escape(one) for at, one in enumerate(parts))
@@ -154,7 +157,7 @@ def _unpack_file(archive: Path, path: Path) -> None:
 
 
 def _unpack_folder(archive: Path, path: Path) -> None:
-    """The members below the folder of this name."""
+    """Unpack the members below the folder of this name."""
     with tarfile.open(archive) as content, replacing_folder(path) as temporary:
         for member in content:
             inside = PurePosixPath(member.name)

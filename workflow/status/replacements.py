@@ -1,9 +1,9 @@
-"""Which finished jobs a run will replace, and what they took: said before anything is replaced.
+"""Which finished jobs a run will replace, and how long they took, reported before it starts.
 
-An edit of a registry, of a study or of the code makes finished cells stale, and the next run makes
-them anew. Judged as the jobs judge themselves (`lexigraft.completion`): what Snakemake starts for
-another reason ends at once and replaces nothing. What a job reads may be made anew with the same
-content, which nobody knows before: the numbers are upper bounds.
+An edit of a registry, a study or the code makes finished cells stale, and the next run recomputes
+them. The criterion is that of the jobs themselves (`lexigraft.completion`): jobs that Snakemake
+starts for another reason end at once and replace nothing. A job's inputs may be recomputed with the
+same content, which cannot be known before: the numbers are upper bounds.
 """
 
 import json
@@ -19,15 +19,15 @@ from lexigraft.provenance import leaves
 from lexigraft.usage import DONE, read_usage
 from workflow.stages import STAGES, Output, Study
 
-SHOWN = 3  # cells are named, up to this many
+SHOWN = 3  # maximum number of cells that are named
 
 
 @dataclass(frozen=True)
 class Replaced:
-    """A finished job whose outputs will be replaced, and what it took.
+    """A finished job whose outputs will be replaced, and its cost.
 
-    The attempt that ended well, and failed ones before it; attempts of an evaluation complete each
-    other.
+    The cost includes the successful attempt and failed ones before it; attempts of an evaluation
+    complement each other.
     """
 
     output: Output
@@ -39,8 +39,8 @@ class Replaced:
 def replacements(study: Study, planned: Iterable[Output]) -> list[Replaced]:
     """The finished jobs among planned ones that will be replaced.
 
-    Local ones are left out, which take seconds, and those whose inputs only their scripts know:
-    the report and learned metrics, which score what is new.
+    Excluded are local jobs, which take seconds, and jobs whose inputs only their scripts know: the
+    report and learned metrics, which only score new predictions.
     """
     forecast, found = _Forecast(study, planned), []
     for output in forecast.planned.values():
@@ -53,7 +53,7 @@ def replacements(study: Study, planned: Iterable[Output]) -> list[Replaced]:
 
 
 def notice(study: Study, planned: Iterable[Output]) -> str:
-    """What to say of them before a run begins, in two lines; nothing where there are none."""
+    """The message about them before a run starts, in two lines; empty if there are none."""
     found = replacements(study, planned)
     if not found:
         return ""
@@ -78,17 +78,17 @@ def notice(study: Study, planned: Iterable[Output]) -> str:
 
 
 class _Forecast:
-    """What becomes of each planned job, by its card."""
+    """Whether each planned job will be replaced, by its card."""
 
     def __init__(self, study: Study, planned: Iterable[Output]):
         self._study, self.planned = study, {output.card: output for output in planned}
         self._known: dict[str, bool] = {}
-        self.cards: dict[str, dict[str, Any]] = {}  # of jobs that are complete
-        # Many jobs read the same.
+        self.cards: dict[str, dict[str, Any]] = {}  # of complete jobs
+        # Many jobs read the same files.
         self._checksum, self._exists = cache(input_checksum), cache(os.path.exists)
 
     def replaces(self, output: Output) -> bool:
-        """Whether a planned job will make its outputs anew, those that it has."""
+        """Whether a planned job will recompute its existing outputs."""
         if output.card not in self.planned:
             return False
         if output.card not in self._known:
@@ -98,7 +98,7 @@ class _Forecast:
     def _judge(self, output: Output) -> bool:
         found = completed({"outputs": {"folder": str(output), "card": output.card}})
         if found is None:
-            return True  # made for the first time
+            return True  # created for the first time
         self.cards[output.card] = found["card"]
         job = self._study.described(output.rule, output.wildcards)
         old = found["card"].get("job", {})
@@ -110,11 +110,11 @@ class _Forecast:
         if any(self.replaces(need) for need in needs.values()):
             return True
         if not all(map(self._exists, needs)):
-            return False  # put back before this job begins
+            return False  # recreated before this job starts
         return bool(fingerprint(job, self._checksum) != found["fingerprint"])
 
     def _replaces_runs(self, job: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-        """Whether an evaluation repeats runs; tasks and runs that are new replace nothing."""
+        """Whether an evaluation repeats runs; new tasks and runs replace nothing."""
         read, tasks = job["inputs"]["read"], old.get("tasks", {})
         both = [task for task in job["tasks"] if task in tasks]
         if any(job["tasks"][task] | {"runs": 0} != tasks[task] | {"runs": 0} for task in both):

@@ -1,4 +1,4 @@
-"""A results folder: whether it can be written, who works on it, and what the outputs in it take."""
+"""A results folder: whether it is writable, who is working on it, and the size of its outputs."""
 
 import fcntl
 import os
@@ -14,12 +14,12 @@ _held: list[IO[str]] = []  # open until the process ends
 
 
 def check_writable(results: str) -> None:
-    """Check that files can be made in a results folder, which is made if it is not there.
+    """Check that files can be created in a results folder, which is created if necessary.
 
     Raises
     ------
     UserError
-        Naming the folder and what its file system says.
+        The folder is not writable; the message names it and the error of its file system.
     """
     try:
         Path(results).mkdir(parents=True, exist_ok=True)
@@ -31,11 +31,11 @@ def check_writable(results: str) -> None:
 
 
 def hold(study: Study) -> None:
-    """Show, until this process ends, that it works on the study.
+    """Indicate, until this process ends, that it is working on the study.
 
-    It holds the lock of a file; the kernel releases that when it ends, however it ends. Where the
-    results folder cannot be written or its file system has no locks, nobody sees it, and the run
-    itself will say what is wrong.
+    It locks a file; the kernel releases the lock when the process ends for any reason. If the
+    results folder cannot be written or its file system has no locks, nothing is indicated, and the
+    run itself reports the problem.
     """
     path = _file(study)
     try:
@@ -48,9 +48,9 @@ def hold(study: Study) -> None:
 
 
 def at_work(study: Study) -> bool:
-    """Whether any process holds the study, as seen from this machine."""
+    """Whether a process is working on the study, as far as this machine can see."""
     try:
-        # For writing, too: without that NFS gives no exclusive lock.
+        # Also open it for writing: otherwise NFS grants no exclusive lock.
         with _file(study).open("r+", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -61,10 +61,10 @@ def at_work(study: Study) -> bool:
 
 
 def sizes(results: str) -> dict[str, int]:
-    """Folder -> bytes of each job's outputs below a results folder; links count nothing.
+    """Folder -> bytes of each job's outputs below a results folder, not counting links.
 
-    Subfolders count with the folder that they are in, unless another job made them. What no job
-    made, such as logs, counts with the results folder itself.
+    Subfolders count towards the folder that contains them, unless they belong to another job. Files
+    of no job, such as logs, count towards the results folder itself.
     """
     found: dict[str, int] = {}
     found[results] = _size(results, found)
@@ -76,11 +76,11 @@ def _file(study: Study) -> Path:
 
 
 def _size(folder: str, found: dict[str, int]) -> int:
-    """Bytes in a folder that belong to what lies above it."""
+    """Bytes in a folder that count towards its parent folder."""
     total, own = 0, False
     try:
         entries = list(os.scandir(folder))
-    except FileNotFoundError:  # it has just gone, as temporary ones do
+    except FileNotFoundError:  # just deleted, for example a temporary folder
         entries = []
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
@@ -88,7 +88,7 @@ def _size(folder: str, found: dict[str, int]) -> int:
         elif not entry.is_symlink():
             with suppress(FileNotFoundError):  # likewise
                 total += entry.stat(follow_symlinks=False).st_size
-        own = own or entry.name == "job.json"  # which each job leaves beside its outputs
+        own = own or entry.name == "job.json"  # each job writes one next to its outputs
     if own:
         found[folder] = total
     return 0 if own else total

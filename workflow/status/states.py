@@ -1,4 +1,4 @@
-"""How far each job of a study is, by what lies on disk: while Snakemake runs, and afterwards."""
+"""The state of each job of a study, from the files on disk, during or after a run."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -12,18 +12,18 @@ from lexigraft.usage import USAGE, read_usage
 from workflow.stages import Job, Study
 
 DONE, RUNNING, QUEUED, FAILED, STALE = "done", "running", "queued", "failed", "stale"
-_ERROR = "error: "  # how the one-line error of a job's log begins
+_ERROR = "error: "  # prefix of the one-line error in a job's log
 STATES = (DONE, RUNNING, QUEUED, FAILED, STALE)
 
 
 @dataclass(frozen=True)
 class State:
-    """How far a job is, what each attempt took, and since when.
+    """The state of a job, its start or end time, and the usage of each attempt.
 
-    `done`: complete and up to date. `running`: a process holds its folder. `failed`: begun as it is
-    to be done now, and ended without its output. `stale`: complete, but its settings, its code or
-    something that it reads has changed since. `queued`: all else. `since` is when the card was
-    written, in seconds; of others when they began.
+    `done`: complete and up to date. `running`: a process has locked its folder. `failed`: started
+    with its current settings, and ended without its output. `stale`: complete, but its settings,
+    its code or one of its inputs has changed since. `queued`: everything else. `since` is the time
+    when the card was written, in seconds; for jobs without a card, when they started.
     """
 
     name: str
@@ -32,7 +32,7 @@ class State:
 
 
 def states(study: Study, jobs: Mapping[str, Job]) -> dict[str, State]:
-    """Card -> state of each job; what a job reads must come before it."""
+    """Card -> state of each job; a job's inputs must come before it in `jobs`."""
     found: dict[str, State] = {}
     for card, job in jobs.items():
         found[card] = _state(study, job, found)
@@ -40,7 +40,7 @@ def states(study: Study, jobs: Mapping[str, Job]) -> dict[str, State]:
 
 
 def reason(job: Job) -> str:
-    """Why a job failed: the error in its log, or its last line."""
+    """Why a job failed: the error in its log, or the last line of a traceback."""
     lines = _log(job)
     if errors := [line for line in lines if line.startswith(_ERROR)]:
         return errors[-1].removeprefix(_ERROR)
@@ -50,7 +50,7 @@ def reason(job: Job) -> str:
 
 
 def _log(job: Job) -> list[str]:
-    """The lines of a job's log that say anything."""
+    """The non-empty lines of a job's log."""
     try:
         lines = Path(job.log).read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError:
@@ -65,13 +65,13 @@ def _state(study: Study, job: Job, found: Mapping[str, State]) -> State:
     if written is None:
         if is_held(folder):
             return State(RUNNING, begun, usage)
-        # Also of a job that ended before it noted anything.
+        # This also covers a job that ended before it recorded anything.
         refused = any(line.startswith(_ERROR) for line in _log(job))
         if begun is None:
             return State(FAILED if refused else QUEUED, None, usage)
         ended = _changed(f"{folder}/{USAGE}") or 0
         tried = ended < begun or not usage or usage[-1]["ended"] != ENDED_WELL or refused
-        # Begun with other settings, it is still to be begun.
+        # If it was started with other settings, it is still queued.
         failed = tried and _same(study, job, f"{folder}/job.json")
         return State(FAILED if failed else QUEUED, begun, usage)
     read = [found[card] for card in job.needs if card in found]
@@ -81,7 +81,7 @@ def _state(study: Study, job: Job, found: Mapping[str, State]) -> State:
         and _same(study, job, card)
     )
     if fresh and _newest(map(_changed, job.files)) > written:
-        # As after `git clone`: they may say the same.
+        # For example after `git clone`: their content may be unchanged.
         described = study.described(job.rule, job.output.wildcards)
         found_there = completed(described)
         fresh = found_there is not None and found_there["fingerprint"] == fingerprint(described)
@@ -89,9 +89,9 @@ def _state(study: Study, job: Job, found: Mapping[str, State]) -> State:
 
 
 def _same(study: Study, job: Job, file: str) -> bool:
-    """Whether a job was begun as it is to be done now.
+    """Whether a job was started with its current description.
 
-    A package's card names no job: its version is in the folder's name.
+    A package's card contains no job: its version is in the folder's name.
     """
     try:
         stored = json.loads(Path(file).read_text(encoding="utf-8"))
@@ -104,7 +104,7 @@ def _same(study: Study, job: Job, file: str) -> bool:
 
 
 def _changed(file: str) -> float | None:
-    """When a file was changed, as Snakemake sees it: of a link, the link itself."""
+    """The modification time of a file as Snakemake sees it: for a link, that of the link itself."""
     try:
         return Path(file).lstat().st_mtime
     except OSError:

@@ -1,6 +1,6 @@
-"""A study as a table: how many jobs of each stage are done, running, queued, failed or stale.
+"""The status of a study: how many jobs of each stage are done, running, queued, failed or stale.
 
-With it goes what it took so far, and how long the rest will take by what finished jobs took.
+It includes the resources used so far, and an estimate of the remaining time from finished jobs.
 """
 
 import time
@@ -22,19 +22,19 @@ from workflow.status.estimates import Finished, device_of, similarity_key
 from workflow.status.results_folder import at_work, sizes
 from workflow.status.states import DONE, FAILED, RUNNING, STATES, reason, states
 
-SHOWN = 20  # running and failed jobs are named one by one, up to this many
+SHOWN = 20  # maximum number of running and of failed jobs that are listed
 
 
 @dataclass(frozen=True)
 class Status:
-    """What is known of a study at a time.
+    """The status of a study at one time.
 
-    `counts` are stage -> state -> jobs, without stages that have none. Cells of the grid are
-    `finished_cells` when they are trained and measured by all that is asked. What was used so far
-    (`job_hours`, `gpu_hours`, `gigabytes`) includes failed attempts; killed ones are not known.
-    `left_hours` are the job-hours of the jobs to do, as far as finished ones tell; of `unknown`
-    ones nothing like them has finished. `running` are name, minutes and, of a training, its
-    progress, the longest first, and `failed` name, reason and log of single jobs.
+    `counts` maps stage -> state -> number of jobs, without stages that have none. A cell counts in
+    `finished_cells` if it is trained and all of its tasks are done. The resources used so far
+    (`job_hours`, `gpu_hours`, `gigabytes`) include failed attempts, but not killed ones, which are
+    not recorded. `left_hours` are the estimated job-hours of unfinished jobs, except for `unknown`
+    ones, which have no similar finished job. `running` lists name, minutes and, for a training, its
+    progress, longest first; `failed` lists name, reason and log.
     """
 
     study: str
@@ -53,7 +53,7 @@ class Status:
 
 
 def status(study: Study) -> Status:
-    """Look at a study's results folder; reads only."""
+    """Determine the status from a study's results folder, without writing anything."""
     planned = study.jobs()
     found = states(study, planned)
     bytes_of = sizes(study.results)
@@ -124,7 +124,7 @@ def as_text(shown: Status) -> str:
 
 
 def page(shown: Status, now: datetime) -> str:
-    """The status as one HTML page: no scripts, nothing loaded from elsewhere."""
+    """The status as a self-contained HTML page without scripts."""
     return render(
         "status.html.j2",
         Path(__file__).resolve().parent,
@@ -139,7 +139,7 @@ def page(shown: Status, now: datetime) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The rows of a table as lines of text, all columns but the first to the right."""
+    """The rows of a table as lines of text; all columns but the first are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -157,42 +157,42 @@ def headline(shown: Status) -> str:
 
 
 def facts(shown: Status) -> list[str]:
-    """What the table does not say, a sentence each."""
+    """Information in addition to the table, one sentence each."""
     said = [
-        "Snakemake is at work on it."
+        "Snakemake is running this study."
         if shown.at_work
-        else "No Snakemake is at work on it from this machine.",
+        else "No run of this study is visible from this machine.",
         f"So far: {shown.job_hours:.1f} job-hours, {shown.gpu_hours:.1f} GPU-hours, "
         f"{shown.gigabytes:.1f} GB.",
     ]
     todo = sum(count.total() - count[DONE] for count in shown.counts.values())
     if not todo:
-        return [*said, "Nothing is left to do."]
+        return [*said, "Nothing to do."]
     if measured := todo - shown.unknown:
         rate, running = "", len(shown.running)
         if running and shown.left_hours:
             rate = f"; {duration(shown.left_hours / running)} with {running} at a time"
         said.append(
-            f"To do: {shown.left_hours:.1f} job-hours for {measured} of {todo} jobs, by finished "
-            f"ones like them{rate}."
+            f"To do: {shown.left_hours:.1f} job-hours for {measured} of {todo} jobs, estimated "
+            f"from similar finished jobs{rate}."
         )
     if shown.unknown:
-        said.append(f"Of {shown.unknown} jobs to do nothing like them has finished yet.")
+        said.append(f"Not estimated: {shown.unknown} jobs without a similar finished job.")
     return said
 
 
 def duration(hours: float) -> str:
-    """Hours as a reader says them."""
+    """Hours as text, in minutes, hours or days."""
     if hours < 1:
         return f"{max(1, round(hours * 60))} minutes"
     return f"{hours:.1f} hours" if hours < 48 else f"{hours / 24:.1f} days"
 
 
 def _progress(folder: str, begun: float) -> str:
-    """How far the training in a folder is; empty of other jobs, and until it has logged a step."""
+    """The progress of the training in a folder; empty for other jobs and before its first step."""
     for log in Path(folder).glob("checkpoints/*/log.jsonl"):
-        with suppress(OSError):  # it has just ended
-            # An older one is from an earlier attempt, which this one has not resumed yet.
+        with suppress(OSError):  # the training has just ended
+            # An older log is from an earlier attempt, which has not been resumed yet.
             if log.stat().st_mtime >= begun:
                 return describe_progress(log)
     return ""

@@ -21,7 +21,7 @@ class ExtractiveQASettings(FineTuning):
     learning_rate: float = Field(3e-5, gt=0)
     length: int = Field(384, ge=1)
     stride: int = Field(128, ge=0)  # tokens that two adjacent windows of a long context share
-    answer_tokens: int = Field(30, ge=1)  # of an answer at most
+    answer_tokens: int = Field(30, ge=1)  # maximum number of tokens of an answer
 
 
 def evaluate(

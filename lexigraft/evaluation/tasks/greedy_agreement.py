@@ -32,11 +32,11 @@ class GreedyAgreementSettings(Settings):
 
     # English sentences to continue; none: all.
     sentences: int | None = Field(200, ge=1)
-    # Source tokens of a sentence that are the prompt, from its first on.
+    # Number of source tokens at the start of a sentence that form the prompt.
     prompt_tokens: int = Field(16, ge=1)
-    # That the source model writes after each prompt.
+    # Maximum number of tokens that the source model generates after each prompt.
     max_new_tokens: int = Field(16, ge=1)
-    # The most prompts continued together; none: as many as fit.
+    # Maximum number of prompts continued together; none: as many as fit.
     batch_size: int | None = Field(None, ge=1)
 
 

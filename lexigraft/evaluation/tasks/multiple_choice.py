@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 
 class MultipleChoiceSettings(Settings):
-    """Defaults of the harness; entries of config/tasks.yaml say how many examples a paper shows."""
+    """Defaults of the harness; entries of config/tasks.yaml set the shots that a paper uses."""
 
     shots: int = Field(0, ge=0)  # examples before each question
-    # Which of the harness's metrics is the `accuracy` of the record: `acc`, or `acc_norm`, which
-    # divides log-likelihoods by the number of characters of the answer, and which all tasks have.
+    # The metric of the harness that is recorded as `accuracy`: `acc`, or `acc_norm`, which divides
+    # log-likelihoods by the number of characters of the answer, and which all tasks have.
     metric: str = "acc"
-    # Of a run, drawn of each task of the harness; none: all of them.
+    # Examples per run, drawn from each task of the harness; none: all of them.
     samples: int | None = Field(None, ge=1)
-    # The most answers read together; none: as many as fit.
+    # Maximum number of answers scored together; none: as many as fit.
     batch_size: int | None = Field(None, ge=1)
 
 

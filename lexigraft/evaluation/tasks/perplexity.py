@@ -30,14 +30,15 @@ if TYPE_CHECKING:
 class PerplexitySettings(Settings):
     """What is scored, and how."""
 
-    # Sentences to score, of a group from each of its languages; none: all of them. They lie in
-    # random order: the first run takes the first ones, as learning curves do, later ones draw.
+    # Sentences to score, for a group from each of its languages; none: all of them. They are in
+    # random order: the first run takes the first ones, as learning curves do, later runs draw.
     heldout_sentences: int | None = Field(None, ge=1)
     english_sentences: int | None = Field(None, ge=1)
-    # None: each sentence is scored by itself. A number: the sentences are joined and scored in
-    # windows of so many tokens, as in Yamaguchi et al., or of as many as the model holds.
+    # None: each sentence is scored separately. A number: the sentences are joined and scored in
+    # windows of this many tokens, as in Yamaguchi et al., or of as many as the model supports.
     window: int | None = Field(None, ge=2)
-    # The most tokens in one forward pass, of at least one sentence or window; none: as many as fit.
+    # Maximum number of tokens in one forward pass, with at least one sentence or window; none: as
+    # many as fit.
     batch_tokens: int | None = Field(None, ge=1)
 
 

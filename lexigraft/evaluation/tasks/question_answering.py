@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 class QuestionAnsweringSettings(Settings):
     """How questions are asked."""
 
-    # Questions of a run in each language; none: all of them.
+    # Questions per run in each language; none: all of them.
     samples: int | None = Field(None, ge=1)
     # Examples before each question, see `prompts.examples_and_tests`.
     shots: int = Field(0, ge=0)
-    # First examples are left out of a longer prompt, then the context loses its end.
+    # If a prompt is longer, examples are left out first; then the context is truncated.
     max_prompt_tokens: int = Field(4096, ge=1)
     max_new_tokens: int = Field(32, ge=1)
-    batch_size: int | None = Field(None, ge=1)  # the most at a time; none: as many as fit
+    batch_size: int | None = Field(None, ge=1)  # maximum at a time; none: as many as fit
     # `labels`, in the language of the question, or an entry of `named` in
     # config/prompts/question_answering.yaml.
     prompt: str = prompts.LABELS
-    # By whose rules answers are equal, see `answers`.
+    # Whose rules decide whether answers are equal, see `answers`.
     normalization: Literal["mlqa", "squad"] = "mlqa"
-    # ISO 639 code of contexts and answers where it is not the question's, for `mlqa`.
+    # ISO 639 code of contexts and answers if it differs from the question's, for `mlqa`.
     answers_in: str | None = None
 
 

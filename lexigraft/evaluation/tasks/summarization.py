@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 class SummarizationSettings(Settings):
     """Defaults of Yamaguchi et al. (section 6.4, Appendix C.2, published evaluation scripts)."""
 
-    samples: int | None = Field(500, ge=1)  # articles of a run; none: all of them
-    # `random`: another sample for each run, as the paper says. The same for every run: `shortest`,
-    # the shortest articles, as its published code does, or `first`, the first ones, as CW2V's.
+    samples: int | None = Field(500, ge=1)  # articles per run; none: all of them
+    # `random`: a new sample for each run, as the paper says. The same articles in every run:
+    # `shortest`, as in its published code, or `first`, as in CW2V's.
     select: Literal["random", "shortest", "first"] = "random"
-    max_prompt_tokens: int = Field(4096, ge=1)  # the end of a longer article is left out
+    max_prompt_tokens: int = Field(4096, ge=1)  # longer articles are truncated
     max_new_tokens: int = Field(128, ge=1)
-    # The most at a time; none: as many as fit. The paper takes articles one by one.
+    # Maximum at a time; none: as many as fit. The paper processes articles one by one.
     batch_size: int | None = Field(None, ge=1)
-    # Whose tokens ROUGE-L compares: a hub name or a folder (the paper: google/mt5-base), or none
-    # for `text_metrics.ScriptTokenizer`, which needs no download.
+    # The tokenizer for ROUGE-L: a hub name or a folder (the paper: google/mt5-base), or none for
+    # `text_metrics.ScriptTokenizer`, which needs no download.
     rouge_tokenizer: str | None = None
     rouge_revision: str | None = None  # a commit, tag or branch of a hub name
-    # `instruction`, that of Yamaguchi et al., or an entry of `named` in
+    # `instruction`, the prompt of Yamaguchi et al., or an entry of `named` in
     # config/prompts/summarization.yaml.
     prompt: str = prompts.INSTRUCTION
     # Examples before each article, with `select: first` the first ones; see

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 class TranslationSettings(Settings):
     """Defaults of Yamaguchi et al. (section 5, published scripts), who use batches of one."""
 
-    samples: int | None = Field(500, ge=1)  # pairs of a run; none: all of them
+    samples: int | None = Field(500, ge=1)  # pairs per run; none: all of them
     max_new_tokens: int = Field(128, ge=1)
-    batch_size: int | None = Field(None, ge=1)  # the most at a time; none: as many as fit
-    # `instruction`, that of Yamaguchi et al.; `alma`, which strategies train on; or an entry of
-    # `named` in config/prompts/translation.yaml, such as `names`, that of VocADT with examples.
+    batch_size: int | None = Field(None, ge=1)  # maximum at a time; none: as many as fit
+    # `instruction`, the prompt of Yamaguchi et al.; `alma`, which strategies train on; or an entry
+    # of `named` in config/prompts/translation.yaml, such as `names`, VocADT's prompt with examples.
     prompt: str = "instruction"
     into_english: bool = False  # translate from the target language into English
     shots: int = Field(0, ge=0)  # examples before each sentence, see `prompts.examples_and_tests`

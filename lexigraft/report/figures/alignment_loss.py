@@ -13,10 +13,10 @@ from lexigraft.report.tables.alignment import QUALITY, alignments, rank_correlat
 KIND = Kind(
     title="Alignment and first training loss",
     caption="Alignment of the vocabularies against the training loss of the first step, one point "
-    "per initializer. Text is renamed from target to source tokens by each recipe and compared "
-    "with the source's own tokens (BLEU, BLEU-1) or in meaning (similarity). The loss is that "
-    "under {strategy}, before any update: the mean over seeds. Under each panel: Spearman's rank "
-    "correlation over its points, which UnifyVocab finds negative.",
+    "per initializer. Each recipe renames the target tokens of a text to source tokens; the result "
+    "is compared with the source tokenizer's own tokens (BLEU, BLEU-1) or in meaning (similarity). "
+    "The loss is that under {strategy} before any update, a mean over seeds. Below each panel: "
+    "Spearman's rank correlation over its points, which UnifyVocab finds negative.",
     empty="no vocabulary has two initializers with an alignment and a training log",
     reads=("alignment",),
 )

@@ -27,9 +27,9 @@ KIND = Kind(
     title="Bits per byte (lower is better)",
     caption="Bits per byte of held-out text before and after training, per initializer. "
     "Comparable across vocabularies. Filled: after training ({strategy}); hollow: before, where "
-    "the untrained cell was evaluated on the same text. Right: the best end points enlarged, a dot "
-    "per seed, the mean and, from two seeds on, a bar of one standard deviation; an arrow stands "
-    "for one that lies beyond. Dotted line: the source model.",
+    "the untrained cell was evaluated on the same text. Right: the best results after training, "
+    "enlarged, with a dot per seed, the mean and, with two or more seeds, a bar of one standard "
+    "deviation; an arrow marks a result outside the axis. Dotted line: the source model.",
     rank=1,
     empty="no trained cell has bits per byte",
 )
@@ -70,7 +70,7 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     label += ", before (hollow) → after training (filled)" if both else ""
     if any(panel.measured_on == "log" for panel in panels):
         watched = sentences_scored(study, [model for panel in panels for model in panel.changes])
-        label += f"\n(of logs: {watched} scored during training)"
+        label += f"\n(from training logs: {watched} scored during training)"
     axes[-1][0].set_xlabel(label)
     axes[-1][1].set_xlabel("after training, enlarged; lower is better")
     figure.draw_without_rendering()

@@ -11,10 +11,10 @@ from lexigraft.report.tables.results import quality_columns
 
 KIND = Kind(
     title="Scores during training",
-    caption="Scores of tasks on equally spaced checkpoints of training. 0 is the model with its "
-    "new rows and no training, the last one the trained cell. Bars: one standard deviation over "
-    "seeds. Dotted: the source model.",
-    empty="no task was run on checkpoints of training",
+    caption="Scores of tasks on equally spaced training checkpoints. Checkpoint 0 is the model "
+    "with its new rows before training, the last one is the trained cell. Bars: one standard "
+    "deviation over seeds. Dotted: the source model.",
+    empty="no task was run on training checkpoints",
     options=ScoreOptions,
 )
 _MOST_COLUMNS = 2

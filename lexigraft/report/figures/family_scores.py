@@ -31,7 +31,7 @@ class FamilyScoreOptions(ComparisonOptions):
     """The options of a figure of families of models."""
 
     relative: Annotated[
-        bool, Field(description="whether changes over Source are drawn, in percent, not scores")
+        bool, Field(description="show changes over Source in percent instead of scores")
     ] = False
 
 

@@ -13,8 +13,8 @@ from lexigraft.report.tables.fragmentation import fragmentation
 KIND = Kind(
     title="Tokens per sentence before and after the new tokens",
     caption="Tokens per held-out sentence with the source tokenizer (pale) and with the new tokens "
-    "(full). Every token is a step of generation and a position of the context. Bar: what the same "
-    "would take in English, by the tokens of the parallel sentences.",
+    "(dark). Each token takes one generation step and one context position. Black line: tokens of "
+    "the same text in English, estimated from parallel sentences.",
     empty=TABLE.empty,
 )
 
@@ -42,7 +42,7 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
             if not marked:
                 axis.annotate("English", (before / parity, y - 0.38), ha="center", va="bottom",
                               fontsize=7)  # fmt: skip
-            marked = "; black: the same in English"
+            marked = "; black: the same text in English"
             axis.plot([before / parity] * 2, [y - 0.32, y + 0.32], color=INK, lw=1.4)
         key = (row["source"], row["language"], row["vocabulary"])
         names.append(" · ".join(vocabulary_stub(study, *key)))
@@ -51,6 +51,6 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     longest = frame[["tokens_per_sentence", "tokens_per_sentence_before"]].max(axis=None)
     axis.set_xlim(0, longest * 1.32)
     plain_axis(axis)
-    axis.set_xlabel(f"tokens per sentence: pale before, full after{marked}")
+    axis.set_xlabel(f"tokens per sentence: pale before, dark after{marked}")
     axis.spines["left"].set_color(MUTED)
     return figure

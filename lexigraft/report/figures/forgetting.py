@@ -25,8 +25,8 @@ class ForgettingOptions(Options):
     tasks: Annotated[
         TaskNames,
         Field(
-            description="instead of bits per byte, the score of one task against its English one, "
-            "or of the first of two against that of the second, which tests English"
+            description="instead of bits per byte: one task, whose score is shown against its "
+            "English score, or two tasks, of which the second tests English"
         ),
     ] = ()
 
@@ -34,18 +34,18 @@ class ForgettingOptions(Options):
 def _caption(item: Item) -> str:
     what = " and ".join(item.tasks) or "bits per byte"
     return (
-        "What each model gained in its language over the source model, against what it lost in "
-        f"English. In {what}; up and left is better, dotted lines are the source model. Hollow: "
-        "with new rows and no training; filled: trained. Means over seeds. Where there are more "
-        f"than {_MOST_NAMED} trained models, each vocabulary has its panel; where a panel still "
-        "has more, those not under {strategy} are small and have no name."
+        "Gain of each model in its language over the source model, against its loss in English. "
+        f"In {what}; up and left is better, dotted lines mark the source model. Hollow: with new "
+        "rows before training; filled: trained. Means over seeds. With more than "
+        f"{_MOST_NAMED} trained models, each vocabulary has a panel; if a panel still has more, "
+        "models that were not trained under {strategy} are small and unnamed."
     )
 
 
 KIND = Kind(
     title="Gains in the language and losses in English",
     caption=_caption,
-    empty="no trained cell has English text measured beside its source",
+    empty="no trained cell and its source model were both evaluated on English text",
     options=ForgettingOptions,
 )
 

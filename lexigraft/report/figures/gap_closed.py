@@ -26,9 +26,9 @@ from lexigraft.report.table import number
 KIND = Kind(
     title="Share of the gap closed before any training (higher is better)",
     caption="Share of the gap that each initializer closes before any training: from the graft "
-    "with random rows (0 %) to the source model (100 %), in bits per byte of the same text. A "
-    "small mark for each language; black: the mean with its 95 % interval, over languages and the "
-    "sentences of each. An arrow stands for what lies beyond the axis.",
+    "with random rows (0 %) to the source model (100 %), in bits per byte of the same text. Small "
+    "marks: languages; black: the mean with its 95 % interval, over languages and the sentences of "
+    "each. An arrow marks a value outside the axis.",
     empty=NOTHING,
     options=StartingPointOptions,
     rank=2,

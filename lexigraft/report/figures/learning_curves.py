@@ -38,13 +38,13 @@ from lexigraft.report.tables.fragmentation import fragmentation
 
 KIND = Kind(
     title="Bits per byte during training (lower is better)",
-    caption="Bits per byte of held-out sentences by the training tokens read and by the time that "
-    "training took: a line per initializer, or per strategy where the item names several, beside "
-    "LAPT (the source model trained with its own vocabulary). Dotted: the source model on the same "
-    "sentences. Means over {seeds}, faint lines single seeds. Right: what the same text costs with "
-    "each vocabulary: its tokens, and the seconds of training on it and of writing it (one text at "
-    "a time, or the smallest batch measured).",
-    empty="no cell was trained with a log of bits per byte",
+    caption="Bits per byte of held-out sentences over training tokens and training time: a line "
+    "per initializer, or per strategy if the item names several, and one for LAPT (the source "
+    "model trained with its own vocabulary). Dotted: the source model on the same sentences. Lines "
+    "are means over {seeds}, faint lines single seeds. Right: the cost of the same text with each "
+    "vocabulary in tokens, in seconds of training and in seconds of generation (one text at a "
+    "time, or the smallest batch measured).",
+    empty="no training log has bits per byte",
     rank=0,
 )
 _STEPS, _STEP_SPEED = "steps_per_sentence", "steps_per_second_batch_"
@@ -127,7 +127,7 @@ def text_costs(
     found = [
         TextCost("tokens per sentence", tokens),
         TextCost("training, s per 1,000 sentences", reading),
-        TextCost("writing, s per 1,000 sentences", writing),
+        TextCost("generation, s per 1,000 sentences", writing),
     ]
     # One vocabulary alone is cheap or dear beside nothing.
     return [cost for cost in found if len(cost.by_vocabulary) > 1]

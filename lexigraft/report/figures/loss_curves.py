@@ -26,17 +26,17 @@ _Curve = Literal[
 # Rows of panels: the event of the log, the name of the axis, and what the caption says.
 ROWS = {
     "loss": ("step", "training loss, nats per token",
-             "training loss of the next token, an encoder's of masked tokens (the first step's, "
-             "then a running mean; per token: not comparable between vocabularies)"),
+             "training loss of the next token, for encoders of masked tokens (that of the first "
+             "step, then a running mean; per token, so not comparable across vocabularies)"),
     "bits_per_byte": ("heldout", "held-out bits per byte",
-                      "bits per byte of the held-out sentences watched during training"),
+                      "bits per byte of the held-out sentences scored during training"),
     "english_bits_per_byte": ("heldout", "English bits per byte",
-                              "the same of English sentences, for what is forgotten"),
+                              "bits per byte of English sentences, to show forgetting"),
     "perplexity": ("heldout", "held-out perplexity",
-                   "perplexity of the held-out sentences watched during training, an encoder's of "
-                   "masked tokens (not comparable between vocabularies)"),
+                   "perplexity of the held-out sentences scored during training, for encoders of "
+                   "masked tokens (not comparable across vocabularies)"),
     "english_perplexity": ("heldout", "English perplexity",
-                           "the perplexity of English sentences, for what is forgotten"),
+                           "perplexity of English sentences, to show forgetting"),
 }  # fmt: skip
 DEFAULT = ("loss",)
 _MOST_COLUMNS = 2
@@ -46,22 +46,23 @@ class CurveOptions(Options):
     """The options of a figure of training."""
 
     metrics: tuple[_Curve, ...] = ()
-    over: Annotated[Literal["steps", "tokens"], Field(description="`steps` or `tokens`")] = "steps"
+    over: Annotated[
+        Literal["steps", "tokens"], Field(description="horizontal axis: `steps` or `tokens`")
+    ] = "steps"
 
 
 def _caption(item: Item) -> str:
     parts = [what for name, (*_, what) in ROWS.items() if name in (item.metrics or DEFAULT)]
     return (
-        "The course of training, a line per initializer, or per strategy where the item names "
-        f"several. Shown: {'; '.join(parts)}. Lines are means over {{seeds}}, faint lines single "
-        "seeds."
+        "Training curves: a line per initializer, or per strategy if the item names several. "
+        f"Shown: {'; '.join(parts)}. Lines are means over {{seeds}}, faint lines single seeds."
     )
 
 
 KIND = Kind(
     title="Training curves",
     caption=_caption,
-    empty="no cell was trained with a log",
+    empty="no trained cell has a training log",
     options=CurveOptions,
 )
 

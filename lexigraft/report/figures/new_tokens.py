@@ -13,8 +13,8 @@ from lexigraft.report.summarize import select
 KIND = Kind(
     title="Recipes of new tokens",
     caption="New tokens (left, ␣ is a space) and the source tokens that their embedding is a "
-    "weighted sum of. Parts in capitals and digits such as E0 B0 are bytes that are no text by "
-    "themselves. The tokens are spread over frequency and length.",
+    "weighted sum of. Parts such as E0 B0 are bytes in hexadecimal that are not text on their own. "
+    "The tokens are sampled evenly by frequency and by length.",
     empty="no initializer of this study returns a recipe",
 )
 # Vocabularies up to which a dozen tokens of each are shown.

@@ -10,9 +10,9 @@ from lexigraft.report.style import INK, Figure, Look
 KIND = Kind(
     title="Tokens per token of English",
     caption="Tokens that each source model's own tokenizer needs for a translation, per token of "
-    "the English that it translates. On the parallel sentences of each language. 1 is as short as "
-    "English; at 10 the same text takes ten times the steps and the context.",
-    empty="no tokenizer was measured beside English",
+    "the English original. Measured on the parallel sentences of each language. 1 is as short "
+    "as English; at 10, the same text takes ten times as many steps and context positions.",
+    empty="no tokenizer was measured on parallel English text",
 )
 METRIC = "english_parity"
 
@@ -27,7 +27,7 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     axis.axvline(1, color=INK, lw=1.2, zorder=2)
     axis.annotate("English", (1, 1), xycoords=("data", "axes fraction"), xytext=(0, 2),
                   textcoords="offset points", ha="center", va="bottom", fontsize=7.5)  # fmt: skip
-    text = "tokens of a translation per token of its English"
+    text = "tokens of a translation per token of the English original"
     for source in sources:
         lost = [study.language(name) for name in languages if (source, name) not in values]
         if lost:

@@ -16,8 +16,8 @@ _MOST_NAMED = 16  # points of a panel
 
 KIND = Kind(
     title="Speed-up and quality",
-    caption="Speed-up on the same text (characters per second over the source model, batch of the "
-    "smallest size measured) against quality. Up and right is better: axes on which lower is "
+    caption="Speed-up on the same text (characters per second over the source model, "
+    "smallest batch measured) against quality. Up and right is better: axes on which lower is "
     "better are inverted. Scores that are noise are left out. Dotted lines: the source model. "
     "Large points with names: the initializers under {strategy}; small points: other strategies, "
     "in the colour of their initializer.",

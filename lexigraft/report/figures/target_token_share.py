@@ -15,8 +15,8 @@ _DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2, 1)), (0, (8, 2, 2,
 KIND = Kind(
     title="Share of new tokens",
     caption="Share of new tokens among all tokens read and written, in percent, by the number of "
-    "new tokens. Of the prompts (×, the same for every initializer) and of what the models wrote "
-    "(●); sizes are evenly spaced and not to scale. Training: {strategy}. A model that writes far "
+    "new tokens. ×: prompts, the same for every initializer; ●: generated text. "
+    "Sizes are evenly spaced, not to scale. Training: {strategy}. A model that writes far "
     "fewer new tokens than it reads has not learned to use them.",
     empty="no share of new tokens was measured",
     options=TaskOptions,

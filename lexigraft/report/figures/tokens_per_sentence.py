@@ -36,8 +36,8 @@ def _caption(item: Item) -> str:
         return f"{title[:1].upper()}{title[1:]}: each tokenizer on the same sentences."
     return (
         "Tokens that each tokenizer needs for a sentence, by language. Averages over the same "
-        "sentences in each language that has translations. Every token is a step of generation and "
-        "a position of the context."
+        "sentences in all languages that have translations. Each token takes one generation step "
+        "and one context position."
     )
 
 

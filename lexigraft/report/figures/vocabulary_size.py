@@ -23,7 +23,7 @@ class SizeOptions(ScoreOptions):
 KIND = Kind(
     title="Quality and speed-up by vocabulary size",
     caption="Quality and speed-up by the number of new tokens, which are evenly spaced and not to "
-    "scale. The speed-up is of writing the same text (characters per second over Source, smallest "
+    "scale. The speed-up is for the same text (characters per second over Source, smallest "
     "batch measured). Training: {strategy}. Bars: one standard deviation. Dotted: Source; dashed "
     "and dotted: LAPT. Points that were not measured are named below the panels.",
     empty="no vocabulary's size and quality were both measured",

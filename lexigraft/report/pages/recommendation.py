@@ -10,13 +10,13 @@ from lexigraft.report.study import StudyResults
 
 KIND = Kind(
     title="Recommendation",
-    caption="Whether to graft at all, with which initializer, how many new tokens and which "
-    "training strategy, for each language and source model, what that gains and costs, and how "
-    "sure it is. Where the evidence does not decide, or speaks against it, the page says so and "
+    caption="Whether to graft at all and, if so, with which initializer, how many new tokens and "
+    "which training strategy, for each language and source model; the gains, the costs, and how "
+    "certain they are. If the evidence is inconclusive or negative, the page says so and lists "
     "what is missing.",
-    empty="no cell with new tokens has a score of quality",
+    empty="no cell with new tokens has a quality score",
 )
-_NOTHING = "No cell with new tokens has a score of quality: there is nothing to recommend."
+_NOTHING = "No cell with new tokens has a quality score: there is nothing to recommend."
 
 
 def build(study: StudyResults, title: str, caveats: list[str]) -> Page:

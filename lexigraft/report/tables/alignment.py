@@ -21,7 +21,7 @@ from lexigraft.report.table import (
 KIND = Kind(
     title="Alignment of the vocabularies",
     caption="How much of a held-out text survives when each target token is renamed to the source "
-    "token with the largest weight in its recipe, beside the loss that training starts from. "
+    "token with the largest weight in its recipe, next to the initial training loss. "
     "Measured by BLEU, BLEU-1, similarity of meaning and the share of tokens covered.",
     empty="no alignment of a recipe was measured",
     reads=("alignment",),
@@ -29,9 +29,9 @@ KIND = Kind(
 # What UnifyVocab compares with the first step's loss (Figures 3b and 8), in its order.
 QUALITY = ("bleu", "bleu_1", "semantic_similarity")
 _COLUMNS = {
-    "bleu": ("text renamed", "BLEU ↑"),
-    "bleu_1": ("text renamed", "BLEU-1 ↑"),
-    "semantic_similarity": ("text renamed", "similarity ↑"),
+    "bleu": ("renamed text", "BLEU ↑"),
+    "bleu_1": ("renamed text", "BLEU-1 ↑"),
+    "semantic_similarity": ("renamed text", "similarity ↑"),
     "vocabulary_coverage": ("coverage", "vocabulary ↑"),
     "text_coverage": ("coverage", "text ↑"),
     "first_loss": ("training", "loss of the first step ↓"),
@@ -58,10 +58,10 @@ def build(study: StudyResults) -> Table | None:
         rows.append(Row(left, cells, group="/".join(key)))
     rows = ranked(rows, [metric(name).lower_is_better for name in names])
     notes = [
-        "Held-out text is cut by the target tokenizer, each token renamed to the source token with "
-        "the largest weight in its recipe, and compared with the source's own tokens: BLEU on the "
-        "scale 0 to 100. Coverage: target tokens that copy a source token or that a rule of the "
-        "method makes, in the vocabulary and in the text."
+        "Held-out text is tokenized with the target tokenizer, each token is renamed to the source "
+        "token with the largest weight in its recipe, and the result is compared with the source "
+        "tokenizer's own tokens; BLEU is from 0 to 100. Coverage: target tokens that copy a source "
+        "token or that a rule of the method makes, in the vocabulary and in the text."
     ]
     if relations := _relations(study, frame) if "first_loss" in names else []:
         notes.append(
@@ -69,10 +69,10 @@ def build(study: StudyResults) -> Table | None:
             f"the loss): {'; '.join(relations)}."
         )
     if "bits_per_byte_before" in names and (scored := sentences_scored(study, models(study))):
-        notes.append(f"Held-out bits per byte before: of the {scored} that training logs score.")
+        notes.append(f"Held-out bits per byte before: on the {scored} scored in training logs.")
     notes.append(
-        "Bold: best, underlined: second of a vocabulary. Losses are per token and compare within a "
-        "vocabulary only."
+        "Bold: best, underlined: second best of a vocabulary. Losses are per token and comparable "
+        "within a vocabulary only."
     )
     if any(cell.value is None for row in rows for cell in row.cells):
         notes.append(f"{MISSING}: not measured.")

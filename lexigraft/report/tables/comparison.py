@@ -43,15 +43,15 @@ class ComparisonOptions(ScoreOptions):
         Field(
             description="the rows, for each source model: a `title` and `models`, a list of "
             "`sources`, `languages`, `vocabularies`, `initializers` and `strategies`, each by "
-            "default all. A score is that of the first model in this order that was tested"
+            "default all. The score is that of the first model, in this order, that was tested"
         ),
     ] = ()
     tested: Annotated[
         Names,
         Refers("languages"),
         Field(
-            description="languages with columns of their own, for tasks that test each language "
-            "of a group apart"
+            description="languages with separate columns, for tasks that test each language of a "
+            "group separately"
         ),
     ] = ()
     averages: Averages = ()
@@ -60,7 +60,7 @@ class ComparisonOptions(ScoreOptions):
 KIND = Kind(
     title="Families of models",
     caption="Scores of families of models by task or tested language. A family has one model for "
-    "each group of languages, or for each language; a note says which score is of which. "
+    "each group of languages, or for each language; a note lists the model of each score. "
     f"{HOW_SHOWN}",
     empty="no model of these families was tested on these tasks",
     options=ComparisonOptions,

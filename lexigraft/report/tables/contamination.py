@@ -8,14 +8,14 @@ from lexigraft.report.tables.texts import contaminated
 
 KIND = Kind(
     title="Contamination",
-    caption="Texts of all tests that are in the training text of their language, whole or mostly.",
-    empty="there are no tests to look for in the training text",
+    caption="Test texts that occur in the training text of their language, wholly or mostly.",
+    empty="no test set was searched for in the training text",
 )
 _HEADS = {
     "texts": ("tests", "texts"),
     "found": ("in the training text", "whole"),
     "mostly_found": ("in the training text", "mostly"),
-    "training_sentences": ("training sentences", "that hold one"),
+    "training_sentences": ("training sentences", "containing one"),
 }
 
 
@@ -41,7 +41,7 @@ def build(study: StudyResults) -> Table | None:
     ]
     notes = [
         "Texts are compared by letters only, without case, digits, punctuation and spaces. Mostly: "
-        f"{100 * MOSTLY:g} % of the text's runs of {PIECE} letters.",
+        f"at least {100 * MOSTLY:g} % of the text's sequences of {PIECE} letters.",
         "Sentences excluded from training because they resemble a test or held-out sentence: "
         f"{', '.join(dropped) or 'none'}.",
     ]

@@ -41,8 +41,8 @@ class FragmentationOptions(Options):
 
 KIND = Kind(
     title="Fragmentation",
-    caption="How vocabularies cut held-out text before and after the new tokens, how many of the "
-    "tokens then are new, and what becomes of English. Of English: the sentences that are cut "
+    caption="Tokenization of held-out text before and after adding new tokens, the share of new "
+    "tokens in it, and the effect on English. For English: the sentences that are tokenized "
     "differently, and the change of bits per byte after training.",
     empty="no vocabulary was changed",
     options=FragmentationOptions,
@@ -81,7 +81,7 @@ def build(study: StudyResults) -> Table | None:
     notes = ["Before: the source tokenizer on the same sentences."]
     if "train_tokens_per_sentence" in shown:
         size = number(MEASURED, 0)
-        notes.append(f"Training text: a random sample of {size} texts, or all of fewer.")
+        notes.append(f"Training text: a random sample of {size} texts, or all if fewer.")
     if {"new_token_share", "english"} & {*shown}:
         notes.append(
             "Generated text and English bits per byte (change over Source): means of the trained "

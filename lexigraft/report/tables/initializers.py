@@ -9,13 +9,13 @@ from lexigraft.report.table import MISSING, Row, Table, number_cell, percent_cel
 
 KIND = Kind(
     title="Initializers before training",
-    caption="What each initializer computes before any training. How many tokens of the vocabulary "
-    "have the row of a source token, and how many of the others a recipe, a copy of one source "
-    "token or the fallback; how many source tokens a recipe has (nonzeros, "
-    "entropy); the share of new rows in the convex hull of the source rows; how many new tokens "
-    "use the most used source token; how near the new rows are to the mean of all, and how long "
-    "they are; the seconds of the fit; and, with a task of kind greedy agreement, whether the "
-    "untrained graft still writes what the source model writes after English text.",
+    caption="What each initializer computes before any training. The tokens of the vocabulary that "
+    "copy the row of a source token, and the shares of the others with a recipe, a copy of one "
+    "source token or the fallback; the number of source tokens in a recipe (nonzeros, entropy); "
+    "the share of new rows in the convex hull of the source rows; the number of new tokens that "
+    "use the most used source token; the cosine of the new rows to the mean of all, and their "
+    "norm; the fitting time in seconds; and, with a task of kind greedy agreement, whether the "
+    "untrained graft still generates what the source model generates after English text.",
     empty="no initializer's recipe was recorded",
 )
 AGREEMENT = "greedy_agreement"  # a kind of task, and its main metric
@@ -78,13 +78,14 @@ def build(study: StudyResults) -> Table | None:
         "Means over seeds where an initializer draws at random. Source tokens: the number of "
         "source rows in a recipe; entropy of its weights in nats. In hull: no weight is negative "
         "and they sum to one. Largest hub: new tokens whose recipe has the most used source token. "
-        "Norm: mean length of the new rows over that of the source's. Seconds: with those of "
-        "vectors that were trained for the initializer."
+        "Norm: mean norm of the new rows over that of the source rows. Seconds include the "
+        "training of any vectors for the initializer."
     ]
     if AGREEMENT in names:
         notes.append(
-            "Greedy output unchanged: English prompts after which the untrained graft writes what "
-            "the source model writes (CW2V, Theorem 2: all of them, if all rows are in the hull)."
+            "Greedy output unchanged: English prompts for which the untrained graft generates what "
+            "the source model generates (CW2V, Theorem 2: all of them, if all rows are in the "
+            "hull)."
         )
     if any(cell.value is None for row in rows for cell in row.cells):
         notes.append(

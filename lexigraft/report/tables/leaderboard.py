@@ -34,8 +34,8 @@ KIND = Kind(
     title="Starting points before any training",
     caption="Initializers by the share of the gap that they close before any training: from the "
     "graft with random rows to the source model, in bits per byte of the same text. Means over "
-    "languages with 95 % intervals; mean ranks; seconds and memory of making the rows; and where "
-    "the rows lie.",
+    "languages with 95 % intervals; mean ranks; time and memory to compute the rows; and "
+    "properties of the rows.",
     empty=NOTHING,
     options=StartingPointOptions,
 )
@@ -163,13 +163,12 @@ def _notes(study: StudyResults, found: Gaps) -> list[str]:
     notes = [
         f"Before any training, over {of_tasks if len(places) > 1 else next(iter(places))}. Gap "
         f"closed: 0 % is {floor}, 100 % the source model, in bits per byte of the same text; "
-        f"beside it the ends of the 95 % interval, by a bootstrap over {over} ({RESAMPLES:,} "
+        f"next to it the bounds of the 95 % interval, by a bootstrap over {over} ({RESAMPLES:,} "
         "resamples).",
-        "Mean rank: 1 is the lowest bits per byte of a language; equal numbers share the mean of "
-        "their ranks.",
-        "Fit: seconds to make the rows, and the vectors that an initializer reads where these were "
-        "trained for it; the most memory that the process held, with the source's matrices. Norm: "
-        "mean length of new rows over that of the source's. In hull: no weight of the recipe is "
+        "Mean rank: 1 is the lowest bits per byte of a language; ties get the mean of their ranks.",
+        "Fit: seconds to compute the rows, including the training of any vectors for them; "
+        "peak memory of the process, including the source's matrices. Norm: mean norm of the new "
+        "rows over that of the source rows. In hull: no weight of the recipe is "
         "negative and they sum to one; – where rows have no recipe, or are projected or scaled.",
     ]
     graft = {language for gap in found.values() for own in gap.shares.values() for language in own}

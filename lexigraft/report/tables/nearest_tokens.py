@@ -11,8 +11,8 @@ from lexigraft.report.table import Row, Table, TableCell, number
 KIND = Kind(
     title="Nearest source tokens",
     caption="The source tokens nearest to a few new tokens, the nearest first, with their "
-    "similarity. The first is the one whose rows the new token copies. The new tokens are spread "
-    "over frequency and length.",
+    "similarity. The new token copies the rows of the first. The new tokens are sampled evenly by "
+    "frequency and by length.",
     empty="no initializer of this study looks for nearest source tokens",
 )
 _PLACES = ("nearest", "second", "third")
@@ -52,7 +52,5 @@ def build(study: StudyResults) -> Table | None:
         return None
     heads = tuple(("source tokens", place) for place in _PLACES)
     headers = vocabulary_stub_names(study, "Initializer", "New token")
-    notes = [
-        "Second number: the cosine of their vectors, or what the method compares in its place."
-    ]
+    notes = ["Second number: the cosine of their vectors, or the similarity that the method uses."]
     return Table(headers, heads, rows, pandas.DataFrame(data), notes)

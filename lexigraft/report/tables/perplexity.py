@@ -22,8 +22,8 @@ class PerplexityOptions(Options):
 
 KIND = Kind(
     title="Perplexity and bits per byte",
-    caption="Perplexity and bits per byte of held-out text. Perplexity does not compare across "
-    "vocabularies (†); bits per byte, before and after training, do.",
+    caption="Perplexity and bits per byte of held-out text. Perplexity is not comparable "
+    "across vocabularies (†); bits per byte, before and after training, are.",
     empty="no perplexity was measured",
     options=PerplexityOptions,
 )
@@ -34,8 +34,8 @@ COLUMNS = {
 }
 _BEFORE = "bits_per_byte_before"
 _PER_TOKEN = (
-    "† Perplexity is per token: it does not compare across vocabularies, only among the rows "
-    "without †. Bits per byte are over the same text for every row and compare throughout."
+    "† Perplexity is per token: it is not comparable across vocabularies, only among the rows "
+    "without †. Bits per byte are over the same text for every row and always comparable."
 )
 
 
@@ -105,7 +105,7 @@ def build(study: StudyResults) -> Table | None:
     if _BEFORE in shown:
         notes.insert(1, "Before: the same cell without training, on the same text.")
     if named_text := text_name(study, "perplexity"):
-        notes.append(f"Text of {named_text}; the CSV file has that of other tasks, too.")
+        notes.append(f"Text of {named_text}; the CSV file also has that of the other tasks.")
     title = metric(shown[0]).title.capitalize() if len(shown) == 1 else ""
     return Table(headers, heads, rows, changes.beside(_data(study.summary, starts)), notes, title)
 

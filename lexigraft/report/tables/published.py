@@ -34,25 +34,25 @@ class PublishedOptions(ScoreOptions):
     compare: Annotated[
         tuple[Name, ...],
         Field(
-            description="papers whose numbers to compare with, files of config/published; default: "
-            "the one of the study's name"
+            description="papers to compare with, by files of config/published; default: the one "
+            "with the name of the study"
         ),
     ] = ()
     tables: Annotated[
-        Names, Field(description="of the paper's tables these alone, by their numbers as text")
+        Names, Field(description="only these tables of the paper, by their numbers as text")
     ] = ()
     stands_for: Annotated[dict[Name, StandsFor], Refers("sources")] = Field(
         default_factory=dict,
-        description="source model -> the names of the cell that it is in the paper, such as "
-        "`{source: mistral-7b, strategy: vocadt}` for a model that the authors published",
+        description="source model -> the names of the cell that it represents in the paper, such "
+        "as `{source: mistral-7b, strategy: vocadt}` for a model that the authors published",
     )
 
 
 KIND = Kind(
-    title="Beside the paper",
-    caption="Numbers that the papers print beside this study's, for what both have: mean ± sample "
+    title="Comparison with the paper",
+    caption="Published numbers compared with those of this study, where both exist: mean ± sample "
     "standard deviation, the difference, and whether it lies within the spread.",
-    empty="no paper prints a number of a cell, task and metric of this study",
+    empty="no paper reports a number for a cell, task and metric of this study",
     options=PublishedOptions,
     reads=("published",),
 )
@@ -78,12 +78,12 @@ def build(study: StudyResults) -> Table | None:
     notes = [
         f"Within the spread: {counts.count('yes')} of {len(counts) - counts.count('')} numbers "
         f"that have one; {counts.count('')} have none.",
-        f"Within means no farther from the paper's number than {_DEVIATIONS} standard deviations, "
-        "the paper's or this study's over seeds or runs, whichever is larger, and half a unit of "
-        "the last digit that the paper prints.",
+        f"Within: the difference is at most {_DEVIATIONS} standard deviations (the paper's or this "
+        "study's over seeds or runs, whichever is larger) plus half a unit of the paper's last "
+        "digit.",
     ]
     if missing:
-        notes.append(f"Other numbers of the papers, of what this study does not have: {missing}.")
+        notes.append(f"Numbers of the papers that this study does not have: {missing}.")
     heads = [("", "Paper"), ("", "Here"), ("", "Difference"), ("", "Within the spread")]
     return Table(("Table", "Row", "Column"), heads, rows, pandas.DataFrame(data), notes)
 

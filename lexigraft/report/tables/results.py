@@ -36,7 +36,7 @@ class ResultOptions(ScoreOptions):
     speed_up_of: Annotated[
         Name | None,
         Refers("initializers"),
-        Field(description="an initializer whose speed-up is the last row of each source model"),
+        Field(description="initializer whose speed-up is the last row of each source model"),
     ] = None
     batch_size: SpeedUpBatch = None
 
@@ -48,9 +48,8 @@ HOW_SHOWN = (
 )
 KIND = Kind(
     title="Results",
-    caption="Scores of each initializer by language and task, beside Source and LAPT. "
-    f"{HOW_SHOWN} Stars mark changes that are significant over other test examples and other "
-    "seeds.",
+    caption="Scores of each initializer by language and task, compared with Source and LAPT. "
+    f"{HOW_SHOWN} Stars mark changes that are significant over test examples and seeds.",
     empty="no cell has a task that measures quality",
     options=ResultOptions,
 )

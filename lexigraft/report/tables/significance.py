@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from lexigraft.report.score_differences import ScoreDifference
 
 KIND = Kind(
-    title="Differences to Source and to LAPT",
-    caption="Differences to Source and to LAPT with 95 % intervals, p and effect sizes. Stars: "
+    title="Differences from Source and from LAPT",
+    caption="Differences from Source and from LAPT with 95 % intervals, p and effect sizes. Stars: "
     "p < 0.05 and p < 0.01 by a paired bootstrap over test examples and seeds, corrected for many "
     "comparisons (Benjamini-Hochberg).",
-    empty="no outputs of a model and a baseline on the same examples",
+    empty="no model and baseline have outputs on the same examples",
     options=ScoreOptions,
 )
 _BASELINES = ("Source", "LAPT")
@@ -72,7 +72,7 @@ def build(study: StudyResults) -> Table | None:
     )
     if not compared:
         return None
-    headers = ("To", *stub_names(study))
+    headers = ("From", *stub_names(study))
     compact = is_compact(len(columns), len(headers))
     found = {(one.model, one.baseline, one.column): one for one in compared}
     rows = []

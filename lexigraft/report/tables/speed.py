@@ -39,7 +39,8 @@ class SpeedOptions(TaskOptions):
     """The options of a table of speeds."""
 
     batch_size: Annotated[
-        BatchSize | None, Field(description="which; default: all, or the smallest measured")
+        BatchSize | None,
+        Field(description="batch size to show; default: all, or the smallest measured"),
     ] = None
     metrics: tuple[_Column, ...] = ()
 
@@ -47,8 +48,8 @@ class SpeedOptions(TaskOptions):
 KIND = Kind(
     title="Generation speed",
     caption="Generation speed: tokens and characters per second, decoding steps per sentence, and "
-    "the speed-up over Source in characters per second on the same text. Tokens per second of "
-    "different vocabularies do not compare.",
+    "the speed-up over Source in characters per second on the same text. Tokens per second are "
+    "not comparable across vocabularies.",
     empty="no speed was measured",
     options=SpeedOptions,
 )
@@ -68,8 +69,8 @@ _COLUMNS = {
     "speed_up": (_RATE, "speed-up", _SPEED),
 }  # fmt: skip
 SPEED_UP_NOTE = (
-    "Speed-up: characters per second over Source on the same text, batch of the smallest size "
-    "measured unless another is named."
+    "Speed-up: characters per second over Source on the same text, smallest batch measured unless "
+    "another is named."
 )
 
 
@@ -129,7 +130,7 @@ def build(study: StudyResults) -> Table | None:
     notes = [
         *seed_notes(study, chosen, measured),
         "Characters per second and speed-up over Source are on the same held-out text: the steps "
-        "that each vocabulary needs for it times the measured time of a step.",
+        "that each vocabulary needs for it times the measured time per step.",
     ]
     of_tasks = study.summary[study.summary["task"].isin(measured["task"])]
     spreads = of_tasks.loc[of_tasks["metric"].str.startswith("spread_batch_"), "mean"]
@@ -144,10 +145,10 @@ def build(study: StudyResults) -> Table | None:
         notes.append(f"Batch {sizes}. Below the speed-up: tokens per second.")
     if "speed_up" in shown:
         notes.append("▲ blue: faster than Source; ▼ red: slower; full colour at twice its speed. "
-                     "Deviation: of the model's speed, with Source's as it is.")  # fmt: skip
+                     "Deviations are those of the model's speed alone.")  # fmt: skip
         notes += tests.notes
     notes += [
-        "Tokens per second do not compare across vocabularies: a longer token holds more text.",
+        "Tokens per second are not comparable across vocabularies: a longer token holds more text.",
         *missing_note(rows, heads),
     ]
     return Table(headers, heads, rows, tests.beside(measured), notes)

@@ -10,7 +10,7 @@ from lexigraft.report.tables.results import quality_columns, results_table
 
 KIND = Kind(
     title="Training strategies",
-    caption="Scores of the initializer that was trained under most strategies, by procedure, "
+    caption="Scores of the initializer trained under the most strategies, by procedure, "
     "objective and sequence length.",
     empty="no initializer was trained under two strategies or more",
     options=ScoreOptions,

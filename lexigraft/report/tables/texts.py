@@ -8,7 +8,7 @@ from lexigraft.report.table import Row, Table, number, number_cell
 
 KIND = Kind(
     title="Texts",
-    caption="What was read of each text: lines kept, repeated and repaired, and lines that were "
+    caption="Lines read from each text: kept, repeated and repaired ones, and those that were "
     "written in one encoding and read in another.",
     empty="no text was prepared",
 )
@@ -16,7 +16,7 @@ KIND = Kind(
 ON_REQUEST = {
     "mojibake": ("read in a wrong encoding", "mojibake"),
     "zawgyi": ("in Zawgyi", "zawgyi"),
-    "csv_quotes": ("with quotes doubled as in CSV files", "quotes"),
+    "csv_quotes": ("with doubled quotes as in CSV files", "quotes"),
 }
 # Count of cleaning -> what its column is called. Always shown, and where some text has any.
 _LINES = {"read": "read", "kept": "kept", "duplicate": "repeated"}
@@ -110,7 +110,7 @@ def text_caveats(study: StudyResults) -> list[str]:
                 f"{number(size['taken'], 0)} {_SIZES[part]} instead of {number(size['wanted'], 0)}"
                 for part, size in reduced.items()
             )
-            found.append(f"{study.language(key)} has a small text: {', '.join(sizes)}.")
+            found.append(f"{study.language(key)} has little text: {', '.join(sizes)}.")
         done = repaired(card)
         for text, counts in card.get("cleaning", {}).items():
             wrong = {
@@ -118,7 +118,7 @@ def text_caveats(study: StudyResults) -> list[str]:
                 for count, (what, remedy) in ON_REQUEST.items()
                 if remedy not in done
             }
-            wrong["lost_characters"] = "incomplete: a decoder lost characters of them."
+            wrong["lost_characters"] = "incomplete: characters were lost in decoding."
             found += [
                 f"{study.language(key)}, {text}: {number(counts[count], 0)} of "
                 f"{number(counts['read'], 0)} lines are {what}"
@@ -127,8 +127,9 @@ def text_caveats(study: StudyResults) -> list[str]:
             ]
     return found + [
         f"{study.language(one.language)}: of {number(one.counts['texts'], 0)} texts of "
-        f"{one.tests}, {number(one.counts['found'], 0)} are in the training text and "
-        f"{number(one.counts['mostly_found'], 0)} are mostly; scores on them are less reliable."
+        f"{one.tests}, {number(one.counts['found'], 0)} are wholly and "
+        f"{number(one.counts['mostly_found'], 0)} mostly in the training text; scores on them are "
+        "less reliable."
         for one in contaminated(study)
         if one.counts["found"] or one.counts["mostly_found"]
     ]
@@ -149,7 +150,7 @@ def _different_sizes(study: StudyResults) -> list[str]:
             languages = sizes.setdefault((one.task, name), {}).setdefault(count, {})
             languages[study.language(one.cell["language"])] = None
     return [
-        f"{task} is not of equally many {name} everywhere: "
+        f"{task} has different numbers of {name}: "
         + ", ".join(
             f"{number(count, 0)} in {' and '.join(counts[count])}" for count in sorted(counts)
         )

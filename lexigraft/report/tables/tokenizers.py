@@ -24,15 +24,16 @@ class TokenizerOptions(Options):
 
     tokenizers: TokenizerNames = ()
     compared_with: Annotated[
-        TokenizerNames, Field(description="tokenizers from which each has a column of changes")
+        TokenizerNames,
+        Field(description="tokenizers to compare with, a column of changes for each"),
     ] = ()
 
 
 KIND = Kind(
     title="Tokenizers",
-    caption="How tokenizers of the registry cut the same text, side by side. Without any model: "
+    caption="Comparison of how tokenizers of the registry split the same text. Without any model: "
     "tokens per sentence and per word, bytes per token, tokens per token of English, and how many "
-    "of their own tokens the language never uses or no text can use.",
+    "of their tokens the language never uses or no text can use.",
     empty="no tokenizer was compared without a model",
     options=TokenizerOptions,
 )
@@ -108,7 +109,7 @@ def build(study: StudyResults) -> Table | None:
     notes = [
         "Tokens per word: between spaces, so a script without them has one word per sentence. "
         "Never used: tokens, except special ones, that do not occur in the language's training "
-        "text. Unreachable: tokens that no text is cut into."
+        "text. Unreachable: tokens that no text is tokenized to."
     ]
     # Languages without a parallel text do not compare with others: their sentences differ.
     translated = {language for language, _, name in found.values if name == "english_parity"}

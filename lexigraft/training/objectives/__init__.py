@@ -1,1 +1,1 @@
-"""Training objectives: one file for each, found by `training.registry.objective`."""
+"""Training objectives, one per file; `training.registry.objective` finds them."""

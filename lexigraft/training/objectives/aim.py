@@ -1,4 +1,4 @@
-"""Attention influence modeling: pieces of text tell each other what they tell in the source model.
+"""Attention influence modeling: pieces of text influence each other as in the source model.
 
 Haltiuk and Smywiński-Pohl (2025), "Model-Aware Tokenizer Transfer" (MATT, arXiv 2510.21954). It
 warms up the embeddings of new tokens, at a third of the cost of a whole pass, before a phase of
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-_SHARE = 3  # of the layers, one in so many
+_SHARE = 3  # by default, one in this many layers is computed
 
 
 class AttentionInfluence(TaughtByChunks):
     """The mean squared difference of influences in one attention layer, over pairs of chunks.
 
-    See `attention_influence`. The layer is the last of the first `layers`; of teacher and model no
-    later ones are computed, unless `next_weight` adds the next tokens' loss, which trains an output
-    head of its own and later layers. In the training log, the parts are without their weights.
+    See `attention_influence`. The layer is the last of the first `layers`. Later layers are not
+    computed, except those of the model if `next_weight` adds the next-token loss, which also trains
+    later layers and an untied output head. In the training log, the parts are without their weights.
     """
 
     options = ("aim",)
@@ -38,10 +38,10 @@ class AttentionInfluence(TaughtByChunks):
 
     @classmethod
     def for_phase(cls, context: PhaseContext) -> Self:
-        """With the first layers of the source model.
+        """Create the objective with the first layers of the source model.
 
-        Raises a UserError if the model has fewer, or the phase trains what the loss does not
-        depend on.
+        Raises a UserError if the model has fewer layers, or the phase trains parameters that the
+        loss does not depend on.
         """
         from lexigraft.training.attention_influence import keep_first_layers
 
@@ -52,7 +52,7 @@ class AttentionInfluence(TaughtByChunks):
         return objective
 
     def check_trained(self, model: "PreTrainedModel") -> None:
-        """Raise a UserError if a phase trains more of a model than what the attention reads."""
+        """Raise a UserError if a phase trains parameters that the attention does not depend on."""
         from lexigraft.training.trainable import decoder_layers
 
         if self.settings.next_weight:
@@ -69,7 +69,7 @@ class AttentionInfluence(TaughtByChunks):
             )
 
     def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
-        """The next tokens, if they count; and pairs of chunks."""
+        """The number of next tokens, if they count, and of pairs of chunks."""
         import torch
 
         from lexigraft.training.attention_influence import Pieces
@@ -85,7 +85,7 @@ class AttentionInfluence(TaughtByChunks):
         inputs: "dict[str, torch.Tensor]",
         weights: "torch.Tensor | None" = None,
     ) -> "torch.Tensor":
-        """Nats of the next tokens, if they count, and the difference of all pairs, [1] or [2]."""
+        """Nats of the next tokens, if they count, and the difference over all pairs, [1] or [2]."""
         import torch
 
         from lexigraft.inference.chunked_logits import chunked_logits, sum_nll
@@ -107,7 +107,7 @@ class AttentionInfluence(TaughtByChunks):
             parts.append(sum_nll(learned, next_tokens, weight=next_weight))
         else:
             own = self._attention(model, inputs)
-        if not theirs:  # of a process that has no sequence left, in which nothing counts
+        if not theirs:  # in a process with no sequence left, nothing counts
             return torch.cat([*parts, own.value.float().sum()[None] * 0])
         pieces = Pieces.of(theirs, theirs.pop("chunks"))
         with torch.no_grad():
@@ -120,7 +120,7 @@ class AttentionInfluence(TaughtByChunks):
         return total + self.settings.next_weight * losses[0] if len(losses) > 1 else total
 
     def _attention(self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]") -> Any:
-        """What the layer computes with, of a model of which no later layer is run."""
+        """The attention inputs of the layer; later layers of the model are not run."""
         from lexigraft.training.attention_influence import first_layers, recorded_attention
 
         with recorded_attention(model, self.layers - 1) as found, first_layers(model, self.layers):
@@ -130,9 +130,9 @@ class AttentionInfluence(TaughtByChunks):
 
 
 def layers_for(asked: int | None, model: "PreTrainedModel") -> int:
-    """How many of a model's decoder layers are used: as many as asked for, or a third.
+    """The number of a model's decoder layers that are used: as requested, or a third.
 
-    Raises a UserError if it has fewer.
+    Raises a UserError if the model has fewer.
     """
     there = model.config.get_text_config().num_hidden_layers
     if asked is not None and asked > there:

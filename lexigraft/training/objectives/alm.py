@@ -1,4 +1,4 @@
-"""Approximate likelihood matching: the model finds a piece of text as likely as its teacher does.
+"""Approximate likelihood matching: the model learns the likelihood its teacher gives pieces of text.
 
 Minixhofer, Vulić and Ponti (2025), "Universal Cross-Tokenizer Distillation via Approximate
 Likelihood Matching". Teacher and model may have any two vocabularies.
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-EPSILON = 1e-6  # of the published code: by how much every log-probability is less than 0
+EPSILON = 1e-6  # from the published code: is subtracted from every log-probability
 
 
 class LikelihoodMatching(TaughtByChunks):
-    """A binary cross-entropy of chunk probabilities, and beside it the next tokens' loss.
+    """A binary cross-entropy of chunk probabilities, plus the next-token loss.
 
-    `weight x matching + next_weight x nats`, see `matching`. A chunk is what both tokenizers make
-    of whole tokens (`token_alignment`); its probability under a model is the product of those of
-    its tokens. In the training log, the parts are without their weights.
+    `weight x matching + next_weight x nats`, see `matching`. A chunk is a piece of text of whole
+    tokens in both tokenizers (`token_alignment`); its probability under a model is the product of
+    those of its tokens. In the training log, the parts are without their weights.
     """
 
     options = ("alm",)
@@ -29,7 +29,7 @@ class LikelihoodMatching(TaughtByChunks):
     loss_names = ("next_loss", "alm_loss")
 
     def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
-        """The next tokens; and each chunk, at the place of its last token."""
+        """The next tokens; and each chunk, at the position of its last token."""
         import torch
 
         from lexigraft.inference.chunked_logits import IGNORED
@@ -47,10 +47,10 @@ class LikelihoodMatching(TaughtByChunks):
     ) -> "torch.Tensor":
         """Nats of the next tokens, and the matching loss of the chunks, [2].
 
-        The loss of a chunk depends on all of its tokens, so its derivative by their log-probability
-        is computed first. The gradient of both parts is then that of one weighted sum of nats,
-        which is computed for some positions at a time. Only the sum of the parts times `weights`,
-        by default their `total`, has it; the gradient of one part alone is not its own.
+        The loss of a chunk depends on all of its tokens, so its derivative with respect to their
+        log-probability is computed first. The gradient of both parts is then that of one weighted
+        sum of nats, computed in chunks of positions. Only the sum of the parts times `weights`, by
+        default their `total`, has this gradient; that of a single part is not correct.
         """
         import torch
 
@@ -69,7 +69,7 @@ class LikelihoodMatching(TaughtByChunks):
             [slope] = torch.autograd.grad(loss, ours)
         own = (self.settings.next_weight, self.settings.weight)
         next_weight, own_weight = own if weights is None else weights
-        # Of a token's nats, [batch, tokens]; of the position that predicts it, one before.
+        # Factors of each token's nats, [batch, tokens], then at the position before, which predicts it.
         factors = -slope.gather(1, chunks.clamp(min=0)).masked_fill(chunks.eq(IGNORED), 0)
         factors = own_weight * torch.nn.functional.pad(factors[:, 1:], (0, 1))
         factors = (factors + next_weight * next_tokens.ne(IGNORED)).flatten()
@@ -89,7 +89,7 @@ class LikelihoodMatching(TaughtByChunks):
         return self.settings.next_weight * losses[0] + self.settings.weight * losses[1]
 
     def _taught(self, inputs: "dict[str, torch.Tensor]", shape: "torch.Size") -> "torch.Tensor":
-        """The teacher's log-probabilities of the chunks, at the places of their numbers."""
+        """The teacher's log-probabilities of the chunks, at the indices of their numbers."""
         import torch
 
         from lexigraft.inference.chunked_logits import (
@@ -111,9 +111,9 @@ class LikelihoodMatching(TaughtByChunks):
 def matching(taught: "torch.Tensor", ours: "torch.Tensor", temperature: float) -> "torch.Tensor":
     """The binary cross-entropy of log-probabilities of chunks, of the same shape, in nats.
 
-    With `p = exp(taught / temperature - EPSILON)` and `q` of `ours` likewise, it is
+    With `p = exp(taught / temperature - EPSILON)` and `q` from `ours` likewise, it is
     `-p log(q) - (1 - p) log(1 - q)`: KL(p || q) of "this text or any other", plus the entropy of
-    `p`, which no training changes. Both are computed as the published code does (tokenkit,
+    `p`, which training does not change. Both are computed as in the published code (tokenkit,
     `binary_ce`).
     """
     import torch
@@ -126,14 +126,14 @@ def matching(taught: "torch.Tensor", ours: "torch.Tensor", temperature: float) -
 
 
 def _of_chunks(nats: "torch.Tensor", chunks: "torch.Tensor", size: int) -> "torch.Tensor":
-    """Log-probabilities of chunks, at the places of their numbers, [batch, size].
+    """Log-probabilities of chunks, at the indices of their numbers, [batch, size].
 
-    `nats` [batch, m] are those of each place's next token, `chunks` the numbers of the tokens.
+    `nats` [batch, m] are those of each position's next token, `chunks` the tokens' chunk numbers.
     """
     import torch
 
     from lexigraft.inference.chunked_logits import IGNORED
 
     own = torch.nn.functional.pad(-nats[:, :-1], (1, 0))
-    places = chunks.where(chunks.ne(IGNORED), size)  # the last one is of no chunk
+    places = chunks.where(chunks.ne(IGNORED), size)  # the last column is for no chunk
     return own.new_zeros((len(own), size + 1)).scatter_add_(1, places, own)[:, :size]

@@ -18,7 +18,7 @@ class CausalModeling(Objective):
         inputs: "dict[str, torch.Tensor]",
         weights: "torch.Tensor | None" = None,
     ) -> "torch.Tensor":
-        """Nats of all next tokens together, [1]."""
+        """Nats of all next tokens, summed, [1]."""
         from lexigraft.inference.chunked_logits import chunked_logits, sum_nll
 
         [targets] = self.targets(inputs)

@@ -1,6 +1,6 @@
 """Token-level distillation: the model learns the distribution its teacher predicts.
 
-UnifyVocab, §4.1, takes the teacher's logits as soft labels. The paper gives neither a temperature
+UnifyVocab, §4.1, uses the teacher's logits as soft labels. The paper gives neither a temperature
 nor a weight, and its published code has no distillation; the loss is that of Hinton et al. (2015).
 """
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 class LogitDistillation(Objective):
-    """The weighted sum of the next tokens' loss and the divergence from the teacher.
+    """The weighted sum of the next-token loss and the divergence from the teacher.
 
     `(1 - weight) x nats + weight x temperature² x KL(teacher || model)`. Both count the same
-    positions: those whose next token is learned, so all of a text and of a sample the answer. In
-    the training log, the parts are without their weights: `next_loss` compares with that of other
-    objectives.
+    positions: those whose next token is learned, that is, all of a text and the answer of a sample.
+    In the training log, the parts are without their weights, so that `next_loss` is comparable with
+    that of other objectives.
 
     The teacher is in evaluation mode, frozen, on the model's device. Token ids below `shared` are
-    in both vocabularies; no others take part in the divergence: neither padding rows nor additional
-    tokens of the teacher.
+    in both vocabularies; only these take part in the divergence, neither padding rows nor
+    additional tokens of the teacher.
     """
 
     needs_teacher = True
@@ -40,7 +40,7 @@ class LogitDistillation(Objective):
 
     @classmethod
     def for_phase(cls, context: PhaseContext) -> "LogitDistillation":
-        """With the teacher of the training job, see `load_teacher`."""
+        """Create the objective with the teacher of the training job, see `load_teacher`."""
         from lexigraft.training.teacher import load_teacher
 
         assert context.phase.distill is not None
@@ -53,13 +53,13 @@ class LogitDistillation(Objective):
     ) -> None:
         """Check that the source model in the folder `teacher` can be the teacher.
 
-        Additional rows of the teacher, such as padding or special tokens of its own, are not used.
+        Additional rows of the teacher, such as padding or its own special tokens, are not used.
 
         Raises
         ------
         UserError
-            It has another id for a token of the tokenizer, a context shorter than a sequence of the
-            strategy, or predicts masked tokens.
+            The teacher has another id for a token of the tokenizer, its context is shorter than a
+            sequence of the strategy, or it predicts masked tokens.
         """
         from lexigraft.source.model import load_tokenizer
         from lexigraft.training.teacher import check_teacher
@@ -88,8 +88,7 @@ class LogitDistillation(Objective):
     ) -> "torch.Tensor":
         """Nats of the next tokens, and temperature² times the divergence, [2].
 
-        Only their `total` has the gradient of the loss; the gradient of one part alone is not its
-        own.
+        Only their `total` has the gradient of the loss; that of a single part is not correct.
         """
         import torch
 
@@ -104,7 +103,7 @@ class LogitDistillation(Objective):
         places = targets.ne(IGNORED).nonzero()[:, 0]
         wanted, states = targets[places], taught.states.flatten(0, 1)[places]
         temperature, weight = self.settings.temperature, self.settings.weight
-        parts: dict[int, torch.Tensor] = {}  # where a chunk begins -> both parts, [2]
+        parts: dict[int, torch.Tensor] = {}  # start of a chunk -> both parts, [2]
 
         def loss(own: torch.Tensor, chunk: slice) -> torch.Tensor:
             logits = learned.logits(own).float()

@@ -1,4 +1,4 @@
-"""Masked language modelling: an encoder restores tokens drawn by `masked_likelihood.Masker`."""
+"""Masked language modelling: an encoder predicts tokens drawn by `masked_likelihood.Masker`."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class MaskedModeling(Objective):
-    """The negative log-likelihood of the masked tokens, in nats; no others have logits."""
+    """The negative log-likelihood of the masked tokens, in nats; only these have logits."""
 
     model_kind = MASKED
     options = ("masking",)
@@ -24,7 +24,7 @@ class MaskedModeling(Objective):
     def prepare_data(
         cls, sequences: "SequenceDataset", context: PhaseContext, seed: list[Any]
     ) -> "SequenceDataset":
-        """The sequences, masked anew at each visit (Liu et al. 2019, §4.1).
+        """The sequences, with a new mask at each visit (Liu et al. 2019, §4.1).
 
         A mask depends only on the index of its visit and the seed, so neither interruptions nor
         the number of processes change it. Raises a UserError if the tokenizer has no mask token.
@@ -51,7 +51,7 @@ class MaskedModeling(Objective):
         inputs: "dict[str, torch.Tensor]",
         weights: "torch.Tensor | None" = None,
     ) -> "torch.Tensor":
-        """Nats of all masked tokens together, [1]."""
+        """Nats of all masked tokens, summed, [1]."""
         from lexigraft.inference.chunked_logits import chunked_logits, sum_nll
 
         labels = inputs.pop("labels")

@@ -24,7 +24,7 @@ class MultiTokenPrediction(Objective):
 
     `extra_head` predicts the token after next and is trained in place if the phase trains the heads
     (`trained`). With `as_head`, the model treats the extra logits as its own (Gemma 2 caps them,
-    Cohere scales them); the code of Yamaguchi et al. leaves them as their head returns them.
+    Cohere scales them); the code of Yamaguchi et al. uses the output of the head unchanged.
     """
 
     options = ("extra_head", "extra_logits")
@@ -36,7 +36,7 @@ class MultiTokenPrediction(Objective):
 
     @classmethod
     def for_phase(cls, context: PhaseContext) -> "MultiTokenPrediction":
-        """The first phase with an extra head makes it, and leaves it in `progress` to later ones.
+        """The first phase with an extra head creates it and stores it in `progress` for later ones.
 
         Raises a UserError if the model's head is not a linear layer.
         """
@@ -54,7 +54,7 @@ class MultiTokenPrediction(Objective):
         return {EXTRA_HEAD: self.extra_head}
 
     def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
-        """For each position the token of each head."""
+        """For each head, the token that each position predicts."""
         from lexigraft.inference.chunked_logits import targets_ahead
 
         return [targets_ahead(batch["labels"], ahead, batch.get("position_ids")) for ahead in AHEAD]
@@ -67,8 +67,7 @@ class MultiTokenPrediction(Objective):
     ) -> "torch.Tensor":
         """Nats of next tokens and of tokens after next, [2].
 
-        Raises a UserError if the model computes its logits in another way than by its head,
-        position by position.
+        Raises a UserError if the model's logits are not those of its head, position by position.
         """
         import torch
 
@@ -94,9 +93,9 @@ class MultiTokenPrediction(Objective):
 
 
 def new_extra_head(model: "PreTrainedModel", start: str, seed: int) -> "torch.nn.Linear":
-    """A second output head of the shape, dtype and device of the model's own, tied to nothing.
+    """A second, untied output head of the shape, dtype and device of the model's own.
 
-    With `start` `copied`, it begins as the model's head is now (Yamaguchi et al., §5); with
+    With `start` `copied`, it is a copy of the model's current head (Yamaguchi et al., §5); with
     `random`, it is normal with mean 0 and the standard deviation of the model's own initialization
     (Table 10). Raises a UserError if the model's head is not a linear layer.
     """
@@ -120,7 +119,7 @@ def new_extra_head(model: "PreTrainedModel", start: str, seed: int) -> "torch.nn
 
 
 def extra_head_of(tensors: "dict[str, torch.Tensor]") -> "torch.nn.Linear":
-    """The extra head that holds `weight` [rows, hidden] and, if it is there, `bias` [rows]."""
+    """Create an extra head from `weight` [rows, hidden] and, if given, `bias` [rows]."""
     import torch
 
     rows, hidden = tensors["weight"].shape
