@@ -91,7 +91,7 @@ def date_inputs(job: Mapping[str, Any]) -> None:
             dated |= {file for file in (place, card) if file.is_file()}
     for file in dated:
         if file.stat().st_mtime_ns > now:
-            logger.warning("%s is newer than the clock of this machine; it is dated now", file)
+            logger.warning("%s has a modification time in the future; setting it to now", file)
             with suppress(PermissionError):
                 os.utime(file, ns=(now, now))
 

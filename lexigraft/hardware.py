@@ -102,7 +102,7 @@ def _has_bfloat16() -> bool:
     native = torch.cuda.is_bf16_supported(including_emulation=False)
     if not native:
         name = torch.cuda.get_device_name()
-        logger.warning("%s does not compute in bfloat16 by itself; float32 is used", name)
+        logger.warning("%s does not support bfloat16 natively; float32 is used", name)
     return native
 
 

@@ -1,9 +1,9 @@
 """Pages of the documentation whose numbers come from studies that ran.
 
-`python -m workflow.pages STUDY.yaml …` copies the numbers of finished studies into
-`docs/results/<study>.json`. Then, and also without a study, it renders `docs/templates/` anew:
-README.md and pages of `docs/`, each from the template of the same path. What the tests try
-(`workflow.reliability`) is recorded first.
+`python -m workflow.pages STUDY.yaml …` copies the numbers of finished studies to
+`docs/results/<study>.json`. Then, and also without a study, it renders `docs/templates/`: README.md
+and pages of `docs/`, each from the template with the same path. The faults and bad inputs that the
+tests cover (`workflow.reliability`) are recorded first.
 """
 
 import json
@@ -42,9 +42,9 @@ class Record:
     Attributes
     ----------
     run
-        When and with what it ran: `date`, `version`, `revision`, `jobs`, the `seconds` of the last
-        run of each, one after the other, `elapsed` seconds from the first one's start to the last
-        one's end.
+        When and with which version it ran: `date`, `version`, `revision`, number of `jobs`, the sum
+        of `seconds` of the last run of each, and `elapsed` seconds from the first start to the last
+        end.
     """
 
     def __init__(self, path: Path):
@@ -53,10 +53,10 @@ class Record:
         self.run: dict[str, Any] = self._content["run"]
 
     def rows(self, table: str, **wanted: Any) -> list[dict[str, Any]]:
-        """The rows of a table in which these columns have these values, or one of a list of them.
+        """The rows of a table in which these columns have these values, or one of a list of values.
 
-        The tables are frames of `lexigraft.report.study.StudyResults`, of which `scores` are means
-        over seeds, `heldout` the scores in the course of training; `speed_up` and `leaderboard` are
+        The tables are frames of `lexigraft.report.study.StudyResults`, where `scores` are means
+        over seeds and `heldout` are the scores during training; `speed_up` and `leaderboard` are
         from the report.
         """
         if table not in self._content["tables"]:
@@ -73,28 +73,28 @@ class Record:
         ]
 
     def value(self, table: str, column: str, **wanted: Any) -> Any:
-        """The one value that these columns choose; a UserError names the page's mistake."""
+        """The single value that these columns select; raises a UserError if it is not unique."""
         found = self.rows(table, **wanted)
         if len(found) != 1:
             raise UserError(f"{self._path}: {len(found)} rows of {table} have {wanted}, not one")
         return found[0][column]
 
     def by(self, key: str, table: str, column: str, **wanted: Any) -> dict[Any, Any]:
-        """What each value of the column `key` has in `column`; of several rows the last counts."""
+        """Value of the column `key` -> value in `column`; of several rows, the last is used."""
         return {row[key]: row[column] for row in self.rows(table, **wanted)}
 
     def score(self, metric: str, **wanted: Any) -> float:
-        """The one score of a metric, a mean over seeds, in the cells and tasks chosen."""
+        """The single score of a metric, a mean over seeds, in the selected cells and tasks."""
         return float(self.value("scores", "mean", metric=metric, **wanted))
 
 
 def record(study: Study) -> dict[str, Any]:
-    """The numbers of a finished study as its report reads them, and how it ran.
+    """The numbers of a finished study as its report reads them, and facts about its run.
 
     Raises
     ------
     UserError
-        The study has not been finished.
+        The study is not finished.
     """
     from lexigraft.report.inputs import report_inputs, report_settings
     from lexigraft.report.records import read_study
@@ -151,19 +151,19 @@ def render(template: str) -> str:
         return environment.get_template(template).render()
     except UserError as error:
         frames = traceback.extract_tb(error.__traceback__)
-        # The outermost: a sentence may ask a macro, which stands elsewhere.
+        # The outermost frame: a sentence may call a macro that is defined elsewhere.
         line = next(frame.lineno for frame in frames if frame.filename.endswith(template))
         raise UserError(f"docs/templates/{template}, line {line}: {error}") from None
 
 
 def pages() -> dict[str, Path]:
-    """Template -> the page that it makes."""
+    """Template -> its page."""
     templates = [str(path.relative_to(TEMPLATES)) for path in sorted(TEMPLATES.rglob("*.md"))]
     return {one: (ROOT if one == "README.md" else DOCS) / one for one in templates}
 
 
 def main(*configs: str) -> None:
-    """Record studies, then write all pages."""
+    """Record studies, then render all pages."""
     for config in configs:
         study = open_study(config)
         path = write_record(study.name, record(study))
@@ -180,9 +180,9 @@ def main(*configs: str) -> None:
 
 
 def write_record(name: str, content: dict[str, Any]) -> Path:
-    """Write a record, `run` and `tables`, for pages; a line for each row of a table.
+    """Write a record (`run` and `tables`) for pages, with one line per row of a table.
 
-    A table is its columns' names, then its rows.
+    A table is a list of the column names, followed by the rows.
     """
     path = DOCS / "results" / f"{name}.json"
     with replacing(path) as temporary:
@@ -191,7 +191,7 @@ def write_record(name: str, content: dict[str, Any]) -> Path:
 
 
 def _require(claim: bool) -> str:
-    """Nothing, if the numbers bear a sentence of a page out; else the page is not made."""
+    """Empty text; raises a UserError if the numbers no longer support a sentence of a page."""
     if not claim:
         raise UserError("the numbers no longer bear this sentence out; write it anew")
     return ""
@@ -206,7 +206,7 @@ def _figures(study: str) -> set[str]:
 
 
 def _as_text(content: dict[str, Any]) -> str:
-    """JSON with a line for each row of a table, so that differences can be read."""
+    """JSON with one line per row of a table, for readable diffs."""
     tables = {
         name: ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
         for name, rows in content["tables"].items()
@@ -217,18 +217,18 @@ def _as_text(content: dict[str, Any]) -> str:
 
 
 def _speed_up(tables: Path) -> "pandas.DataFrame":
-    """How many times as fast as its source model a cell writes, of the report's tables."""
+    """The speed-up of cells over their source model, from the report's tables."""
     import pandas
 
     read = [pandas.DataFrame(columns=_SPEED_UP), *_filled(tables, "*.csv")]
     found = pandas.concat([frame.reindex(columns=_SPEED_UP) for frame in read])
-    # Of two tables with the same number one may have its interval.
+    # If two tables have the same number, only one may have its interval.
     found = found.dropna(subset="speed_up").groupby(_SPEED_UP[:-3], sort=False)
     return found.first().reset_index()
 
 
 def _filled(tables: Path, pattern: str) -> "list[pandas.DataFrame]":
-    """The report's tables of these names that are not empty."""
+    """The report's non-empty tables with these names."""
     import pandas
 
     files = (path for path in sorted(tables.glob(pattern)) if path.stat().st_size > 1)
@@ -236,7 +236,7 @@ def _filled(tables: Path, pattern: str) -> "list[pandas.DataFrame]":
 
 
 def _rows(frame: "pandas.DataFrame") -> list[list[Any]]:
-    """The columns' names, then the rows; columns without a value are left out."""
+    """The column names, then the rows; empty columns are omitted."""
     filled = frame.dropna(axis="columns", how="all")
     found = json.loads(filled.to_json(orient="split", double_precision=5))
     return [found["columns"], *found["data"]]
@@ -244,7 +244,7 @@ def _rows(frame: "pandas.DataFrame") -> list[list[Any]]:
 
 def _run(study: Study) -> dict[str, Any]:
     folders = [job.output for job in study.jobs().values()]
-    # Of each job the last run: what earlier ones made, with other settings, is no longer there.
+    # Only the last run of each job: outputs of earlier ones, with other settings, were replaced.
     finished = ([line for line in read_usage(one) if line["ended"] == DONE] for one in folders)
     lines = [runs[-1] for runs in finished if runs]
     starts = [datetime.fromisoformat(line["started"]).timestamp() for line in lines]

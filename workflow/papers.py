@@ -1,4 +1,4 @@
-"""The papers, row by row: what each says, what its study does, and where the two differ.
+"""Row-by-row comparison of each paper with its study: what both do, and where they differ.
 
 `docs/papers/<study>.yaml` has a row for every setting, table, figure and data set of the paper that
 `config/studies/<study>.yaml` follows. The pages of studies show them; tests compare them with the
@@ -21,7 +21,7 @@ _VERDICTS = {"same": "the same", "differs": "different", "missing": "missing"}
 
 
 def _as_text(value: Any) -> Any:
-    """Numbers as text: rank 8 may be written as 8."""
+    """Convert numbers to text, so that rank 8 may be written as 8."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     return str(value)
@@ -79,7 +79,7 @@ class Paper(Settings):
 
 
 def read_paper(study: str, folder: Path = FOLDER) -> tuple[Paper, list[PaperRow]]:
-    """The paper of a study and its rows; a UserError names the file and the row that is wrong."""
+    """The paper of a study and its rows; a UserError names the file and the wrong row."""
     path = folder / f"{study}.yaml"
     place = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
     paper = validate(Paper, read_yaml(path), f"{place}: paper")
@@ -95,7 +95,7 @@ def read_paper(study: str, folder: Path = FOLDER) -> tuple[Paper, list[PaperRow]
 
 
 def as_markdown(rows: list[PaperRow]) -> str:
-    """The rows as a table in Markdown, below a sentence that counts them by verdict."""
+    """The rows as a Markdown table, preceded by their numbers by verdict."""
     counts: Counter[str] = Counter(row.verdict for row in rows)
     counted = ", ".join(f"{counts[verdict]} {text}" for verdict, text in _VERDICTS.items())
     lines = [

@@ -1,12 +1,12 @@
-"""Faults and bad inputs that the tests try: what happens, and by which test.
+"""Faults and bad inputs that the tests cover: what happens, and which test checks it.
 
-A test that tries one says so by a mark, at the test or at one of its cases (`pytest.param`):
+A test is marked with the case that it covers, on the test or one of its `pytest.param`:
 
     @pytest.mark.fault("disk", "a disk without room", "one line names the file")
     @pytest.mark.bad_input("text", "a text that is not UTF-8", "one line names file and line")
 
-The arguments are an area of `AREAS`, what is tried, and what happens. They are read from the syntax
-of the test files, so nothing is run, and shown in docs/reliability.md.
+The arguments are an area of `AREAS`, the case, and its outcome. They are read from the syntax tree
+of the test files without running them, and shown in docs/reliability.md.
 """
 
 import ast
@@ -40,10 +40,10 @@ COLUMNS = ("area", "what", "outcome", "tests")
 
 
 def collected(root: Path = ROOT) -> dict[str, Any]:
-    """The record of docs/reliability.md: for each mark a table of what the tests of `root` try.
+    """The record of docs/reliability.md: for each mark, a table of the cases that tests cover.
 
-    Tests that try the same in the same words share a row. Raises a `UserError` that names the file
-    and line of a mark that is not as it must be.
+    Tests with identical arguments share a row. Raises a `UserError` that names the file and line of
+    an invalid mark.
     """
     found: dict[str, dict[tuple[str, ...], list[str]]] = {mark: {} for mark in AREAS}
     for file in sorted((root / "tests").rglob("*.py")):

@@ -1,10 +1,10 @@
 """Slurm before a run: whether its commands exist, and what an earlier, killed run left behind.
 
-Jobs of a cluster outlive a Snakemake that is killed. How such a job made its output is recorded
-nowhere: for Snakemake 9.27 the output is up to date from then on, whatever the settings. Therefore
-a Snakemake that submits jobs leaves a file in its working folder until it ends. The next one that
-finds this file dates back the cards that were written since: Snakemake then starts those of their
-jobs again that it has no record of, and these end at once if complete (lexigraft/completion.py).
+Cluster jobs outlive a Snakemake that is killed. Nothing records how such a job created its output:
+Snakemake 9.27 then considers the output up to date, whatever the settings. Therefore a Snakemake
+that submits jobs keeps a file in its working folder until it ends. The next one that finds this
+file backdates the cards that were written since. Snakemake then repeats those of their jobs of
+which it has no record, and these end at once if they are complete (lexigraft/completion.py).
 """
 
 import fcntl
@@ -15,10 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-PREFIX = "lexigraft_"  # slurm-jobname-prefix of profiles/slurm, as Slurm's job names begin
+PREFIX = "lexigraft_"  # prefix of Slurm's job names: slurm-jobname-prefix of profiles/slurm
 _MARKER = ".snakemake/submitting-{}"  # in the working folder, by study
-_CLOCKS_DIFFER = 3600  # seconds, at most
-_OLD = 10**9  # seconds of Unix time, in 2001
+_CLOCKS_DIFFER = 3600  # maximum difference between clocks, in seconds
+_OLD = 10**9  # Unix time, in 2001
 _held: list[IO[str]] = []  # open, and locked, until the process ends
 
 
@@ -35,7 +35,7 @@ def missing_slurm(executor: str) -> str | None:
 def leftover_jobs(folder: Path) -> str | None:
     """A warning about jobs that an earlier Snakemake submitted from `folder`; None without any.
 
-    Call it while this Snakemake has the folder's lock and before it submits jobs.
+    Call it while this Snakemake holds the folder's lock and before it submits jobs.
     """
     try:
         listed = subprocess.run(
@@ -58,19 +58,19 @@ def leftover_jobs(folder: Path) -> str | None:
 
 
 def begin_submitting(executor: str, folder: Path, study: str) -> None:
-    """Leave a file in the working folder until `end_submitting`, if jobs are submitted."""
+    """Keep a file in the working folder until `end_submitting`, if jobs are submitted."""
     if executor == "local":
         return
     with suppress(OSError):
         file = (folder / _MARKER.format(study)).open("w", encoding="utf-8")
         _held.append(file)
-        file.write(f"{os.getpid()}\n")  # which dates it
+        file.write(f"{os.getpid()}\n")  # sets its modification time
         file.flush()
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
 def end_submitting() -> None:
-    """Delete that file: Snakemake has recorded all that its jobs wrote."""
+    """Delete that file: Snakemake has recorded all outputs of its jobs."""
     while _held:
         file = _held.pop()
         Path(file.name).unlink(missing_ok=True)
@@ -78,17 +78,17 @@ def end_submitting() -> None:
 
 
 def date_back_unrecorded(folder: Path, study: str, results: str) -> None:
-    """Date back the cards that jobs of a killed Snakemake may have written; its file stays.
+    """Backdate the cards that jobs of a killed Snakemake may have written; its file is kept.
 
-    The later a card was written, the older its date: each is older than all that its job read.
-    Where Snakemake has a record, it compares the checksums of what is newer, and starts nothing.
+    The later a card was written, the older its new date: each is older than all inputs of its job.
+    If Snakemake has a record, it compares the checksums of newer inputs and starts nothing.
     """
     try:
         with (folder / _MARKER.format(study)).open("r+", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             since = os.fstat(file.fileno()).st_mtime - _CLOCKS_DIFFER
     except OSError:
-        return  # none was killed, or one is at work
+        return  # none was killed, or one is running
     for card in Path(results).rglob("card*.json"):
         with suppress(OSError):
             if (after := card.stat().st_mtime - since) > 0:

@@ -1,8 +1,8 @@
-"""What Snakemake 9.27 does otherwise here, because no option changes it.
+"""Patches of Snakemake 9.27, for behaviour that no option changes.
 
 Whenever a job ends while others are ready, it sets a timer that runs its scheduler again when the
-span of its rate limit is over (by default one second); that run sets a timer again. After a
-thousand finished jobs, the scheduler runs a thousand times a second and takes most of a core
+timespan of its rate limit is over (by default one second); that run sets a timer again. After a
+thousand finished jobs, the scheduler runs a thousand times per second and takes most of a core
 (benchmarks/planning.py). Upstream: snakemake/snakemake#3744.
 
 When it is interrupted, it waits until all its jobs end.
@@ -20,7 +20,7 @@ DEFAULT_LIMIT = (100, 1)
 
 
 def stop_rescheduling(scheduler: Any) -> None:
-    """Remove the default rate limit, and its timers with it; a limit that the user sets stays.
+    """Remove the default rate limit and its timers; a limit that the user sets is kept.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def stop_rescheduling(scheduler: Any) -> None:
         if limiter is not None and not hasattr(limiter, name):
             raise AttributeError(f"Snakemake {__version__}: its rate limiter has no {name}")
     if limiter is not None and (limiter.max_jobs, limiter.timespan) == DEFAULT_LIMIT:
-        # None is what Snakemake itself uses where there is no limit, in dry runs.
+        # Snakemake itself uses None without a limit, in dry runs.
         scheduler.job_rate_limiter = None
 
 
@@ -48,7 +48,7 @@ def interrupt_jobs_with_snakemake(executor: str) -> None:
     def handle(number: int, frame: Any) -> None:
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.Error):
-                process.send_signal(signal.SIGINT)  # for which a shell waits until its job ends
+                process.send_signal(signal.SIGINT)  # a shell then waits until its job ends
         if callable(own := usual[signal.Signals(number)]):
             own(number, frame)
 

@@ -1,4 +1,4 @@
-"""How much of a corpus is read: by vocabularies, vectors and initializers."""
+"""How much of a corpus vocabularies, vectors and initializers read."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
@@ -15,7 +15,7 @@ from lexigraft.source.model import open_tokenizer
 
 
 class TextAmount(Settings):
-    """The most of a corpus that something reads: exactly one key."""
+    """The maximum amount of a corpus to read; exactly one key is set."""
 
     sentences: int = optional("the first N sentences or documents", ge=1)
     tokens: int = optional("the first N tokens, counted with the source model's tokenizer", ge=1)
@@ -32,11 +32,11 @@ class TextAmount(Settings):
 def read_amount(
     corpus: str | Path, settings: Mapping[str, Any], source: str | Path
 ) -> Iterator[str]:
-    """The training text of a corpus, see `mixture.read_part`, as much as `text` of settings says.
+    """Read the training text of a corpus (`mixture.read_part`) up to the amount `settings["text"]`.
 
-    Without `text` that is all of it. `source` is the source model, whose tokenizer counts tokens.
-    The text with which an amount of tokens is reached is the last one. Of a group, amounts of each
-    language are read one language after the other.
+    Without `text`, all of it is read. `source` is the source model, whose tokenizer counts tokens.
+    A number of tokens is exceeded by at most the last text. For a group, amounts per language are
+    read one language after the other.
     """
     if "text" not in settings:
         yield from read_part(corpus)

@@ -20,7 +20,7 @@ _CLAUSE = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")
 _OTHER = re.compile(r"\bother\s*\{")
 # HTML, and the mathematical notation of the exercise viewer: $1/2$, \\text[pi].
 _MARKUP = re.compile(r"<[^<>]*>|\$[^$]*\$|\\")
-# The maximum share of Latin letters in another script, which admits names and loan words.
+# The maximum share of Latin letters in another script; it allows for names and loan words.
 _LATIN_SHARE = 0.5
 
 
@@ -32,7 +32,7 @@ def read_catalogue(package: str | Path, locale: str) -> list[tuple[str, str]]:
     there is no such locale (the available ones are listed), or a file is not a catalogue.
     """
     english, target = (_read_locale(Path(package), name) for name in (_ENGLISH, locale))
-    # Whether the locale is written in Latin letters; names of placeholders are Latin in every one.
+    # Whether the locale uses Latin letters; placeholder names, Latin in all locales, not counted.
     texts = (re.sub(r"\{[^{}]*\}", " ", text) for text in target.values())
     latin = _latin_share(" ".join(texts)) > _LATIN_SHARE
     pairs: dict[tuple[str, str], None] = {}
@@ -48,7 +48,7 @@ def read_catalogue(package: str | Path, locale: str) -> list[tuple[str, str]]:
 
 
 def plain_text(message: str) -> str | None:
-    """The text of an ICU message, or None if it has placeholders, or no letter.
+    """The text of an ICU message, or None if it has placeholders or no letter.
 
     Plural and select clauses become their `other` branch. White space is normalized to single
     spaces, since the templates break lines arbitrarily.
@@ -69,7 +69,7 @@ def _resolve_clauses(message: str) -> str | None:
         if end is None or other is None or other_end is None:
             return None
         branch = message[other.end() : other_end]
-        if "#" in branch:  # stands for the number, which is unknown
+        if "#" in branch:  # placeholder of the number, which is unknown
             return None
         message = message[: clause.start()] + branch + message[end + 1 :]
     return message

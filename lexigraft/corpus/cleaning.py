@@ -1,11 +1,11 @@
-"""Cleaning of raw lines: normalized, without debris and duplicates; every change is counted.
+"""Clean raw lines: normalize them, remove debris and duplicates, and count every change.
 
 Line ends, byte order marks, control characters and decomposed letters have one correct form, which
 is always restored. Text written in one encoding and read in another is detected line by line; these
 rules can be wrong, so they only repair what a language's `repair` setting lists.
 
-Zawgyi writes Burmese with Unicode's code points, but in the order in which the strokes are drawn
-and with its own code points for shapes. Until 2019 most Burmese on the web was in Zawgyi, and some
+Zawgyi encodes Burmese with Unicode's code points, but in the order in which the strokes are drawn
+and with its own code points for shapes. Until 2019, most Burmese on the web was in Zawgyi, and some
 test sets still are. The detector is Google's myanmartools (a Markov model over code points), the
 conversion is that of the Unicode CLDR, as implemented by ICU.
 """
@@ -20,15 +20,15 @@ from typing import Any
 
 ZAWGYI, QUOTES, MOJIBAKE = "zawgyi", "quotes", "mojibake"
 REPAIRS = (ZAWGYI, QUOTES, MOJIBAKE)  # the values of a language's `repair` setting
-# Distinct sentences among which duplicates are recognized in a text of any length: about 120 MB.
+# Distinct sentences whose duplicates are recognized in a text of any length: about 120 MB.
 REMEMBERED = 1_000_000
 
 # Placeholders of programs: {name}, {0}, {count, number}, %s, %1$d, %(name)s.
 _PLACEHOLDER = re.compile(r"\{\s*\w*\s*(?:,\s*[a-z][^{}]*)?\}|%(?:\d+\$|\(\w+\))?[sd](?!\w)")
 _BYTE_ORDER_MARK, _REPLACEMENT = "\ufeff", "\ufffd"
-# A field of a CSV file with every quote in it doubled.
+# A field of a CSV file, in which every quote is doubled.
 _CSV_FIELD = re.compile(r'"((?:[^"]|"")*)"')
-# UTF-8 that was read as a Windows encoding begins like this: a lead byte as a letter of Latin-1 or
+# UTF-8 that was read as a Windows encoding has such pairs: a lead byte as a letter of Latin-1 or
 # (Р, С) of Windows-1251, followed by a byte above ASCII. Most such pairs are correct text; only
 # lines with one are passed to ftfy, which takes fifty times as long.
 _SUSPICIOUS = re.compile("[\u00c2-\u00f4][^\0-\x7f]|[РС][^\0-\x7fа-яё]")
@@ -40,17 +40,17 @@ _BURMESE = re.compile("[\u1000-\u109f]")
 
 @dataclass
 class CleaningCounts:
-    """Counts of lines; `read` = `kept` + the lines dropped.
+    """Counts of lines; `read` = `kept` + the dropped lines.
 
     - Dropped: `blank`, `too_short`, `placeholder`, `duplicate` (if `remembered` is limited, only
-      duplicates of the sentences remembered).
+      duplicates of the remembered sentences).
     - Always repaired: `windows_line_ends`, `byte_order_mark`, `control_characters` and `not_nfc`
       (not in Unicode normal form C).
     - Repaired on request: `mojibake`, UTF-8 that was read as another encoding (`schÃ¶n`); `zawgyi`;
       `csv_quotes`, a quoted field of a CSV file with its quotes doubled (FLORES-200 has such lines
-      in German, Korean, Telugu and others).
+      in German, Korean, Telugu and other languages).
     - Never repaired: `lost_characters`, with the replacement character that decoders insert for
-      what they cannot read.
+      bytes that they cannot decode.
     """
 
     read: int = 0
@@ -90,9 +90,9 @@ def cleaned(
 ) -> Iterator[str]:
     """`clean` for streams: yields the sentences and updates `counts`.
 
-    To recognize duplicates it stores a fingerprint of 16 bytes of the first `remembered` distinct
-    sentences (by default of all), in `seen` where it is given. Later sentences may be yielded
-    again. `repairs` is a subset of `REPAIRS`, here as in the other functions.
+    To recognize duplicates, it stores a 16-byte fingerprint of each of the first `remembered`
+    distinct sentences (by default all), in `seen` if given. Duplicates of later sentences may be
+    yielded. `repairs` is a subset of `REPAIRS`, as in the other functions.
     """
     seen = set() if seen is None else seen
     for text in lines:
@@ -146,7 +146,7 @@ def cleaned_pairs(
 
 
 def repair(line: str, counts: CleaningCounts, repairs: Collection[str] = ()) -> str:
-    """One line without debris, in Unicode normal form C; what is found is counted."""
+    """Remove debris from a line, convert it to Unicode normal form C, and count every change."""
     if line.endswith("\r"):
         counts.windows_line_ends += 1
         line = line.removesuffix("\r")
@@ -167,16 +167,15 @@ def repair(line: str, counts: CleaningCounts, repairs: Collection[str] = ()) -> 
 
 
 def fingerprint(*texts: str) -> bytes:
-    """A hash of 16 bytes, for remembering millions of texts."""
+    """A 16-byte hash, to store millions of texts."""
     return blake2b("\n".join(texts).encode(), digest_size=16).digest()
 
 
 def without_csv_quotes(line: str) -> str:
-    r"""The content of a line that is written as a field of a CSV file; any other line unchanged.
+    r"""The content of a line that is a quoted field of a CSV file; any other line unchanged.
 
-    Such a line begins and ends with a quote, and every quote between them, of which there is at
-    least one, is doubled. Quotations of whole lines and doubled quotes inside other text are left
-    unchanged.
+    Such a line begins and ends with a quote and has at least one quote between them, all of which
+    are doubled. Quotations of whole lines and doubled quotes inside other text are left unchanged.
 
     >>> without_csv_quotes('"He said ""yes""."')
     'He said "yes".'
@@ -188,7 +187,7 @@ def without_csv_quotes(line: str) -> str:
 
 
 def is_zawgyi(text: str) -> bool:
-    """Whether a text with Burmese letters is almost certainly in Zawgyi, and reads differently.
+    """Whether a text with Burmese letters is almost certainly Zawgyi and differs from Unicode.
 
     Short texts may be the same in both encodings; they count as Unicode.
     """
@@ -199,12 +198,12 @@ def is_zawgyi(text: str) -> bool:
 
 
 def zawgyi_to_unicode(text: str) -> str:
-    """A Zawgyi text in Unicode; text in other scripts is unchanged."""
+    """Convert a Zawgyi text to Unicode; text in other scripts is unchanged."""
     return _zawgyi_converter().transliterate(text)
 
 
 def _repair_encoding(line: str, counts: CleaningCounts, repairs: Collection[str]) -> str:
-    """Count what is wrong with the encoding of a line, and repair what is in `repairs`."""
+    """Count the encoding errors of a line, and repair those that are in `repairs`."""
     if not line.isascii():
         if _SUSPICIOUS.search(line) and (fixed := _without_mojibake(line)) != line:
             counts.mojibake += 1

@@ -1,10 +1,10 @@
 """Test texts in training text: which sentences contain one, and how much of each test set is found.
 
-Two sentences count as the same if their letters are: case, digits, punctuation and white space are
-ignored. Longer texts are also compared in pieces, runs of letters without spaces, as OpenAI (2023,
-GPT-4 Technical Report, Appendix C) compares texts; this needs no words and so suits every script. A
-text is `mostly_found` if training text contains the share of its pieces that Chowdhery et al.
-(2022, PaLM, Section 8) regard as contamination.
+Two sentences count as the same if their letters are equal: case, digits, punctuation and white
+space are ignored. Longer texts are also compared in pieces, runs of letters without spaces, as
+OpenAI (2023, GPT-4 Technical Report, Appendix C) compares texts; this works without word boundaries
+and so for every script. A text is `mostly_found` if training text contains the share of its pieces
+that Chowdhery et al. (2022, PaLM, Section 8) regard as contamination.
 """
 
 import unicodedata
@@ -14,38 +14,38 @@ from typing import Any
 # Tests with at least this many letters must not occur inside a longer sentence either. Shorter ones
 # are common phrases, which long sentences contain by chance.
 CONTAINED = 12
-# Letters of the runs by which tests are found. Every third place of a text is looked at, with which
-# a text is split in a third of the time that it takes with every place (benchmarks/stream.py).
+# Length of the letter runs by which tests are found. Only every third position of a text is looked
+# up, so that splitting a text takes a third of the time (benchmarks/stream.py).
 _RUN = 10
 _STRIDE = CONTAINED - _RUN + 1
-# Letters of a piece. Shorter runs are shared by unrelated texts.
+# Length of a piece in letters. Unrelated texts share shorter runs.
 PIECE = 50
 # Pieces begin at every tenth letter of a test, which takes a tenth of the memory (about 10 bytes
-# for each letter of the tests): a text shared with a test is found from 59 letters on.
+# per letter of the tests): a passage shared with a test is found if it has at least 59 letters.
 _STEP = 10
 # The share of a test's pieces from which it counts as `mostly_found`.
 MOSTLY = 0.7
 
 
 def letters(sentence: str) -> str:
-    """The letters and marks of a sentence, case folded, by which sentences are compared.
+    """The case-folded letters and marks of a sentence, by which sentences are compared.
 
-    A sentence without any letter stands for itself.
+    A sentence without letters is returned unchanged.
     """
     return sentence.casefold().translate(_LETTERS) or sentence
 
 
 class Overlap:
-    """Test texts indexed by runs of their first letters: a lookup costs the sentence's length.
+    """Test texts indexed by runs of their first letters: lookups are linear in a sentence's length.
 
-    `sentence in Overlap(tests)` tells whether the sentence has the letters of a test, or contains
-    them if they are twelve or more.
+    `sentence in Overlap(tests)` is true if the sentence has the same letters as a test, or contains
+    the letters of a test with twelve or more.
     """
 
     def __init__(self, tests: Iterable[str]):
         self._tests = {letters(test) for test in tests}
-        # Runs of the first letters -> tests with it, and where it is in them. Wherever a test is in
-        # a text, one of these runs begins at a place that is looked at.
+        # Run of letters at the beginning -> its offset in a test, and the test. Wherever a test
+        # occurs in a text, one of its runs begins at a position that is looked up.
         self._runs: dict[str, list[tuple[int, str]]] = {}
         for test in self._tests:
             for at in range(_STRIDE if len(test) >= CONTAINED else 0):
@@ -55,7 +55,7 @@ class Overlap:
         return next(self.matches(letters(sentence)), None) is not None
 
     def matches(self, text: str) -> Iterator[str]:
-        """The letters of each test that `text` (letters only) is or contains, some twice."""
+        """The letters of each test that `text` (letters only) is or contains, possibly repeated."""
         if text in self._tests:
             yield text
         if not self._runs:
@@ -67,11 +67,10 @@ class Overlap:
 
 
 class Contamination:
-    """Counts how much of several test sets is in a training text that is streamed past it.
+    """Counts how much of several test sets a streamed training text contains.
 
     `sets` maps names to texts; blank texts are ignored, equal ones count once. `sentence in
-    Contamination(sets)` tells whether a sentence is a test, contains one, or contains a piece of
-    one.
+    Contamination(sets)` is true if a sentence is a test, contains one, or contains a piece of one.
     """
 
     def __init__(self, sets: Mapping[str, Iterable[str]]):
@@ -102,9 +101,9 @@ class Contamination:
     def facts(self) -> dict[str, dict[str, Any]]:
         """The counts so far, by set.
 
-        `texts`, its size; `found`, those that a training sentence is or contains; `mostly_found`,
-        those of 50 letters and more of whose pieces at least seven tenths are found;
-        `training_sentences` that are or contain a test.
+        `texts`: its size; `found`: texts that a training sentence is or contains; `mostly_found`:
+        texts of 50 letters or more of which at least seven tenths of the pieces are found;
+        `training_sentences`: those that are or contain a test.
         """
         return {
             name: {
@@ -126,7 +125,7 @@ class Contamination:
         return bool(pieces) and found >= MOSTLY * len(pieces)
 
 
-# Sets of tests: `sentence in tests` tells whether the sentence is or contains one.
+# Sets of tests: `sentence in tests` is true if the sentence is or contains one.
 Tests = Overlap | Contamination | tuple[()]
 
 

@@ -1,7 +1,7 @@
-"""Rows of data sets: of the hub, saved on disk, or files by their addresses; streamed by files.
+"""Stream rows of data sets file by file: from the hub, saved on disk, or files given by address.
 
-JSON lines that are compressed by zstd are read without the library `datasets`: it asks for a
-package of its own to decompress them, where pyarrow does it.
+JSON lines compressed with zstd are read with pyarrow, without the library `datasets`, which would
+need another package to decompress them.
 """
 
 import io
@@ -29,7 +29,7 @@ def read_dataset(text: Settings, columns: list[str] | None, config: str | None =
 def dataset_shards(
     text: Settings, columns: list[str] | None, config: str | None = None
 ) -> list[Callable[[], Rows]]:
-    """What streams the rows of each file of a dataset."""
+    """Functions that stream the rows of one file of a dataset each."""
     from datasets import DatasetDict, IterableDataset, load_dataset, load_from_disk
 
     name, split, where = text["name"], text.get("split") or "train", name_of(text)
@@ -61,14 +61,14 @@ def dataset_shards(
 
 
 def web_texts(text: Settings) -> list[str]:
-    """The addresses of a text that are all files of the web with a text a line; else none."""
+    """The addresses of a text, if all are files on the web with one text per line; else none."""
     addresses = _data_files(text)
     is_lines = text["loader"] == "datasets" and text["name"] == "text"
     return addresses if is_lines and all(map(can_read, addresses)) else []
 
 
 def name_of(text: Settings) -> str:
-    """How messages call a data set."""
+    """The name of a data set in messages."""
     return f"dataset {text['name']}, split {text.get('split') or 'train'}"
 
 
@@ -78,11 +78,11 @@ def _data_files(text: Settings) -> list[str]:
 
 
 def _zstd_shards(addresses: Sequence[str], where: str) -> list[Callable[[], Rows]]:
-    """What streams the rows of each file.
+    """Functions that stream the rows of one file each.
 
-    An address is a path or `hf://datasets/<name>@<revision>/<path>`, and may be a pattern. The
-    files are in the order of the addresses, and by name. Raises a UserError for an address without
-    a file, and as it is read, for what is no JSON object.
+    An address is a path or `hf://datasets/<name>@<revision>/<path>`, and may be a pattern. Files
+    are in the order of the addresses, then sorted by name. Raises a UserError for an address
+    without a file and, during reading, for a line that is not a JSON object.
     """
     from fsspec.core import url_to_fs
 

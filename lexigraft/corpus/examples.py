@@ -1,6 +1,6 @@
-"""Examples that encoders are fine-tuned and tested on: labelled texts, tagged words, questions.
+"""Examples to fine-tune and test encoders: labelled texts, tagged words, questions.
 
-All are written in the same form, one JSON object per line:
+All are written in the same format, one JSON object per line:
 
 - `classification`: `{"id", "first", "second" (or null), "label"}`;
 - `tagging`: `{"id", "words": […], "tags": […]}`;
@@ -27,14 +27,14 @@ Row = Mapping[str, Any]
 
 
 def prepare_examples(settings: Row, folder: str | Path) -> tuple[list[str], dict[str, Any]]:
-    """Write `examples.jsonl` of one part of a task; returns its name, and facts for the card.
+    """Write `examples.jsonl` for one part of a task; returns its name, and facts for the card.
 
-    `settings` has `kind`, one of those above; `text`, see `readers.read_rows`; `columns`, the
-    table's names for the parts of an example: `first`, `second` (optional) and `label`; `words` and
+    `settings` has `kind`, one of the above; `text`, see `readers.read_rows`; `columns`, the table's
+    column names for the parts of an example: `first`, `second` (optional) and `label`; `words` and
     `tags`; or `question`, `context`, `answers` and `starts`; `labels`, for the first two kinds, the
     names of the labels in the order of their numbers. Rows without text (`blank`) and questions
-    without an answer (`unanswered`) are dropped and counted; answers that are not at the position
-    that the table gives are dropped.
+    without an answer (`unanswered`) are dropped and counted; answers that do not occur at the
+    position given in the table are dropped.
     """
     read, columns = _READERS[settings["kind"]], settings["columns"]
     counts = {"read": 0, "blank": 0, "unanswered": 0}
@@ -60,7 +60,7 @@ def read_examples(folder: str | Path) -> list[Example]:
 
 
 def labels_of(folder: str | Path) -> list[str]:
-    """Names of the labels of such examples in the order of their numbers; empty for questions."""
+    """Names of the labels of these examples in the order of their numbers; empty for questions."""
     return json.loads((Path(folder) / "card.json").read_text("utf-8"))["labels"] or []
 
 
@@ -85,7 +85,7 @@ def _tagged(row: Row, where: str, columns: Row, labels: list[str]) -> Example | 
     if not tagged:
         return "blank"
     return {
-        # Without white space inside words, which are later joined by spaces.
+        # White space inside words is removed, since words are later joined by spaces.
         "words": ["".join(word.split()) for word, _ in tagged],
         "tags": [_label_name(tag, labels, where) for _, tag in tagged],
     }
@@ -110,7 +110,7 @@ def _question(row: Row, where: str, columns: Row, labels: list[str]) -> Example 
 
 
 def _label_name(label: Any, labels: list[str], where: str) -> str:
-    """The name of a label that a table gives by name or by number."""
+    """The name of a label that is given in a table as a name or a number."""
     if isinstance(label, int) and 0 <= label < len(labels):
         return labels[label]
     if isinstance(label, str) and label in labels:

@@ -1,4 +1,4 @@
-"""Corpus of a group of languages: the texts of its members and their shares, see `mixture`."""
+"""The corpus of a group of languages: texts of its members and their shares, see `mixture`."""
 
 import logging
 from collections.abc import Mapping
@@ -28,23 +28,24 @@ def mix_corpora(
 ) -> tuple[list[str], dict[str, Any]]:
     """Write the text files of a group from the corpora of its members (VocADT, Appendix C).
 
-    Returns the names of the files written, and facts for the card. No training sentence is or
-    contains a held-out sentence, a test translation or a summary of any member, compared as for one
-    language. `seed` are the names that seed the draws.
+    Returns the names of the written files, and facts for the card. No training sentence is or
+    contains a held-out sentence, a test translation or a summary of any member, compared as in
+    `contamination`. `seed` are the names that seed the draws.
 
     Parameters
     ----------
     settings
         The group's entry in the registry: `name`, `group` with its `shares` and `temperature` (see
-        `shares_of`), and `train_sentences` and `train_characters`, the most that all members have
-        together by their shares of characters; without these, each has all of its text.
+        `shares_of`), and `train_sentences` and `train_characters`, the maximum size of all members
+        together, divided by their shares of characters; without these, all text is used.
     members
         Language -> the folder of its corpus.
     folder
-        Receives `mixture.json`, the shares; of each member `members/<language>/train.txt` and
-        `heldout.txt`, equally many held-out sentences of each, so that the largest set does not
-        dominate; `heldout.txt`, these in random order; `english.txt`, the distinct English
-        sentences of all; and empty task files, since a test belongs to one language.
+        Receives `mixture.json`, the shares; for each member `members/<language>/train.txt` and
+        `heldout.txt`, with the same number of held-out sentences for each, so that the largest set
+        does not dominate; `heldout.txt`, all of these in random order; `english.txt`, the distinct
+        English sentences of all members; and empty task files, since a test belongs to one
+        language.
     """
     folder, group = Path(folder), settings["group"]
     heldout = {name: list(read_part(place, "heldout")) for name, place in members.items()}
@@ -127,10 +128,10 @@ def shares_of(
 ) -> dict[str, float]:
     """The share of each language in the training text; they add up to one.
 
-    `shares` are fixed shares of some languages or of all, for example 1/n for English (VocADT,
-    Appendix C). The others share the rest in proportion to size ** (1 / temperature), where the
-    size is their number of characters: 1 is proportional, larger values favour small languages,
-    infinity gives equal shares (Aharoni et al. 2019, §4).
+    `shares` are fixed shares of some or all languages, for example 1/n for English (VocADT,
+    Appendix C). The other languages share the rest in proportion to size ** (1 / temperature),
+    where the size is their number of characters: 1 is proportional, larger values favour small
+    languages, infinity gives equal shares (Aharoni et al. 2019, §4).
     """
     check_shares(list(sizes), shares)
     weights = {
@@ -150,16 +151,16 @@ def counts_of(
     sentences: int | None = None,
     characters: int | None = None,
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """How many sentences of each language a mixture has, and what the largest would have.
+    """How many sentences of each language a mixture has, and the size of the largest mixture.
 
-    The mixture has its shares of characters, to within a sentence of each language, is as large as
-    `sentences` and `characters` allow together, and repeats nothing. The largest one ends with one
-    of the texts; its `train_sentences` and `train_characters` are returned.
+    The mixture has the given shares of characters, to within one sentence per language, is as large
+    as both `sentences` and `characters` allow, and repeats nothing. The largest mixture ends when
+    the text of one language is used up; its `train_sentences` and `train_characters` are returned.
 
-    `sizes` are the characters of each sentence of each language, int64 [n]; they are taken in a
-    random order, as `_drawn` takes them.
+    `sizes` are the numbers of characters of each sentence of each language, int64 [n]; sentences
+    are taken in the random order of `_drawn`.
     """
-    # The characters of the whole mixture at which each sentence is complete.
+    # The number of characters of the whole mixture at which each sentence is complete.
     ends = [
         np.cumsum(own[_order(len(own), seed, name)]) / shares[name] for name, own in sizes.items()
     ]
@@ -187,7 +188,7 @@ def _order(count: int, seed: tuple[str | int, ...], name: str) -> np.ndarray:
 
 
 def _drawn(train: StoredLines, count: int, seed: tuple[str | int, ...], name: str) -> StoredLines:
-    """The first so many sentences in the order of the draw, in the order of the text."""
+    """The first `count` sentences in the order of the draw, sorted in the order of the text."""
     return train.select(np.sort(_order(len(train), seed, name)[:count]))
 
 

@@ -1,11 +1,11 @@
-"""Paragraphs of an HTML page, such as a document that a package carries in many languages."""
+"""Paragraphs of an HTML page, such as a document that a package contains in many languages."""
 
 from html.parser import HTMLParser
 from pathlib import Path
 
 from lexigraft.errors import UserError
 
-# Elements inside a paragraph; the beginning and the end of any other one end a text.
+# Elements inside a paragraph; the start and the end tag of any other element end a text.
 _INLINE = frozenset({
     "a", "abbr", "b", "bdi", "bdo", "cite", "code", "dfn", "em", "i", "kbd", "mark", "q", "ruby",
     "s", "samp", "small", "span", "strong", "sub", "sup", "time", "u", "var", "wbr",
@@ -14,7 +14,7 @@ _NO_TEXT = frozenset({"head", "script", "style", "template"})
 
 
 def read_page(package: str | Path, page: str) -> list[str]:
-    """The texts of a page in their order: each paragraph, heading and item of a list is one.
+    """The texts of a page in order: each paragraph, heading and list item is one.
 
     `package` is the folder of an unpacked package, `page` the path of a file in it. White space is
     normalized to single spaces. Raises `UserError` if there is no such page, or it is not UTF-8.
@@ -46,11 +46,11 @@ class _Texts(HTMLParser):
         super().__init__()
         self.texts: list[str] = []
         self._parts: list[str] = []
-        self._hidden = 0  # elements without text that are open
+        self._hidden = 0  # number of open elements without text
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
         self._end_text(tag)
-        if tag == "body":  # which ends a head whose end is not written
+        if tag == "body":  # ends a head without an end tag
             self._hidden = 0
         self._hidden += tag in _NO_TEXT
 

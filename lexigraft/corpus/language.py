@@ -1,4 +1,4 @@
-"""Corpus of one language of the registry: read, cleaned, split, written and counted."""
+"""The corpus of one language in the registry: read, clean, split, write and count its text."""
 
 import json
 import logging
@@ -19,7 +19,7 @@ from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)
 
-# Of which English sentences are drawn, at most, where it is limited how much is read.
+# Maximum number of characters from which English sentences are drawn, if reading is limited.
 _ENGLISH_CHARACTERS = 100_000_000
 TRANSLATION = "tasks/translation.jsonl"
 SUMMARIZATION = "tasks/summarization.jsonl"
@@ -34,19 +34,19 @@ def prepare_corpus(
     """Write the text files of one language; returns their names, and facts for the card.
 
     The facts are counts of cleaning, tests found in the training text, sizes that the text does not
-    have (`reduced`), and the size of each file. `seed` are the names that seed the draws, `package`
-    is the folder of the unpacked package, for catalogues.
+    reach (`reduced`), and the size of each file. `seed` are the names that seed the draws;
+    `package` is the folder of the unpacked package, for catalogues.
 
     Parameters
     ----------
     settings
         The language's entry in the registry: `name`, `code`, `script`, `text`, `parallel`,
-        `english`, `summarization`, `minimum_characters`, `read_characters` and what `split.Sizes`
-        has; `repair`, a subset of `cleaning.REPAIRS`; `contamination`: `tests`, name -> settings of
-        a text, and `drop`, whether training sentences that contain such a test or a piece of it are
-        dropped or only counted.
+        `english`, `summarization`, `minimum_characters`, `read_characters` and the fields of
+        `split.Sizes`; `repair`, a subset of `cleaning.REPAIRS`; `contamination`: `tests`, name ->
+        settings of a text, and `drop`, whether training sentences that contain such a test or a
+        piece of it are dropped or only counted.
     folder
-        Receives `train.txt`, `heldout.txt`, `english.txt` (one sentence a line),
+        Receives `train.txt`, `heldout.txt`, `english.txt` (one sentence per line),
         `tasks/translation.jsonl` (`id`, `source`, `target`) and `tasks/summarization.jsonl`
         (`id`, `source`, `reference`), which are empty without parallel text or articles.
     """
@@ -87,7 +87,7 @@ def prepare_corpus(
 
 
 def read_test_texts(corpus: Path, sources: bool = False) -> Iterator[str]:
-    """The target sides of a corpus's tests; with `sources`, the English of translations too."""
+    """The target sides of a corpus's tests; with `sources`, also the English of translations."""
     for task, keys in (
         (TRANSLATION, ("source", "target") if sources else ("target",)),
         (SUMMARIZATION, ("reference",)),

@@ -11,24 +11,24 @@ from typing import IO, Any
 
 from lexigraft.errors import UserError
 
-# Files that Windows editors save as "Unicode" begin with one of these.
+# Files that Windows editors save as "Unicode" begin with one of these marks.
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def _open_zstd(path: Path, mode: str) -> IO[bytes]:
-    # Python has no reader of its own before 3.14.
+    # The standard library has no zstd reader before Python 3.14.
     import pyarrow
 
     return io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd"))
 
 
-# Ending of a compressed file -> what opens it.
+# Suffix of a compressed file -> function that opens it.
 _OPENERS: dict[str, Callable[..., Any]] = {
     ".gz": gzip.open,
     ".xz": lzma.open,
     ".zst": _open_zstd,
 }
-# Exceptions for truncated or damaged compressed files; of zstd it is `OSError`.
+# Exceptions for truncated or damaged compressed files; for zstd it is `OSError`.
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
 
 
@@ -36,7 +36,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
     """The lines of a file without line feeds, but with carriage returns and byte order marks.
 
     A file whose name ends in `.gz`, `.xz` or `.zst` is decompressed. Raises `UserError` if it is
-    missing or empty, is not UTF-8 (with file, line and byte), or is a damaged compressed file.
+    missing, empty, not UTF-8 (with file, line and byte), or a damaged compressed file.
     """
     path = Path(path)
     if not path.is_file():

@@ -1,6 +1,6 @@
-"""Local files that settings of texts name, checked before any job starts.
+"""Check the local files that settings of texts name before any job starts.
 
-Uses the standard library only, since the Snakefile runs these checks each time it is parsed.
+Standard library only: the Snakefile runs these checks each time it is parsed.
 """
 
 import re
@@ -17,10 +17,11 @@ _TEXTS = re.compile(r".*\.(parquet|(txt|jsonl)(\.(gz|xz|zst))?)")
 
 
 def text_files(path: str | Path) -> list[Path]:
-    """The files that a path of a text stands for: itself, or those below a folder, by name.
+    """The files that the path of a text refers to: the file, or all texts in a folder, by name.
 
-    Of a folder, files whose names end in `.txt`, `.jsonl` (both also with `.gz`, `.xz` or `.zst`)
-    or `.parquet`; hidden files and folders are left out. Raises `UserError` if there are none.
+    Texts in a folder and its subfolders are files whose names end in `.txt`, `.jsonl` (both also
+    with `.gz`, `.xz` or `.zst`) or `.parquet`; hidden files and folders are skipped. Raises
+    `UserError` if there are none.
     """
     found = _expanded(path)
     if not found:
@@ -35,9 +36,9 @@ def check_files(settings: Mapping[str, Any], where: str) -> None:
     """Check that every local file that settings name exists and is not empty.
 
     `settings` is the entry of a language in the registry, or any other with a `text`: samples,
-    examples or a test set; `where` is its key for messages, such as `languages.te`. Data of the
-    loader `datasets` are checked by the job that reads them. Raises `UserError` with the key and
-    the path of the first file that is missing or empty.
+    examples or a test set; `where` is its key for messages, such as `languages.te`. Data for the
+    loader `datasets` is checked by the job that reads it. Raises `UserError` with the key and the
+    path of the first file that is missing or empty.
     """
     for key, path in _files(settings):
         try:
@@ -57,7 +58,7 @@ def check_file(path: str | Path, where: str) -> None:
 
 
 def local_files(settings: Mapping[str, Any]) -> list[str]:
-    """The distinct local files that settings name, themselves or by their folder."""
+    """The distinct local files that settings name, directly or through their folder."""
     paths = (path for _, path in _files(settings))
     return list(dict.fromkeys(str(file) for path in paths for file in _expanded(path)))
 
@@ -75,7 +76,7 @@ def _files(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _expanded(path: str | Path) -> list[Path]:
-    """The files of a folder of texts; any other path as it is."""
+    """The files of a folder of texts; any other path is returned unchanged."""
     path = Path(path)
     if not path.is_dir():
         return [path]

@@ -1,8 +1,8 @@
-"""The texts of a corpus folder: one language's, or those of a group's members, mixed by shares.
+"""The texts in a corpus folder: those of one language, or of a group's members, mixed by shares.
 
-A corpus of a language has `train.txt`. One of a group has `members/<language>/train.txt` and
-`mixture.json`: member -> its share of the text. Shares are of characters where text is read, and of
-tokens where it is trained on. Standard library only: settings import this module.
+The corpus of a language has `train.txt`. The corpus of a group has `members/<language>/train.txt`
+and `mixture.json`: member -> its share of the text. Shares refer to characters when text is read,
+and to tokens in training. Standard library only: settings import this module.
 """
 
 import heapq
@@ -16,11 +16,11 @@ from lexigraft.errors import UserError
 
 MIXTURE, MEMBERS = "mixture.json", "members"
 ROUNDING = 1e-6  # tolerance for sums of shares with few digits
-MEASURED = 100_000  # training texts that a vocabulary is measured on, at most
+MEASURED = 100_000  # maximum number of training texts on which a vocabulary is measured
 
 
 def text_shares(corpus: str | Path) -> dict[str, float]:
-    """The share of each member of a group; of a language's corpus, of `""` alone.
+    """The share of each member of a group; for the corpus of a language, only that of `""`.
 
     >>> text_shares("results/corpus/telugu")
     {'': 1.0}
@@ -33,7 +33,7 @@ def text_shares(corpus: str | Path) -> dict[str, float]:
 
 
 def text_file(corpus: str | Path, member: str, part: str = "train") -> Path:
-    """The file of a member's `train` or `heldout` text; of a language's own where member is `""`.
+    """The file of a member's `train` or `heldout` text; with member `""`, that of a language.
 
     >>> str(text_file("corpus/both", "telugu"))
     'corpus/both/members/telugu/train.txt'
@@ -44,16 +44,15 @@ def text_file(corpus: str | Path, member: str, part: str = "train") -> Path:
 def read_part(corpus: str | Path, part: str = "train") -> Iterator[str]:
     """The lines of the part `train`, `heldout` or `english` of a corpus, see `read_lines`.
 
-    The training text of a group is mixed: any beginning of it has the shares of characters, to
-    within a line of each member. It ends where that is no longer possible, with the first text that
-    is read to its end.
+    The training text of a group is mixed: any prefix of it has the shares of characters, to within
+    one line per member. It ends when the text of one member is used up.
     """
     shares = text_shares(corpus) if part == "train" else {"": 1.0}
     if set(shares) == {""}:
         yield from read_lines(Path(corpus, f"{part}.txt"))
         return
     texts = {name: read_lines(text_file(corpus, name)) for name in shares}
-    # Of each member: characters read by share, so that the one that is behind comes next.
+    # For each member: characters read, divided by its share; the one with the fewest is next.
     behind = [(0.0, place, name) for place, name in enumerate(shares)]
     while True:
         read, place, name = behind[0]
@@ -65,12 +64,12 @@ def read_part(corpus: str | Path, part: str = "train") -> Iterator[str]:
 
 
 def measured_texts(corpus: str | Path) -> list[str]:
-    """The training texts that a vocabulary is measured on as it is made: the first ones."""
+    """The first training texts, on which a vocabulary is measured when it is built."""
     return list(islice(read_part(corpus), MEASURED))
 
 
 def all_texts(corpus: str | Path) -> Iterator[str]:
-    """All training text of a corpus, of a group one member after the other."""
+    """All training text of a corpus; for a group, one member after the other."""
     for member in text_shares(corpus):
         yield from read_lines(text_file(corpus, member))
 
@@ -78,8 +77,8 @@ def all_texts(corpus: str | Path) -> Iterator[str]:
 def check_shares(members: list[str], shares: Mapping[str, float]) -> None:
     """Check that shares belong to members and leave a positive share for the other members.
 
-    Raises `UserError` for a share of an unknown member, and for shares that do not add up to 1, or
-    leave nothing for the others.
+    Raises `UserError` for a share of an unknown member, and for shares that do not add up to 1 or
+    leave nothing for the other members.
     """
     for name in shares:
         if name not in members:

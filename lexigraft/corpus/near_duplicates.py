@@ -2,20 +2,21 @@
 
 Web text repeats itself with small changes, which exact comparison does not find. Sentences are
 compared by the Jaccard similarity of their shingles, runs of five letters without spaces, which
-suits scripts without words too. Candidates come from MinHash signatures in an LSH index (Broder
-1997; Leskovec et al. 2020, Mining of Massive Datasets, chapter 3; as Lee et al. 2022 deduplicate
-training text); each is then compared exactly, so that no other sentence is dropped.
+also works for scripts without word boundaries. Candidates come from MinHash signatures in an LSH
+index (Broder 1997; Leskovec et al. 2020, Mining of Massive Datasets, chapter 3; used by Lee et al.
+2022 to deduplicate training text); each candidate is then compared exactly, so that no other
+sentence is dropped.
 """
 
 from collections.abc import Sequence
 
 from lexigraft.corpus.contamination import letters
 
-# Letters of a shingle. A shorter sentence is one shingle.
+# Length of a shingle in letters. A shorter sentence is one shingle.
 _SHINGLE = 5
-# Hash functions of a signature. With more, fewer pairs are compared in vain.
+# Number of hash functions of a signature. With more, fewer pairs are compared unnecessarily.
 _PERMUTATIONS = 128
-# The probability with which a pair at the threshold is found; of more similar ones it is higher.
+# Probability of finding a pair at the threshold; it is higher for more similar pairs.
 _RECALL = 0.99
 
 
@@ -26,17 +27,17 @@ def shingles(sentence: str) -> set[str]:
 
 
 def jaccard(one: set[str], other: set[str]) -> float:
-    """The share of the shingles of two sentences that both have; both have at least one."""
+    """Jaccard similarity of the shingles of two sentences; each has at least one."""
     shared = len(one & other)
     return shared / (len(one) + len(other) - shared)
 
 
 def without_near_duplicates(sentences: Sequence[str], threshold: float) -> list[int]:
-    """Places of the sentences that are less similar than `threshold` to each one kept before.
+    """Indices of the sentences whose similarity to each sentence kept before is below `threshold`.
 
-    `threshold` is a Jaccard similarity in (0, 1]. At least 99 % of the pairs that are as similar
-    are found, and never others. The result depends on the sentences alone. The index takes about
-    7 KB of memory for each sentence that is kept.
+    `threshold` is a Jaccard similarity in (0, 1]. At least 99 % of the pairs at or above it are
+    found, and no others. The result depends only on the sentences. The index takes about 7 KB of
+    memory per kept sentence.
     """
     from datasketch import MinHash, MinHashLSH
     from tqdm import tqdm
@@ -57,10 +58,11 @@ def without_near_duplicates(sentences: Sequence[str], threshold: float) -> list[
 
 
 def _bands(threshold: float) -> tuple[int, int]:
-    """Into how many bands of how many hashes a signature is cut.
+    """The number of bands of a signature, and of hashes in each.
 
     Two sentences of similarity s are compared if a band is the same in both: with probability
-    1 - (1 - s ** hashes) ** bands. The longest bands that suffice compare the fewest in vain.
+    1 - (1 - s ** hashes) ** bands. The longest bands with the required recall cause the fewest
+    unnecessary comparisons.
     """
     cuts = ((_PERMUTATIONS // hashes, hashes) for hashes in range(1, _PERMUTATIONS // 2 + 1))
     return max(

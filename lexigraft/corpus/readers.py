@@ -7,7 +7,7 @@ empty text, which cleaning counts as blank. Settings name a `loader`, which need
 - `html`: `package`, and `page`, a file in it (see `read_page`);
 - `text`: `paths` of files or folders, and `field`, see `read_texts`;
 - `tsv`: `path`; English is in `source_column` and the translation in `target_column`, numbered from
-  1, by default the first two; blank lines are skipped, and quotes are plain characters;
+  1, by default the first two; blank lines are skipped, and quotes have no special meaning;
 - `files`: `source` and `target`, two files whose lines correspond by number;
 - `jsonl`: `path` of a file with one JSON object per line, and `field`, or for pairs `source_field`
   and `target_field`;
@@ -15,15 +15,15 @@ empty text, which cleaning counts as blank. Settings name a `loader`, which need
 - `datasets`, for datasets of that library, streamed, so that nothing is stored: `name` (a hub name,
   a local folder, also one that `save_to_disk` wrote, or a format: `text`, `json`, `csv`, `parquet`;
   datasets with a loading script are refused), the columns as for `parquet`, for a text also
-  `line_break`, what is written in place of a line feed in the column, and optionally `split`
-  (`train` by default), `config` and `revision` as `datasets.load_dataset` takes them, and
-  `data_files`, patterns of the files to read, or for a format paths or addresses
+  `line_break`, the string that represents a line feed in the column, and optionally `split`
+  (`train` by default), `config` and `revision` as in `datasets.load_dataset`, and `data_files`,
+  patterns of the files to read, or for a format paths or addresses
   (`hf://datasets/<name>@<revision>/<path>`), possibly compressed, which form the split `train`.
   Pairs may also come from two configurations with corresponding rows, such as FLORES+:
   `source_config`, `target_config`, `column` and `id_column`.
 
-`translation.te` as a field or column is the field `te` inside the field `translation`. Where a text
-names none, it is `text`. Plain files may be compressed: `.gz`, `.xz`, `.zst`.
+`translation.te` as a field or column is the field `te` inside the field `translation`. The default
+field or column of a text is `text`. Plain files may be compressed: `.gz`, `.xz`, `.zst`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -44,16 +44,16 @@ from lexigraft.errors import UserError
 Pair = tuple[str, str]
 Settings = Mapping[str, Any]
 _TABLES = ("jsonl", "parquet", "datasets")
-_FIELD = "text"  # of JSON lines and tables, where a text names none
+_FIELD = "text"  # default field or column of JSON lines and tables
 
 
 def read_texts(paths: Iterable[str | Path], field: str = _FIELD) -> Iterator[str]:
-    """Stream the texts of files, of whatever format each is by the ending of its name.
+    """Stream the texts of files, whose format is determined by their suffix.
 
-    `.parquet` tables and `.jsonl` files have a text a row, in the column or field `field`; all
-    other files have a text a line. All but tables may be compressed: `.jsonl.gz`, `.txt.xz`,
-    `.zst`. A folder stands for its `text_files`. Raises `UserError` with the file, and the line or
-    row, that is wrong.
+    `.parquet` tables and `.jsonl` files have one text per row, in the column or field `field`; all
+    other files have one text per line. All but tables may be compressed: `.jsonl.gz`, `.txt.xz`,
+    `.zst`. For a folder, its `text_files` are read. Raises `UserError` with the file and the line
+    or row that is wrong.
 
     Examples
     --------
@@ -86,10 +86,10 @@ def read_sentences(settings: Settings, package: str | Path | None = None) -> Ite
 def text_shards(
     settings: Settings, package: str | Path | None = None, store: str | Path | None = None
 ) -> list[Callable[[], Iterator[str]]]:
-    """What streams each part of a text: each file of `text`, and of `datasets`.
+    """Functions that stream one part of a text each: one file, for loaders `text` and `datasets`.
 
-    The arguments are those of `read_sentences`. In the folder `store` the bytes of text files of
-    the web are stored as they are read, for a reading that goes on with them (`remote_lines`).
+    The arguments are those of `read_sentences`. With a folder `store`, text files on the web are
+    stored there as they are read, so that interrupted reading can resume (`remote_lines`).
     """
     settings = _Text(settings, "text", ("catalogue", "html", "text", *_TABLES))
     if settings["loader"] == "catalogue":
@@ -122,9 +122,9 @@ def read_pairs(settings: Settings, package: str | Path | None = None) -> Iterato
 def read_scored_pairs(
     settings: Settings, package: str | Path | None = None
 ) -> Iterator[tuple[Pair, Any]]:
-    """Stream pairs as `read_pairs`, each with its quality as found in the text.
+    """Stream pairs like `read_pairs`, each with its quality as found in the text.
 
-    `settings` may have the location of the quality: `quality_column` for `tsv`, `parquet` and
+    `settings` may name the location of the quality: `quality_column` for `tsv`, `parquet` and
     `datasets`; `quality_field` for `jsonl`; `quality` for `files`, a file with one number per line.
     Without it, every quality is None.
     """
@@ -142,16 +142,16 @@ def read_articles(settings: Settings) -> Iterator[Pair]:
 
 
 def read_rows(settings: Settings, columns: list[str] | None = None) -> Rows:
-    """Stream the rows of a table, each with its place for messages.
+    """Stream the rows of a table, each with its location for messages.
 
-    Loaders `jsonl`, `parquet` and `datasets` without the keys for columns. `columns` are those to
-    read, where the format allows it; None for all.
+    Loaders `jsonl`, `parquet` and `datasets` without the keys for columns. `columns` are the
+    columns to read, if the format allows a selection; None for all.
     """
     return _read_rows(_Text(settings, "text", _TABLES), columns)
 
 
 class _Text(dict):
-    """Settings of a text, with an error for keys that its loader needs and that are missing."""
+    """Settings of a text, with an error for missing keys that its loader needs."""
 
     def __init__(self, settings: Settings, key: str, loaders: Collection[str]):
         super().__init__(settings)
@@ -262,5 +262,5 @@ def _read_configurations(text: _Text) -> Iterator[Pair]:
         yield text_of(source, column, where), text_of(target, column, where)
 
 
-# Ending of a file -> what reads its rows. Of a file with another ending, lines are read.
+# Suffix of a file -> function that reads its rows. Files with other suffixes are read by lines.
 _READ_BY_ENDING = {".jsonl": read_json_lines, ".parquet": read_parquet}

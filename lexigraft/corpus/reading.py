@@ -1,9 +1,9 @@
-"""A text of any size is read once, shard by shard, into a sample on disk.
+"""Read a text of any size once, shard by shard, into a sample on disk.
 
-A shard is a file of a text, or of a data set of the hub. Where the amount to read is limited, the
-shards are read in random order until it is reached: of hundreds of gigabytes, those alone are
-downloaded. An interrupted reading goes on where it was two minutes before, and with what it has
-downloaded of text files of the web.
+A shard is a file of a text or of a data set on the hub. If the amount to read is limited, shards
+are read in random order until it is reached, so that only these are downloaded of hundreds of
+gigabytes. Interrupted reading resumes from a state at most about two minutes old, and does not
+download the stored parts of text files on the web again.
 """
 
 import hashlib
@@ -26,10 +26,10 @@ from lexigraft.randomness import generator
 from lexigraft.source.download import ChangedError
 
 FOLDER = ".reading"
-_DOWNLOADS = "downloads"  # in it: of text files of the web what was read of them
-SAVE_SECONDS = 120.0  # between two times that the state is stored
+_DOWNLOADS = "downloads"  # subfolder with the parts of text files on the web that were read
+SAVE_SECONDS = 120.0  # interval at which the state is stored
 _FINGERPRINT = 16  # bytes, see `cleaning.fingerprint`
-_EVERY = 256  # texts between two looks at the clock
+_EVERY = 256  # texts between two checks of the time
 logger = logging.getLogger(__name__)
 
 
@@ -42,12 +42,12 @@ def draw_text(
     characters: int | None,
     package: str | Path | None = None,
 ) -> StoredLines:
-    """A uniform sample of the distinct sentences of a language's text, in the order of reading.
+    """Draw a uniform sample of the distinct sentences of a language's text, in reading order.
 
     `settings` is the language's entry: `name`, `text`, `minimum_characters`, `repair` and
-    `read_characters`, the most that is read. `lines` and `characters` are the most that are drawn.
-    What was read before an interruption is in `folder/.reading`, until `forget`; the sample is the
-    same with and without one. `counts` are of all that was read.
+    `read_characters`, the maximum to read. `lines` and `characters` are the maximum to draw. The
+    state for resuming is in `folder/.reading` until `forget`; the sample is the same with and
+    without an interruption. `counts` covers all text that was read.
     """
     from tqdm import tqdm
 
@@ -67,7 +67,7 @@ def draw_text(
         seen = {
             remembered[at : at + _FINGERPRINT] for at in range(0, len(remembered), _FINGERPRINT)
         }
-        logger.info("%s: reading goes on in shard %d, text %d", settings["name"], shard, texts)
+        logger.info("%s: reading resumes in shard %d, text %d", settings["name"], shard, texts)
 
     def save() -> None:
         state = {"shard": shard, "texts": texts, "characters": read, "counts": asdict(counts)}
@@ -100,7 +100,7 @@ def read_some(
     seed: tuple[str | int, ...],
     package: str | Path | None = None,
 ) -> Iterator[str]:
-    """The texts of settings, or of files in random order so many characters of them."""
+    """The texts of settings; if `most` is given, that many characters of shards in random order."""
     shards = text_shards(text, package)
     order = generator(*seed, "shards").permutation(len(shards)).tolist()
     left = math.inf if most is None else most
@@ -113,12 +113,12 @@ def read_some(
 
 
 def forget(folder: str | Path) -> None:
-    """Delete what `draw_text` stored of an unfinished corpus."""
+    """Delete the state that `draw_text` stored."""
     shutil.rmtree(Path(folder, FOLDER), ignore_errors=True)
 
 
 def _unchanged(shard: Callable[[], Iterator[str]], place: Path) -> Iterator[str]:
-    """The texts of a shard; what was drawn of one that has changed since is deleted."""
+    """The texts of a shard; if its file has changed on the server, the stored sample is deleted."""
     try:
         yield from shard()
     except ChangedError:
@@ -127,7 +127,7 @@ def _unchanged(shard: Callable[[], Iterator[str]], place: Path) -> Iterator[str]
 
 
 def _digest(settings: Mapping[str, Any], *more: Any) -> str:
-    """A name for the state of a reading: of its settings, and the user's files as they are."""
+    """A name for the stored state: a digest of settings, and of sizes and times of local files."""
     keys = ("text", "minimum_characters", "repair", "read_characters")
     files = [Path(file).stat() for file in local_files({"text": settings["text"]})]
     content = [

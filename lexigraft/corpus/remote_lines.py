@@ -1,7 +1,7 @@
-"""Lines of large files of the web, read as they arrive: what has arrived stays on disk.
+"""Read lines of large files on the web as they arrive, and store the received bytes on disk.
 
-A reading that was interrupted begins with the bytes on disk and fetches what follows them, so that
-of a file of 80 GB no byte is fetched twice, and none beyond those that are read.
+Interrupted reading resumes with the bytes on disk and then fetches those that follow. So no byte of
+an 80 GB file is fetched twice, and no more are fetched than are read.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from lexigraft.errors import UserError
 from lexigraft.source.download import PartialFile
 
 _BLOCK = 1 << 20  # bytes read from disk at a time
-# Ending of a compressed file -> what makes a decompressor of one stream of it.
+# Suffix of a compressed file -> function that creates a decompressor for one of its streams.
 _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
     ".xz": lzma.LZMADecompressor,
     ".gz": lambda: zlib.decompressobj(wbits=31),
@@ -25,16 +25,16 @@ _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
 
 
 def can_read(address: str) -> bool:
-    """Whether an address is of a file that `remote_lines` reads: of text, plain or compressed."""
+    """Whether `remote_lines` can read the file at an address: text, plain or compressed."""
     ending = Path(urlsplit(address).path).suffix
     return urlsplit(address).scheme in ("http", "https") and ending in (".txt", *_DECOMPRESSORS)
 
 
 def remote_lines(address: str, folder: str | Path) -> Iterator[str]:
-    """The lines of a file of the web without line feeds; its bytes are stored in `folder`.
+    """The lines of a file on the web without line feeds; its bytes are stored in `folder`.
 
     A file whose name ends in `.xz` or `.gz` is decompressed, stream after stream. Raises a
-    `UserError` if it is not to be had, is damaged, has changed since its beginning was stored, or
+    `UserError` if it cannot be fetched, is damaged, has changed since its beginning was stored, or
     is not UTF-8.
     """
     name = hashlib.sha256(address.encode()).hexdigest()[:16]
@@ -63,7 +63,7 @@ def remote_lines(address: str, folder: str | Path) -> Iterator[str]:
 
 
 def _blocks(part: PartialFile) -> Iterator[bytes]:
-    """The bytes of a file: those on disk, then those that follow."""
+    """The bytes of a file: those on disk, then those still to be fetched."""
     if part.size:
         with part.path.open("rb") as file:
             while block := file.read(_BLOCK):
@@ -78,7 +78,7 @@ def _decompressed(blocks: Iterator[bytes], make: Callable[[], Any] | None) -> It
     stream = make()
     for block in blocks:
         while block:
-            if stream.eof:  # another one follows, or padding by zeros, as of xz
+            if stream.eof:  # another stream follows, or zero padding, as in xz
                 block = block.lstrip(b"\0")
                 if not block:
                     break

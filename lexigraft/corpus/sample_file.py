@@ -1,6 +1,6 @@
-"""Training samples: their file, a `prompt` and its `answer` on each line, and the prompt of ALMA.
+"""The file of training samples, with a `prompt` and its `answer` per line, and ALMA's prompt.
 
-Prompt and answer are concatenated to one text; their separator, such as a space, is part of the
+Prompt and answer are concatenated into one text; their separator, such as a space, is part of the
 answer.
 """
 
@@ -14,7 +14,7 @@ from lexigraft.corpus.lines import read_lines
 from lexigraft.errors import UserError
 
 SAMPLES = "samples.jsonl"
-# Here, so that tasks that read one do not depend on the code that prepares it.
+# Defined here so that tasks that read a test set do not depend on the code that prepares it.
 TEST_SET = "test_set.jsonl"
 ENGLISH = "English"
 
@@ -22,8 +22,8 @@ ENGLISH = "English"
 def translation_prompt(source: str, target: str, sentence: str) -> str:
     """The prompt of ALMA (Xu et al. 2024) for a translation, in training and in evaluation.
 
-    `source` and `target` are the English names of the languages. It has no examples, and does not
-    end in white space.
+    `source` and `target` are the English names of the languages. The prompt has no examples and
+    does not end in white space.
     """
     return f"Translate this from {source} to {target}:\n{source}: {sentence}\n{target}:"
 
@@ -50,7 +50,7 @@ def read_samples(file: str | Path) -> list[tuple[str, str]]:
 
 
 def write_samples(folder: str | Path, samples: Iterable[tuple[str, str]]) -> list[str]:
-    """Write `samples.jsonl` into the folder and return its name for the card."""
+    """Write `samples.jsonl` to a folder and return its name for the card."""
     rows = [{"prompt": prompt, "answer": answer} for prompt, answer in samples]
     if not rows:
         raise UserError(f"{folder}: no sample is left; give more text")

@@ -1,4 +1,4 @@
-"""Seeded uniform sampling of the distinct items of a stream, in the memory of the sample."""
+"""Seeded uniform sampling of the distinct items of a stream; only the sample is in memory."""
 
 import heapq
 from collections.abc import Callable
@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 
 def keyed_hash(seed: tuple[str | int, ...]) -> Callable[[str], int]:
-    """A function of names that gives 64 bits, other ones for each seed: the smallest are drawn."""
+    """A hash function of names with 64 bits, keyed by the seed: the smallest hashes are drawn."""
     key = seed_from(*seed).to_bytes(4, "big")
 
     def rank(name: str) -> int:
@@ -24,9 +24,9 @@ class StreamSample(Generic[Item]):
     """The items with the smallest keyed hashes (bottom-k sampling).
 
     The hash depends only on the item's name and the seed. A repeated item therefore has no higher
-    probability and is not counted twice, and items outside the sample need not be remembered: a
-    file of any length takes the memory of `size` items (None keeps every distinct item). `seed` are
-    the names that seed the draw.
+    probability and is not counted twice, and items outside the sample are not stored: a file of any
+    length takes the memory of `size` items (None keeps every distinct item). `seed` are the names
+    that seed the draw.
     """
 
     def __init__(self, size: int | None, seed: tuple[str | int, ...]):
@@ -34,7 +34,7 @@ class StreamSample(Generic[Item]):
         self._rank = keyed_hash(seed)
         self._seen = 0
         self._kept: dict[int, tuple[int, Item]] = {}  # hash -> position in the stream, item
-        # A heap of (score, negated hash) of the items kept; the first one is replaced next.
+        # A heap of (score, negated hash) of the kept items; the first one is replaced next.
         self._last: list[tuple[float, int]] = []
 
     def __len__(self) -> int:

@@ -1,9 +1,9 @@
-"""Split of a corpus into training text, held-out text, and tests that are not in either.
+"""Split a corpus into training text, held-out text, and tests that are in neither.
 
-The sizes of the parts are upper bounds. A text that has them all is split exactly so. One that is
-smaller is divided by one rule (`divide`): held-out text and tests take at most a tenth of it each,
-and what remains is trained on. A part that is smaller than asked for must still have some
-sentences (`MINIMUM`); below that, numbers are noise.
+The sizes of the parts are upper bounds. A text that is large enough is split into exactly these
+sizes. A smaller text is divided by one rule (`divide`): held-out text and tests take at most a
+tenth of it each, and the rest is training text. A part that is smaller than requested must have a
+minimum size (`MINIMUM`), below which numbers are noise.
 """
 
 import logging
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 Seed = tuple[str | int, ...]
 Draw = Callable[[int | None, int | None], StoredLines]
 
-# The fewest sentences or pairs of a part that does not have the size asked for.
+# The minimum size of a part that is smaller than requested.
 MINIMUM = {
     "heldout_sentences": 10,
     "train_sentences": 100,
@@ -35,20 +35,20 @@ MINIMUM = {
     "summarization_pairs": 10,
     "train_characters": 1,
 }
-# Held-out text and tests are at most this part of a text that does not have the sizes asked for.
+# Held-out text and tests take at most 1/10 each of a text that is smaller than requested.
 _PART = 10
-# Characters of a held-out document, for which a sample of so many characters has room.
+# Characters per held-out document that are added to a sample limited by characters.
 _LONG = 10_000
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The most that the parts have; None is all there are, or all the remaining training sentences.
+    """Maximum sizes of the parts; None: all pairs, or all remaining training sentences.
 
-    `train_characters` limits training sentences by their length in all. `near_duplicates` is the
-    Jaccard similarity from which sentences count as the same (see `near_duplicates`); None
-    compares none. `heldout_from` is `anywhere`, or `end`: held-out sentences are drawn from the
-    last tenth of the text, and none of it is trained on.
+    `train_characters` limits the total length of the training sentences. `near_duplicates` is the
+    Jaccard similarity from which sentences count as the same (see `near_duplicates`); with None,
+    they are not compared. `heldout_from` is `anywhere`, or `end`: held-out sentences are drawn from
+    the last tenth of the text, and none of it is used for training.
     """
 
     train_sentences: int | None = None
@@ -63,19 +63,19 @@ class Sizes:
 
     @property
     def limits_training(self) -> bool:
-        """Whether not all the text is trained on."""
+        """Whether a size limits the training text."""
         return self.train_sentences is not None or self.train_characters is not None
 
 
 @dataclass(frozen=True)
 class Split:
-    """The parts, and what became of the sentences that are in none.
+    """The parts, and counts of the sentences that are in none of them.
 
-    `kept_out` counts sentences that are not trained on because of the other parts:
+    `kept_out` counts sentences that are excluded from training because of the other parts:
     `like_translation_test`, `like_summarization_test`, `like_heldout`, `like_other_tests`; and
-    `near_duplicate`, where they were looked for. If a size limits the training text, these counts
-    refer to a sample of the text of twice that size. `train` is on disk. `reduced` has the sizes
-    that the text does not have: key of `Sizes` -> the sizes `wanted` and `taken`.
+    `near_duplicate`, if these were removed. If a size limits the training text, these counts refer
+    to a sample of the text of twice that size. `train` is on disk. `reduced` has the sizes that the
+    text does not reach: key of `Sizes` -> the sizes `wanted` and `taken`.
     """
 
     train: StoredLines
@@ -98,31 +98,31 @@ def split_corpus(
 ) -> Split:
     """Draw the parts, at random and disjoint.
 
-    No sentence of `train` has the letters of a sentence of `heldout`, of a test translation or of a
-    summary, or contains them if they are twelve or more; no sentence of `heldout` does so with a
-    test translation or a summary. Tests and held-out sentences with fewer letters are drawn only if
-    there are too few others. `train` is in the order of `sentences`; the other parts are in random
-    order, so that any prefix of them is a random sample too. `seed` are the names that seed the
-    draws. Raises one `UserError` with all the parts for which there is too little text, see
-    `MINIMUM`.
+    No sentence of `train` has the same letters as a sentence of `heldout`, a test translation or a
+    summary, or contains them if they are twelve or more; the same holds for `heldout` with respect
+    to test translations and summaries. Tests and held-out sentences with fewer letters are drawn
+    only if there are too few longer ones. `train` is in the order of `sentences`; the other parts
+    are in random order, so that any prefix of them is also a random sample. `seed` are the names
+    that seed the draws. Raises one `UserError` with all parts for which there is too little text,
+    see `MINIMUM`.
 
     Parameters
     ----------
     sentences
-        Sentences of the target language; repeated ones count once. Streamed: those that may be in
-        a part are on disk, twice `sizes`, or as many more as there are tests, and in memory are
-        some bytes of each. Or what draws so many of them and of their characters at most (None is
-        no limit), as `reading.draw_text` does.
+        Sentences of the target language; repeated ones count once. They are streamed: candidates
+        (twice `sizes`, or as many more as there are tests) are stored on disk, with a few bytes
+        each in memory. Or a function that draws at most a number of them and of their characters
+        (None: no limit), like `reading.draw_text`.
     pairs
         (English, translation). Test pairs have at least `minimum_english_words` words in English
         and differ from each other on both sides. Without pairs there is no translation test.
     english
-        English sentences to measure how much English is forgotten; they may be trained on.
+        English sentences to measure how much English is forgotten; they may be training text.
     articles
         (article, summary). Test pairs differ from each other on both sides. The articles may be
-        trained on, their summaries not.
+        training text, their summaries not.
     other_tests
-        Sentences that it contains are neither trained on nor held out.
+        Sentences in these are neither training text nor held out.
     """
     words = sizes.minimum_english_words
     translation, has_pairs = _draw_pairs(
@@ -189,18 +189,18 @@ def divide(
     summarization: list[Pair],
     other_tests: Tests,
 ) -> tuple[StoredLines, int, list[str], list[Pair], list[Pair], dict[str, int]]:
-    """Training text and its characters, held-out text, the tests of those drawn that are taken,
-    and what is kept out.
+    """Training text and its characters, held-out text, the selected translation and summarization
+    tests, and counts of what is kept out.
 
-    Where the text has its training size and `heldout_sentences` beside all the tests, these are the
-    sizes. Otherwise the tests that are in the text themselves are reduced until they take a tenth
-    of it, and held-out text is what `train_sentences` leaves, or a tenth of the text if that is
-    more. If all that is left is trained on (no size), or characters limit it, it is a tenth at
-    most. The characters are those asked for where the text has as many.
+    If the text is large enough for the training size and `heldout_sentences` in addition to all
+    tests, these are the sizes. Otherwise the tests that occur in the text are reduced until they
+    take a tenth of it, and held-out text is what `train_sentences` leaves, or a tenth of the text
+    if that is more. If the training text has no limit, or one of characters, held-out text is a
+    tenth at most. The characters are those requested if the text has as many.
     """
     found = _find_tests(candidates, translation, summarization, other_tests)
     at_end, is_enough = sizes.heldout_from == "end", False
-    if sizes.limits_training:  # otherwise training lacks what is held out: no text is enough
+    if sizes.limits_training:  # without a limit, held-out text always reduces training text
         rest, kept_out = _without_tests(candidates, found, len(translation), len(summarization))
         train, heldout = _hold_out(rest, sizes.heldout_sentences, seed, at_end)
         is_enough = len(heldout) == sizes.heldout_sentences and _is_enough(train, sizes)
@@ -213,7 +213,7 @@ def divide(
         left = 0 if limit is None else len(rest) - limit
         most = min(sizes.heldout_sentences, max(tenth, left))
         train, heldout = _hold_out(rest, most, seed, at_end)
-    # Of the last tenth, what is not held out is like nothing.
+    # The last tenth is not in `train` anyway: its sentences do not count as like held-out ones.
     apart = len(rest) // _PART if at_end else len(heldout)
     kept_out["like_heldout"] = len(rest) - len(train) - apart
     train, characters = _limited(train, sizes, seed)
@@ -221,7 +221,7 @@ def divide(
 
 
 def log_reduced(name: str, reduced: Mapping[str, Mapping[str, int]]) -> None:
-    """Warn of the sizes that a text does not have, see `Split.reduced`."""
+    """Warn about the sizes that a text does not reach, see `Split.reduced`."""
     if reduced:
         sizes = (f"{key} {size['taken']:,} of {size['wanted']:,}" for key, size in reduced.items())
         logger.warning("%s: the text is smaller than its sizes: %s", name, ", ".join(sizes))
@@ -230,7 +230,7 @@ def log_reduced(name: str, reduced: Mapping[str, Mapping[str, int]]) -> None:
 def _draw_pairs(
     pairs: Iterable[Pair], key: str, size: int | None, seed: Seed, minimum_words: int = 0
 ) -> tuple[list[Pair], bool]:
-    """Test pairs, `size` at most, and whether there were any pairs to draw from."""
+    """At most `size` test pairs, and whether there were any pairs to draw from."""
     sample = StreamSample[Pair](size, (*seed, key))
     seen: set[bytes] = set()
     any_pairs = False
@@ -246,10 +246,10 @@ def _draw_pairs(
 
 @dataclass(frozen=True)
 class _Found:
-    """Of each candidate the first test of each kind that it contains, or that there is one.
+    """The tests that each candidate contains.
 
-    `translation` and `summarization` are numbers of tests, int32 [candidates], -1 for none;
-    `others` is bool.
+    `translation` and `summarization` are the index of the first such test, int32 [candidates], -1
+    for none; `others` is whether there is any other test, bool [candidates].
     """
 
     translation: np.ndarray
@@ -260,7 +260,7 @@ class _Found:
 def _find_tests(
     candidates: StoredLines, translation: list[Pair], summarization: list[Pair], other_tests: Tests
 ) -> _Found:
-    """What of the tests each candidate contains; all candidates are read once."""
+    """Find the tests that each candidate contains; all candidates are read once."""
     kinds = [
         {letters(target): number for number, (_, target) in enumerate(tests)}
         for tests in (translation, summarization)
@@ -279,7 +279,7 @@ def _find_tests(
 
 
 def _fewer(firsts: np.ndarray, most: int) -> int:
-    """How many of the first tests keep at most so many candidates out."""
+    """How many of the first tests can be kept if they exclude at most `most` candidates."""
     found = np.sort(firsts[firsts >= 0])
     return int(found[most]) if len(found) > most else np.iinfo(firsts.dtype).max
 
@@ -287,9 +287,9 @@ def _fewer(firsts: np.ndarray, most: int) -> int:
 def _without_tests(
     candidates: StoredLines, found: _Found, translation: int, summarization: int
 ) -> tuple[StoredLines, dict[str, int]]:
-    """The candidates without those that contain a test, and how many each set of tests removes.
+    """The candidates that contain no test, and how many each set of tests removes.
 
-    Of translations and summaries only so many of the first tests count.
+    Only the first `translation` and `summarization` tests count.
     """
     kept = np.ones(len(candidates), dtype=bool)
     kept_out = {}
@@ -310,9 +310,9 @@ def _without_tests(
 def _hold_out(
     candidates: StoredLines, size: int, seed: Seed, at_end: bool
 ) -> tuple[StoredLines, list[str]]:
-    """Train and heldout; what has or contains the letters of a held-out sentence is in neither.
+    """Training and held-out text; other sentences with the letters of a held-out one are dropped.
 
-    With `at_end` all but the last tenth is trained on, and held-out sentences are drawn from that.
+    With `at_end`, held-out sentences are drawn from the last tenth, which is not training text.
     """
     heldout: dict[str, str] = {}  # letters -> sentence
     pool = candidates
@@ -339,15 +339,15 @@ def _hold_out(
 
 
 def _is_enough(train: StoredLines, sizes: Sizes) -> bool:
-    """Whether there is as much training text as there should be."""
+    """Whether the training text reaches the requested size."""
     limit, most = sizes.train_sentences, sizes.train_characters
     return (limit is None or len(train) >= limit) and (most is None or train.sizes.sum() >= most)
 
 
 def _limited(train: StoredLines, sizes: Sizes, seed: Seed) -> tuple[StoredLines, int]:
-    """As much training text as there should be at most, and its characters.
+    """Limit the training text to its maximum size; also returns its number of characters.
 
-    Less than a sentence below the limit of characters counts as this limit.
+    A text that is less than one sentence below the limit of characters counts as the limit.
     """
     limit, most = sizes.train_sentences, sizes.train_characters
     if limit is not None and len(train) > limit:
@@ -362,17 +362,17 @@ def _limited(train: StoredLines, sizes: Sizes, seed: Seed) -> tuple[StoredLines,
 
 
 def _is_short(sentence: str) -> bool:
-    """Whether a sentence may stand inside a training sentence although it is a test."""
+    """Whether a sentence may occur inside a training sentence although it is a test."""
     return len(letters(sentence)) < CONTAINED
 
 
 def _check_sizes(found: Mapping[str, int], sizes: Sizes) -> dict[str, dict[str, int]]:
-    """The sizes that are smaller than wanted, see `Split.reduced`."""
+    """The sizes that are smaller than requested, see `Split.reduced`."""
     lacking, reduced = [], {}
     for key, taken in found.items():
         wanted = getattr(sizes, key)
         if wanted is None:
-            # All that there is will do; to train on, all that held-out text of the size leaves.
+            # No minimum without a requested size, except for training text if held-out is reduced.
             whole = key != "train_sentences" or "heldout_sentences" not in reduced
             least = 1 if whole else MINIMUM[key]
         elif taken < wanted:

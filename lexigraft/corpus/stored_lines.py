@@ -1,6 +1,6 @@
-"""Lines on disk in the place of a list, and a uniform sample of a stream of any length.
+"""A sequence of lines stored on disk, and a uniform sample of a stream of any length.
 
-In memory are 24 bytes for each line, whatever its length, and 32 while a sample is drawn.
+Each line takes 24 bytes of memory, regardless of its length, and 32 while a sample is drawn.
 """
 
 import json
@@ -16,19 +16,19 @@ import numpy as np
 from lexigraft.atomic import replacing
 from lexigraft.corpus.sampling import keyed_hash
 
-_LINES, _STATE = "lines", "state.npz"  # files of a sample that can be continued
-_ARRAYS = ("ranks", "begins", "ends", "sizes")  # what is known of each line
+_LINES, _STATE = "lines", "state.npz"  # files of a sample that can be resumed
+_ARRAYS = ("ranks", "begins", "ends", "sizes")  # arrays with one value per line
 _HIGHEST = 2**64 - 1
 _SLACK = 100_000  # lines that are stored beyond the sample before some of them are dropped
-_READ = 1 << 16  # bytes, or places of lines, at once: lines are mostly asked for in their order
+_READ = 1 << 16  # bytes, or positions of lines, read at once: lines are mostly read in order
 
 
 class StoredLines(Sequence[str]):
-    """Some of the lines of a file, in an order, as a sequence of texts.
+    """A selection of lines of a file, in any order, as a sequence of texts.
 
-    `begins` and `ends` are the bytes of each line in the file, `sizes` its characters, all int64
-    [n]. The file is read when a line is asked for; one without a name is deleted with the last of
-    the sequences that read it.
+    `begins` and `ends` are the byte offsets of each line in the file, `sizes` its number of
+    characters, all int64 [n]. Lines are read from the file on access; an unnamed file is deleted
+    with the last sequence that reads it.
     """
 
     def __init__(self, file: IO[bytes], begins: np.ndarray, ends: np.ndarray, sizes: np.ndarray):
@@ -36,7 +36,7 @@ class StoredLines(Sequence[str]):
 
     @classmethod
     def of_lines(cls, lines: Iterable[str]) -> "StoredLines":
-        """Lines in a file without a name."""
+        """Store lines in an unnamed temporary file."""
         file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (the sequence reads it)
         ends, sizes = array("q", [0]), array("q")
         for line in lines:
@@ -48,7 +48,7 @@ class StoredLines(Sequence[str]):
 
     @classmethod
     def of_file(cls, path: str | Path) -> "StoredLines":
-        """All lines of a file of UTF-8 text; only a line feed ends one."""
+        """All lines of a UTF-8 file; only a line feed ends a line."""
         file = Path(path).open("rb")  # noqa: SIM115 (the sequence reads it)
         ends, sizes = array("q", [0]), array("q")
         for line in file:
@@ -72,7 +72,7 @@ class StoredLines(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         content, start = b"", 0
-        for at in range(0, len(self), _READ):  # all places as Python's numbers would take gigabytes
+        for at in range(0, len(self), _READ):  # all offsets as Python integers may take gigabytes
             begins, ends = (each[at : at + _READ].tolist() for each in (self._begins, self._ends))
             for begin, end in zip(begins, ends, strict=True):
                 if begin < start or end > start + len(content):
@@ -84,12 +84,12 @@ class StoredLines(Sequence[str]):
         return isinstance(other, Sequence) and list(self) == list(other)
 
     def counts(self) -> dict[str, int]:
-        """Number of sentences, characters and UTF-8 bytes, of which none is read for this."""
+        """Number of sentences, characters and UTF-8 bytes, without reading the file."""
         characters, size = self.sizes.sum(), (self._ends - self._begins).sum()
         return {"sentences": len(self), "characters": int(characters), "bytes": int(size)}
 
     def select(self, chosen: np.ndarray | slice) -> "StoredLines":
-        """Those lines whose places are in `chosen`, or where it is true, bool [n]."""
+        """The lines selected by `chosen`: indices, a slice, or a mask, bool [n]."""
         arrays = (self._begins, self._ends, self.sizes)
         return StoredLines(self._file, *(values[chosen] for values in arrays))
 
@@ -100,13 +100,13 @@ class StoredLines(Sequence[str]):
 
 
 class StoredSample:
-    """The distinct lines of a stream with the smallest keyed hashes, as `sampling.StreamSample`.
+    """The distinct lines of a stream with the smallest keyed hashes, like `sampling.StreamSample`.
 
-    The sample is as large as `lines` and `characters` allow, None being no limit. Lines are on disk
-    in `folder`, or where temporary files are. `seed` are the names that seed the draw.
+    The sample is as large as `lines` and `characters` allow (None: no limit). Lines are stored in
+    `folder`, or in a temporary file. `seed` are the names that seed the draw.
 
-    With a folder, `save` stores the sample beside the lines, and another one of the same arguments
-    continues with it: `restored` is what `save` was given, a state and some bytes.
+    With a folder, `save` stores the sample next to the lines, and a new sample with the same
+    arguments resumes from it: `restored` are the arguments of `save`, a state and some bytes.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class StoredSample:
         self._highest = _HIGHEST  # the largest hash that can be in the sample
         self._ranks, self._begins, self._ends = array("Q"), array("q"), array("q")
         self._sizes = array("q")  # characters
-        self._checked = 0  # lines after the last time that some were dropped
+        self._checked = 0  # number of lines after the last call of `_drop`
         self.restored: tuple[dict[str, Any], bytes] | None = None
         self._file: IO[bytes] = self._open()
 
@@ -149,7 +149,7 @@ class StoredSample:
         return StoredLines(self._file, *(np.array(values, dtype=np.int64) for values in arrays))
 
     def save(self, state: dict[str, Any], more: bytes = b"") -> None:
-        """Store the sample with a state of the stream, from which another process continues."""
+        """Store the sample with a state of the stream, from which another process can resume."""
         assert self._folder is not None
         self._drop()
         self._file.flush()
@@ -168,7 +168,7 @@ class StoredSample:
             )
 
     def _open(self) -> IO[bytes]:
-        """The file of lines, at its end."""
+        """Open the file of lines at its end."""
         if self._folder is None:
             return tempfile.TemporaryFile()
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -188,7 +188,7 @@ class StoredSample:
     def _drop(self) -> None:
         """Drop repeated lines, and those that can no longer be in the sample."""
         ranks = np.array(self._ranks, dtype=np.uint64)
-        distinct, first = np.unique(ranks, return_index=True)  # of equal ones the first
+        distinct, first = np.unique(ranks, return_index=True)  # index of the first of equal ones
         kept = len(distinct) if self._lines is None else min(self._lines, len(distinct))
         if self._characters is not None:
             together = np.cumsum(np.array(self._sizes, dtype=np.int64)[first])

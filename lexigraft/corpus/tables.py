@@ -1,6 +1,6 @@
-"""Rows of tables in files, JSON lines and Parquet, and the values of their fields.
+"""Rows of tables in JSON lines and Parquet files, and the values of their fields.
 
-Each row comes with its place for messages. A field `translation.te` is the field `te` inside the
+Each row comes with its location for messages. A field `translation.te` is the field `te` inside the
 field `translation`.
 """
 
@@ -17,12 +17,12 @@ Rows = Iterator[tuple[Mapping[str, Any], str]]
 
 
 def read_json_lines(path: str | Path, columns: list[str] | None) -> Rows:
-    """The rows with all their fields: of lines, unlike tables, none can be left unread."""
+    """The rows with all their fields, since JSON lines, unlike tables, are read completely."""
     return json_rows(read_lines(path), path)
 
 
 def json_rows(lines: Iterable[str], path: str | Path) -> Rows:
-    """The objects in lines of JSON of a file; blank lines are skipped."""
+    """The objects in the JSON lines of a file; blank lines are skipped."""
     for number, line in enumerate(lines, start=1):
         line = line.strip("\ufeff \t\r\n")
         if line:
@@ -37,7 +37,7 @@ def json_rows(lines: Iterable[str], path: str | Path) -> Rows:
 
 
 def read_parquet(path: str | Path, columns: list[str] | None) -> Rows:
-    """The rows with the columns named, None for all."""
+    """The rows with the given columns; None for all."""
     import pyarrow
     from pyarrow.parquet import ParquetFile
 
@@ -77,7 +77,7 @@ def value_of(row: Mapping[str, Any], field: str, where: str) -> Any:
 
 
 def text_of(row: Mapping[str, Any], field: str, where: str) -> str:
-    """As `value_of`, for a value that must be text; null becomes an empty text."""
+    """Like `value_of`, for a value that must be text; null becomes an empty text."""
     value = value_of(row, field, where)
     if value is None:
         return ""
@@ -87,7 +87,7 @@ def text_of(row: Mapping[str, Any], field: str, where: str) -> str:
 
 
 def list_of(row: Mapping[str, Any], field: str, where: str, kind: type = object) -> list[Any]:
-    """As `value_of`, for a value that must be a list of this kind; null becomes an empty one."""
+    """Like `value_of`, for a value that must be a list of this kind; null becomes an empty list."""
     value = value_of(row, field, where)
     if value is None:
         return []

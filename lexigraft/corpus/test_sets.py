@@ -1,6 +1,6 @@
-"""Test sets of a task's own, and the answered examples that its prompts begin with.
+"""A task's own test sets, and the answered examples at the beginning of its prompts.
 
-All are written in the same form, one JSON object per line:
+All are written in the same format, one JSON object per line:
 
 - `translation`: `{"id", "source" (English), "target"}`;
 - `summarization`: `{"id", "source" (the article), "reference"}`;
@@ -31,16 +31,16 @@ Row = dict[str, Any]
 def prepare_test_set(
     settings: Mapping[str, Any], folder: str | Path
 ) -> tuple[list[str], dict[str, Any]]:
-    """Write `test_set.jsonl` of a task in one language: its test set, or its answered examples.
+    """Write `test_set.jsonl` for a task in one language: its test set, or its answered examples.
 
-    `settings` has `kind`, one of those above; `text`: for translation, as a language's `parallel`;
-    for summarization, as its `summarization` (both without catalogues); for questions, a file in
+    `settings` has `kind`, one of the above; `text`: for translation, like a language's `parallel`;
+    for summarization, like its `summarization` (both without catalogues); for questions, a file in
     SQuAD's format, `{"loader": "squad", "path"}`, or a table (see `readers.read_rows`), with
-    `columns` naming its `question`, `context` and `answers` (a text or a list); optionally
+    `columns` that name its `question`, `context` and `answers` (a text or a list); optionally
     `repair`, a subset of `cleaning.REPAIRS`. Texts are cleaned as in a corpus.
 
-    Returns the name of the file, and facts for the card: counts of the rows, of which `unanswered`
-    questions are dropped.
+    Returns the name of the file, and facts for the card: counts of the rows, including the
+    `unanswered` questions, which are dropped.
     """
     cleaning = CleaningCounts()
     read = _questions if settings["kind"] == "question_answering" else _pairs
@@ -63,7 +63,7 @@ def _pairs(settings: Mapping[str, Any], cleaning: CleaningCounts) -> Iterator[Ro
 
 
 def _questions(settings: Mapping[str, Any], cleaning: CleaningCounts) -> Iterator[Row | None]:
-    """Questions as tests; None for one without an answer."""
+    """Questions as tests; None for a question without an answer."""
     text, columns = settings["text"], settings["columns"]
 
     def clean(line: str) -> str:
@@ -95,7 +95,7 @@ def _questions(settings: Mapping[str, Any], cleaning: CleaningCounts) -> Iterato
 
 
 def _squad_rows(path: str | Path) -> Iterator[tuple[Row, str]]:
-    """Each question of a file in SQuAD's format, as a row, and its place for messages.
+    """Each question of a file in SQuAD's format as a row, and its location for messages.
 
     The format of SQuAD (Rajpurkar et al. 2016), MLQA and XQuAD: `{"data": [{"paragraphs":
     [{"context", "qas": [{"id", "question", "answers": [{"text", "answer_start"}, …]}, …]}, …]},

@@ -1,8 +1,8 @@
-"""Training samples, prompts with answers, without any that contains a test.
+"""Training samples: prompts with answers, without samples that contain a test.
 
 They are rows of a table, or parallel text: ALMA (Xu et al. 2024) trains a model on both directions
-at once. VocADT (Han et al. 2025, §3.4 and §5.3) does so with the 15,000 pairs per language with the
-highest LASER3 scores.
+at once. VocADT (Han et al. 2025, §3.4 and §5.3) does so with the 15,000 pairs per language that
+have the highest LASER3 scores.
 """
 
 import logging
@@ -37,16 +37,17 @@ def prepare_samples(
     seed: tuple[str | int, ...],
     package: str | Path | None = None,
 ) -> tuple[list[str], dict[str, Any]]:
-    """Write one entry of a language's samples, `samples.jsonl`; see `sample_file`.
+    """Write `samples.jsonl` for one entry of a language's samples; see `sample_file`.
 
-    Returns the names of the files written, and facts for the card. `seed` are the names that seed
-    the draw, `package` is the folder of the unpacked package, for catalogues.
+    Returns the names of the written files, and facts for the card. `seed` are the names that seed
+    the draw; `package` is the folder of the unpacked package, for catalogues.
 
     Parameters
     ----------
     settings
         `language`, its English name, and its `repair`, see `language.prepare_corpus`; and the
-        entry: `kind`, `parallel` or `questions`, and what `translations` or `questions` take.
+        entry: `kind` (`parallel` or `questions`), and the settings of `translations` or
+        `questions`.
     corpus
         The language's corpus. No sample contains a text of its tests, or a held-out or English
         sentence that a model is scored on during training (compared as in `contamination`).
@@ -68,10 +69,10 @@ def mix_samples(
     corpora: Mapping[str, str | Path],
     folder: str | Path,
 ) -> tuple[list[str], dict[str, Any]]:
-    """Write one entry of a group's samples: all members' samples, without the tests of any member.
+    """Write one entry of a group's samples: those of all members, without tests of any member.
 
-    `samples` maps the members that have such an entry to the folders of their samples, `corpora`
-    all members to those of their corpora; the rest is as in `prepare_samples`.
+    `samples` maps the members that have this entry to the folders of their samples, `corpora` maps
+    all members to the folders of their corpora; the rest is as in `prepare_samples`.
     """
     tests = Overlap(test for corpus in corpora.values() for test in _tests(Path(corpus)))
     mixed: list[Pair] = []
@@ -93,11 +94,11 @@ def translations(
     """(prompt, answer) of each selected pair, from English and into English, and facts.
 
     `settings` has `language`, its English name; `text`, see `readers.read_scored_pairs`;
-    `minimum_quality`, below which a pair is dropped, or None; `pairs`, the most of them, or None
-    for all: the best ones if the text has qualities, a random sample otherwise. Neither side of a
-    pair contains one of `tests`. The facts hold the counts of cleaning, of pairs dropped before it
-    (`without_quality`: missing, or not a number; `below_minimum`) and after the draw (`like_tests`:
-    with a test), and `reduced` where there are fewer than `pairs`.
+    `minimum_quality`, below which a pair is dropped, or None; `pairs`, the maximum number of pairs,
+    or None for all: the best ones if the text has qualities, a random sample otherwise. Neither
+    side of a pair contains one of `tests`. The facts hold counts of cleaning, of pairs dropped
+    before it (`without_quality`: missing, or not a number; `below_minimum`) and after the draw
+    (`like_tests`: with a test), and `reduced` if there are fewer than `pairs`.
     """
     from tqdm import tqdm
 
@@ -154,10 +155,10 @@ def questions(
     """(prompt, answer) of each row, or of a random sample of the rows, and facts.
 
     `settings` has `text`, see `readers.read_rows`; `prompt` and `answer`, Jinja templates over the
-    columns; `questions`, the most samples, or None for all. Neither prompt nor answer contains
-    one of `tests`; white space between them belongs to the answer. The facts count the rows read,
-    those that lack a prompt or an answer (`blank`), and those drawn that contain a test
-    (`like_tests`); `reduced` says where there are fewer than `questions`.
+    columns; `questions`, the maximum number of samples, or None for all. Neither prompt nor answer
+    contains one of `tests`; white space between them belongs to the answer. The facts count the
+    rows read, those without a prompt or an answer (`blank`), and those drawn that contain a test
+    (`like_tests`); `reduced` is set if there are fewer than `questions`.
     """
     prompt, answer = (_template(settings[key], key) for key in ("prompt", "answer"))
     wanted, repairs = settings["questions"], settings.get("repair", ())
@@ -210,12 +211,12 @@ def _write(
 
 
 def _reduced(key: str, wanted: int | None, taken: int) -> dict[str, dict[str, int]]:
-    """As `split.Split.reduced`, for one entry of samples."""
+    """Like `split.Split.reduced`, for one entry of samples."""
     return {} if wanted is None or taken >= wanted else {key: {"wanted": wanted, "taken": taken}}
 
 
 def _tests(corpus: Path) -> Iterator[str]:
-    """Both sides of translations, summaries, and the sentences that training is scored on."""
+    """Both sides of translations, summaries, and the sentences that are scored during training."""
     yield from read_test_texts(corpus, sources=True)
     for part in ("heldout", "english"):
         lines = (corpus / f"{part}.txt").read_text(encoding="utf-8").split("\n")

@@ -1,4 +1,4 @@
-"""Evaluation: tasks on cells, with metrics that are comparable across vocabularies."""
+"""Evaluate cells on tasks, with metrics that are comparable across vocabularies."""
 
 from lexigraft.lazy_imports import lazy_imports
 

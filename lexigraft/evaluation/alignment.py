@@ -1,4 +1,4 @@
-"""How well a recipe aligns two vocabularies: text of one, mapped token by token to the other.
+"""How well a recipe aligns two vocabularies: text in one is mapped token by token to the other.
 
 UnifyVocab, sections 2.2 and B.4.
 """
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 def alignment_record(job: dict[str, Any]) -> dict[str, Any]:
     """The record of a fitted initializer, measured on held-out text.
 
-    Of the `job`: `settings`, the study's `alignment`; `inputs`, folders `source`, `tokenizer`,
+    Keys of `job`: `settings`, the study's `alignment`; `inputs`, folders `source`, `tokenizer`,
     `initialization` and `corpus`, and `encoder` (see `SentenceEncoder`) or None; `cell`, the names
-    of the initializer; `seed`, a list.
+    that identify the initializer; `seed`, a list.
     """
     inputs, settings = job["inputs"], job["settings"]
     fitted = load_initialization(inputs["initialization"])
@@ -81,22 +81,21 @@ def alignment(
     fallbacks: Collection[int] = (),
     encoder: SentenceEncoder | None = None,
 ) -> dict[str, float | int]:
-    """Measure how much of a text survives when the recipe renames its tokens.
+    """Measure how much of a text is preserved when a recipe maps its target tokens to the source.
 
-    The text, sentences that nothing was fitted on, is cut by both tokenizers that the recipe was
-    made for. Each target token is then replaced by the source token that its row leans on most, and
-    what comes out is compared with the source's own tokens. The paper's text describes the mapping
-    from source to target, its published code this one, which is the direction in which rows are
-    made: every target token has a source token, and not every source token has a target token.
+    The text consists of sentences that nothing was fitted on. Both tokenizers of the recipe segment
+    it. Each target token is replaced by the source token with the highest weight in its row, and
+    the result is compared with the source tokenizer's tokens. The paper's text describes the
+    mapping from source to target, its published code this one, which is the direction in which rows
+    are computed: every target token has a source token, but not vice versa.
 
-    On the scale 0 to 100 are measured `bleu` and `bleu_1` over the token ids of the whole text
-    (n-grams up to 4, and single tokens; counts pooled, brevity penalty, no smoothing), and
-    `bleu_sentence_mean`, the mean over texts that the paper's code reports, where a text with no
-    four tokens in a row in common scores 0. From 0 to 1: `vocabulary_coverage`, the share of target
-    tokens that copy a source token or that a rule of the method makes, so that their ids are no
-    `fallbacks`; `text_coverage`, the same of the text's tokens; and with an encoder
-    `semantic_similarity`, the mean cosine of the vectors of each text and of its renamed tokens as
-    text. Raises `UserError` if there are no texts.
+    From 0 to 100: `bleu` and `bleu_1` over the token ids of the whole text (n-grams up to 4, and
+    single tokens; counts pooled, brevity penalty, no smoothing), and `bleu_sentence_mean`, the mean
+    over texts that the paper's code reports, where a text without a common 4-gram scores 0. From 0
+    to 1: `vocabulary_coverage`, the share of target tokens that copy a source token or are computed
+    by a rule of the method, i.e. are not `fallbacks`; `text_coverage`, the same for the tokens of
+    the text; and with an encoder `semantic_similarity`, the mean cosine similarity of each text and
+    its mapped tokens, decoded as text. Raises `UserError` if there are no texts.
     """
     if not texts:
         raise UserError("heldout.txt: empty; alignment is measured on text, so give it more")
@@ -121,7 +120,7 @@ def alignment(
 
 
 def heaviest(recipe: "Recipe", ids: np.ndarray) -> np.ndarray:
-    """The source token that each target token's row leans on most; of equals the lowest id.
+    """The source token with the highest weight in each target token's row; ties: the lowest id.
 
     From target ids [n] to source ids [n], int64.
     """
@@ -140,7 +139,7 @@ def bleu(
     """BLEU of token ids, 0 to 100: n-gram counts of all texts pooled, no smoothing."""
     from sacrebleu.metrics.bleu import BLEU
 
-    # Ids are words here, and there is nothing to tokenize; `force` silences a warning about that.
+    # Ids serve as words, so nothing is tokenized; `force` silences a warning about that.
     metric = BLEU(tokenize="none", smooth_method="none", max_ngram_order=order, force=True)
     found, expected = (
         [" ".join(map(str, ids)) for ids in texts] for texts in (outputs, references)
@@ -151,7 +150,7 @@ def bleu(
 def bleu_sentence_mean(
     outputs: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
 ) -> float:
-    """Mean of BLEU of each text by itself, 0 to 100, no smoothing."""
-    # As corpora of one text: for sentences sacrebleu asks to be told to count shorter n-grams only.
+    """Mean of the BLEU scores of single texts, 0 to 100, no smoothing."""
+    # As corpora of one text: sacrebleu's sentence score requires `effective_order`.
     pairs = zip(outputs, references, strict=True)
     return float(np.mean([bleu([one], [other]) for one, other in pairs]))

@@ -1,7 +1,7 @@
-"""Tests of tasks in training text: all that a cell is scored on, whatever kind of task tests it.
+"""Tests in training text, for all kinds of tasks on which a cell is scored.
 
-A corpus counts the tests of its own language when it is prepared. Those of tasks are counted here,
-afterwards: the text does not change when a task does.
+A corpus counts the tests of its own language when it is prepared. The tests of tasks are counted
+here, afterwards: the text does not change when a task does.
 """
 
 import json
@@ -20,7 +20,7 @@ from lexigraft.provenance import versions
 def contamination_record(job: dict[str, Any]) -> dict[str, Any]:
     """The record of a task's tests in the training text of one language.
 
-    Of the `job`: `settings`, the task's `kind`; `inputs`, the corpus `text`, and `tests`, see
+    Keys of `job`: `settings`, the task's `kind`; `inputs`, the corpus `text`, and `tests`, see
     `count_tests`; `language` and `task`, names.
     """
     inputs, kind = job["inputs"], job["settings"]["kind"]
@@ -28,7 +28,7 @@ def contamination_record(job: dict[str, Any]) -> dict[str, Any]:
     if kind == "multiple_choice":
         for test, place in inputs["tests"].items():
             card = json.loads(Path(place, "card.json").read_text("utf-8"))
-            # Without its data a benchmark is not scored either, and the record of that says why.
+            # Without its data, a benchmark is not scored either, and that record gives the reason.
             if not card["available"]:
                 not_counted[test] = card["why"]
                 del tests[test]
@@ -45,11 +45,11 @@ def contamination_record(job: dict[str, Any]) -> dict[str, Any]:
 def count_tests(
     kind: str, tests: Mapping[str, str | Path], text: str | Path
 ) -> list[dict[str, Any]]:
-    """Count what of each test is in the training text of a corpus, which is read once.
+    """Count the texts of each test in the training text of a corpus, which is read once.
 
-    `kind` is of the task whose tests they are; `tests` are their names and where their texts are,
-    see `texts_of`. Of each set of texts are returned the name of its `test`, its `part`
-    (`questions` or `contexts`; empty where a test has one), and what `Contamination.facts` says.
+    `kind` is the kind of the task; `tests` maps the names of its tests to the paths of their texts,
+    see `texts_of`. Returns for each set of texts the name of its `test`, its `part` (`questions` or
+    `contexts`; empty for a test with one set), and the facts of `Contamination.facts`.
     """
     from tqdm import tqdm
 
@@ -70,11 +70,11 @@ def count_tests(
 
 
 def texts_of(kind: str, place: str | Path) -> dict[str, list[str]]:
-    """The texts of a test, cleaned as training text is, in one set or in several.
+    """The texts of a test, cleaned like training text, in one or several sets.
 
-    By what a kind declares (`TaskKind.tests`), their place is of `heldout` a file with a sentence a
-    line, of `benchmark` the folder of a prepared one, of all others a file of JSON lines, as the
-    corpus stage writes them.
+    `place` depends on `TaskKind.tests`: for `heldout`, a file with one sentence per line; for
+    `benchmark`, the folder of a prepared benchmark; for all others, a file of JSON lines, as
+    written by the corpus stage.
     """
     declared = task_kind(kind)
     if declared.tests == "benchmark":
@@ -93,6 +93,6 @@ def texts_of(kind: str, place: str | Path) -> dict[str, list[str]]:
 
 
 def _clean(text: str | list[str]) -> str:
-    """A text, or words, on one line."""
+    """A text, or a list of words, as one line."""
     words = text.split() if isinstance(text, str) else text
     return repair(" ".join(words), CleaningCounts())

@@ -1,7 +1,7 @@
-"""Evaluates a cell: every run of every task in one process, for which its model is loaded once.
+"""Evaluate a cell: all runs of all tasks in one process, which loads the model once.
 
-Each run has a folder, a record and a fingerprint of its own (`lexigraft.completion`): what is
-complete is not repeated, and where everything is, no model is loaded at all.
+Each run has its own folder, record and fingerprint (`lexigraft.completion`): complete runs are not
+repeated, and if all are complete, no model is loaded.
 """
 
 import gc
@@ -33,19 +33,19 @@ TRANSFORMERS, VLLM = "transformers", "vllm"
 
 
 class Opening(NamedTuple):
-    """How a model is opened: by which engine, and in which precision it computes."""
+    """How a model is opened: the engine, and the precision of computation."""
 
     engine: str
     dtype: "torch.dtype"
 
 
 def evaluate_cell(job: Job) -> list[str]:
-    """Evaluate a cell on all tasks of a job; records that are complete are not made again.
+    """Evaluate a cell on all tasks of a job; complete records are not computed again.
 
     The model is loaded when the first run needs it, and again only for tasks that need another
-    engine or precision. No task changes its weights: those that fine-tune train a copy
-    (`finetune.Transfer`). A task that fails (`UserError`), for instance because a text
-    that it reads is damaged, does not stop the others.
+    engine or precision. No task changes its weights: tasks that fine-tune train a copy
+    (`finetune.Transfer`). A task that fails (`UserError`), for instance because one of its texts is
+    damaged, does not stop the other tasks.
 
     `inputs.cell` of the job is the folder of the cell or of a checkpoint; `tasks` are described in
     `run_jobs`. Returns the files of all runs, relative to `outputs.folder`. Raises `UserError` if
@@ -68,7 +68,7 @@ def evaluate_cell(job: Job) -> list[str]:
         if run["task"] in failures:
             continue
         if reason := reason_not_available(run):
-            # No reason to stop a study, and none to load a model.
+            # This neither stops the study nor needs a model.
             with _held(run):
                 Path(run["outputs"]["predictions"]).unlink(missing_ok=True)
                 _finish(run, {**record(run, Measurement({})), "not_scored": reason}, begin(run))
@@ -77,7 +77,7 @@ def evaluate_cell(job: Job) -> list[str]:
     # vLLM last: it reserves most of the memory.
     for opening, group in sorted(groups.items(), key=lambda item: item[0].engine == VLLM):
         _evaluate_group(job, opening, group, failures)
-        # The model is freed before that of the next group is loaded.
+        # Free the model before loading that of the next group.
         gc.collect()
         torch.cuda.empty_cache()
     if failures:
@@ -88,15 +88,15 @@ def evaluate_cell(job: Job) -> list[str]:
 
 
 def run_jobs(job: Job) -> list[Job]:
-    """The job of each run, by which its record is known to be complete.
+    """The job of each run, whose fingerprint determines whether its record is complete.
 
-    Of the job are read `tasks`: name -> `settings` (an entry of config/tasks.yaml), `language` (its
-    code), `language_name`, `tested` (test set -> code), `runs` (how many), `seed` and `code`;
-    `inputs.read`: name -> `corpus`, and where the task has them `prompts`, `examples`, `test_sets`,
-    `benchmarks`; `outputs.records`: the folder of the records, unless it is that of the job.
+    Keys that are read: `tasks`: name -> `settings` (an entry of config/tasks.yaml), `language` (its
+    code), `language_name`, `tested` (test set -> code), `runs` (their number), `seed` and `code`;
+    `inputs.read`: name -> `corpus`, and if the task has them `prompts`, `examples`, `test_sets`,
+    `benchmarks`; `outputs.records`: the folder of the records, by default that of the job.
 
-    Each job has the `run`, its seed, a folder `run-<number>`, and as inputs the cell with the
-    source model and the tokenizer that it is put together with.
+    Each job has the `run`, its seed, a folder `run-<number>`, and as inputs the cell and the source
+    model and tokenizer that it is loaded with.
     """
     outputs, cell = job["outputs"], job["inputs"]["cell"]
     folder = outputs.get("records") or outputs["folder"]
@@ -125,9 +125,10 @@ def open_cell(
 ) -> "Iterator[tuple[Any, PreTrainedTokenizerFast]]":
     """The model of a cell, a `PreTrainedModel` or `VllmModel`, and its tokenizer.
 
-    The only place where evaluation loads the model of a cell. vLLM reads plain folders: for it the
-    cell is exported to `exported` in `folder`, once for all tasks, and the export deleted again.
-    Raises `UserError` if the cell is incomplete or damaged, or vLLM is asked for and not there.
+    This is the only place where evaluation loads the model of a cell. vLLM reads plain folders: the
+    cell is exported for it to `exported` in `folder`, once for all tasks, and the export is deleted
+    afterwards. Raises `UserError` if the cell is incomplete or damaged, or if vLLM is requested but
+    not installed.
     """
     from lexigraft.hardware import device
 
@@ -139,9 +140,9 @@ def open_cell(
     from lexigraft.source.model import load_tokenizer
     from lexigraft.training.export import write_merged
 
-    engine_name()  # before gigabytes are written
+    engine_name()  # fails without vLLM, before gigabytes are written
     exported = Path(folder) / "exported"
-    shutil.rmtree(exported, ignore_errors=True)  # of a process that was killed
+    shutil.rmtree(exported, ignore_errors=True)  # left by a killed process
     exported.mkdir(parents=True)
     try:
         write_merged(Path(cell), exported)
@@ -152,11 +153,11 @@ def open_cell(
 
 
 def _opening(settings: dict[str, Any]) -> Opening:
-    """How a task needs the model.
+    """The engine and precision for a task.
 
-    What is trained on keeps all of its digits. So does what generates on a CPU, unless the user
-    chose a precision: in bfloat16 the text may depend on the batch (with SmolLM2, one of six did),
-    and it gains at most a third of the time.
+    Tasks that fine-tune use float32. So do tasks that generate on a CPU, unless the user chose a
+    precision: in bfloat16, the text may depend on the batch (with SmolLM2, one of six did), and it
+    saves at most a third of the time.
     """
     import torch
 
@@ -171,9 +172,9 @@ def _opening(settings: dict[str, Any]) -> Opening:
 
 
 def _engine(settings: dict[str, Any]) -> str:
-    """What generates for a task here: by default vLLM, if it is installed, on a GPU, if greedy.
+    """The engine for a task: by default vLLM if it is installed, on a GPU, with greedy decoding.
 
-    Raises a UserError if `LEXIGRAFT_ENGINE` names none of them.
+    Raises a UserError if `LEXIGRAFT_ENGINE` is not an engine.
     """
     from lexigraft.hardware import device
     from lexigraft.machine import setting
@@ -193,9 +194,9 @@ def _engine(settings: dict[str, Any]) -> str:
 
 
 def _evaluate_group(job: Job, opening: Opening, group: list[Job], failures: dict[str, str]) -> None:
-    """Evaluate the runs that need the model in one way; failed tasks are noted with their reason.
+    """Evaluate the runs with the same engine and precision; adds failed tasks and their reasons.
 
-    The model must not outlive this function: no exception, which would hold it, is kept.
+    The model must not outlive this function: exceptions, which would reference it, are not stored.
     """
     try:
         with open_cell(job["inputs"]["cell"], opening, job["outputs"]["folder"]) as opened:
@@ -217,7 +218,7 @@ def _evaluate_group(job: Job, opening: Opening, group: list[Job], failures: dict
 
 @contextmanager
 def _held(run: Job) -> Iterator[None]:
-    """Hold the folder of a run: the cell's other job, which begins above it, leaves it alone."""
+    """Lock the folder of a run, so that the cell's other job, in the folder above, skips it."""
     folder = Path(run["outputs"]["folder"])
     folder.mkdir(parents=True, exist_ok=True)
     with alone_in(folder):
@@ -231,6 +232,6 @@ def _finish(run: Job, written: dict[str, Any], begun: str) -> None:
 
 
 def _files(run: Job, folder: str) -> list[str]:
-    """The files of a run that are there, relative to a folder."""
+    """The existing files of a run, relative to a folder."""
     outputs = (Path(run["outputs"][name]) for name in ("record", "predictions"))
     return [os.path.relpath(path, folder) for path in outputs if path.is_file()]

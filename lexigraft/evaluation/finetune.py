@@ -1,7 +1,7 @@
 """Zero-shot transfer: an encoder is fine-tuned on English examples and tested on its languages.
 
-As in CW2V, section 4.6: no example of a target language is learned from. What each task has for
-itself are the head that transformers has for it, how examples are encoded, and how they are scored.
+As in CW2V, section 4.6, no target-language example is used for training. Each task defines its
+transformers head, the encoding of its examples, and their scoring.
 """
 
 import logging
@@ -32,10 +32,10 @@ logger = logging.getLogger(__name__)
 
 Feature = dict[str, Any]
 Row = dict[str, Any]
-# From features to logits as the head gives them: numpy arrays, padded to the longest feature.
+# From features to the logits of the head: numpy arrays, padded to the longest feature.
 Predict = Callable[[list[Feature]], Any]
 Scores = tuple[dict[str, float], list[Row]]  # metrics of a test, and rows of predictions
-VALIDATION = "validation"  # the part of the examples by which an epoch is chosen
+VALIDATION = "validation"  # the part of the examples that selects the epoch
 
 transfer_kind = partial(TaskKind, tests="examples", fine_tunes=True, every_language=True)
 
@@ -63,11 +63,11 @@ class Transfer:
     """Fine-tuning of a copy of a model for one task, and the task's examples.
 
     Examples are those of a job, or samples of them, the same for every cell of a run: `train` is
-    learned from, `validation` (None without such examples) chooses the epoch, and `tests` are what
-    each language is tested on. `labels` are the names of the labels by number, and questions have
-    none. An example may have `length` tokens: those asked for, and no more than the model holds.
-    `token_types` is whether the model tells the texts of a pair apart by type, as BERT does and
-    RoBERTa not.
+    the training set, `validation` (None without such examples) selects the epoch, and `tests` are
+    the test sets by language. `labels` are the names of the labels by number; questions have none.
+    `length` is the maximum number of tokens of an example: that of the settings, but no more than
+    the model supports. `token_types` is whether the model distinguishes the texts of a pair by
+    token types, like BERT and unlike RoBERTa.
     """
 
     def __init__(self, model: "PreTrainedModel", job: dict[str, Any], settings: FineTuning):
@@ -92,22 +92,22 @@ class Transfer:
         features: list[Feature],
         score: Callable[[str, list[Example], Predict], Scores],
     ) -> Measurement:
-        """Fine-tune the copy with all its weights, and score it on each test.
+        """Fine-tune all weights of the copy, and score it on each test.
 
-        With validation examples, the weights after the epoch with the highest score on them are
-        tested, of equal ones the first; the score is the first metric of `score`. Without, those
-        after the last epoch.
+        With validation examples, the weights of the epoch with the highest validation score are
+        tested (ties: the first one); the score is the first metric of `score`. Without them, the
+        weights after the last epoch are tested.
 
-        A new head starts at random. Its start and the order of the examples are drawn from the
-        run's seed, which names no cell: what differs between the cells of a run is their encoder
-        alone. Weights are float32, and so is arithmetic unless bfloat16 is faster.
+        A new head is initialized at random. Its initialization and the order of the examples are
+        drawn from the run's seed, which does not depend on the cell: the cells of a run differ only
+        in their encoder. Weights are float32, and so is arithmetic unless bfloat16 is faster.
 
         `head` is one of transformers' auto classes, such as AutoModelForSequenceClassification;
-        `collator` makes a batch of features; `features` are the encoded training examples, with
-        labels. `score` scores the tuned model on a test, from its name and its examples.
+        `collator` builds a batch of features; `features` are the encoded training examples, with
+        labels. `score` scores the fine-tuned model on a test, given its name and its examples.
 
         Writes `outputs["predictions"]`: one JSON object per test example, its `id` prefixed with
-        the name of the test. Raises `UserError` if the loss is no finite number.
+        the name of the test. Raises `UserError` if the loss is not finite.
         """
         import torch
         from torch.optim.lr_scheduler import LambdaLR
@@ -183,16 +183,16 @@ class Transfer:
 
 
 class _BestEpoch:
-    """Scores a model after each epoch of its training, and holds its best weights in memory."""
+    """Scores a model after each training epoch, and keeps its best weights in memory."""
 
     def __init__(self, model: "nn.Module", score: Callable[[], dict[str, float]]):
         self.model, self._score = model, score
-        self.scores: list[float] = []  # of each epoch
+        self.scores: list[float] = []  # one per epoch
         self.best = 0  # the number of the best epoch, from 1
         self.weights: dict[str, Tensor] = {}  # on the CPU
 
     def callback(self) -> Any:
-        """What tells a Trainer to call this at the end of each epoch."""
+        """A Trainer callback that scores the model at the end of each epoch."""
         from transformers import TrainerCallback
 
         ended = self._ended

@@ -1,4 +1,4 @@
-"""How tokenizers split text: one by itself, and a vocabulary before and after its adaptation.
+"""How tokenizers split text: a single tokenizer, and a vocabulary before and after adaptation.
 
 No model is needed. Over-fragmentation is measured as in Yamaguchi et al. (Figure 3), VocADT
 (Figures 3 and 6), SALT (Table 9) and CW2V (Table 3).
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-_BEGINNING = 10_000_000  # training texts that those are drawn from which are measured
+_BEGINNING = 10_000_000  # number of training texts from which the measured ones are drawn
 
 
 def fragmentation_record(job: dict[str, Any]) -> dict[str, Any]:
     """The record of an adapted vocabulary, with a measurement for each language of a group.
 
-    Of the `job`: `inputs`, folders `source`, `tokenizer` and `corpus`; `cell`, the names of the
-    vocabulary.
+    Keys of `job`: `inputs`, folders `source`, `tokenizer` and `corpus`; `cell`, the names that
+    identify the vocabulary.
     """
     corpus, adapted = job["inputs"]["corpus"], job["inputs"]["tokenizer"]
     source, target = open_tokenizer(job["inputs"]["source"]), open_tokenizer(adapted)
@@ -59,14 +59,14 @@ def fragmentation_record(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def tokenizer_record(job: dict[str, Any]) -> dict[str, Any]:
-    """The record of a tokenizer of the registry on the text of one language.
+    """The record of a tokenizer in the registry on the text of one language.
 
-    Of the `job`: `settings`, the tokenizer's entry; `inputs`, folders `corpus` and, if the
+    Keys of `job`: `settings`, the tokenizer's entry; `inputs`, folders `corpus` and, if the
     tokenizer is in one, `package`; `tokenizer` and `language`, names.
     """
     corpus = job["inputs"]["corpus"]
     tokenizer, commit = find_tokenizer(job["settings"], job["inputs"].get("package"))
-    # The same content in every language, where there is a translation.
+    # Translations have the same content in every language.
     pairs = task_rows(corpus, "translation")
     texts = [pair["target"] for pair in pairs] or corpus_sentences(corpus, "heldout")
     train = _drawn(read_part(corpus))
@@ -80,7 +80,7 @@ def tokenizer_record(job: dict[str, Any]) -> dict[str, Any]:
             "texts": len(texts),
             "translated": bool(pairs),
             "train": len(train),
-            # What a bootstrap resamples; of many texts, sums over groups of them.
+            # Resampled by a bootstrap; for many texts, sums over groups.
             "tokens": [sum(group) for group in group_rows(found.tokens)],
         },
         "commit": commit,
@@ -99,24 +99,30 @@ def fragmentation(
     train: Sequence[str] = (),
     parallel: Sequence[tuple[str, str]] = (),
 ) -> dict[str, float | int]:
-    """Measure how the tokenizers of a source model and of the adapted one cut the same texts.
+    """Compare how the tokenizers of a source model and of the adapted model segment the same texts.
 
-    `new` are ids of the tokens of `target` that the source does not have. `heldout` are
-    target-language sentences that nothing was fitted on, `train` those that the new tokens were
-    chosen from, `parallel` pairs of an English sentence and its translation.
+    `new` are the ids of the tokens of `target` that the source does not have. `heldout` are
+    target-language sentences that nothing was fitted on, `train` are sentences from which the new
+    tokens were learned, `parallel` are pairs of an English sentence and its translation.
 
-    Measured are, of `target` on the held-out text, and of `source` with the prefix `source_`:
-    `fertility`, tokens per word between spaces (a script without spaces between words has one long
-    word per sentence: there read `characters_per_token`); `tokens_per_sentence`; `bytes_per_token`
-    (UTF-8); `characters_per_token`. Of both on `train`: `train_tokens_per_sentence`. Of `target`:
-    `new_token_share_input`, the share of held-out tokens that are new; `unused_new_tokens`, the
-    share of new tokens that the training text never uses; and `new_tokens`, their number. Of
-    `english`, the language that the model came with: `english_sentences_changed`, the share of
-    sentences that are cut otherwise (into other texts, the space before a word aside), and
-    `english_tokens_growth`, relative growth in tokens (0 is none, -0.1 is a tenth fewer). Of pairs:
-    `english_parity`, tokens of the translations per token of their English, and
-    `source_english_parity`. Metrics whose text is empty are left out. Special tokens never count.
-    Raises `UserError` if the held-out text has no words.
+    The metrics are:
+
+    - for `target` on the held-out text, and for `source` with the prefix `source_`: `fertility`,
+      tokens per word between spaces (in scripts without spaces, a sentence is one word: use
+      `characters_per_token`); `tokens_per_sentence`; `bytes_per_token` (UTF-8);
+      `characters_per_token`;
+    - for both on `train`: `train_tokens_per_sentence`;
+    - for `target`: `new_token_share_input`, the share of held-out tokens that are new;
+      `unused_new_tokens`, the share of new tokens that do not occur in the training text; and
+      `new_tokens`, their number;
+    - for `english`, the source model's language: `english_sentences_changed`, the share of
+      sentences that are segmented differently (the space before a word aside), and
+      `english_tokens_growth`, the relative growth in tokens (0: none, -0.1: a tenth fewer);
+    - for pairs: `english_parity`, tokens of the translations per token of their English, and
+      `source_english_parity`.
+
+    Metrics whose text is empty are left out. Special tokens do not count. Raises `UserError` if the
+    held-out text has no words.
     """
     words = sum(len(sentence.split()) for sentence in heldout)
     if not words:
@@ -149,7 +155,7 @@ def fragmentation(
 
 
 class TokenizerMeasurement(NamedTuple):
-    """What was measured, and the tokens of each text, by which two tokenizers are compared."""
+    """Metrics, and the number of tokens of each text, by which two tokenizers are compared."""
 
     metrics: dict[str, float | int]
     tokens: list[int]
@@ -162,19 +168,25 @@ def measure_tokenizer(
     english: Sequence[str] = (),
     train: Sequence[str] = (),
 ) -> TokenizerMeasurement:
-    """Measure how a fast tokenizer cuts sentences of a language.
+    """Measure how a fast tokenizer segments the sentences of a language.
 
-    `english` is of each of them the English that it translates, or none at all; `train` is more
-    text of the language, to find the tokens that it has no use for.
+    `english` are the English originals of all `texts`, or empty; `train` is more text of the
+    language, to find unused tokens.
 
-    Of `texts` are measured `tokens_per_sentence`; `fertility`, tokens per word between spaces;
-    `bytes_per_token` (UTF-8); `characters_per_token`; `unknown_tokens`, the share of tokens that
-    stand for text which the tokenizer cannot write, which makes all other numbers look better than
-    they are. Of `english`: `english_tokens_per_sentence`, and `english_parity`, tokens of the texts
-    per token of their English. Of the tokenizer: `size`, all tokens; `unreachable_tokens`, the
-    share that no text is cut into (`token_bytes.unreachable`); `unused_tokens`, the share that
-    `train` is not cut into. Both shares are of tokens that are not special. Metrics whose text is
-    empty are left out. Special tokens never count. Raises `UserError` if the texts have no words.
+    The metrics are:
+
+    - for `texts`: `tokens_per_sentence`; `fertility`, tokens per word between spaces;
+      `bytes_per_token` (UTF-8); `characters_per_token`; `unknown_tokens`, the share of tokens for
+      text that the tokenizer cannot represent, which makes all other numbers look better than they
+      are;
+    - for `english`: `english_tokens_per_sentence`, and `english_parity`, tokens of the texts per
+      token of their English;
+    - for the tokenizer: `size`, all tokens; `unreachable_tokens`, the share of tokens that no text
+      produces (`token_bytes.unreachable`); `unused_tokens`, the share of tokens that do not occur
+      in `train`. Special tokens are excluded from both shares.
+
+    Metrics whose text is empty are left out. Special tokens do not count. Raises `UserError` if the
+    texts have no words.
     """
     words = sum(len(text.split()) for text in texts)
     if not words:
@@ -211,7 +223,7 @@ def _rates(tokens: int, texts: Sequence[str], words: int, prefix: str = "") -> d
 
 
 def _drawn(texts: Iterable[str]) -> list[str]:
-    """The training texts that are measured, the same for every tokenizer: SALT, Table 9."""
+    """A sample of training texts, the same for every tokenizer (SALT, Table 9)."""
     sample = StreamSample[str](MEASURED, ("fragmentation",))
     for text in islice(texts, _BEGINNING):
         sample.add(text, text)
@@ -227,7 +239,7 @@ def _used(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> set[int
 
 
 def _pieces(tokenizer: "PreTrainedTokenizerFast", texts: list[list[int]]) -> list[list[bytes]]:
-    """What the tokens of each text stand for, white space at their ends aside.
+    """The bytes of the tokens of each text, without white space at their ends.
 
     SentencePiece puts a space before the first word, WordPiece leaves spaces out.
     """

@@ -1,4 +1,4 @@
-"""What a tokenizer makes of a language, and what new tokens would save, before any training."""
+"""How a tokenizer segments a language, and how much new tokens would save, before any training."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from lexigraft.vocabulary.expand import expanded_sizes
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-SIZES = (250, 500, 1000, 2000, 4000)  # numbers of new tokens, by default
-# Of a text every tenth sentence measures what tokens save that were learned from the others.
+SIZES = (250, 500, 1000, 2000, 4000)  # default numbers of new tokens
+# A tenth of the sentences measures the savings of tokens that are learned from the rest.
 _TENTH, _MOST_MEASURED = 10, 1000
 
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """What `new_tokens` more tokens, learned from the text, make of sentences that it lacks."""
+    """Segmentation of unseen sentences with `new_tokens` more tokens, learned from the text."""
 
     new_tokens: int
     tokens_per_sentence: float
@@ -30,12 +30,12 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class Inspection:
-    """How a tokenizer cuts a text.
+    """How a tokenizer segments a text.
 
-    `metrics` are those of `evaluation.fragmentation.measure_tokenizer`, of the whole text, and
-    `english` the same of English, empty without any. `curve` begins with the tokenizer as it is; it
-    is measured on `measured` sentences that no token was learned from, and empty for tokenizers
-    that cannot be expanded, for the reason `no_curve`.
+    `metrics` are those of `evaluation.fragmentation.measure_tokenizer` for the whole text;
+    `english` are the same for English text, empty if there is none. `curve` begins with the
+    unchanged tokenizer. It is measured on `measured` sentences from which no token was learned, and
+    is empty for tokenizers that cannot be expanded, for the reason `no_curve`.
     """
 
     metrics: dict[str, float | int]
@@ -51,7 +51,7 @@ def inspect_tokenizer(
     english: Sequence[str] = (),
     sizes: Sequence[int] = SIZES,
 ) -> Inspection:
-    """Measure how a tokenizer cuts the sentences of a language, and what more tokens would save.
+    """Measure how a tokenizer segments a language, and how much new tokens would save.
 
     Parameters
     ----------
@@ -60,14 +60,14 @@ def inspect_tokenizer(
     texts
         Sentences of the language, at least two; a tenth of them measures the curve.
     english
-        English sentences to compare with; they need not be translations.
+        English sentences for comparison; they need not be translations.
     sizes
-        Numbers of new tokens. The curve ends with as many as the text yields.
+        Numbers of new tokens. The curve ends at the largest number that the text yields.
 
     Raises
     ------
     UserError
-        The texts have no words, or there are fewer than two of them.
+        The texts have no words, or there are fewer than two texts.
 
     Examples
     --------

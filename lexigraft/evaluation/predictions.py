@@ -1,7 +1,7 @@
-"""Generated texts with what they are compared with, row by row: what generation tasks share.
+"""Predictions of generation tasks: one row per generated text, with its reference.
 
-A prompt that several runs of a task have in common is generated once. Generation is greedy or by
-beams, so equal prompts have equal outputs; what is known already is taken from the runs before.
+A prompt that occurs in several runs of a task is generated once. Decoding is greedy or a beam
+search, so equal prompts have equal outputs; known outputs are reused from earlier runs.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 PREDICTIONS = "predictions.jsonl"
 PARTIAL = "predictions.partial.jsonl"
-# Of a row of predictions: what the model wrote, whichever run asked for it.
+# The keys of a prediction that depend only on the generated text, not on the run.
 _GENERATED = ("output", "output_tokens", "new_output_tokens", "steps", "finished")
 
 
@@ -41,18 +41,18 @@ def predict(
     stop: Sequence[str] = ("\n",),
     beams: int = 1,
 ) -> list[Row]:
-    """Continue each prompt up to a stop string, greedily or by beams; resumed when interrupted.
+    """Continue each prompt up to a stop string, greedily or with beam search; can be resumed.
 
-    Outputs of equal prompts are taken from the runs of this task that have a lower number, complete
-    or interrupted, if the cell, the code, the engine, the precision and the settings of decoding
-    are the same. Higher numbers do not count: what a run reuses does not depend on the order in
-    which runs were made.
+    Outputs of equal prompts are reused from runs of this task with a lower number, complete or
+    interrupted, if the cell, the code, the engine, the precision and the decoding settings are the
+    same. Runs with higher numbers are not used, so that the reused outputs do not depend on the
+    order in which runs were computed.
 
-    Of each prompt there is an example, `{"id", "source", "reference"}`. Returns a row per example:
-    its keys, `output`, counts of the prompt's and the output's tokens and of the new ones among
-    them, decoding `steps`, whether the model `finished` by itself, and `generation`, a digest of
-    the prompt and of all that decides the output. The rows of prompts that this run did not
-    generate say so (`reused`).
+    Each prompt has an example, `{"id", "source", "reference"}`. Returns one row per example: its
+    keys, `output`, the numbers of tokens and of new tokens in prompt and output, decoding `steps`,
+    whether the model `finished` before the token limit, and `generation`, a digest of the prompt
+    and of everything that determines the output. Rows of prompts that this run did not generate are
+    marked as `reused`.
     """
     decoding: dict[str, Any] = {
         "max_new_tokens": max_new_tokens,
@@ -95,7 +95,7 @@ def predict(
 
 
 def model_digest(job: dict[str, Any], model: "PreTrainedModel | VllmModel") -> str:
-    """Digest of what decides the answers of a cell's model beside the questions and settings."""
+    """Digest of what determines a model's answers, apart from the questions and settings."""
     from lexigraft.completion import input_checksum
 
     read = [job["inputs"].get(name) for name in ("cell", "source", "tokenizer")]
@@ -110,11 +110,11 @@ def measure_predictions(
     metrics: dict[str, Any],
     details: dict[str, Any],
 ) -> Measurement:
-    """Write `outputs["predictions"]`, one JSON object a row, and complete what is said of them.
+    """Write `outputs["predictions"]`, one JSON object per row, and complete the measurement.
 
-    To the metrics of a task come output lengths, and the shares of new tokens in prompts and
-    outputs (Yamaguchi et al., Appendix E), which are zero where nothing was generated; to its
-    details how the outputs came about.
+    Adds to a task's metrics output lengths and the shares of new tokens in prompts and outputs
+    (Yamaguchi et al., Appendix E), which are zero if nothing was generated; and to its details how
+    the outputs were generated.
     """
     write_jsonl(job["outputs"]["predictions"], rows)
     Path(job["outputs"]["folder"], PARTIAL).unlink()
@@ -142,12 +142,12 @@ def measure_predictions(
 
 
 def _engine(model: "PreTrainedModel | VllmModel") -> str:
-    """What generates: transformers, whose version every record names, or vLLM with its version."""
+    """The engine: transformers, whose version is in every record, or vLLM with its version."""
     return model.name if isinstance(model, VllmModel) else "transformers"
 
 
 def _known(job: dict[str, Any], new: frozenset[int]) -> Iterator[tuple[str, Row]]:
-    """`generation` -> what the model wrote, of the runs of this task before this one."""
+    """`generation` -> output, for the runs of this task with a lower number."""
     folder = Path(job["outputs"]["folder"])
     for number in range(job["run"]):
         run = folder.with_name(f"run-{number}")
@@ -159,7 +159,7 @@ def _known(job: dict[str, Any], new: frozenset[int]) -> Iterator[tuple[str, Row]
 
 
 def _described(generated: dict[str, Any], new: frozenset[int]) -> Row:
-    """What a row of predictions says of a generated text."""
+    """The keys of a prediction that describe a generated text."""
     return {
         "output": generated["text"],
         "output_tokens": len(generated["tokens"]),

@@ -1,4 +1,4 @@
-"""Prompts built from config/prompts: examples before them, texts shortened to fit the model."""
+"""Build prompts from config/prompts: add examples, and shorten texts to fit the model."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,13 +15,13 @@ from lexigraft.source.positions import positions_of
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-# The folder of prompts, or those files of it that a task reads, by name.
+# The folder of prompts, or the files in it that a task reads, by name.
 Files = str | Path | Mapping[str, str]
 Row = dict[str, Any]
 
-# An empty line ends an example; what a model writes ends with its first line already.
+# An empty line ends an example; a model's output already ends at its first line feed.
 BETWEEN = "\n\n"
-# The prompts that are made for each language; all others are entries of `named`.
+# The prompts that exist in each language; all others are entries of `named`.
 INSTRUCTION = "instruction"
 LABELS = "labels"
 
@@ -29,9 +29,9 @@ LABELS = "labels"
 def translation_prompts(files: Files, language: str, sources: list[str]) -> list[str]:
     """One zero-shot prompt per English sentence, as in Yamaguchi et al., Table 8.
 
-    Of the files are read `translation.yaml` (`template`, `instructions` by ISO 639 code and
-    `default_instruction` for other languages) and `names.yaml` (their English names). Raises
-    `UserError` if the language has neither an instruction nor a name.
+    Reads `translation.yaml` (`template`, `instructions` by ISO 639 code and `default_instruction`
+    for other languages) and `names.yaml` (their English names). Raises `UserError` if the language
+    has neither an instruction nor a name.
     """
     prompts = _read(files, "translation")
     instruction = prompts["instructions"].get(language)
@@ -41,7 +41,10 @@ def translation_prompts(files: Files, language: str, sources: list[str]) -> list
 
 
 def into_english_prompts(files: Files, language: str, sources: list[str]) -> list[str]:
-    """The same for translations into English, asked for in English; `language` is a name."""
+    """One English zero-shot prompt per sentence to translate it into English, from `language`.
+
+    `language` is an English name.
+    """
     prompts = _read(files, "translation")
     instruction = prompts["into_english"].replace("{language}", language)
     return _fill(prompts["template"], sources, instruction=instruction)
@@ -50,7 +53,7 @@ def into_english_prompts(files: Files, language: str, sources: list[str]) -> lis
 def named_translation_prompts(
     files: Files, name: str, language: str, into: str, sources: list[str]
 ) -> tuple[str, list[str]]:
-    """What stands once before all examples, and a prompt per sentence; of an entry of `named`.
+    """The text before all examples, and one prompt per sentence, from an entry of `named`.
 
     `language` and `into` are the English names of both languages. Raises `UserError` if
     `translation.yaml` has no such entry.
@@ -63,13 +66,13 @@ def named_translation_prompts(
 def summarization_frame(
     files: Files, language: str, prompt: str = INSTRUCTION
 ) -> tuple[str, tuple[str, str]]:
-    """What stands once before all examples, and what stands before and after each article.
+    """The text before all examples, and the texts before and after each article.
 
-    Of the files are read `summarization.yaml` and `names.yaml`. `prompt` is `instruction`, a
-    zero-shot prompt in the language (Yamaguchi et al., Table 8) made of `template` and `languages`
-    (ISO 639 code -> `instruction`, `article_label` and `summary_label`; `default` for others); or
-    an entry of `named`. Raises `UserError` if there is no such entry, or if the language has
-    neither an entry nor a name.
+    Reads `summarization.yaml` and `names.yaml`. `prompt` is `instruction`, a zero-shot prompt in
+    the language (Yamaguchi et al., Table 8) built from `template` and `languages` (ISO 639 code ->
+    `instruction`, `article_label` and `summary_label`; `default` for other languages); or an entry
+    of `named`. Raises `UserError` if there is no such entry, or if the language has neither an
+    entry nor a name.
     """
     prompts = _read(files, "summarization")
     if prompt != INSTRUCTION:
@@ -88,12 +91,11 @@ def summarization_frame(
 def question_frame(
     files: Files, language: str, prompt: str = LABELS
 ) -> tuple[str, tuple[str, str, str]]:
-    """What stands once before all examples, and before a context, between it and a question, after.
+    """The text before all examples, and those before a context, before its question, and after it.
 
-    Of the files is read `question_answering.yaml`. `prompt` is `labels`, made of `template` and
-    `languages`: ISO 639 code -> `context_label`, `question_label` and `answer_label`, where English
-    ones serve other languages; or an entry of `named`. Raises `UserError` if there is no such
-    entry.
+    Reads `question_answering.yaml`. `prompt` is `labels`, built from `template` and `languages`:
+    ISO 639 code -> `context_label`, `question_label` and `answer_label`, with English labels for
+    other languages; or an entry of `named`. Raises `UserError` if there is no such entry.
     """
     prompts = _read(files, "question_answering")
     if prompt != LABELS:
@@ -107,7 +109,7 @@ def question_frame(
 
 
 def _named(files: Files, file: str, name: str, words: Mapping[str, str]) -> tuple[str, str]:
-    """`before` and `template` of an entry of `named`, with these words filled in."""
+    """`before` and `template` of an entry of `named`, with `words` filled in."""
     named = _read(files, file)["named"]
     if name not in named:
         where = f"config/tasks.yaml: prompt of a task, in config/prompts/{file}.yaml"
@@ -117,7 +119,7 @@ def _named(files: Files, file: str, name: str, words: Mapping[str, str]) -> tupl
 
 
 def _replaced(template: str, words: Mapping[str, str]) -> str:
-    # Not str.format: a sentence may hold braces, as the texts of interfaces do.
+    # Not str.format: sentences may contain braces, as in texts of user interfaces.
     for key, word in words.items():
         template = template.replace(f"{{{key}}}", word)
     return template
@@ -148,14 +150,14 @@ def _in_english(instruction: str, files: Files, language: str) -> str:
 def prompt_limit(
     model: "PreTrainedModel", max_new_tokens: int, most: int | None = None
 ) -> int | None:
-    """Tokens that a prompt may have beside the new ones, and `most` at most; None: any number."""
+    """Maximum tokens of a prompt, given the new tokens and the limit `most`; None: no limit."""
     positions = positions_of(model)
     limits = [most] if positions is None else [most, positions - max_new_tokens]
     return min((limit for limit in limits if limit is not None), default=None)
 
 
 class NoRoomError(Exception):
-    """Even without anything of a text, the one with the number `at`, its prompt is too long."""
+    """The prompt of the text with index `at` is too long even without the text."""
 
     def __init__(self, at: int):
         self.at = at
@@ -167,15 +169,15 @@ def fit_texts(
     frames: Sequence[tuple[str, str]],
     limit: int,
 ) -> list[str]:
-    """As much of each text as fits in a prompt of `limit` tokens between the parts of its frame.
+    """Truncate each text so that its prompt, between the parts of its frame, has `limit` tokens.
 
-    A text is cut at its end, where a token begins. Raises `NoRoomError` if nothing of one fits.
+    A text is truncated at its end, before a token. Raises `NoRoomError` if nothing of a text fits.
     """
     prompts = [text.join(frame) for text, frame in zip(texts, frames, strict=True)]
     lengths = [len(ids) for ids in tokenizer(prompts, verbose=False)["input_ids"]]
     fitting: list[str] = []
     for text, frame, length in zip(texts, frames, lengths, strict=True):
-        # Tokens change where the text is cut, so the rest is counted again, until it fits.
+        # Truncation changes tokens at the end, so tokens are counted again until the text fits.
         while length > limit:
             encoded = tokenizer(text.join(frame), return_offsets_mapping=True, verbose=False)
             begin, end = len(frame[0]), len(frame[0]) + len(text)
@@ -193,11 +195,11 @@ class ArticlePrompts(NamedTuple):
     """Prompts to summarize articles."""
 
     texts: list[str]
-    articles: list[str]  # as they stand in the prompts
-    before: str  # what stands once before all examples, and is not in `texts`
-    frame: tuple[str, str]  # what stands before and after each
-    limit: int  # tokens that a prompt may have at most
-    cut: int  # how many articles are shorter than they were
+    articles: list[str]  # as they appear in the prompts
+    before: str  # the text before all examples, which is not in `texts`
+    frame: tuple[str, str]  # the texts before and after each article
+    limit: int  # maximum number of tokens of a prompt
+    cut: int  # number of truncated articles
 
 
 def article_prompts(
@@ -210,12 +212,12 @@ def article_prompts(
     max_new_tokens: int,
     prompt: str = INSTRUCTION,
 ) -> ArticlePrompts:
-    """Prompts of at most `max_prompt_tokens`, special tokens included (Yamaguchi et al., C.2).
+    """Prompts of at most `max_prompt_tokens`, including special tokens (Yamaguchi et al., C.2).
 
-    Where the model's context is shorter than that and `max_new_tokens` together, a prompt has as
-    many tokens less: Llama 2 has 4,096 positions for both. A vocabulary that needs fewer tokens
-    sees more of an article. `prompt` is how it is asked for, see `summarization_frame`. Raises
-    `UserError` if the limit leaves no room for an article.
+    If the model's context is shorter than `max_prompt_tokens` + `max_new_tokens`, prompts are
+    shortened accordingly: Llama 2 has 4,096 positions for both. A vocabulary that needs fewer
+    tokens sees more of an article. For `prompt`, see `summarization_frame`. Raises `UserError` if
+    the limit leaves no room for an article.
     """
     limit = prompt_limit(model, max_new_tokens, max_prompt_tokens)
     assert limit is not None
@@ -236,9 +238,9 @@ def article_prompts(
 
 
 def read_test_set(job: dict[str, Any], part: str, language: str | None = None) -> list[Row] | None:
-    """The rows of a task's own `tests` or `shots`; None if it has none, and takes the corpus's.
+    """The rows of a task's own `tests` or `shots`; None if it uses those of the corpus.
 
-    Of one language, unless the task queries in one only.
+    `language` selects a language if the task has several.
     """
     folders = job["inputs"].get("test_sets", {}).get(part)
     if not folders:
@@ -255,14 +257,14 @@ def examples_and_tests(
     language: str = "",
     first: bool = False,
 ) -> tuple[list[Row], list[Row]]:
-    """Draw the examples of a run, and leave out tests that have a text in common with one.
+    """Draw the examples of a run, and drop tests that share a text with an example.
 
-    All prompts of a run, and of all cells, begin with the same examples: differences between cells
-    are then paired, and a model reads them once. Another run draws others; with `first`, every run
-    takes the first ones. Examples come from the task's own `shots` (`read_test_set`), or from the
-    tests. `texts` are keys of a row's texts, by which two rows are alike; case, digits and
-    punctuation aside. `language` names the draw where a run has several. Raises `UserError` if
-    there are fewer examples than asked for, or no tests beside them.
+    All prompts of a run, for all cells, begin with the same examples: differences between cells are
+    then paired, and a model processes them once. Each run draws new examples; with `first`, every
+    run takes the first ones. Examples come from the task's own `shots` (`read_test_set`), or from
+    the tests. `texts` are the keys of the texts by which rows are compared, ignoring case, digits
+    and punctuation. `language` names the draw if a run has several languages. Raises `UserError` if
+    there are fewer examples than requested, or if no tests are left.
     """
     if not shots:
         return [], tests
@@ -285,13 +287,13 @@ def examples_and_tests(
 class FewShotPrompts(NamedTuple):
     """Prompts that begin with examples."""
 
-    texts: list[str]  # as a whole
-    shots: list[int]  # how many examples each begins with: the last ones of `examples`
-    examples: list[str]  # as they stand in a prompt, the line feeds behind them included
-    before: str = ""  # what stands once before them
+    texts: list[str]  # the complete prompts
+    shots: list[int]  # number of examples in each prompt: the last ones of `examples`
+    examples: list[str]  # as they appear in a prompt, including the line feeds after them
+    before: str = ""  # the text before all examples
 
     def details(self, ids: list[str]) -> dict[str, Any]:
-        """Of a record: the examples, by which its predictions' `prompt` and `shots` are whole."""
+        """Details of a record: the examples, which complete the `prompt` of its predictions."""
         before = {"before_examples": self.before} if self.before else {}
         if not self.examples:
             return before
@@ -311,11 +313,11 @@ def few_shot_prompts(
     limit: int | None,
     before: str = "",
 ) -> FewShotPrompts:
-    """Prompts that begin with examples, without the first ones where they would not fit.
+    """Prompts that begin with examples; the first examples are dropped if they do not fit.
 
-    Examples are `answered` prompts, whose answers are brought onto one line, behind a space. A
-    prompt that exceeds the limit of tokens, special ones included, without any example is left as
-    it is. `before` stands once at the beginning of each.
+    Examples are `answered` prompts, whose answers are put on one line, after a space. A prompt that
+    exceeds the token limit (including special tokens) even without examples is not changed.
+    `before` is the beginning of each prompt.
     """
     examples = [
         f"{query.removesuffix(' ')} {' '.join(answer.split())}{BETWEEN}"

@@ -1,4 +1,4 @@
-"""Questions with their context as an encoder reads them, in windows, and the span it points at."""
+"""Encode questions and contexts in windows for an encoder, and decode the predicted spans."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,16 +11,16 @@ from lexigraft.errors import UserError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-FRONT = 0  # the token at which a window points that does not hold the answer
-_AROUND = 8  # at most so many special tokens stand around a question and a context
+FRONT = 0  # the token to predict for a window that does not contain the answer
+_AROUND = 8  # maximum number of special tokens around a question and a context
 
 
 class Window(NamedTuple):
     """A part of a context, with its question."""
 
-    example: int  # number of the example
-    feature: dict[str, list[int]]  # what the model reads
-    # [tokens, 2]: where each token begins and ends in the context; -1 for all other tokens.
+    example: int  # index of the example
+    feature: dict[str, list[int]]  # the model's inputs
+    # [tokens, 2]: begin and end of each token in the context; -1 for all other tokens.
     offsets: np.ndarray
 
 
@@ -32,11 +32,11 @@ def windows(
     stride: int,
     types: bool,
 ) -> list[Window]:
-    """Cut each context into windows that fit beside its question, which half of them may hold.
+    """Split each context into windows that also contain its question, in at most half the tokens.
 
-    A window has at most `length` tokens, those of the question and special ones included; adjacent
-    windows share `stride` tokens. `types` is whether the model tells question and context apart by
-    types of tokens. Raises `UserError` if the windows have no room for a context.
+    A window has at most `length` tokens, including the question and special tokens; adjacent
+    windows share `stride` tokens. `types` is whether the model distinguishes question and context
+    by token types. Raises `UserError` if the windows have no room for a context.
     """
     if length // 2 - _AROUND <= stride:
         raise UserError(
@@ -63,9 +63,9 @@ def windows(
 
 
 def span_of(window: Window, begin: int, end: int) -> tuple[int, int]:
-    """First and last token of the characters [begin, end) of the context; FRONT if not all in it.
+    """First and last token of the characters [begin, end) of the context; FRONT if not all inside.
 
-    The first token that reaches beyond `begin`, and the last one that begins before `end`.
+    These are the first token that ends after `begin`, and the last one that begins before `end`.
     """
     inside = np.flatnonzero(window.offsets[:, 0] >= 0)
     starts, ends = window.offsets[inside].T
@@ -78,10 +78,10 @@ def span_of(window: Window, begin: int, end: int) -> tuple[int, int]:
 def best_span(
     window: Window, start: np.ndarray, end: np.ndarray, longest: int
 ) -> tuple[float, int, int]:
-    """The likeliest span of at most `longest` tokens of the context.
+    """The most likely span of at most `longest` tokens of the context.
 
-    From the logits [tokens] of being its first and its last token to the sum of the two, and to the
-    span's begin and end in characters of the context.
+    `start` and `end` are the logits [tokens] of its first and its last token. Returns the sum of
+    the two, and the span's begin and end in characters of the context.
     """
     inside = np.flatnonzero(window.offsets[:, 0] >= 0)
     if not len(inside):
@@ -99,10 +99,10 @@ def answers_of(
     logits: tuple[np.ndarray, np.ndarray],
     longest: int,
 ) -> list[str]:
-    """The answer to each question: of all windows of its context the likeliest span.
+    """The answer to each question: the most likely span in all windows of its context.
 
-    `logits` are of first and of last tokens, both [windows, tokens or more]; an answer has
-    `longest` tokens at most.
+    `logits` are those of first and of last tokens, both [windows, tokens or more]; an answer has at
+    most `longest` tokens.
     """
     best: list[tuple[float, int, int]] = [(-np.inf, 0, 0)] * len(examples)
     for window, start, end in zip(found, *logits, strict=True):
@@ -116,7 +116,7 @@ def answers_of(
 
 
 def _cut(tokenizer: "PreTrainedTokenizerFast", question: str, most: int) -> str:
-    """The question, or what its first `most` tokens stand for."""
+    """Truncate a question to the text of its first `most` tokens."""
     offsets: Any = tokenizer(question, add_special_tokens=False, return_offsets_mapping=True)
     places = offsets["offset_mapping"]
     return question if len(places) <= most else question[: places[most - 1][1]]

@@ -1,7 +1,8 @@
-"""Kinds of tasks: what each declares about itself, and what one run of it measures.
+"""Kinds of tasks: their declarations, and the measurements of a run.
 
-A kind is one module of `tasks/`, named as the `kind` of its entries in config/tasks.yaml, with a
-`TaskKind` called `TASK`. Declarations import no torch: the Snakefile reads them in every job.
+A kind is one module in `tasks/`, with the name of the `kind` of its entries in config/tasks.yaml
+and a `TaskKind` called `TASK`. Declarations do not import torch: the Snakefile reads them in every
+job.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,16 +17,16 @@ from lexigraft.settings import Settings, validate
 
 Own = TypeVar("Own", bound=Settings)
 
-ENGLISH = "english"  # what tests in English are called, whatever the language's name in a study
+ENGLISH = "english"  # name of tests in English, whatever the language is called in a study
 
 _FOLDER = Path(__file__).resolve().parent / "tasks"
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one run of a task measured.
+    """The measurements of one run of a task.
 
-    Each name of `metrics` is a column of the report. `details` explain the numbers: counts,
+    Each name in `metrics` is a column of the report. `details` explain the numbers: counts,
     signatures, conditions, in builtin types only.
     """
 
@@ -40,28 +41,28 @@ class TaskKind:
     settings: type[Settings]  # its own settings, with their defaults
     # `evaluate(model, tokenizer, job)` measures one run, see `evaluate.run_jobs` for the job.
     evaluate: Callable[[Any, Any, dict[str, Any]], Measurement]
-    # What it tests a cell on: `heldout` (held-out text of the corpus), `corpus` (the corpus's
-    # `tasks/<kind>.jsonl`, or test sets of its own), `test_sets` (of its own only), `examples`
-    # (labelled ones, of which others are learned from), `benchmark` (a task of
+    # What a cell is tested on: `heldout` (held-out text of the corpus), `corpus` (the corpus's
+    # `tasks/<kind>.jsonl`, or the task's own test sets), `test_sets` (only its own), `examples`
+    # (labelled ones, with separate training examples), `benchmark` (a task of
     # lm-evaluation-harness) or `none`.
     tests: str
-    # Set of texts -> keys of a test row whose texts are in it: what is searched for in training
-    # text. Of questions two sets: contexts often come from where training text does.
+    # Set of texts -> keys of a test row: the texts to search for in training text. Questions have
+    # two sets: contexts often have the same origin as training text.
     test_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    generates: bool = False  # texts, which any engine can do
-    fine_tunes: bool = False  # a masked language model; all other kinds take causal ones
+    generates: bool = False  # whether it generates text, with any engine
+    fine_tunes: bool = False  # a masked language model; all other kinds use causal ones
     scored_by_learned_metrics: bool = False  # predictions have an output and a reference to compare
     # Whether it tests each language of a group, and English; generating kinds otherwise test one.
     every_language: bool = False
-    runs_alone: bool = False  # other jobs on the machine would falsify what it measures
-    # The file of config/prompts that its prompts are made of, unless `prompts_from` of its settings
+    runs_alone: bool = False  # other jobs on the machine would distort its measurements
+    # The file in config/prompts that its prompts are built from, unless its setting `prompts_from`
     # names another; None if it has none.
     prompts: str | None = None
-    # What its setting `prompt` may be beside the entries of `named` in that file.
+    # Values of its setting `prompt` in addition to the entries of `named` in that file.
     own_prompts: tuple[str, ...] = ()
     # The key of a language in config/languages.yaml that its tests in the corpus come from.
     language_texts: str | None = None
-    # The columns of a table of test rows, unless the task's entry names others.
+    # The default columns of a table of test rows.
     columns: Mapping[str, str] | None = None
 
 
@@ -71,7 +72,7 @@ def kinds() -> list[str]:
 
 
 def kinds_with(property_: str) -> list[str]:
-    """The kinds whose declaration says yes to a property, such as `generates`, for messages."""
+    """The kinds with a property, such as `generates`, for messages."""
     return [kind for kind in kinds() if getattr(task_kind(kind), property_)]
 
 
@@ -88,37 +89,37 @@ def task_file(kind: str) -> str:
 
 @cache
 def task_kind(kind: str) -> TaskKind:
-    """What a kind of task declares about itself; raises `UserError` if there is no such kind."""
+    """The declaration of a kind of task; raises `UserError` if there is no such kind."""
     task_file(kind)
     return import_module(f"lexigraft.evaluation.tasks.{kind}").TASK
 
 
 def prompts_of(entry: Mapping[str, Any]) -> str | None:
-    """The file of config/prompts that a task's prompts are made of; None if it has none."""
+    """The file in config/prompts that a task's prompts are built from; None if it has none."""
     return entry.get("prompts_from") or task_kind(entry["kind"]).prompts
 
 
 def read_settings(kind: type[Own], job: dict[str, Any]) -> Own:
-    """The settings of a kind from a job's; what is absent gets its default.
+    """Read the settings of a kind from a job, with defaults for those that are absent.
 
-    The `engine` is no setting of a kind: see `evaluate.open_cell`. Raises `UserError` if a setting
-    has a name that the kind does not know, or a value that it cannot have.
+    The `engine` is not a setting of a kind: see `evaluate.open_cell`. Raises `UserError` if the
+    name or the value of a setting is invalid.
     """
     given = {key: value for key, value in job["settings"].items() if key not in ("kind", "engine")}
     return validate(kind, given, f"tasks.{job['task']}")
 
 
 def of_adapted_languages(tests: dict[str, Any]) -> dict[str, Any]:
-    """The tests that a cell is adapted for: all but the English one, unless it is alone."""
+    """The tests in languages that a cell is adapted to: all but English, unless it is the only one."""
     return {name: test for name, test in tests.items() if name != ENGLISH} or tests
 
 
 def metrics_by_language(scores: dict[str, dict[str, float]]) -> dict[str, float]:
     """Metrics of a record, from the metrics of each test.
 
-    Without a prefix or suffix: the mean over the languages that a cell is adapted for, `avg` in
-    CW2V's Table 2. Of a group each language has figures of its own too (`f1_<language>`), and
-    English has (`english_f1`).
+    Without a prefix or suffix: the mean over the languages that a cell is adapted to, `avg` in
+    CW2V's Table 2. Each language of a group also has its own metrics (`f1_<language>`), and so does
+    English (`english_f1`).
     """
     own = of_adapted_languages(scores)
     found = {
@@ -147,7 +148,7 @@ def record(job: dict[str, Any], measured: Measurement) -> dict[str, Any]:
         "kind": job["settings"]["kind"],
         "cell": job["cell"],
         "run": job["run"],
-        # Of a checkpoint, which one; of a trained cell nothing.
+        # Only for a checkpoint, not for a trained cell.
         **({"checkpoint": job["checkpoint"]} if "checkpoint" in job else {}),
         "metrics": measured.metrics,
         "details": measured.details,

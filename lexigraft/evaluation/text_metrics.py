@@ -1,7 +1,7 @@
-"""Scores of texts against one reference each: chrF and BLEU of translations, ROUGE-L of summaries.
+"""Score texts against one reference each: chrF and BLEU of translations, ROUGE-L of summaries.
 
 chrF and BLEU are sacrebleu's. A bootstrap needs thousands of their scores at once, so they are also
-computed from sums of statistics that each sentence has.
+computed from sums of sentence statistics.
 """
 
 import unicodedata
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
     from transformers import PreTrainedTokenizerBase
 
-# Languages and scripts that put no spaces between words: what counts there is the letter.
+# Languages and scripts without spaces between words, in which letters are compared.
 UNSPACED_LANGUAGES = ("bo", "ja", "km", "lo", "my", "th", "zh")
-# Codes of three letters of the same languages, which nothing here knows.
+# Three-letter codes of the same languages, which must be converted.
 LONG_CODES = {
     "bod": "bo", "tib": "bo", "jpn": "ja", "khm": "km", "lao": "lo", "bur": "my", "mya": "my",
     "tha": "th", "chi": "zh", "cmn": "zh", "zho": "zh",
@@ -27,10 +27,10 @@ _SCRIPTS = "".join(
     rf"\p{{scx={script}}}"
     for script in ("Han", "Hira", "Kana", "Thai", "Laoo", "Khmr", "Mymr", "Tibt")
 )
-UNSPACED_LETTER = rf"(?=\p{{L}})[{_SCRIPTS}]\p{{M}}*"  # with the marks on it
-_WORD = rf"(?:[\p{{M}}\p{{N}}]|(?![{_SCRIPTS}])\p{{L}})+"  # or a number, of any other script
+UNSPACED_LETTER = rf"(?=\p{{L}})[{_SCRIPTS}]\p{{M}}*"  # with its marks
+_WORD = rf"(?:[\p{{M}}\p{{N}}]|(?![{_SCRIPTS}])\p{{L}})+"  # or a number, in any other script
 _TOKEN = regex.compile(f"{UNSPACED_LETTER}|{_WORD}")
-# Soft hyphens, joiners and direction marks, which may stand inside a word.
+# Soft hyphens, joiners and direction marks, which may occur inside a word.
 _INVISIBLE = regex.compile(r"\p{Cf}+")
 
 _CHRF_BETA = 2
@@ -40,7 +40,7 @@ _BLEU_ORDER = 4  # n-grams of tokens up to this length
 class Chrf(NamedTuple):
     """chrF of a set of translations, on the scale 0 to 100.
 
-    `corpus` pools the n-gram counts of all sentences; `sentences` are the scores one by one;
+    `corpus` pools the n-gram counts of all sentences; `sentences` are the single scores;
     `signature` is sacrebleu's, which names the variant and the version.
     """
 
@@ -52,11 +52,10 @@ class Chrf(NamedTuple):
 def chrf(predictions: Sequence[str], references: Sequence[str], word_order: int = 0) -> Chrf:
     """Score translations by F-scores of character n-grams: character order 6, beta 2.
 
-    `word_order` 0 is chrF; 2 is chrF++, in which words and pairs of words count too (Popović 2017).
-    An empty prediction scores 0. The published evaluation of Yamaguchi et al. averages the sentence
-    scores; the corpus score is what other work reports, since it does not let a two-word sentence
-    weigh as much as a long one. Raises `ValueError` if there is nothing to score, or if the lengths
-    differ.
+    `word_order` 0 is chrF; 2 is chrF++, in which words and word pairs also count (Popović 2017). An
+    empty prediction scores 0. The published evaluation of Yamaguchi et al. averages the sentence
+    scores; other work reports the corpus score, in which a two-word sentence does not weigh as much
+    as a long one. Raises `ValueError` if there is nothing to score, or if the lengths differ.
     """
     from sacrebleu.metrics.chrf import CHRF
 
@@ -71,13 +70,13 @@ def chrf(predictions: Sequence[str], references: Sequence[str], word_order: int 
 def chrf_statistics(
     predictions: Sequence[str], references: Sequence[str], word_order: int = 0
 ) -> list[list[int]]:
-    """Sufficient statistics of each sentence: [sentences, 18], or [sentences, 24] of chrF++.
+    """Sufficient statistics of each sentence: [sentences, 18], or [sentences, 24] for chrF++.
 
-    Of each n-gram length: how many n-grams the prediction has, the reference, and both.
+    For each n-gram length, the numbers of n-grams in the prediction, in the reference, and in both.
     """
     from sacrebleu.metrics.chrf import CHRF
 
-    # sacrebleu's paired tests use this method too; its public scores hold no counts.
+    # sacrebleu's paired tests also use this method; its public scores hold no counts.
     metric = CHRF(word_order=word_order, beta=_CHRF_BETA)
     return metric._extract_corpus_statistics(list(predictions), [list(references)])
 
@@ -110,9 +109,9 @@ class Bleu(NamedTuple):
 def bleu(predictions: Sequence[str], references: Sequence[str], language: str | None) -> Bleu:
     """Score translations into a language, an ISO 639 code, by BLEU.
 
-    Tokens are those of sacrebleu's `13a`, the default of the field and of `None`; of Chinese those
-    of its `zh`; of other languages that are written without spaces, where words would be whole
-    clauses, its characters, which need no dictionary. Raises `ValueError` as `chrf` does.
+    Tokenized with sacrebleu's `13a`, the field's default, also for `None`; Chinese with its `zh`;
+    other languages written without spaces, where words would be whole clauses, with its `char`,
+    which needs no dictionary. Raises `ValueError` like `chrf`.
     """
     from sacrebleu.metrics.bleu import BLEU
 
@@ -128,8 +127,8 @@ def bleu_statistics(
 ) -> list[list[int]]:
     """Sufficient statistics of each sentence: [sentences, 10].
 
-    Tokens of the prediction and of the reference; then n-grams of length 1 to 4 that both have, and
-    those of the prediction. The `signature` of the score (`Bleu`) names the tokenizer.
+    The numbers of tokens in the prediction and in the reference; then of n-grams of length 1 to 4
+    in both, and in the prediction. The `signature` of the score (`Bleu`) names the tokenizer.
     """
     from sacrebleu.metrics.bleu import BLEU
 
@@ -144,8 +143,7 @@ def bleu_statistics(
 def bleu_score(totals: "np.ndarray") -> "np.ndarray":
     """BLEU, 0 to 100, of summed statistics: [..., 10] -> [...] (Papineni et al. 2002).
 
-    As in sacrebleu, each length without a match counts half as much as the one before would with
-    one match (smoothing `exp`).
+    As in sacrebleu, n-gram lengths without a match count as 1/2, 1/4, … matches (smoothing `exp`).
     """
     import numpy as np
 
@@ -159,19 +157,19 @@ def bleu_score(totals: "np.ndarray") -> "np.ndarray":
             logarithms += np.log(np.where(matches > 0, matches, 1 / halves) / grams)
         brevity = np.where(ours < theirs, np.exp(1 - theirs / ours), 1.0)
         score = 100 * brevity * np.exp(logarithms / _BLEU_ORDER)
-    # Without a single match, or without an n-gram of each length, there is no score.
+    # The score is 0 without any match, or if a length has no n-grams.
     counted = (correct > 0).any(axis=-1) & (every > 0).all(axis=-1)
     return np.where(counted, score, 0.0)
 
 
 class ScriptTokenizer:
-    """Words where a script puts spaces between them, letters with their marks where it does not.
+    """Splits text into words or, in scripts without spaces, into letters with their marks.
 
-    The default of the rouge-score package keeps the letters a to z and the digits alone, so that
-    two equal Burmese texts score 0. Finding words in Thai, Burmese or Japanese takes a dictionary
-    or a model for each language, and then the score depends on it. A letter with its marks is about
-    a syllable of Burmese and a character of Japanese. So scores compare within a language and not
-    across languages. Case, width (NFKC), punctuation and invisible characters do not matter.
+    The default of the rouge-score package keeps only the letters a to z and digits, so that two
+    equal Burmese texts score 0. Word segmentation of Thai, Burmese or Japanese needs a dictionary
+    or a model for each language, on which the score then depends. A letter with its marks is about
+    a syllable of Burmese and a character of Japanese, so scores are comparable within a language
+    but not across languages. Case, width (NFKC), punctuation and invisible characters are ignored.
     """
 
     name = "words, or letters with their marks in scripts without spaces"
@@ -183,7 +181,7 @@ class ScriptTokenizer:
 
 
 class PieceTokenizer:
-    """The pieces of a subword tokenizer, as they are: Yamaguchi et al. use those of mT5."""
+    """Splits text into the pieces of a subword tokenizer: Yamaguchi et al. use that of mT5."""
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", name: str):
         self.name = f"pieces of {name}"
@@ -193,7 +191,7 @@ class PieceTokenizer:
 def rouge_tokenizer(
     name: str | None, revision: str | None = None
 ) -> ScriptTokenizer | PieceTokenizer:
-    """The tokenizer of this hub name or folder; without one the tokenizer by script.
+    """The tokenizer of a hub name or folder; `ScriptTokenizer` if `name` is None.
 
     `revision` is a commit, tag or branch of a hub name. Raises `UserError` if it cannot be loaded.
     """
@@ -218,11 +216,11 @@ def rouge_l(
     references: Sequence[str],
     tokenizer: ScriptTokenizer | PieceTokenizer,
 ) -> list[float]:
-    """ROUGE-L of each text on the scale 0 to 100: F-measure of precision and recall, beta 1.
+    """ROUGE-L of each text, 0 to 100: F-measure of precision and recall, beta 1.
 
-    With `m` tokens in common, in order but not necessarily side by side, precision is `m` over the
-    prediction's tokens and recall `m` over the reference's. A prediction without tokens scores 0.
-    Raises `ValueError` as `chrf` does.
+    With `m` tokens in the longest common subsequence, precision is `m` over the prediction's tokens
+    and recall `m` over the reference's. A prediction without tokens scores 0. Raises `ValueError`
+    like `chrf`.
     """
     from rouge_score.rouge_scorer import RougeScorer
 

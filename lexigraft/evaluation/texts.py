@@ -1,4 +1,4 @@
-"""What cells are measured on: rows and texts of a corpus folder, drawn, and grouped."""
+"""Read, draw and group the rows and texts of a corpus folder on which cells are measured."""
 
 import json
 from collections.abc import Sequence
@@ -11,21 +11,21 @@ Row = TypeVar("Row")
 
 
 def lines_of(file: Path) -> list[str]:
-    """The lines of a file that are not empty; only a line feed ends one.
+    """The non-empty lines of a file; only a line feed ends a line.
 
-    `splitlines` would also split at U+2028 and the like.
+    `splitlines` would also split at U+2028 and similar characters.
     """
     return [line for line in file.read_text(encoding="utf-8").split("\n") if line]
 
 
 def member_sentences(corpus: str | Path) -> dict[str, list[str]]:
-    """The held-out lines of each language of a group; none where the corpus is of one language."""
+    """The held-out lines of each language of a group; none for the corpus of one language."""
     files = sorted((Path(corpus) / "members").glob("*/heldout.txt"))
     return {file.parent.name: lines_of(file) for file in files}
 
 
 def task_rows(corpus: str | Path, kind: str) -> list[dict[str, str]]:
-    """The rows of `tasks/<kind>.jsonl` of a corpus folder; none without the file.
+    """The rows of `tasks/<kind>.jsonl` in a corpus folder; none without the file.
 
     They have `id`, `source`, and `target` (translation) or `reference` (summarization).
     """
@@ -34,10 +34,11 @@ def task_rows(corpus: str | Path, kind: str) -> list[dict[str, str]]:
 
 
 def draw(rows: list[Row], count: int | None, job: dict[str, Any], what: str) -> list[Row]:
-    """Draw `count` rows without replacement, in their old order; all if `count` is none or more.
+    """Draw `count` rows without replacement, in order; all if there are no more or it is None.
 
-    The seed of an evaluation names language, task and run but no cell: all cells of a run are
-    measured on the same rows, so their differences are paired, and the rows of two runs differ.
+    The seed of an evaluation is derived from language, task and run but not from the cell: all
+    cells of a run are measured on the same rows, so their differences are paired, and the rows of
+    two runs differ.
     """
     if count is None or count >= len(rows):
         return list(rows)
@@ -46,9 +47,9 @@ def draw(rows: list[Row], count: int | None, job: dict[str, Any], what: str) -> 
 
 
 def new_token_ids(vocabulary: str | Path) -> frozenset[int]:
-    """Ids of the tokens that the `vocabulary.json` of a folder lists as new; none without it.
+    """Ids of the tokens that the `vocabulary.json` in a folder lists as new; none without it.
 
-    A tokenizer that was changed lies beside one.
+    The folder of an adapted tokenizer has this file.
     """
     file = Path(vocabulary) / "vocabulary.json"
     if not file.exists():
@@ -58,9 +59,9 @@ def new_token_ids(vocabulary: str | Path) -> frozenset[int]:
 
 
 def group_rows(rows: Sequence[Row], most: int = 1000) -> list[list[Row]]:
-    """Rows by themselves or, of more than `most`, so many groups: every `most`-th one together.
+    """Groups of one row each or, for more than `most` rows, `most` groups of every `most`-th row.
 
-    A bootstrap over so many groups is as good as one over the rows. The same rows are together
-    whoever measures them, so that groups are paired as sentences are.
+    A bootstrap over `most` groups is as good as one over the rows. The grouping depends only on the
+    positions of rows, so that groups are paired in the same way as sentences.
     """
     return [list(rows[at::most]) for at in range(min(most, len(rows)))]

@@ -31,7 +31,7 @@ class GeneratedText:
     """A generated continuation of one prompt."""
 
     text: str  # before its first stop string, stripped
-    tokens: list[int]  # of this text, without the tokens of the end of text and the stop string
+    tokens: list[int]  # of this text, without the end-of-text token and the stop string's tokens
     steps: int  # decoding steps: all generated tokens, including those that ended the text
     finished: bool  # whether the model ended the text before `max_new_tokens`
 

@@ -1,6 +1,6 @@
 """Decompose target tokens into source tokens, and build recipe rows from these pieces.
 
-The source tokenizer's *model* splits the text of a token, in the source's spelling, just as it would
+The source tokenizer's *model* splits the text of a token, in the source's spelling, as it would
 within a longer text. Tokenizing the token as a complete text would add a `▁` that is not there, or
 encode bytes in the byte alphabet twice.
 """

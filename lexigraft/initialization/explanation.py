@@ -122,9 +122,9 @@ def recipe_statistics(
     source token stands for, by id.
 
     Keys: new_tokens; share_recipe, share_copy (an exact copy of one source row) and share_fallback,
-    which sum to one; mean_nonzeros, the number of source rows in a recipe; mean_entropy, in nats, of
-    the weights' magnitudes, normalized per row; share_in_hull (rows non-negative and summing to one:
-    inside the convex hull of the source rows, a "strongly good" initialization in the terms of
+    which sum to one; mean_nonzeros, the number of source rows in a recipe; mean_entropy, in nats,
+    of the weights' magnitudes, normalized per row; share_in_hull (rows non-negative and summing to
+    one: inside the convex hull of the source rows, a "strongly good" initialization in the terms of
     CW2V, section 3.3; None if rows are projected or scaled); largest_hub (number of new tokens that
     use the most used source token) and largest_hub_token, the text of that token. All but the first
     are None if there are no new tokens.

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 Corpus = Iterable[str] | None
-# By role: `target` holds vectors of the target's tokens, `source` vectors of the source's; a method
-# may name further roles.
+# Inputs by role: `target` for vectors of the target's tokens, `source` for those of the source's;
+# methods may define further roles.
 Auxiliaries = Mapping[str, Any]
 
 
@@ -43,7 +43,7 @@ Auxiliaries = Mapping[str, Any]
 class Initializer(ABC):
     """Embedding rows for a target vocabulary, one matrix at a time.
 
-    Each subclass is a dataclass: the attributes that it annotates are its options, see `options`.
+    Each subclass is a dataclass: its annotated attributes are its options, see `options`.
 
     Attributes
     ----------
@@ -52,13 +52,12 @@ class Initializer(ABC):
     needs : tuple of str
         Roles of required auxiliaries, such as `("target", "source")`; a config entry must name
         them. Two roles hold text instead of vectors: `dictionary`, pairs of an English word and its
-        translation, and `parallel`, the same of sentences.
+        translation, and `parallel`, pairs of sentences.
     reads : tuple of str
         Further auxiliaries that `fit` reads and scripts provide: the source's `matrices` (by
-        `"input"` and, unless tied, `"output"`), its `model`; and a `dictionary` that a method can
-        do without.
+        `"input"` and, unless tied, `"output"`), its `model`, and an optional `dictionary`.
     counted : tuple of str
-        Attributes, named without their underscore, that the method adds to `statistics`.
+        Attributes that the method adds to `statistics`, without their trailing underscore.
 
     Examples
     --------
@@ -95,7 +94,7 @@ class Initializer(ABC):
 
     @property
     def name(self) -> str:
-        """The method's name: that of its file."""
+        """The method's name, derived from the name of its file."""
         return type(self).__module__.rpartition(".")[2].replace("_", "-")
 
     def fit(
@@ -108,18 +107,17 @@ class Initializer(ABC):
         auxiliary: Any = None,
         seed: int = 0,
     ) -> Self:
-        """Fit the method to a source and a target tokenizer, which expands or replaces it.
+        """Fit the method to a source tokenizer and a target tokenizer that expands or replaces it.
 
-        Raises a `UserError` if the tokenizers do not fit together, or the method lacks something
-        that it needs.
+        Raises a `UserError` if the tokenizers do not match, or the method lacks a required input.
 
         Parameters
         ----------
         corpus
             Sentences of the target language, read once; only some methods use them.
         n_source
-            Rows of the source matrices, padding rows included; by default the source tokenizer's
-            size. New tokens whose ids fall on padding rows replace these.
+            Number of rows of the source matrices, including padding rows; by default the source
+            tokenizer's size. New tokens whose ids fall on padding rows replace these.
         auxiliary
             For methods that need it: vectors of the target's tokens, or several auxiliaries by
             role, such as `{"target": vectors, "source": vectors}`.
@@ -141,19 +139,19 @@ class Initializer(ABC):
     def weights_(self) -> csr_array | dict[str, csr_array] | None:
         """The recipe `W` [n_target, n_source], float64, or None for methods without a recipe.
 
-        A mapping by `"input"` and `"output"` for methods with a recipe for each matrix.
+        A mapping with `"input"` and `"output"` for methods with a recipe for each matrix.
         """
 
     @abstractmethod
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
-        """Make the target matrix [n_target, h] of the `"input"` or `"output"` matrix [n_source, h].
+        """Compute the target matrix [n_target, h] from a source matrix [n_source, h].
 
-        The result has the kind, type and device of `matrix`; rows of source tokens and padding rows
-        are bit-identical.
+        `which` names the matrix: `"input"` or `"output"`. The result has the array type, dtype and
+        device of `matrix`; rows of source tokens and padding rows are bit-identical.
         """
 
     def explain(self, token: str) -> str:
-        """What a token's row is made of, as one line of text.
+        """Describe in one line of text how a token's row is computed.
 
         `token` is a token's text (`"తెలుగు"`, with or without its leading space) or its vocabulary
         string; raises a `UserError` if the target vocabulary has no such token.
@@ -164,9 +162,9 @@ class Initializer(ABC):
 
     @abstractmethod
     def parts(self, token_id: int) -> list[tuple[str, float]]:
-        """Texts and weights of the source rows that a target row is made of, largest weight first.
+        """Texts and weights of the source rows in a target row's recipe, largest magnitude first.
 
-        Empty where no recipe describes the row.
+        Empty if the row has no recipe.
         """
 
     def examples(self) -> list[dict[str, Any]]:
@@ -175,11 +173,11 @@ class Initializer(ABC):
 
     @abstractmethod
     def statistics(self) -> dict[str, Any]:
-        """Counts and shares over the tokens, for reports: numbers, texts and None.
+        """Counts and shares of tokens for reports: numbers, texts and None.
 
-        `copied_tokens` have the row of a source token, `initialized_tokens` are all others, and
-        `share_copied` is the share of the first among both: the coverage of SALT's Table 6 and
-        CW2V's Table 4.
+        `copied_tokens` is the number of tokens with the row of a source token, `initialized_tokens`
+        that of all other tokens, and `share_copied` the share of copied tokens: the coverage in
+        SALT's Table 6 and CW2V's Table 4.
         """
         pair = self._fitted()
         copied = self._copied()
@@ -193,17 +191,17 @@ class Initializer(ABC):
         }
 
     def _copied(self) -> int:
-        """How many tokens of the target have the row of a source token."""
+        """Number of target tokens that have the row of a source token."""
         return len(self._fitted().shared_ids)
 
     @property
     def n_source(self) -> int:
-        """Rows of the matrices that `apply` takes."""
+        """Number of rows of the matrices that `apply` takes."""
         return self._fitted().n_source
 
     @property
     def n_target(self) -> int:
-        """Rows of the matrices that `apply` makes."""
+        """Number of rows of the matrices that `apply` returns."""
         return self._fitted().n_target
 
     @property
@@ -226,7 +224,7 @@ class Initializer(ABC):
         """The part of `fit` that is specific to the method."""
 
     def _generator(self, *names: str) -> np.random.Generator:
-        """A generator for this method: same seed, method and names, same random numbers."""
+        """A random generator determined by the seed, the method and `names`."""
         return generator(self.seed_, "initialization", self.name, *names)
 
     @abstractmethod
@@ -237,37 +235,37 @@ class RecipeInitializer(Initializer):
     """A method whose new rows are weighted sums of source rows.
 
     Unless a method says otherwise, a new token that it does not cover falls back to the mean of its
-    source pieces, and one without source pieces to the mean of all source tokens. `recipe_` is `W`
-    in factors, for both matrices or for each; `weights_` multiplies them out.
+    source pieces or, without source pieces, to the mean of all source tokens. `recipe_` is `W` in
+    factors, for both matrices or for each; `weights_` is their product.
 
     Parameters
     ----------
     source_norm
         Whether each new row is scaled to the mean norm of the source tokens' rows, in the input
-        embeddings and in the head separately. A mean of rows that point in different directions is
-        shorter than they are. `weights_` are those before.
+        embeddings and in the head separately. The mean of rows that point in different directions
+        is shorter than these rows. `weights_` are the weights before scaling.
     """
 
     source_norm: bool = boolean(False)
 
     @property
     def weights_(self) -> csr_array | dict[str, csr_array]:
-        """`W` [n_target, n_source], float64, or one by matrix; computed at each access."""
+        """`W` [n_target, n_source], float64, or one per matrix; computed at each access."""
         self._fitted()
         return self.recipe_.weights
 
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
-        """Make the target matrix of a source matrix, see `Recipe.apply`."""
+        """Compute the target matrix from a source matrix, see `Recipe.apply`."""
         self._fitted()
         return self.recipe_.apply(matrix, which)
 
     def parts(self, token_id: int, which: str = "input") -> list[tuple[str, float]]:
-        """Texts and weights of the source rows that a target row is made of."""
+        """Texts and weights of the source rows in a target row's recipe."""
         pieces = self._fitted().source_bytes
         return parts_of(self.recipe_.recipe(which), token_id, pieces)
 
     def statistics(self) -> dict[str, Any]:
-        """Statistics of the input recipe and, as `output_…`, of an output recipe of its own."""
+        """Statistics of the input recipe and, as `output_…`, of a separate output recipe."""
         pieces = self._fitted().source_bytes
         found = recipe_statistics(self.recipe_.recipe("input"), self._fallback_ids, pieces)
         if isinstance(self.recipe_, RecipePair):
@@ -302,32 +300,32 @@ class RecipeInitializer(Initializer):
     ) -> tuple[csr_array | Mapping[str, csr_array], np.ndarray]:
         """Recipe rows of the new tokens, and which of them the method does not cover.
 
-        Rows [len(new_ids), n_source + 1], see `recipe.assemble_recipe`, for both matrices or by
-        `"input"` and `"output"`; they sum to one, unless the method says otherwise.
+        Rows [len(new_ids), n_source + 1], see `recipe.assemble_recipe`, for both matrices, or a
+        mapping with `"input"` and `"output"`; they sum to one, unless the method says otherwise.
         """
 
 
 class RowInitializer(Initializer):
-    """A method whose rows no recipe describes. A tied model has one matrix, `input`.
+    """A method whose rows have no recipe. A tied model has one matrix, `input`.
 
-    `distribution` describes the rows, or the distribution that they come from; options in braces.
+    `distribution` describes the rows or their distribution, with names of options in braces.
     """
 
     distribution: ClassVar[str]
 
     @property
     def weights_(self) -> None:
-        """None: no recipe over source rows describes these rows."""
+        """None: these rows have no recipe."""
         return None
 
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
-        """Make the target matrix of a source matrix, see `DenseRows.apply`."""
+        """Compute the target matrix from a source matrix, see `DenseRows.apply`."""
         return self.rows({which: matrix}).apply(matrix, which)
 
     def rows(self, matrices: Mapping[str, Matrix]) -> DenseRows:
-        """The new rows of each source matrix, by `"input"` and `"output"`.
+        """Compute the new rows from the source matrices, given by `"input"` and `"output"`.
 
-        Raises a `UserError` if a matrix has another number of rows, or is not a floating-point
+        Raises a `UserError` if a matrix has the wrong number of rows, or is not a floating-point
         matrix.
         """
         pair = self._fitted()
@@ -360,7 +358,7 @@ class RowInitializer(Initializer):
 class RandomInitializer(RowInitializer):
     """A method that draws the rows of each matrix from a distribution.
 
-    Same seed, method and name of the matrix: same rows; input and output rows are independent.
+    The same seed, method and matrix give the same rows; input and output rows are independent.
     """
 
     def _rows(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
@@ -372,8 +370,8 @@ class RandomInitializer(RowInitializer):
         }
 
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
-        """Nothing to do: rows are drawn once a matrix is given."""
+        """Do nothing: rows are drawn when a matrix is given."""
 
     @abstractmethod
     def _shaped(self, matrix: Matrix, rows: np.ndarray) -> np.ndarray:
-        """The new rows [len(new_ids), h], float64, of standard normal ones, for a source matrix."""
+        """Transform standard normal `rows` [len(new_ids), h], float64, to new rows of a matrix."""

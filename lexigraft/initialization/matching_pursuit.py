@@ -1,4 +1,4 @@
-"""Orthogonal matching pursuit: a vector as a weighted sum of a few atoms, chosen one by one.
+"""Orthogonal matching pursuit: approximate vectors by weighted sums of a few atoms.
 
 Each step chooses the atom with the largest absolute inner product with the residual, then fits all
 chosen atoms to the vector by least squares.
@@ -12,7 +12,7 @@ from lexigraft.initialization.similarity import highest, top_k
 
 _SCORES_AT_ONCE = 1 << 25
 _BASIS_AT_ONCE = 1 << 24
-_OWN_AT_ONCE = 1 << 21  # every step reads them all again, so they should fit into the cache
+_OWN_AT_ONCE = 1 << 21  # every step reads all of them again, so they should fit into the cache
 # Relative to a float32 vector's length; smaller residuals are rounding errors.
 _ROUNDING = 1e-6
 
@@ -23,16 +23,16 @@ def matching_pursuit(
     """Approximate each target by at most `most` atoms [1]_.
 
     Atoms are not normalized, so longer ones are preferred; with atoms of equal length this is the
-    textbook rule. A target that is reached before the last step gets no further atoms. Returns
-    [n, k] indices of the atoms in the order of their choice, -1 for none, and weights, float64, 0
-    for none; and [n] the share of each target's squared length that they miss.
+    textbook rule. A target that is matched before the last step gets no further atoms. Returns the
+    indices [n, k] of the atoms in the order in which they were chosen, -1 for none; their weights
+    [n, k], float64, 0 for none; and the share [n] of each target's squared length that they miss.
 
     Parameters
     ----------
     targets, atoms
         float32 [n, dimensions], none of them zero, and [m, dimensions] with m at least 1.
     most
-        Maximum number of atoms per target; never more than there are candidates or dimensions.
+        Maximum number of atoms per target; limited to the number of candidates and of dimensions.
     candidates
         Number of atoms to consider for a target: those with the largest absolute inner products
         with the target itself. None for all.
@@ -68,9 +68,9 @@ def matching_pursuit(
 def _pursue(
     targets: np.ndarray, atoms: np.ndarray, k: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All steps for one block of targets: `chosen`, `weights` and `missed` as above.
+    """Run all steps for one block of targets; returns `chosen`, `weights` and `missed` as above.
 
-    Atoms are [m, dimensions] for all targets, or [n, m, dimensions].
+    Atoms are [m, dimensions], shared by all targets, or [n, m, dimensions].
     """
     n, dimensions = targets.shape
     every, shared = np.arange(n), atoms.ndim == 2
@@ -95,7 +95,7 @@ def _pursue(
             direction -= (basis[:, :step].transpose(0, 2, 1) @ projected)[:, :, 0]
             triangle[:, :step, step] += projected[:, :, 0]
         height = np.linalg.norm(direction, axis=1)
-        # Atoms within the span of earlier ones add nothing, and a reached target needs none.
+        # Atoms within the span of earlier ones add nothing, and a matched target needs none.
         unreached = np.linalg.norm(residual, axis=1) > _ROUNDING * norms
         adds = (height > _ROUNDING * length) & unreached
         triangle[:, :step, step] *= adds[:, None]

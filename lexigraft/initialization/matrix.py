@@ -1,7 +1,7 @@
 """Embedding matrices, as numpy arrays or torch tensors: rows, moments and projections.
 
-Arithmetic happens in numpy, in float32 (float64 for float64) or as named, a block at a time: no
-computation needs a second matrix of the same size. Torch is imported only for tensors.
+Arithmetic is done in numpy, in float32 (float64 for float64) unless stated otherwise, one block at
+a time: no computation needs a second matrix of the same size. Torch is imported only for tensors.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,10 +36,11 @@ def check_matrix(matrix: Matrix, n_rows: int) -> None:
 def target_matrix(
     matrix: Matrix, copied: np.ndarray, new: Iterable[tuple[slice, np.ndarray]]
 ) -> Matrix:
-    """The matrix [len(copied), h], of the same kind, type and device, of a source matrix.
+    """Build a matrix [len(copied), h] of a source matrix's array type, dtype and device.
 
-    `copied` names the source row that each row copies bit by bit, -1 for the others: these are
-    `new`, slices of columns and their values [number of others, width], rounded to the type.
+    `copied` is the source row that each row copies bit for bit, -1 for all other rows. These are
+    given by `new`: slices of columns and their values [number of other rows, width], which are
+    rounded to the dtype.
     """
     shape = (len(copied), matrix.shape[1])
     out = matrix.new_empty(shape) if _is_tensor(matrix) else np.empty(shape, matrix.dtype)
@@ -64,7 +65,7 @@ def working_type(matrix: Matrix) -> np.dtype:
 
 
 def read_rows(matrix: Matrix, rows: np.ndarray, columns: slice) -> np.ndarray:
-    """Some rows and columns as numpy, in the working type: [len(rows), width]."""
+    """Read some rows and columns as a numpy array [len(rows), width] of the working type."""
     if _is_tensor(matrix):
         import torch
 
@@ -75,7 +76,7 @@ def read_rows(matrix: Matrix, rows: np.ndarray, columns: slice) -> np.ndarray:
 
 
 def blocks(length: int, width: int) -> Iterator[slice]:
-    """Slices that cut `length` rows (or columns) of `width` values into blocks of bounded size."""
+    """Slices that split `length` rows or columns of `width` values into blocks of bounded size."""
     step = max(1, _BLOCK_VALUES // max(1, width))
     for start in range(0, length, step):
         yield slice(start, min(start + step, length))
@@ -87,13 +88,13 @@ def row_mean(matrix: Matrix, ids: np.ndarray) -> np.ndarray:
 
 
 def row_deviation(matrix: Matrix, ids: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Standard deviation [h] of the rows `ids` by dimension (over n), float64, given their mean."""
+    """Standard deviation [h] of the rows `ids` (divided by n), float64, given their mean."""
     squares = (((rows - mean) ** 2).sum(axis=0) for rows in _row_blocks(matrix, ids))
     return np.sqrt(sum(squares) / len(ids))
 
 
 def row_covariance(matrix: Matrix, ids: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Covariance [h, h] of the rows `ids` (over n), float64, given their mean."""
+    """Covariance [h, h] of the rows `ids` (divided by n), float64, given their mean."""
     centred = (rows - mean for rows in _row_blocks(matrix, ids))
     return sum(rows.T @ rows for rows in centred) / len(ids)
 
@@ -110,10 +111,11 @@ def _row_blocks(matrix: Matrix, ids: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def leading_singular_vectors(matrix: Matrix, rank: int) -> np.ndarray:
-    """The right singular vectors of the `rank` largest singular values, padding rows included.
+    """The right singular vectors of the `rank` largest singular values, including padding rows.
 
-    They are the eigenvectors of `matrixᵀ matrix`, which is summed over blocks of rows: [h, rank]
-    for a rank from 1 to h, orthonormal columns with arbitrary signs, float32 (float64 for float64).
+    They are computed as eigenvectors of `matrixᵀ matrix`, which is summed over blocks of rows.
+    Returns [h, rank], for a rank from 1 to h: orthonormal columns with arbitrary signs, float32
+    (float64 for float64).
     """
     from scipy.linalg import eigh
 
@@ -145,7 +147,7 @@ def _is_tensor(matrix: Matrix) -> bool:
 
 
 def _index(ids: np.ndarray, matrix: Matrix) -> Any:
-    """Ids as an index into a matrix of its kind, on its device."""
+    """Convert ids to an index into a matrix, of its array type and on its device."""
     if not _is_tensor(matrix):
         return ids
     import torch

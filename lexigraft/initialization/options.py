@@ -1,4 +1,4 @@
-"""Options of initializers: fields of a dataclass, declared with the values that they may have."""
+"""Options of initializers: fields of a dataclass, declared with their allowed values."""
 
 import math
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from lexigraft.errors import UserError
 
 
 def integer(default: int | None, minimum: int = 1) -> Any:
-    """An integer of at least `minimum`; None too if that is the default."""
+    """An integer of at least `minimum`; None is allowed if it is the default."""
 
     def allowed(value: Any) -> bool:
         if value is None:
@@ -28,7 +28,7 @@ def number(default: float, maximum: float = math.inf) -> Any:
 
 
 def positive(default: float | None) -> Any:
-    """A finite number above 0; None too if that is the default."""
+    """A finite number above 0; None is allowed if it is the default."""
 
     def allowed(value: Any) -> bool:
         return default is None if value is None else _is_finite(value) and value > 0
@@ -42,13 +42,13 @@ def boolean(default: bool) -> Any:
 
 
 def choice(default: str, *others: str) -> Any:
-    """One of some names."""
+    """One of several names."""
     names = (default, *others)
     return _option(default, lambda value: value in names, f"one of {', '.join(names)}")
 
 
 def text(default: Any = MISSING) -> Any:
-    """A text; None too if that is the default. Without a default the option is required."""
+    """A text; None is allowed if it is the default. Without a default, the option is required."""
 
     def allowed(value: Any) -> bool:
         return default is None if value is None else isinstance(value, str) and value != ""
@@ -57,7 +57,7 @@ def text(default: Any = MISSING) -> Any:
 
 
 def check_options(initializer: Any, name: str) -> None:
-    """Raise a `UserError` for an option of an initializer whose value is not as declared."""
+    """Raise a `UserError` if an option of an initializer has a value that is not allowed."""
     for option in fields(initializer):
         value = getattr(initializer, option.name)
         if option.metadata and not option.metadata["allowed"](value):

@@ -1,6 +1,6 @@
 """Shared, new and similar tokens of a source and a target vocabulary.
 
-Tokens are compared by the bytes they stand for, not by spelling: `Ġword` and `▁word` are the same.
+Tokens are compared by the bytes they represent, not by spelling: `Ġword` and `▁word` are the same.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from lexigraft.vocabulary.token_bytes import is_fallback, special_ids, spelling,
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-# Roles of special tokens, and the source's roles that match each, the best first. In encoders [CLS]
+# Roles of special tokens, and the source's roles that match each, best first. In encoders, [CLS]
 # begins a text and [SEP] ends it. A token with several roles is matched by the first of them.
 _ROLES = {
     "eos": ("eos", "sep"),
@@ -37,10 +37,10 @@ def pair_vocabularies(
     """Pair a source tokenizer with a target tokenizer that expands or replaces it.
 
     A target in which every source token keeps its id expands the source: all `n_source` rows of the
-    source matrix (by default the source tokenizer's size) keep their positions, padding rows too.
-    Any other target replaces the source: its rows are those of its own tokens, of which the shared
-    ones copy the source token that stands for the same bytes. Raises a `UserError` if the matrix
-    has fewer rows than the source tokenizer has ids, or the target's ids have a gap (in an
+    source matrix (by default the source tokenizer's size) keep their positions, including padding
+    rows. Any other target replaces the source: its rows are those of its own tokens, and shared
+    tokens copy the source token that represents the same bytes. Raises a `UserError` if the matrix
+    has fewer rows than the source tokenizer has ids, or if the target's ids have a gap (in an
     expansion: after the last source row).
     """
     source, target = _Tokens.of(source_tokenizer), _Tokens.of(target_tokenizer)
@@ -84,13 +84,13 @@ def pair_vocabularies(
 class VocabularyPair:
     """A source tokenizer, its target tokenizer, and the rows of both matrices.
 
-    The target `expands` the source if it keeps every source token under its id; else it replaces
-    it. `source_bytes` and `target_bytes` are what each token stands for, by id.
+    The target `expands` the source if every source token keeps its id; otherwise it replaces the
+    source. `source_bytes` and `target_bytes` are the bytes that each token represents, by id.
     """
 
     source_tokenizer: "PreTrainedTokenizerFast"
     target_tokenizer: "PreTrainedTokenizerFast"
-    n_source: int  # rows of the source matrices, padding rows included; rows are token ids
+    n_source: int  # rows of the source matrices, including padding; rows are token ids
     expands: bool
     source_ids: np.ndarray  # of all source tokens, ascending: the source rows without padding
     source_of: np.ndarray  # [n_target]: the source row that each target row copies, -1 for new
@@ -99,7 +99,7 @@ class VocabularyPair:
 
     @property
     def n_target(self) -> int:
-        """Rows of the target matrices: in an expansion those of the source and the new tokens."""
+        """Number of rows of the target matrices; an expansion keeps all rows of the source."""
         return len(self.source_of)
 
     @cached_property
@@ -117,9 +117,10 @@ class VocabularyPair:
 
     @cached_property
     def byte_ids(self) -> np.ndarray:
-        """Target ids of shared tokens where a fallback byte, `<0xC3>`, copies a letter or reverse.
+        """Target ids of shared tokens of which one side only is a fallback byte such as `<0xC3>`.
 
-        Both stand for the same byte, but only as part of a character, or where nothing else does.
+        Both represent the same byte, but a fallback byte only as part of a character or where no
+        other token does.
         """
         of_target = np.isin(self.shared_ids, list(_fallback_ids(self.target_tokenizer)))
         of_source = np.isin(self.source_of[self.shared_ids], list(self.source_fallback_ids))
@@ -149,13 +150,13 @@ class VocabularyPair:
 def shared_tokens(
     source_tokenizer: "PreTrainedTokenizerFast", target_tokenizer: "PreTrainedTokenizerFast"
 ) -> dict[int, int]:
-    """Source id of every target token that stands for the same bytes as a source token, by its id.
+    """Map the ids of target tokens to source tokens that represent the same bytes.
 
-    Special tokens match special tokens only: by their string, else by their role (a text's end,
-    padding, …; what begins a text in one is `[CLS]` in the other). An unknown token that is also
-    the source's end of a text, as in GPT-2, matches none. Where several source tokens stand for the
-    same bytes (`A` and `<0x41>`), the one with the same spelling is used, else the first that is
-    not a fallback byte: the byte of a letter that has a token is never used.
+    Special tokens match only special tokens: by their string, otherwise by their role (end of text,
+    padding, …; a token that begins texts matches `[CLS]`). An unknown token that also begins, ends
+    or pads texts in the source, as in GPT-2, is not matched. If several source tokens represent the
+    same bytes (`A` and `<0x41>`), the one with the same spelling is used, otherwise the first that
+    is not a fallback byte: the byte of a letter that has a token never occurs.
     """
     return _match(_Tokens.of(source_tokenizer), _Tokens.of(target_tokenizer))
 
@@ -165,11 +166,11 @@ def alike_tokens(
     key: Callable[[bytes], str | bytes],
     rank: Callable[[bytes, bytes], Any],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """New tokens that equal a source token in a `key` of their bytes, and these source tokens [n].
+    """New tokens with the same `key` of their bytes as a source token, and these tokens [n].
 
-    Special tokens and those with an empty key equal none. Of several source tokens the one with the
-    lowest `rank`, given its bytes and those of the new token, is used, then the first; a fallback
-    byte only where there is nothing else.
+    Special tokens and tokens with an empty key are not matched. Of several source tokens, the first
+    with the lowest `rank`, given its bytes and those of the new token, is used; a fallback byte is
+    used only if there is no other.
     """
     ordinary = [i for i in pair.source_ids.tolist() if i not in pair.source_special_ids]
     found: dict[str | bytes, list[int]] = {}
@@ -196,9 +197,9 @@ def lower_case(piece: bytes) -> bytes:
 
 
 class _Tokens(NamedTuple):
-    """A tokenizer, and of its tokens their ids, bytes by id, and which of them are special.
+    """A tokenizer, with the ids, the bytes (by id) and the special ids of its tokens.
 
-    Of a large vocabulary, each takes half a second to get from the tokenizer.
+    For a large vocabulary, reading each of these from the tokenizer takes half a second.
     """
 
     tokenizer: "PreTrainedTokenizerFast"
@@ -212,7 +213,7 @@ class _Tokens(NamedTuple):
         return cls(tokenizer, vocab, token_bytes(tokenizer, vocab), special_ids(tokenizer))
 
     def keys(self) -> list[tuple[bool, bytes]]:
-        """The key of comparison of each id: whether the token is special, and its bytes."""
+        """The comparison key of each id: whether the token is special, and its bytes."""
         return [(number in self.special, data) for number, data in enumerate(self.data)]
 
 

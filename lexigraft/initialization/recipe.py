@@ -1,9 +1,9 @@
 """Recipes: every target row as a weighted sum of source rows, stored sparse and factored.
 
-`W = left @ right` where `right` is given, else `W = left`. The second factor keeps recipes small
-that use many rows at once: the mean of all rows is one row of `right`, however many tokens use it.
+`W = left @ right` if `right` is given, otherwise `W = left`. The second factor keeps recipes small
+that use many rows: the mean of all rows is one row of `right`, no matter how many tokens use it.
 
-New rows that no recipe describes, such as random ones, are one dense array for each matrix.
+New rows without a recipe, such as random ones, are stored as one dense array per matrix.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,10 +36,10 @@ _NONZEROS_AT_ONCE = 1 << 22
 class Recipe:
     """The factored recipe `W` [n_target, n_source] of all rows of a target matrix.
 
-    All rows but those of `new_ids` copy one source row. With a `rank`, the new rows `W E` are
+    All rows except those of `new_ids` copy one source row. With a `rank`, the new rows `W E` are
     projected onto that number of leading right singular vectors of the matrix (OFA). With
-    `norm_of`, each is then scaled to the mean Euclidean norm of these source rows; a row of zeros
-    stays as it is.
+    `norm_of`, each is then scaled to the mean Euclidean norm of these source rows; zero rows do not
+    change.
     """
 
     left: csr_array  # [n_target, m], float64
@@ -50,12 +50,12 @@ class Recipe:
 
     @property
     def n_target(self) -> int:
-        """Rows of the matrices that this recipe makes."""
+        """Number of rows of the target matrix."""
         return self.left.shape[0]
 
     @property
     def n_source(self) -> int:
-        """Rows of the matrices that this recipe takes."""
+        """Number of rows of the source matrix."""
         return (self.left if self.right is None else self.right).shape[1]
 
     @property
@@ -65,7 +65,7 @@ class Recipe:
 
     @property
     def weights(self) -> csr_array:
-        """`W` in full, [n_target, n_source], multiplied out at each access."""
+        """The full `W` [n_target, n_source], computed at each access."""
         return self.rows(np.arange(self.n_target))
 
     def rows(self, ids: np.ndarray) -> csr_array:
@@ -80,16 +80,17 @@ class Recipe:
         return self
 
     def scaled(self, norm_of: np.ndarray | None) -> "Recipe":
-        """This recipe with new rows of the mean norm of these source rows, or, for None, as is."""
+        """This recipe with new rows scaled to the mean norm of these source rows, or unscaled."""
         return replace(self, norm_of=norm_of)
 
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
-        """Make the target matrix [n_target, h] of a source matrix [n_source, h].
+        """Compute the target matrix [n_target, h] from a source matrix [n_source, h].
 
-        A numpy array or torch tensor of any floating-point type; the result has the same kind, type
-        and device. Copied rows are bit-identical; the others are summed in float32 (float64 for
-        float64) and rounded once. Raises a `UserError` if the matrix has another number of rows or
-        is no floating-point matrix. The same recipe serves both matrices.
+        The matrix is a numpy array or torch tensor of any floating-point type; the result has the
+        same array type, dtype and device. Copied rows are bit-identical; all other rows are summed
+        in float32 (float64 for float64) and rounded once. The same recipe is used for both
+        matrices. Raises a `UserError` if the matrix has the wrong number of rows or is not a
+        floating-point matrix.
         """
         check_matrix(matrix, self.n_source)
         mixed = np.flatnonzero(self.copied < 0)
@@ -142,7 +143,7 @@ class Recipe:
 
     @cached_property
     def copied(self) -> np.ndarray:
-        """For each target row the source row that it copies, or -1 where it mixes several."""
+        """[n_target]: the source row that each target row copies exactly, -1 for all other rows."""
         column = _single_ones(self.left)
         if self.right is not None:
             column = np.where(column >= 0, _single_ones(self.right)[column], -1)
@@ -168,15 +169,15 @@ class Recipe:
         return [slice(a, b) for a, b in pairwise([0, *cuts.tolist(), len(ids)])]
 
     def save(self, path: str | Path) -> None:
-        """Write the recipe as a compressed `.npz` of plain arrays; same recipe, same bytes."""
+        """Write the recipe as a compressed `.npz` of plain arrays; the bytes are deterministic."""
         _write_arrays(self._arrays(), path)
 
     @classmethod
     def load(cls, path: str | Path) -> "Recipe":
-        """Read a recipe that `save` wrote, and check that its parts fit together.
+        """Read a recipe that `save` wrote, and check that its parts are consistent.
 
         Raises ValueError, KeyError, OSError, zipfile.BadZipFile, zlib.error or EOFError if the file
-        is missing, truncated, damaged or of another format: `load_initialization` a `UserError`.
+        is missing, truncated, damaged or of another format (`load_initialization`: a `UserError`).
         """
         return cls._from_arrays(_read_arrays(path))
 
@@ -220,8 +221,8 @@ class Recipe:
 class RecipePair:
     """A recipe for each matrix, for methods that learn input and output rows separately.
 
-    Both have the same shape and copy the same rows. A tied model has one matrix, which takes
-    `input`. Methods are those of `Recipe`.
+    Both have the same shape and copy the same rows. A tied model has one matrix, which uses
+    `input`. The methods are those of `Recipe`.
     """
 
     input: Recipe
@@ -229,12 +230,12 @@ class RecipePair:
 
     @property
     def n_target(self) -> int:
-        """Rows of the matrices that these recipes make."""
+        """Number of rows of the target matrices."""
         return self.input.n_target
 
     @property
     def n_source(self) -> int:
-        """Rows of the matrices that these recipes take."""
+        """Number of rows of the source matrices."""
         return self.input.n_source
 
     @property
@@ -249,21 +250,21 @@ class RecipePair:
 
     @property
     def weights(self) -> dict[str, csr_array]:
-        """`W` of both in full, each [n_target, n_source], by `"input"` and `"output"`."""
+        """The full `W` of both, each [n_target, n_source], by `"input"` and `"output"`."""
         return {"input": self.input.weights, "output": self.output.weights}
 
     def recipe(self, which: str) -> Recipe:
-        """The recipe of one matrix; a `UserError` for any but `"input"` and `"output"`."""
+        """The recipe of `"input"` or `"output"`; raises a `UserError` for any other name."""
         if which not in ("input", "output"):
             raise UserError(f"matrix '{which}': there are recipes for 'input' and 'output' only")
         return self.input if which == "input" else self.output
 
     def scaled(self, norm_of: np.ndarray | None) -> "RecipePair":
-        """Both, see `Recipe.scaled`."""
+        """Scale both, see `Recipe.scaled`."""
         return RecipePair(self.input.scaled(norm_of), self.output.scaled(norm_of))
 
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
-        """Make one target matrix by its own recipe, see `Recipe.apply`."""
+        """Compute one target matrix with its recipe, see `Recipe.apply`."""
         return self.recipe(which).apply(matrix, which)
 
     def new_rows(self, matrix: Matrix, which: str) -> Iterator[tuple[slice, np.ndarray]]:
@@ -271,12 +272,12 @@ class RecipePair:
         return self.recipe(which).new_rows(matrix, which)
 
     def save(self, path: str | Path) -> None:
-        """Write both as one compressed `.npz` of plain arrays; same recipes, same bytes."""
+        """Write both as one compressed `.npz` of plain arrays; the bytes are deterministic."""
         _write_arrays(self.input._arrays("input_") | self.output._arrays("output_"), path)
 
     @classmethod
     def load(cls, path: str | Path) -> "RecipePair":
-        """Read what `save` wrote; raises what `Recipe.load` does."""
+        """Read recipes that `save` wrote; raises the same errors as `Recipe.load`."""
         stored = _read_arrays(path)
         one, other = (Recipe._from_arrays(stored, which) for which in ("input_", "output_"))
         if not np.array_equal(one.source_of, other.source_of):
@@ -294,7 +295,7 @@ class DenseRows:
 
     new: Mapping[str, np.ndarray]
     source_of: np.ndarray  # [n_target]: the source row that each target row copies, -1 for new
-    n_source: int  # rows of the source matrices, padding rows included
+    n_source: int  # rows of the source matrices, including padding rows
 
     @cached_property
     def new_ids(self) -> np.ndarray:
@@ -303,13 +304,13 @@ class DenseRows:
 
     @property
     def n_target(self) -> int:
-        """Rows of the matrices that `apply` makes."""
+        """Number of rows of the matrices that `apply` returns."""
         return len(self.source_of)
 
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
-        """Make the target matrix [n_target, h] of the source matrix `which`, see `Recipe.apply`.
+        """Compute the target matrix [n_target, h] from a source matrix, see `Recipe.apply`.
 
-        Raises a `UserError` if the matrix has another shape, or there are no rows for it.
+        Raises a `UserError` if the matrix has the wrong shape, or there are no rows for it.
         """
         return target_matrix(matrix, self.source_of, self.new_rows(matrix, which))
 
@@ -354,7 +355,7 @@ def assemble_recipe(rows: csr_array, source_of: np.ndarray, source_ids: np.ndarr
 
 
 def _single_ones(matrix: csr_array) -> np.ndarray:
-    """For each row its column where the row is a single 1.0, else -1."""
+    """The column of each row's single entry if that is 1.0, otherwise -1."""
     column = np.full(matrix.shape[0], -1, dtype=np.int64)
     single = np.flatnonzero(np.diff(matrix.indptr) == 1)
     at = matrix.indptr[single]
@@ -369,7 +370,7 @@ def _write_arrays(arrays: dict[str, np.ndarray], path: str | Path) -> None:
 
 
 def _read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """Arrays by name, never a pickle."""
+    """Read arrays by name; pickles are refused."""
     with Path(path).open("rb") as file:
         stored = np.load(file, allow_pickle=False)
         if not isinstance(stored, np.lib.npyio.NpzFile):

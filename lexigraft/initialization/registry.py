@@ -1,4 +1,4 @@
-"""Initializers by name: each file of the folder `methods/` registers one, without a table."""
+"""Look up initializers by name: each file in `methods/` registers one, so there is no table."""
 
 import ast
 from functools import cache
@@ -16,7 +16,7 @@ _FOLDER = Path(__file__).parent / "methods"
 
 
 def initializer(name: str, **options: Any) -> "Initializer":
-    """Create an initializer that is not fitted yet: one of `methods()`, with its class's options.
+    """Create an unfitted initializer: one of `methods()`, with the options of its class.
 
     Raises a `UserError` if the method or an option does not exist, a required option is missing, or
     an option has an invalid value.
@@ -41,7 +41,7 @@ def initializer(name: str, **options: Any) -> "Initializer":
 
 
 def initializer_class(name: str) -> "type[Initializer]":
-    """The class of a method; a `UserError` if there is none."""
+    """The class of a method; raises a `UserError` if there is no such method."""
     from lexigraft.initialization.interface import Initializer
 
     module = import_module(method_file(name).removesuffix(".py").replace("/", "."))
@@ -83,9 +83,9 @@ def read_roles(name: str) -> tuple[str, ...]:
 
 
 def samples_role(name: str) -> str | None:
-    """The role that pairs of a language's samples have for a method; None if it reads no pairs.
+    """The role in which a method reads pairs of a language's samples; None if it reads no pairs.
 
-    They are parallel text, or, for a method that reads none, entries of its dictionary.
+    The pairs are parallel text or, for a method that reads no such text, entries of its dictionary.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def _declared(name: str, attribute: str) -> tuple[str, ...]:
 
 @cache
 def method_file(name: str) -> str:
-    """The file of a method relative to the repository, for its code digest.
+    """Path of a method's file, relative to the repository, for its code digest.
 
     Raises a `UserError` if there is no such method.
     """

@@ -1,12 +1,12 @@
-"""Weights of a token over the tokens most similar to it, in one space of vectors.
+"""Weights of a token on the tokens most similar to it, in one vector space.
 
-Similarities are computed a block of tokens at a time, never as a full square. Even a partial sort
-of whole rows of them takes many times as long as computing them: the maxima of chunks give a bound,
-and only the few scores that reach it are sorted (benchmarks/initialization_scale.py).
+Similarities are computed one block of tokens at a time, never as a full matrix. Even a partial sort
+of whole rows takes many times as long as computing them. The maxima of chunks therefore give a
+bound, and only the few scores that reach it are sorted (benchmarks/initialization_scale.py).
 
-Where a method chooses the nearest tokens, scores that differ by no more than rounding does are
-ties, and the lower id is chosen (`top_k`, `highest`): every BLAS library rounds differently, and
-tokens with equal vectors would otherwise be chosen at random.
+When a method chooses the nearest tokens, scores that differ only by rounding errors are ties, and
+the lower id is chosen (`top_k`, `highest`): BLAS libraries round differently, and the choice among
+tokens with equal vectors would otherwise be arbitrary.
 """
 
 import math
@@ -33,16 +33,16 @@ _TIE = 2e-6
 
 
 class AnchorInitializer(RecipeInitializer):
-    """A method whose new tokens are mixtures of the shared tokens that have vectors: the anchors.
+    """A method that mixes new tokens from the anchors: shared tokens that have vectors.
 
-    The mixture is the sparsemax over the cosine similarities, unless a method says otherwise.
-    Special tokens are none of the `anchors_` anchors. A new token that has no vector, a zero vector
-    or no weight falls back.
+    The weights are the sparsemax over the cosine similarities, unless a method says otherwise.
+    `anchors_` is the number of anchors, which exclude special tokens. A new token that has no
+    vector, a zero vector or no weight falls back.
     """
 
     counted: ClassVar[tuple[str, ...]] = ("anchors",)
     normalized = True  # whether vectors are scaled to length one
-    without_anchors: ClassVar[str]  # end of the message for no anchors: what no shared token has
+    without_anchors: ClassVar[str]  # end of the message if there are none: what no token has
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         vectors = required_vectors(self.name, pair, auxiliary, self.needs[0])
@@ -77,9 +77,9 @@ class NeighbourInitializer(RecipeInitializer):
     Parameters
     ----------
     neighbours
-        Number of source tokens in a new token's mixture; all of them where there are fewer.
+        Number of source tokens in a new token's mixture; all source tokens if there are fewer.
     temperature
-        Divisor of the cosines: the smaller, the larger the weight of the nearest.
+        Divisor of the cosines; a smaller value gives the nearest tokens more weight.
     """
 
     neighbours: int = integer(10)
@@ -91,11 +91,11 @@ class NeighbourInitializer(RecipeInitializer):
     def _neighbour_weights(
         self, pair: VocabularyPair, auxiliary: Auxiliaries
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Target id, source id and weight [n] of all new tokens that have a vector.
+        """Target ids, source ids and weights [n] for all new tokens that have a vector.
 
         Special tokens and zero vectors are ignored. The weights of a token are positive and sum to
         one. Raises a `UserError` if vectors are missing, belong to another tokenizer, or have
-        different widths; or no source token has a vector.
+        different widths, or if no source token has a vector.
         """
         target, source = map(unit_vectors, required_space(self.name, pair, auxiliary))
         source_ids = np.setdiff1d(source.tokens, list(pair.source_special_ids))
@@ -112,27 +112,27 @@ class NeighbourInitializer(RecipeInitializer):
 
 
 def nonzero(vectors: TokenVectors) -> TokenVectors:
-    """The vectors without zero vectors."""
+    """Drop vectors of length zero."""
     some = vectors.vectors.any(axis=1)
     return TokenVectors(vectors.tokens[some], vectors.vectors[some])
 
 
 def unit_vectors(vectors: TokenVectors) -> TokenVectors:
-    """The vectors scaled to length one, without those of length zero."""
+    """Scale vectors to length one, and drop those of length zero."""
     lengths = np.linalg.norm(vectors.vectors, axis=1)
     some = lengths > 0
     return TokenVectors(vectors.tokens[some], vectors.vectors[some] / lengths[some, None])
 
 
 def vectors_of(vectors: TokenVectors, ids: np.ndarray) -> np.ndarray:
-    """Vectors [len(ids), dimensions] of tokens that all have one."""
+    """Vectors [len(ids), dimensions] of tokens, all of which must have one."""
     return vectors.vectors[np.searchsorted(vectors.tokens, ids)]
 
 
 def score_blocks(queries: np.ndarray, anchors: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield slices of queries [n, dimensions], and their inner products [size, m] with all anchors.
 
-    There is at least one of the anchors [m, dimensions].
+    There must be at least one of the anchors [m, dimensions].
     """
     height = max(1, _SCORES_AT_ONCE // len(anchors))
     for start in range(0, len(queries), height):
@@ -160,9 +160,9 @@ def softmax_of_nearest(
     """Softmax over the cosines, divided by `temperature`, of each query to its `k` nearest anchors.
 
     `queries` [n, dimensions] and `anchors` [m, dimensions], with m at least 1, have length one; all
-    anchors are used where there are fewer than `k`. The weights [n, m] are float64: rows of `k`
-    positive weights that sum to one. Anchors with a cosine below `least` have none, and a row may
-    then be all zeros.
+    anchors are used if there are fewer than `k`. The weights [n, m] are float64: rows of `k`
+    positive weights that sum to one. Anchors with a cosine below `least` get no weight, so a row
+    may be all zeros.
     """
     k = min(k, len(anchors))
     chosen = np.empty((len(queries), k), dtype=np.int64)
@@ -197,8 +197,8 @@ def sparsemax(scores: np.ndarray) -> csr_array:
     n, m = scores.shape
     parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     pending, candidates = np.arange(n), _FIRST_CANDIDATES
-    # Few scores of a row end up above zero: only the highest are examined, and more of a row only
-    # if all of these are.
+    # Few weights of a row are above zero: only the highest scores are examined, and more of a row
+    # only if all of these have positive weights.
     while len(pending):
         selected = scores if len(pending) == n else scores[pending]
         rows, columns = top_k_candidates(selected, candidates)
@@ -210,7 +210,7 @@ def sparsemax(scores: np.ndarray) -> csr_array:
         threshold, support = _thresholds(descending - peak[:, None])
         examined = np.bincount(rows, minlength=len(pending))
         done = (support < examined) | (examined == m)
-        # Subtracting a row's maximum does not change its projection, and rounds less.
+        # Subtracting a row's maximum does not change its projection, and reduces rounding errors.
         weights = values - peak[rows] - threshold[rows]
         positive = done[rows] & (weights > 0)
         parts.append((pending[rows[positive]], columns[positive], weights[positive]))
@@ -232,7 +232,7 @@ def _thresholds(descending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def top_k(scores: np.ndarray, k: int) -> np.ndarray:
     """Columns [n, k] of the k highest scores of each row [n, m], ascending; k is at most m.
 
-    Of tied scores those in the lower columns are taken.
+    Of tied scores, those in the lower columns are chosen.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def top_k(scores: np.ndarray, k: int) -> np.ndarray:
 
 
 def highest(scores: np.ndarray) -> np.ndarray:
-    """Column [n] of the highest score of each row [n, m]; of tied ones the lowest.
+    """Column [n] of the highest score of each row [n, m]; the lowest column if scores tie.
 
     Examples
     --------
@@ -265,18 +265,18 @@ def highest(scores: np.ndarray) -> np.ndarray:
 
 
 def top_k_candidates(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns, ascending, of scores among which are the k highest of each row.
+    """Rows and columns, ascending, of scores that include the k highest of each row.
 
     `scores` [n, m] are floating-point, without NaN; k is at least 1. Each row has at least k
-    entries, none of them lower than an excluded score, and all that tie with the k-th. All scores
-    are returned where a bound would exclude few of them.
+    entries, including all that tie with the k-th; none is lower than an excluded score. All scores
+    are returned if a bound would exclude only few of them.
     """
     n, m = scores.shape
     chunks = m // _CHUNK
     if k > chunks // 2:
         return np.divmod(np.arange(n * m), m)
-    # The bound is the k-th highest maximum of a chunk: at least k scores reach it. The columns of a
-    # chunk lie `chunks` apart, since maxima of neighbouring columns take three times as long.
+    # The bound is the k-th highest of the chunks' maxima: at least k scores reach it. The columns
+    # of a chunk are `chunks` apart, since maxima over adjacent columns take three times as long.
     peaks = scores[:, : chunks * _CHUNK].reshape(n, _CHUNK, chunks).max(axis=1)
     bound = np.partition(peaks, chunks - k, axis=1)[:, chunks - k, None]
     bound -= _TIE * np.maximum(np.abs(peaks.max(axis=1, keepdims=True)), np.abs(bound))
@@ -284,10 +284,10 @@ def top_k_candidates(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _pad_rows(values: np.ndarray, rows: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Values of ragged rows as a matrix [n, longest row], padded with minus infinity.
+    """Pad ragged rows with minus infinity to a matrix [n, longest row].
 
-    `rows` holds the row of each value, ascending. The second matrix has the index into `values` of
-    each entry; 0 at the padding.
+    `rows` is the row of each value, ascending. The second matrix holds the index into `values` of
+    each entry, 0 for padding.
     """
     counts = np.bincount(rows, minlength=n)
     place = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]

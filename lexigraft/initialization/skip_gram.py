@@ -1,7 +1,7 @@
 """Skip-gram with negative sampling, for trainable rows in the convex hull of source rows (CW2V).
 
-Noise tokens are sampled for a whole batch of text positions, not for each pair: the same loss in
-expectation, with fewer rows to compute and less variance.
+Noise tokens are sampled for a whole batch of text positions, not for each pair: the expected loss
+is the same, with fewer rows to compute and less variance.
 """
 
 import logging
@@ -29,9 +29,9 @@ _LOGITS_AT_ONCE = 1 << 24  # 64 MiB of float32
 
 @dataclass(frozen=True)
 class TokenStream:
-    """Running text: token ids `tokens` int64 [n], and the sentence number of each, `sentence`.
+    """Concatenated sentences: token ids `tokens` int64 [n], and the `sentence` number of each.
 
-    `centres` bool [n] is which of them are centres of pairs; None is all. Contexts are all.
+    `centres` bool [n] marks the tokens that are centres of pairs; None marks all. All are contexts.
     """
 
     tokens: np.ndarray
@@ -40,7 +40,7 @@ class TokenStream:
 
     @classmethod
     def of(cls, sentences: Sequence[np.ndarray]) -> "TokenStream":
-        """Concatenate sentences, each token ids [length]."""
+        """Concatenate sentences, each an array of token ids [length]."""
         lengths = np.array([len(ids) for ids in sentences], dtype=np.int64)
         tokens = np.concatenate([*sentences, np.zeros(0, dtype=np.int64)])
         return cls(tokens, np.repeat(np.arange(len(sentences)), lengths))
@@ -51,18 +51,19 @@ class TokenStream:
         """The same text, where a token is a centre with probability √(threshold / its count) [1]_.
 
         `counts` int64 [number of token ids] are those of the training text; tokens that occur at
-        most `threshold` times always are centres. Drawn once, for all epochs, as in CW2V's code.
+        most `threshold` times are always centres. Centres are drawn once for all epochs, as in
+        CW2V's code.
 
         References
         ----------
         .. [1] Mikolov, Sutskever, Chen, Corrado and Dean 2013, "Distributed Representations of
-           Words and Phrases and their Compositionality", section 2.3, with counts for frequencies.
+           Words and Phrases and their Compositionality", section 2.3, counts replacing frequencies.
         """
         probability = np.sqrt(threshold / np.maximum(counts[self.tokens], 1))
         return replace(self, centres=rng.random(len(self.tokens)) < probability)
 
     def neighbours(self, positions: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs of positions: each of `positions` with all within `window` in its sentence."""
+        """Pairs of each of `positions` with all positions within `window` in its sentence."""
         steps = np.concatenate([np.arange(-window, 0), np.arange(1, window + 1)])
         centre = np.repeat(positions, len(steps))
         context = (positions[:, None] + steps).ravel()
@@ -87,7 +88,7 @@ class NoiseDistribution:
         return cls(tokens, weights / weights.sum())
 
     def sample(self, size: int, rng: np.random.Generator) -> "NoiseDistribution":
-        """The distribution of `size` samples; this one itself if it has no more tokens."""
+        """The distribution of `size` samples; unchanged if it has at most `size` tokens."""
         if len(self.tokens) <= size:
             return self
         at, counts = np.unique(
@@ -101,7 +102,7 @@ class SkipGramBatch:
     """Counts of positive and negative pairs of distinct tokens, `centres` [c] and `contexts` [o].
 
     `positives` [c, o] float32 is how often each pair occurs in the text, `negatives` [c, o] float32
-    how often noise is expected to pair them. The context of a pair is not its noise.
+    how often it is expected among noise pairs. The context of a pair is never its noise.
     """
 
     centres: np.ndarray
@@ -112,8 +113,8 @@ class SkipGramBatch:
     def loss(self, scores: "torch.Tensor") -> "torch.Tensor":
         """Mean over the pairs of -log σ(score) - Σ over noise of log σ(-score), a scalar [1]_.
 
-        `scores` [c, o], on any device, are input rows of the centres times output rows of the
-        contexts.
+        `scores` [c, o], on any device, are the inner products of the centres' input rows and the
+        contexts' output rows.
 
         References
         ----------
@@ -141,8 +142,8 @@ def batches(
 ) -> Iterator[SkipGramBatch]:
     """Yield the batches of one epoch, with the sentences in random order.
 
-    A batch has `size` centres of the text, each of up to `2 · window` pairs, and `negatives` noise
-    tokens per pair.
+    A batch has `size` centres, each with up to `2 · window` pairs, and `negatives` noise tokens per
+    pair.
     """
     ends = np.flatnonzero(np.diff(text.sentence, append=-1)) + 1
     starts = np.concatenate([[0], ends[:-1]])
@@ -162,7 +163,7 @@ def batches(
 def _batch(
     centre: np.ndarray, context: np.ndarray, noise: NoiseDistribution, per_pair: int
 ) -> SkipGramBatch:
-    """The batch of all pairs `centre[i]`, `context[i]`, token ids."""
+    """Build the batch of all pairs of token ids `centre[i]`, `context[i]`."""
     centres, row = np.unique(centre, return_inverse=True)
     contexts = np.union1d(context, noise.tokens)
     column = np.searchsorted(contexts, context)
@@ -177,9 +178,9 @@ def _batch(
 class ConvexRows:
     """`softmax(left @ right + offsets) @ matrix`, with trainable factors (CW2V, section 3.4).
 
-    `left` [k, rank] starts at random, `right` [rank, s] at zero, so that the weights of the k rows
+    `left` [k, rank] starts at random and `right` [rank, s] at zero, so the weights of the k rows
     start as `softmax(offsets)`. `matrix` holds the source rows [s, h], float32, on the computing
-    device, `offsets` [k, s] the initial logits, zero where none is stored.
+    device, and `offsets` [k, s] the initial logits, zero where none is stored.
     """
 
     def __init__(
@@ -196,8 +197,8 @@ class ConvexRows:
     def rows(self, numbers: np.ndarray) -> "torch.Tensor":
         """Some of the rows, [len(numbers), h], with a gradient.
 
-        Weights are dense: many rows are computed a block at a time, and recomputed in the backward
-        pass.
+        Weights are dense, so many rows are computed one block at a time and recomputed in the
+        backward pass.
         """
         import torch
         from torch.utils.checkpoint import checkpoint
@@ -240,15 +241,15 @@ class ConvexRows:
 def truncate_weights(
     weights: np.ndarray, keep: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Approximate rows of weights by their largest ones and a weight on the mean of all.
+    """Approximate rows of weights by their largest weights and a weight on the mean of all.
 
-    The other weights are replaced by their mean: exact where they are equal, and non-negative
-    weights that sum to one in any case. `weights` [n, s] have rows that are non-negative and sum to
-    one; `keep` of a row are kept.
+    All other weights are replaced by their mean. This is exact if they are equal, and always gives
+    non-negative weights that sum to one. The rows of `weights` [n, s] are non-negative and sum to
+    one; the `keep` largest weights of each row are kept.
 
-    Returns the columns and values [n, min(keep, s)] of the largest weights, less what the mean of
-    all contributes to them; the weight [n] on the mean of all s; and the share of a row's weight
-    that is on other columns than before, the mean over the rows.
+    Returns the columns and values [n, min(keep, s)] of the largest weights, minus the contribution
+    of the mean of all; the weight [n] on the mean of all s; and the share of a row's weight that
+    has moved to other columns, averaged over the rows.
     """
     n, s = weights.shape
     if keep >= s:
@@ -282,8 +283,8 @@ def train(
     """Train the weights of the new tokens' rows; all other rows are fixed.
 
     Returns the rows of the new tokens, by `"input"` and `"output"`; the validation loss per pair,
-    before training and after each epoch; and the text tokens that training processed per second,
-    None without epochs.
+    before training and after each epoch; and the number of text tokens that training processed per
+    second, None without epochs.
 
     Parameters
     ----------
@@ -294,13 +295,13 @@ def train(
     start
         Initial logits [len(new_ids), number of source tokens], the same for both matrices.
     rng
-        Generator of initial values, of the order of sentences, of centres, and of noise.
+        Random generator for initial values, the order of sentences, centres and noise.
     window, negatives, rank
         Context tokens on either side, noise tokens per pair, and rank of the factors.
     epochs, learning_rate, weight_decay, batch_tokens
         Epochs over the text, Adam's learning rate and L2 penalty, and centres per update.
     subsampling
-        Threshold of `TokenStream.subsampled`; None takes every token as a centre.
+        Threshold of `TokenStream.subsampled`; None makes every token a centre.
     """
     import torch
 
@@ -357,7 +358,7 @@ def train(
 
 
 def _rows_of(pair: VocabularyPair, new: ConvexRows, tokens: np.ndarray) -> "torch.Tensor":
-    """Rows [n, h] of target tokens: trainable ones of new tokens, fixed ones of all others."""
+    """Rows [n, h] of target tokens: trainable for new tokens, fixed for all other tokens."""
     import torch
 
     copied = pair.source_of[tokens]

@@ -1,4 +1,4 @@
-"""Initializations on disk: `recipe.npz`, `recipes.npz` (one by matrix) or `rows.safetensors`."""
+"""Initializations on disk: `recipe.npz`, `recipes.npz` (one per matrix) or `rows.safetensors`."""
 
 import hashlib
 import zipfile
@@ -22,11 +22,11 @@ _FILES = (_RECIPE, _RECIPES, _ROWS)
 def save_initialization(
     fitted: Initializer, folder: str | Path, matrices: dict[str, Matrix] | None = None
 ) -> str:
-    """Write a fitted initializer, so that `load_initialization` can apply it.
+    """Write a fitted initializer in the form that `load_initialization` reads.
 
-    The folder is created if missing; returns the name of the file written. `matrices` are the
-    source's `"input"` and, unless tied, `"output"`: methods without `weights_` make their rows of
-    these now. Raises a `UserError` if they are missing or do not fit.
+    Creates the folder if it is missing; returns the name of the file written. `matrices` are the
+    source's `"input"` and, unless tied, `"output"`: methods without `weights_` compute their rows
+    from these now. Raises a `UserError` if such a method has no matrices or the wrong ones.
     """
     folder = Path(folder)
     if isinstance(fitted, RecipeInitializer):
@@ -48,7 +48,7 @@ def save_initialization(
 def load_initialization(folder: str | Path) -> Recipe | RecipePair | DenseRows:
     """Read what `save_initialization` wrote; each kind has `apply`, `new_ids` and `source_of`.
 
-    Raises a `UserError` if the folder holds no initialization, or its file is truncated or damaged.
+    Raises a `UserError` if the folder has no initialization, or its file is truncated or damaged.
     """
     folder = Path(folder)
     file = next((folder / name for name in _FILES if (folder / name).is_file()), None)
@@ -76,7 +76,7 @@ def _save_rows(rows: DenseRows, path: Path) -> None:
     tensors["source_of"] = rows.source_of
     tensors["n_source"] = np.array([rows.n_source], dtype=np.int64)
     with replacing(path) as temporary:
-        # Safetensors has no checksum, and a flipped bit in a row would not be noticed.
+        # Safetensors has no checksum: a flipped bit in a row would go unnoticed.
         save_file(tensors, temporary, {"sha256": _digest(tensors)})
 
 

@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 def tokenized_sentences(
     tokenizer: "PreTrainedTokenizerFast", corpus: Iterable[str]
 ) -> Iterator[np.ndarray]:
-    """Yield the token ids of each sentence, int64 [n], without special tokens; none is empty."""
+    """Yield the token ids of each sentence, int64 [n], without special tokens; skip empty ones."""
     ordinary = np.ones(max(tokenizer.get_vocab().values()) + 1, dtype=bool)
     ordinary[list(special_ids(tokenizer))] = False
     for batch in encoded_batches(tokenizer, corpus):
@@ -33,7 +33,7 @@ def tokenized_sentences(
 
 
 def validation_split(items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
-    """Training items and every twentieth item for validation; both are all of fewer than 20."""
+    """Hold out every twentieth item for validation; fewer than 20 items are used for both."""
     if len(items) < _VALIDATION_EVERY:
         return list(items), list(items)
     training = [item for i, item in enumerate(items, 1) if i % _VALIDATION_EVERY]
@@ -44,9 +44,9 @@ def validation_split(items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
 class Snippet:
     """A stretch of text, tokenized in two ways."""
 
-    source: np.ndarray  # source ids: every new token as its source pieces
+    source: np.ndarray  # source ids, with every new token as its source pieces
     target: np.ndarray  # [n]: source ids, and -1 - i for new token i, an index into `new_ids`
-    ends: np.ndarray  # [n]: number of tokens of `source` up to the end of each of `target`
+    ends: np.ndarray  # [n]: number of `source` tokens up to the end of each `target` token
 
 
 def find_snippets(
@@ -58,13 +58,13 @@ def find_snippets(
     length: int,
     context: int,
 ) -> list[Snippet]:
-    """Find snippets with each new token, the first ones of the text; no two overlap.
+    """Find the first snippets of the text with each new token, without overlap.
 
-    A snippet counts for every new token in it. It ends before tokens that have no source pieces,
-    or begins after them. `sentences` are target ids [n] without special tokens, `pieces` the source
-    ids of each new token to find; others are ignored. One token has `per_token` snippets, more only
-    where another token needs them. A snippet has at most `length` target tokens and `context`
-    source tokens, with the token it was taken for in its middle.
+    A snippet counts for every new token in it, and contains no tokens without source pieces.
+    `sentences` are target ids [n] without special tokens, `pieces` the source ids of each new token
+    to find; other new tokens are ignored. Each token gets `per_token` snippets, and more only if
+    another token needs them. A snippet has at most `length` target tokens and `context` source
+    tokens, with the token for which it was extracted in its middle.
     """
     sizes = np.zeros(pair.n_target, dtype=np.int64)
     sizes[pair.source_of >= 0] = 1
@@ -96,8 +96,8 @@ def _stretch(
 ) -> tuple[int, int]:
     """Begin and end of the snippet around a token; empty if the token alone exceeds `context`.
 
-    `sizes` are numbers of source tokens of each target token, 0 where there is none; tokens before
-    `covered` are in use. Half of `length` and of `context` are for what precedes the token.
+    `sizes` are the numbers of source tokens of each target token, 0 if it has none; tokens before
+    `covered` are in other snippets. Half of `length` and `context` is for the preceding tokens.
     """
     if sizes[position] > context:
         return position + 1, position + 1

@@ -1,8 +1,8 @@
-"""Statistical alignment of the units of parallel sentences, words or tokens, by EM.
+"""Statistical alignment of units (words or tokens) of parallel sentences by EM.
 
-IBM Model 1 (Brown et al. 1993), or with the prior of Dyer, Chahuneau and Smith 2013, "A Simple,
-Fast, and Effective Reparameterization of IBM Model 2", by which units in like places of their
-sentences are aligned more often: what the program fast_align computes.
+This is IBM Model 1 (Brown et al. 1993), optionally with the prior of Dyer, Chahuneau and Smith
+2013, "A Simple, Fast, and Effective Reparameterization of IBM Model 2", which favours units at
+similar positions in their sentences: the model of the program fast_align.
 """
 
 import math
@@ -14,19 +14,19 @@ import numpy as np
 from numba import njit
 from scipy.sparse import csr_array
 
-# Pairs of units whose probabilities are estimated, at most: about 1.5 GB.
+# Maximum number of pairs of units whose probabilities are estimated: about 1.5 GB.
 _MOST_PAIRS = 1 << 25
-_NULL = 0.08  # fast_align's probability that a target unit aligns to none, beside the diagonal
-# fast_align keeps the translations of a unit whose logarithm is at most so many times that of the
-# most probable one.
+_NULL = 0.08  # fast_align's probability of aligning to no unit, if there is a tension
+# fast_align keeps the translations of a unit whose log probability is at most this many times that
+# of the most probable one.
 _BEAM = 4
 
 
 @dataclass(frozen=True)
 class Bitext:
-    """Parallel sentences as numbers of units (int32), one after the other on each side.
+    """Parallel sentences as unit numbers (int32), concatenated on each side.
 
-    Sentence k is between the `starts` (int64) k and k + 1 of its side.
+    Sentence k lies between the `starts` (int64) k and k + 1 of its side.
     """
 
     source: np.ndarray
@@ -36,8 +36,8 @@ class Bitext:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[Sequence[int], Sequence[int]]]) -> "Bitext":
-        """Sentence pairs as lists of units; those with an empty side are left out."""
-        # Lists of Python's integers would take ten times the memory.
+        """Build a bitext from pairs of lists of units, without pairs that have an empty side."""
+        # Lists of Python integers would take ten times the memory.
         units, starts = (array("i"), array("i")), (array("q", [0]), array("q", [0]))
         for sides in pairs:
             if all(map(len, sides)):
@@ -52,18 +52,19 @@ class Bitext:
 
 
 def expected_counts(bitext: Bitext, *, iterations: int, diagonal_tension: float = 0.0) -> csr_array:
-    r"""How often each target unit is expected to align to each source unit.
+    r"""Expected number of alignments of each target unit to each source unit.
 
-    Every target unit aligns to one source unit of its sentence or to none, source unit $i$ of $n$
-    with a probability that is proportional to $t(f_j \mid e_i)\, \delta_i$. The translation
-    probabilities $t$ are estimated by `iterations` of EM from equal ones. Without a
-    `diagonal_tension` $\lambda$ every $\delta$, and that of none, is the same; else it is
-    $\exp(-\lambda\, |i / n - j / m|)$ for target unit $j$ of $m$, scaled to 0.92 of the whole.
+    Every target unit aligns to one source unit of its sentence or to none. The probability of
+    source unit $i$ of $n$ is proportional to $t(f_j \mid e_i)\, \delta_i$. The translation
+    probabilities $t$ are estimated by `iterations` of EM, starting from equal probabilities.
+    Without a `diagonal_tension` $\lambda$, $\delta$ is the same for all units and for none;
+    otherwise it is $\exp(-\lambda\, |i / n - j / m|)$ for target unit $j$ of $m$, scaled to a sum
+    of 0.92.
 
     Returns the expected counts of the last iteration [largest source unit + 1, largest target unit
     + 1], float64, without those of improbable translations: $t(f \mid e) < \max_{f'} t(f' \mid
-    e)^4$. As many as `_MOST_PAIRS` of units are held; in a text with more, those that occur
-    together least often are not aligned.
+    e)^4$. At most `_MOST_PAIRS` pairs of units are estimated; in a text with more, the pairs that
+    co-occur least often are not aligned.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def expected_counts(bitext: Bitext, *, iterations: int, diagonal_tension: float 
 
 
 def _cooccurring(bitext: Bitext, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of units that occur in one sentence pair, as `indptr` and `indices` of a sparse matrix.
+    """Pairs of units that co-occur in a sentence pair, as `indptr` and `indices` of a sparse array.
 
     Columns are ascending in each row.
     """
@@ -121,9 +122,9 @@ def _cooccurring(bitext: Bitext, shape: tuple[int, int]) -> tuple[np.ndarray, np
 
 @njit(nogil=True)
 def _neighbours(places, ends, target, starts, times, least, sizes, columns):
-    """Count the target units that occur with each source unit `least` times, and list them.
+    """Count the target units that co-occur at least `least` times with each source unit.
 
-    `times` are zeros, before and after. Only with `columns` of the right size are units listed.
+    `times` is zero before and after. If `columns` has the right size, the units are written to it.
     """
     found = np.empty(len(times), dtype=np.int32)
     filled = first = 0
@@ -169,7 +170,7 @@ def _expect(
             total = null * of_null[unit]
             for i in range(n):
                 low, high = indptr[source[first + i]], indptr[source[first + i] + 1] - 1
-                while low < high:  # the place of the pair of units among those of the first
+                while low < high:  # find the pair of units among those of the source unit
                     middle = (low + high) // 2
                     if columns[middle] < unit:
                         low = middle + 1

@@ -92,7 +92,7 @@ def merge_adapters(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -
     for layer in both:
         _replace_module(model, layer, layer.old)
     untie(model)
-    # Without mean_resizing, which computes rows that are replaced right here.
+    # mean_resizing would compute rows that are replaced right here.
     model.resize_token_embeddings(len(matrices[0]), mean_resizing=False)
     layers: list[Any] = [model.get_input_embeddings(), model.get_output_embeddings()]
     with torch.no_grad():
@@ -147,7 +147,7 @@ class AdaptedEmbedding(torch.nn.Module):
 
 
 class AdaptedHead(torch.nn.Module):
-    """Logits over the target's tokens, `(h E^T + b) A^T`; E [n_source, h] and b are those of `old`."""
+    """Logits over the target's tokens, `(h E^T + b) A^T`; E [n_source, h] and b are `old`'s."""
 
     def __init__(self, old: torch.nn.Linear, adapter: Adapter):
         super().__init__()

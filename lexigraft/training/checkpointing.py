@@ -111,7 +111,7 @@ def load_progress(folder: Path, model: PreTrainedModel, phases: int) -> Progress
         if name.startswith(_EXTRA_HEAD)
     }
     for name, parameter in model.named_parameters():
-        if name in tensors:  # trained values are not rounded, unlike the source's
+        if name in tensors:  # trained values stay float32; the source's may be rounded
             parameter.data = parameter.data.float()
     load_tensors(model, tensors, file)
     return Progress(

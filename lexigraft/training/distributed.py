@@ -1,8 +1,8 @@
 """Training in several processes, one GPU each: started by `torchrun`, replicated or sharded.
 
-A process that was started alone has rank 0. Sharding (FSDP) is torch's `fully_shard`, on which
-accelerate builds FSDP too. It is called here because accelerate does so on GPUs only, and code that
-does not run on CPUs would not be tested at all.
+A single process has rank 0. Sharding (FSDP) uses torch's `fully_shard`, as accelerate's FSDP does.
+It is called directly because accelerate supports GPUs only, and code that does not run on CPUs
+would not be tested at all.
 """
 
 import copy
@@ -21,8 +21,8 @@ from lexigraft.training.objective import Objective
 from lexigraft.training.trainable import decoder_layers
 
 SHARDED = "LEXIGRAFT_SHARDED"  # 1: the model is sharded over the processes, not replicated
-# Until a process gives up on another: rank 0 alone scores, stores and waits for file systems. A
-# process that died is noticed by torchrun at once.
+# How long a process waits for another: only rank 0 stores the cell and waits for file systems.
+# torchrun notices at once when a process has died.
 TIMEOUT = timedelta(hours=6)
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ def init_processes() -> None:
 
 
 def world_size() -> int:
-    """How many processes there are."""
+    """The number of processes."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
@@ -54,7 +54,7 @@ def is_sharded() -> bool:
 def on_rank_zero(function: Callable[..., T], *arguments) -> T:
     """Call a function on rank 0 and return its result on all ranks.
 
-    No process goes on before rank 0 has finished.
+    All processes wait until rank 0 has finished.
     """
     if world_size() == 1:
         return function(*arguments)
@@ -64,7 +64,7 @@ def on_rank_zero(function: Callable[..., T], *arguments) -> T:
 
 
 def barrier() -> None:
-    """Wait until all processes have come here."""
+    """Wait until all processes have reached this point."""
     if world_size() > 1:
         dist.barrier()
 
@@ -78,23 +78,23 @@ def all_reduce_sum(tensor: torch.Tensor) -> torch.Tensor:
 
 
 class Computation(torch.nn.Module):
-    """Calls a function of the model, under autocast where the hardware is fast in bfloat16.
+    """Calls a function of the model, under autocast if the precision is bfloat16.
 
     DDP and FSDP act when the module that they wrap is called. An objective does more than call the
-    model: it takes hidden states, applies a head to some of them, or a second head. As a function
-    of the model, all of it runs inside of one call.
+    model: it reads hidden states, and applies a head to some of them, or a second head. As a
+    function of the model, all of this runs inside one call.
     """
 
     def __init__(self, model: PreTrainedModel):
         super().__init__()
         self.model = model
-        # Named by the Trainer: whether the model is sharded over the processes already.
+        # Read by the Trainer: whether the model is already sharded over the processes.
         self.is_distributed_loading_by_transformers = False
 
     def forward(self, compute: Callable[..., T], *arguments) -> T:
         """`compute(model, *arguments)`."""
-        # Without its cache, which holds the trained weights once more for the whole pass: chunks of
-        # logits cache the head's, and the other weights are used twice in a pass, in two places.
+        # Without autocast's cache, which would hold a copy of the trained weights for the whole
+        # pass: chunks of logits cache the head's, and the others are used only twice in a pass.
         with torch.autocast(
             device().type,
             dtype=torch.bfloat16,
@@ -106,7 +106,7 @@ class Computation(torch.nn.Module):
 
 @contextmanager
 def group_of_one() -> Iterator[None]:
-    """A group of this process alone, which `shard` needs: it sends nothing."""
+    """A group of only this process, which `shard` needs; it sends nothing."""
     if dist.is_initialized():
         yield
         return
@@ -121,17 +121,17 @@ def group_of_one() -> Iterator[None]:
 def shard(
     computation: Computation, objective: Objective, device: torch.device, *, offload: bool = False
 ) -> tuple[Computation, Objective]:
-    """Copies of both that belong together, the model sharded over the processes.
+    """Copy model and objective consistently, with the model sharded over the processes.
 
-    Each decoder layer is gathered when it is computed, in the precision that its linear layers
-    compute in; gradients are summed in float32. Parameters outside of them, embeddings and
-    head above all, are gathered for a whole pass, since objectives use these in ways of their own.
-    Modules of the objective that are not the model's, such as a teacher, are not copied.
+    Each decoder layer is gathered when it is computed, in the precision of its linear layers;
+    gradients are summed in float32. Parameters outside the layers, mainly embeddings and head, are
+    gathered for a whole pass, since objectives use them in different ways. Modules of the objective
+    that do not belong to the model, such as a teacher, are not copied.
 
-    With `offload`, for a process alone: what is trained stays in the memory of the CPU, and so do
-    its gradients and the optimizer's moments. It comes to the device in float32 when it is computed
-    with, so every number is the one of a model that is there as a whole, but for the order in which
-    gradients of several passes are added. What is frozen is on the device.
+    With `offload`, for a single process, trained parameters stay in CPU memory, and so do their
+    gradients and the optimizer's moments. They are copied to the device in float32 when they are
+    used, so all numbers are the same as with the whole model on the device, except for the order in
+    which gradients of several passes are added. Frozen parameters are on the device.
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import (
@@ -160,10 +160,10 @@ def shard(
         policy = CPUOffloadPolicy(pin_memory=device.type == "cuda")
         frozen = {one for one in sharded.parameters() if not one.requires_grad}
         layers = [one for one in layers if any(p.requires_grad for p in one.parameters())]
-    # DoRA computes the norms of weights, which are not rounded for that.
+    # DoRA computes the norms of weights, which must not be rounded for this.
     dora = any("lora_magnitude_vector" in name for name, _ in sharded.named_parameters())
     for module in [*layers, sharded]:
-        # Autocast does not round embeddings, which are outside of the layers, and norms.
+        # Autocast rounds neither norms nor embeddings, which are outside of the layers.
         whole = offload or dora or module is sharded
         fully_shard(
             module,
@@ -173,12 +173,12 @@ def shard(
             ignored_params=frozen or None,
         )
         if device.type == "cpu":
-            module.set_force_sum_reduction_for_comms(True)  # gloo computes no mean
+            module.set_force_sum_reduction_for_comms(True)  # gloo cannot compute means
     return sharded, objective
 
 
 def discard_gradients(model: torch.nn.Module) -> None:
-    """Drop the gradients of a step that has been cut off, also of what is gathered just now."""
+    """Discard the gradients of an interrupted step, including those of gathered parameters."""
     from torch.distributed.fsdp import FSDPModule
 
     model.zero_grad()
@@ -188,9 +188,9 @@ def discard_gradients(model: torch.nn.Module) -> None:
 
 
 def full_tensor(value: Any) -> Any:
-    """A tensor gathered from all processes, on the CPU; anything else as it is.
+    """Gather a tensor from all processes on the CPU; return anything else unchanged.
 
-    All processes must ask for the same tensors in the same order.
+    All processes must gather the same tensors in the same order.
     """
     from torch.distributed.tensor import DTensor
 
@@ -203,38 +203,38 @@ def full_tensor(value: Any) -> Any:
 
 
 def full_tensors(values: Mapping[str, Any], keep: bool) -> dict[str, Any]:
-    """`full_tensor` of every value; nothing unless `keep`, so that only one process holds them.
+    """Call `full_tensor` for every value; return nothing unless `keep`, to save memory.
 
     All processes must call this with the same keys in the same order.
     """
     found = {}
     for name, value in values.items():
-        value = full_tensor(value)  # takes part for the others too
+        value = full_tensor(value)  # other processes need this one to take part
         if keep:
             found[name] = value
     return found
 
 
 def shard_like(value: Any, parameter: torch.Tensor) -> Any:
-    """This process's shard of a full tensor of a parameter's shape; anything else as it is."""
+    """This process's shard of a full tensor of a parameter's shape; anything else unchanged."""
     from torch.distributed.tensor import DTensor, distribute_tensor
 
-    # A tensor of another shape is, for example, the count of steps.
+    # The count of steps, for example, is a tensor of another shape.
     if not isinstance(parameter, DTensor) or getattr(value, "shape", None) != parameter.shape:
         return value
     mesh = parameter.device_mesh
     if mesh.size() > 1:
         value = distribute_tensor(value.to(parameter.device), mesh, parameter.placements).to_local()
-    # Copied, since what is offloaded is not on the device of its mesh, as `from_local` wants it.
+    # Copied, since offloaded tensors are not on the device of the mesh, as `from_local` needs.
     found: Any = torch.zeros_like(parameter)
     found.to_local().copy_(value)
     return found
 
 
 def modules_of(objective: Objective) -> Iterator[torch.nn.Module]:
-    """Modules that an objective holds, such as a teacher, or another one that it extends."""
+    """The modules of an objective, such as a teacher, and of an objective that it extends."""
     for value in vars(objective).values():
         if isinstance(value, torch.nn.Module):
             yield value
-        elif isinstance(value, Objective):  # that this one extends
+        elif isinstance(value, Objective):  # which this one extends
             yield from modules_of(value)

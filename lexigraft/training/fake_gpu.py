@@ -1,7 +1,7 @@
-"""A GPU that is not there: code for it runs on fake tensors, and the bytes that are alive count.
+"""A simulated GPU: its code runs on fake tensors, and the bytes of live tensors are counted.
 
-Fake tensors are on the CPU, whose settings are those of a GPU meanwhile. Other processes are
-pretended too.
+Fake tensors are on the CPU, which temporarily has the settings of a GPU. Other processes are
+simulated too.
 """
 
 import os
@@ -22,8 +22,8 @@ from lexigraft.inference.chunked_logits import CHUNK_LOGITS
 
 @contextmanager
 def as_one_of(number: int) -> Iterator[None]:
-    """As the first one of some processes, of which there are no others."""
-    # Both register what they have: a group that sends nothing, and collectives of fake tensors.
+    """Simulate being the first of `number` processes; the others do not exist."""
+    # Importing registers a group that sends nothing, and collectives of fake tensors.
     import torch.testing._internal.distributed.fake_pg
 
     if number > 1:
@@ -38,7 +38,7 @@ def as_one_of(number: int) -> Iterator[None]:
 
 @contextmanager
 def as_on_a_gpu(dtype: torch.dtype, logits: int | None = None) -> Iterator[None]:
-    """What depends on the hardware is as on a GPU: fake tensors are on the CPU."""
+    """Use the settings of a GPU for fake tensors, which are on the CPU."""
     before, given = CHUNK_LOGITS["cpu"], os.environ.get(PRECISION)
     CHUNK_LOGITS["cpu"] = logits or CHUNK_LOGITS["cuda"]
     os.environ[PRECISION] = str(dtype).removeprefix("torch.")
@@ -53,7 +53,7 @@ def as_on_a_gpu(dtype: torch.dtype, logits: int | None = None) -> Iterator[None]
 
 
 def give_memory(model: torch.nn.Module) -> None:
-    """Fake tensors in the place of those of the meta device; tied ones stay tied."""
+    """Replace tensors on the meta device by fake tensors; tied ones stay tied."""
     given: dict[int, tuple[Any, Any]] = {}  # the old tensors stay alive, so that ids differ
     for module in model.modules():
         for tensors in (module._parameters, module._buffers):
@@ -69,11 +69,11 @@ def give_memory(model: torch.nn.Module) -> None:
 
 
 class AliveBytes(TorchDispatchMode):
-    """Counts the bytes of the storages that are alive; `tensors` are there from the beginning.
+    """Counts the bytes of live storages; `tensors` are live from the beginning.
 
-    The parameters `elsewhere` do not count, nor do the gradients that FSDP gives them. What it
-    copies on the way is alive before as many bytes are, so that this makes no peak. Rows of sparse
-    adapters have so many `entries`.
+    The parameters `elsewhere` do not count, nor do the gradients that FSDP gives them. FSDP's
+    temporary copies of these are live before as many other bytes are, so they create no peak. Rows
+    of sparse adapters have `entries` entries.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class AliveBytes(TorchDispatchMode):
         self._count(tensors)
 
     def __enter__(self):
-        # FSDP frees and refills what it gathers by resizing, which is no operation on tensors.
+        # FSDP frees and refills gathered tensors by resizing, which is not an operation on tensors.
         self.resize = resize = torch.UntypedStorage.resize_
 
         def counted(storage, size):
@@ -112,7 +112,7 @@ class AliveBytes(TorchDispatchMode):
         return super().__exit__(*raised)
 
     def __torch_dispatch__(self, function, types, arguments=(), named=None):
-        # What depends on values is as large as it can be.
+        # Sizes that depend on values are as large as possible.
         if function is torch.ops.aten.nonzero.default:
             found = torch.arange(arguments[0].numel())[:, None]
         elif function is torch.ops.aten._unique2.default:

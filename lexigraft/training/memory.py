@@ -67,9 +67,9 @@ def simulated_phases(
 ) -> list["SimulatedPhase"]:
     """The phases of a training, without weights; consecutive phases of equal memory are one object.
 
-    The training computes in the precision `dtype`, on a model of this configuration whose vocabulary has been
-    changed to one of `rows` rows. `teacher` is the configuration of the teacher, if the strategy
-    has one.
+    The training computes in the precision `dtype`, on a model of this configuration whose
+    vocabulary has been changed to one of `rows` rows. `teacher` is the configuration of the
+    teacher, if the strategy has one.
     """
     trained: set[str] = set()
     found: list[SimulatedPhase] = []
@@ -203,7 +203,7 @@ class SimulatedPhase:
     def _moments(
         self, computation: Computation, own: Iterable[torch.nn.Parameter]
     ) -> list[torch.Tensor]:
-        """AdamW's two moments, allocated in the first step. A fused step creates no other tensor."""
+        """AdamW's two moments, allocated in the first step. Fused steps create no other tensor."""
         eight = self.strategy.optimizer == "adamw-8bit"
         # Moments of embeddings never have 8 bits.
         looked_up = {

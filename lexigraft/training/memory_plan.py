@@ -168,7 +168,7 @@ def _may_offload(phases: Sequence[SimulatedPhase], strategy: Strategy) -> bool:
 
 
 def machine_memory() -> int:
-    """The bytes of machine memory that this job may still use; under Slurm, those it requested."""
+    """The bytes of machine memory that this job may still use; under Slurm, at most its request."""
     available = psutil.virtual_memory().available
     asked = int(os.environ.get("SLURM_MEM_PER_NODE", 0))  # megabytes; 0 means all memory
     return min(available, asked * 2**20) if asked else available

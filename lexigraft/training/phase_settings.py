@@ -1,4 +1,4 @@
-"""A phase of a strategy, as plain data: what it trains, by which objective, on which text."""
+"""A phase of a strategy, as plain data: what it trains, with which objective, on which text."""
 
 from typing import Annotated, Any, Literal, get_args
 
@@ -24,7 +24,7 @@ Share = Annotated[float, Field(gt=0, le=1)]
 
 
 def left_out(default: Any, description: str, **bounds: Any) -> Any:
-    """A field that plain data has only where the user gives it."""
+    """A field that plain data includes only if the user gives it."""
     return Field(default, description=description, json_schema_extra={"left_out": True}, **bounds)
 
 
@@ -237,7 +237,7 @@ class Phase(Settings):
 
     @model_serializer(mode="plain")
     def given(self) -> dict[str, Any]:
-        """The same; one text alone by its name, and no share beside an amount of its own."""
+        """The given settings; a single text by its name, and no share with another amount."""
         own = super().given()
         if self.has_own_amount:
             del own["share"]
@@ -245,7 +245,7 @@ class Phase(Settings):
 
     @property
     def has_own_amount(self) -> bool:
-        """Whether the phase says how long it is, whatever the strategy does."""
+        """Whether the phase has its own amount of training, independent of the strategy's."""
         return any(getattr(self, key) is not None for key in AMOUNTS)
 
     @property

@@ -1,5 +1,7 @@
-"""A strategy: how a cell is trained, as plain data. Two-stage tuning, 2x2 LS and progressive
-tuning are lists of phases; none of them is a code path of its own."""
+"""A strategy: how a cell is trained, as plain data.
+
+Two-stage tuning, 2x2 LS and progressive tuning are lists of phases; none has its own code path.
+"""
 
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -21,7 +23,7 @@ from lexigraft.training.phase_settings import (
     left_out,
 )
 
-# What a phase of this objective, or that trains this, has where it gives nothing.
+# Default settings of a phase with this objective, or that trains this.
 _BY_DEFAULT: dict[str, type[Settings]] = {
     "adapter": AdapterSettings, "aim": AimSettings, "alm": AlmSettings,
 }  # fmt: skip
@@ -48,8 +50,8 @@ class StrategyResources(Settings):
 class Strategy(Settings):
     """Phases, and their common settings. Defaults are those of Yamaguchi et al. (lowres), Table 6.
 
-    A phase may override `batch_sequences`, `learning_rate` and `lora`: each phase that is read has
-    its own.
+    A phase may override `batch_sequences`, `learning_rate` and `lora`; once validated, each phase
+    has its own.
     """
 
     phases: Annotated[tuple[Phase, ...], Strict(False)] = Field(
@@ -136,7 +138,7 @@ class Strategy(Settings):
 
     @model_serializer(mode="plain")
     def given(self) -> dict[str, Any]:
-        """The same, without `epochs` where each phase has an amount of its own."""
+        """The given settings, without `epochs` if each phase has its own amount."""
         own = super().given()
         if any(phase.has_own_amount for phase in self.phases):
             del own["epochs"]
@@ -157,7 +159,7 @@ class Strategy(Settings):
         names = sorted({name for name in found if name})
         if len(names) > 1:
             raise KeyedError("phases", f"the teachers {' and '.join(names)}; a cell has one")
-        # What phases take over. As plain data they have only what the user gave them.
+        # What phases inherit. As plain data, they have only what the user gave them.
         completed = []
         for phase in self.phases:
             lora = self.lora
@@ -177,7 +179,7 @@ class Strategy(Settings):
         return self
 
     def _check_converged(self) -> None:
-        """After a phase that may end early comes one that can go on with its sequences."""
+        """Check that a phase that may end early is followed by one that can use its sequences."""
         for number, phase in enumerate(self.phases):
             if phase.converged is None:
                 continue
@@ -195,7 +197,7 @@ class Strategy(Settings):
                     raise KeyedError(where, reason)
 
     def _check_schedule(self) -> None:
-        """Its parts fit into the steps."""
+        """Check that the parts of the schedule fit into the steps."""
         if self.schedule != "wsd" and "decay" in self.model_fields_set:
             reason = "only schedule wsd takes this key; take out 'decay'"
             raise KeyedError("decay", reason)
@@ -204,7 +206,7 @@ class Strategy(Settings):
             raise KeyedError("decay", reason)
 
     def _check_amounts(self) -> None:
-        """The phases share the strategy's amount, or each of them has its own."""
+        """Check that the phases share the strategy's amount, or each has its own."""
         given = [key for key in AMOUNTS if key in self.model_fields_set]
         if {"tokens", "tokens_per_language"} <= {*given}:
             reason = "'tokens' says how much is trained on; take one out"
@@ -225,7 +227,7 @@ class Strategy(Settings):
 
 
 def read_strategy(settings: Mapping[str, Any], where: str = "strategy") -> Strategy:
-    """One entry of `config/strategies.yaml`, which error messages call `where`.
+    """Read one entry of `config/strategies.yaml`, which error messages call `where`.
 
     Raises a UserError if a key is unknown or missing, or a value is out of its range.
     """
@@ -235,7 +237,7 @@ def read_strategy(settings: Mapping[str, Any], where: str = "strategy") -> Strat
 def check_optimizer(
     settings: Mapping[str, Any], sharded: bool, where: str, *, offload: bool = False
 ) -> None:
-    """Raise a UserError if the optimizer of a strategy, as plain data, cannot be had.
+    """Raise a UserError if the optimizer of a strategy, as plain data, cannot be used.
 
     `sharded` and `offload` say how it is trained, see `distributed.shard`.
     """
@@ -256,7 +258,7 @@ def check_optimizer(
 
 
 def of_new_vocabulary(settings: Mapping[str, Any]) -> list[str]:
-    """What one entry of `config/strategies.yaml` trains that only a new vocabulary has."""
+    """What one entry of `config/strategies.yaml` trains that exists only with a new vocabulary."""
     trained = {part for phase in settings["phases"] for part in phase["trainable"] if part in PARTS}
     return sorted(trained & {"adapter", "new-rows"})
 
@@ -291,7 +293,7 @@ def teacher_of(settings: Mapping[str, Any], source: str | None = None) -> str | 
 
 
 def phase_teacher(phase: Mapping[str, Any], source: str | None = None) -> str | None:
-    """The same of one phase."""
+    """The source model that teaches in one phase, see `teacher_of`."""
     if phase.get("objective") == "alm":
         return (phase.get("alm") or {}).get("teacher") or source
     if phase.get("objective") == "aim":

@@ -35,15 +35,15 @@ def save_cell(
     job: dict[str, Any],
     **facts: Any,
 ) -> None:
-    """Write a cell: `changed.safetensors`, `adapter/` if there is one, and last `card.json`.
+    """Write a cell: `changed.safetensors`, `adapter/` if there is one, and finally `card.json`.
 
-    The card also lists what of `log.jsonl` and `adapter.npz` is there already.
+    The card also lists `log.jsonl` and `adapter.npz` if they exist already.
 
     `changed` are the names of the parameters to store, in the dtype in which the source stores its
-    weights. `new_ids` says that these are matrices with a row for each token, of which only these
-    rows are stored: all others are the source's. `adapter` is the handle on LoRA's adapters inside
-    `model`, which are stored separately and not merged, and removed from `model`. `job` and `facts`
-    go into the card, with the paths of the job's inputs relative to `folder`.
+    weights. If `new_ids` is given, these are matrices with a row for each token, of which only the
+    rows `new_ids` are stored: all others are the source's. `adapter` is the PEFT model of LoRA's
+    adapters in `model`, which are stored separately, not merged, and removed from `model`. `job`
+    and `facts` go into the card, with the paths of the job's inputs relative to `folder`.
     """
     import torch
     from safetensors.torch import save_file
@@ -77,15 +77,15 @@ def load_cell(
 ) -> tuple["PreTrainedModel", "PreTrainedTokenizerFast"]:
     """Load a cell: the source model with the changed tensors, adapters merged, and its tokenizer.
 
-    `folder` is a cell under `results/training/`, whose card says where source and tokenizer lie.
-    The model is in eval mode, by default in the dtype in which the source stores its weights; its
-    configs name the tokenizer's special tokens. Weights are read straight to the `device`, where
-    adapters are merged too.
+    `folder` is a cell under `results/training/`, whose card refers to source and tokenizer. The
+    model is in eval mode, by default in the dtype in which the source stores its weights; its
+    configs name the tokenizer's special tokens. Weights are read directly to the `device`, where
+    adapters are also merged.
 
     Raises
     ------
     UserError
-        A file of the cell is missing or damaged, or what the card refers to is gone.
+        A file of the cell is missing or damaged, or a folder that the card refers to is missing.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def load_cell(
 
 
 def read_card(folder: Path) -> dict[str, Any]:
-    """The card of a cell; a UserError if there is none, or it is not that of a trained cell."""
+    """Read a cell's card; raise a UserError if there is none, or not that of a trained cell."""
     file = folder / "card.json"
     try:
         card = json.loads(file.read_text("utf-8"))
@@ -138,7 +138,7 @@ def read_card(folder: Path) -> dict[str, Any]:
 
 
 def reference(folder: Path, card: dict[str, Any], name: str) -> Path:
-    """The folder that a cell's card refers to; a UserError if it is not there."""
+    """The folder that a cell's card refers to; raises a UserError if it does not exist."""
     path = Path(os.path.normpath(folder / card["references"][name]))
     if not path.is_dir():
         raise UserError(
@@ -148,7 +148,7 @@ def reference(folder: Path, card: dict[str, Any], name: str) -> Path:
 
 
 def stored_dtype(source: Path) -> "torch.dtype":
-    """The dtype in which a source folder stores its weights, by its `config.json`."""
+    """The dtype in which a source folder stores its weights, according to its `config.json`."""
     import torch
 
     dtype = load_config(source).dtype
@@ -162,7 +162,7 @@ def parameter_names(model: "PreTrainedModel", modules: "Iterable[Module]") -> se
 
 
 def load_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], file: Path) -> None:
-    """Copy tensors into the parameters of their names; embeddings grow to the tensors' rows.
+    """Copy tensors into the parameters of their names; embeddings are resized to the tensors.
 
     Tied matrices become untied if there is a tensor for each. Raises a UserError, which names
     `file`, if a tensor has no parameter of its name and shape.
@@ -193,9 +193,9 @@ def load_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], f
 def _with_copied_rows(
     model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], pair: VocabularyPair
 ) -> dict[str, "torch.Tensor"]:
-    """The tensors, with all rows of matrices of which only new ones are stored.
+    """The tensors, with all rows of matrices of which only new rows are stored.
 
-    The others are those of `model`, which has the source's rows.
+    The other rows are copied from `model`, which has the source's rows.
     """
     import torch
 

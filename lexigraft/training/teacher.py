@@ -45,8 +45,8 @@ def check_teacher(folder: str | Path, key: str, length: int) -> SourceModel:
 def load_teacher(context: "PhaseContext") -> "PreTrainedModel":
     """Load the model of the input `teacher`, frozen and in evaluation mode.
 
-    It is on this job's device, in the precision of its computation. Raises a UserError if the
-    documents of a sequence must be kept apart and the model does not support this.
+    It is on the device and in the precision of this job. Raises a UserError if the documents of a
+    sequence must be kept apart and the model does not support this.
     """
     from lexigraft.hardware import device, precision
     from lexigraft.training.compatibility import check_document_separation

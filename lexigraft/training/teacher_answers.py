@@ -37,7 +37,7 @@ def answer_samples(
 
     `prompts` is a `samples.jsonl` (see `sample_file`), whose answers the teacher does not read, and
     `teacher` a source model under `results/source/`. `samples.jsonl` is written into `folder`; an
-    interrupted run resumes from the answers there if they have the same digest of the `code`.
+    interrupted run resumes from the answers there, unless the digest `code` has changed.
 
     Returns the files written, and counts for the card: all `prompts`, and those left out as
     `too_long`, `empty` and `unfinished`. Raises a UserError if no answer is left.

@@ -1,7 +1,7 @@
-"""The text of training sequences in the tokens of two tokenizers, and the chunks that both make.
+"""Aligns the tokens of two tokenizers in training sequences, and finds their common chunks.
 
-Both tokenizations are compared as bytes. A chunk is as short as possible: a piece of the text
-between two neighbouring places at which both have a boundary, be it inside of a character.
+Both tokenizations are compared as bytes. A chunk is as short as possible: the text between two
+consecutive positions at which both have a token boundary, even inside a character.
 """
 
 from codecs import getincrementaldecoder
@@ -18,27 +18,27 @@ from lexigraft.inference.text_encoding import encode, tokenize
 from lexigraft.training.data import TeacherTokens, TrainingSequence
 from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
 
-_CONTINUED = bytes(range(0x80, 0xC0))  # the bytes of a character after its first
-_MOST_CONTINUED = 3  # how many of them it has
+_CONTINUED = bytes(range(0x80, 0xC0))  # the bytes of a character after its first one
+_MOST_CONTINUED = 3  # per character
 
 
 class TokenAligner:
     """Aligns training sequences of the tokenizer `own` with the tokens of another one.
 
-    The other tokenizer reads each piece of text between special tokens by itself. Special tokens
-    have counterparts (`_counterparts`), each of which is a chunk with its own where a model
-    predicts both. A document that begins in the middle, as one that was cut into sequences does,
-    has the other tokenizer's start token before it all the same.
+    The other tokenizer reads each piece of text between special tokens separately. Special tokens
+    have counterparts (`_counterparts`); each forms a chunk with its counterpart if models predict
+    both. A document that begins in the middle, because it was split into sequences, still has the
+    other tokenizer's start token before it.
 
-    In no chunk are
+    Not part of any chunk are
 
-    - tokens that are not predicted: the first one of a document, and such as a sample does not
+    - tokens that are not predicted: the first one of a document, and those that a sample does not
       count;
-    - the parts of a character that was cut at the beginning or the end of a sequence, which the
+    - the parts of a character that was split at the beginning or the end of a sequence, which the
       other tokenizer does not read;
-    - what follows the first byte in which the two differ, as where one normalizes, up to the next
-      special token. Spaces before the first word are no difference: some tokenizers put one there;
-    - what the other tokenizer needs more than `most` tokens for, which its sequence is cut to.
+    - text from the first byte in which the two differ, for example because one normalizes, up to
+      the next special token. Spaces before the first word do not count: some tokenizers add one;
+    - text beyond the other tokenizer's first `most` tokens, to which its sequence is truncated.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class TokenAligner:
         )
 
     def _runs(self, tokens: np.ndarray, begin: int, end: int) -> "list[_Run]":
-        """Special tokens one by one, and what is between them, of a document."""
+        """Split a document into single special tokens and the tokens between them."""
         special = np.isin(tokens[begin:end], self._special)
         edges = {0, end - begin, *np.flatnonzero(special), *(np.flatnonzero(special) + 1)}
         cuts = sorted(int(edge) for edge in edges)
@@ -99,7 +99,7 @@ class TokenAligner:
         return found
 
     def _match(self, run: "_Run") -> tuple[list[int], np.ndarray, np.ndarray]:
-        """A run in the other's tokens; the chunk of each own token and of each other one."""
+        """The other tokenizer's ids of a run, and the chunk of each own and each other token."""
         if run.is_special:
             counterpart, predicted = self._counterparts[run.tokens[0]]
             ids = [] if counterpart is None else [counterpart]
@@ -112,9 +112,9 @@ class TokenAligner:
         ours = whole[cut:]
         try:
             text = getincrementaldecoder("utf-8")().decode(ours)
-        except UnicodeDecodeError:  # tokens that no text has
+        except UnicodeDecodeError:  # not the tokens of a text
             text = ""
-        # A space that is no part of the text: one tokenizer puts it there, or both do.
+        # A space that is not part of the text: one tokenizer adds it, or both do.
         if self._other_spaced or (self._spaced and run.after_special):
             text = text.removeprefix(" ")
         [ids] = tokenize(self._other, [text]) if text else [[]]
@@ -136,7 +136,7 @@ class TokenAligner:
 
 @dataclass(frozen=True)
 class _Run:
-    """Neighbouring tokens of a sequence that begin at a place: a special one, or text."""
+    """Consecutive tokens of a sequence, from index `begin`: a special one, or text."""
 
     begin: int
     tokens: list[int]
@@ -145,7 +145,7 @@ class _Run:
 
 
 def _chunk_ends(ends: np.ndarray, shared: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """For tokens with these ends, the number of their chunk: `last`, that of each `shared` end."""
+    """The chunk numbers of tokens with these ends; `last` has the number of each `shared` end."""
     chunk = np.searchsorted(shared, ends)
     inside = (chunk > 0) & (chunk < len(shared))
     found = np.full(len(ends), IGNORED)
@@ -159,7 +159,7 @@ def _start(tokenizer: PreTrainedTokenizerFast) -> int:
 
 
 def _begins_with_space(tokenizer: PreTrainedTokenizerFast, pieces: Sequence[bytes]) -> bool:
-    """Whether a tokenizer puts a space before a text, as SentencePiece does."""
+    """Whether a tokenizer adds a space before a text, as SentencePiece does."""
     [[first, *_]] = tokenize(tokenizer, ["a"])
     return pieces[first].startswith(b" ")
 
@@ -167,10 +167,10 @@ def _begins_with_space(tokenizer: PreTrainedTokenizerFast, pieces: Sequence[byte
 def _counterparts(
     own: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast
 ) -> dict[int, tuple[int | None, bool]]:
-    """Special token -> that of the other tokenizer, if there is one, and whether they are a chunk.
+    """Special token -> its counterpart in the other tokenizer, if any, and if they are a chunk.
 
-    The start token of one is that of the other; beside these, tokens of the same spelling go
-    together, then the ends of texts. A token that only begins texts is predicted by no model.
+    The start tokens are counterparts; otherwise, tokens of the same spelling are, then the
+    end-of-text tokens. No model predicts a token that only begins texts.
     """
     theirs = {other.convert_ids_to_tokens(number): number for number in special_ids(other)}
 

@@ -1,4 +1,4 @@
-"""The training log `log.jsonl`, and what it says about the speed of a run.
+"""The training log `log.jsonl`, and the speed of a run, computed from it.
 
 It has a line per optimizer step and per held-out evaluation. Speed is also given as a share of the
 hardware's peak (model FLOPs utilization).
@@ -30,7 +30,7 @@ from lexigraft.training.progress import describe_progress
 from lexigraft.usage import peak_resident_bytes
 
 logger = logging.getLogger(__name__)
-LOG_SECONDS = 30.0  # between two lines on the progress, in the log of a job
+LOG_SECONDS = 30.0  # between two progress lines in the log of a job
 
 Line = dict[str, Any]
 
@@ -38,7 +38,7 @@ Line = dict[str, Any]
 class TrainingLog:
     """The lines of a cell's log; steps are counted over all phases.
 
-    What is written is passed to `report`, too.
+    Each line is also passed to `report`.
     """
 
     def __init__(self, file: Path):
@@ -46,7 +46,7 @@ class TrainingLog:
         self.report: Callable[[Line], None] = lambda line: None
 
     def resume_at(self, step: int) -> None:
-        """Drop what was logged after `step`, a half-written last line included."""
+        """Drop what was logged after `step`, including an incomplete last line."""
         write_jsonl(self.file, [line for line in self.lines() if line["step"] <= step])
 
     def write(self, line: Line) -> None:
@@ -63,10 +63,9 @@ class TrainingLog:
 class HeldOutCurve:
     """Evaluates held-out sentences before the first step, after the last, and in between.
 
-    `score` computes the likelihood of sentences under a model, and `texts` are prefix of the names
-    in the log -> sentences, such as English ones, which measure forgetting.
-    Between the start and the end of the `steps` of all phases, there are `points` evaluations,
-    equally spaced.
+    `score` computes the likelihood of sentences under a model. `texts` maps prefixes of names in
+    the log to sentences, such as English ones, which measure forgetting. There are `points` equally
+    spaced evaluations between the start and the end of the `steps` of all phases.
     """
 
     def __init__(
@@ -108,15 +107,15 @@ class HeldOutCurve:
 class StepLogger(TrainerCallback):
     """Logs the steps of one phase, shows its progress, and stops a run that diverges.
 
-    Progress is a bar on a terminal, and elsewhere a line in the log of the job from time to time.
+    Progress is a bar on a terminal, and otherwise a line in the job's log every `LOG_SECONDS`.
     """
 
     training_log: TrainingLog
     heldout: HeldOutCurve
     phase: int
-    offset: int  # the steps of the phases before it
-    # [steps + 1]: training tokens after each step since the cell began, beginning with the sum of
-    # the phases before.
+    offset: int  # the steps of earlier phases
+    # [steps + 1]: training tokens of the cell after each step, beginning with the sum of earlier
+    # phases.
     tokens: np.ndarray
     peak_speed: float | None = None  # see `peak_tokens_per_second`
     started_at: float = 0.0
@@ -139,7 +138,7 @@ class StepLogger(TrainerCallback):
         self.bar.close()
 
     def on_step_begin(self, args, state, control, **kwargs):
-        """Start the clock of one step."""
+        """Start the timer of one step."""
         self.started_at = time.perf_counter()
 
     def on_log(self, args, state, control, logs=None, model=None, **kwargs):
@@ -185,11 +184,11 @@ class StepLogger(TrainerCallback):
 
 
 def open_report(name: str, folder: Path, step: int) -> Callable[[Line], None]:
-    """What passes lines of the log on to the service that `LEXIGRAFT_REPORT_TO` names.
+    """A function that passes lines of the log to the service in `LEXIGRAFT_REPORT_TO`.
 
-    `none`, the default, `tensorboard`, or `wandb` (Weights & Biases), as the Trainer's `report_to`.
-    But steps are counted over all phases here, and held-out scores and speed are reported, too.
-    Event files lie in `folder`, and a run of wandb has the `name` of the cell. `step` is the one
+    Services are `none` (default), `tensorboard` and `wandb` (Weights & Biases), as in the Trainer's
+    `report_to`. Here, steps are counted over all phases, and held-out scores and speed are reported
+    too. Event files are in `folder`, and a wandb run has the `name` of the cell. `step` is the one
     after which the training resumes, 0 at its beginning.
 
     Raises a UserError if the service is unknown, not installed or refuses.
@@ -246,8 +245,8 @@ def flops_per_token(model: PreTrainedModel) -> float:
 
     Six for each parameter: two in the forward pass, four in the backward pass (Chowdhery et al.
     2022, Appendix B, without attention's own products, which are few in short sequences). Rows that
-    are only looked up count none. Frozen parameters count like trained ones and recomputation does
-    not count, so that strategies compare by the time that they need for a text.
+    are only looked up do not count. Frozen parameters count like trained ones and recomputation
+    does not count, so that strategies are compared by the time that they need for a text.
     """
     looked_up = 0
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
@@ -269,7 +268,7 @@ def peak_tokens_per_second(model: PreTrainedModel) -> float | None:
 
 
 def peak_memory() -> int:
-    """The most bytes that this process has held so far, on its GPU if it has one."""
+    """The peak memory of this process so far, in bytes; on its GPU if it has one."""
     if device().type == "cuda":
         return torch.cuda.max_memory_allocated()
     return peak_resident_bytes()

@@ -16,8 +16,8 @@ class Adapter(torch.nn.Module, ABC):
 
     Rows of `A E` are computed when they are looked up.
 
-    `start` is the initial recipe (Eqs. 1 to 3, or any other); `entries` are the most weights of a
-    row in the resulting recipe, and the sparse form trains no others.
+    `start` is the initial recipe (Eqs. 1 to 3, or any other); `entries` is the maximum number of
+    weights per row in the resulting recipe, and the sparse form trains no others.
     """
 
     def __init__(self, start: Recipe, entries: int):
@@ -42,7 +42,7 @@ class Adapter(torch.nn.Module, ABC):
 
     @abstractmethod
     def recipe(self) -> Recipe:
-        """`A` as it is now, of each row the `entries` largest weights; no token counts as new."""
+        """The current `A`, with the `entries` largest weights per row; no token counts as new."""
 
     def merged(self, matrix: torch.Tensor) -> torch.Tensor:
         """The target matrix `A @ matrix` [n_target, h] (§3.1)."""
@@ -55,7 +55,7 @@ class Adapter(torch.nn.Module, ABC):
 
 
 class DenseAdapter(Adapter):
-    """Every weight is trained, as in the paper: n_target x n_source numbers."""
+    """All n_target x n_source weights are trained, as in the paper."""
 
     def __init__(self, start: Recipe, entries: int):
         super().__init__(start, entries)
@@ -76,8 +76,8 @@ class DenseAdapter(Adapter):
     def logits(self, hidden: torch.Tensor, head: torch.nn.Linear) -> torch.Tensor:
         """See `Adapter.logits`; bfloat16 under autocast.
 
-        By way of the source's logits, or of the matrix `A E`, whichever multiplies fewer numbers:
-        for few positions, as in generation, the former.
+        Computed from the source's logits or from the matrix `A E`, whichever needs fewer
+        multiplications: the former for few positions, as in generation.
         """
         size, positions = hidden.shape[-1], hidden.shape[:-1].numel()
         through_source = positions * self.n_source * (size + self.n_target)
@@ -112,9 +112,9 @@ class DenseAdapter(Adapter):
 class SparseAdapter(Adapter):
     """Only some weights of each row are trained, all others stay zero. Not in the paper.
 
-    They are those of the largest magnitude in the initial row; if the row has no negative weight,
-    they are scaled to the sum of all. Where a row includes the mean of all source tokens, this mean
-    counts as one more source token with one weight.
+    The trained weights are those of the largest magnitude in the initial row; if the row has no
+    negative weight, they are scaled to the sum of all. If a row includes the mean of all source
+    tokens, this mean counts as another source token with a single weight.
     """
 
     def __init__(self, start: Recipe, entries: int):
@@ -128,7 +128,7 @@ class SparseAdapter(Adapter):
             self.bundles = SparseWeights(csr_array(left[:, self.n_source :]))
             bundled = start.right[self.n_source :].toarray().astype(np.float32)
             self.bundled = _buffer(bundled)
-        # A shared token's row is a single one.
+        # A shared token's row has a single weight, which is 1.
         shared = np.flatnonzero(start.source_of >= 0)
         self.shared = _buffer(self.own.starts.numpy()[shared])
 
@@ -137,7 +137,7 @@ class SparseAdapter(Adapter):
         return self._products(table, ids)
 
     def logits(self, hidden: torch.Tensor, head: torch.nn.Linear) -> torch.Tensor:
-        """See `Adapter.logits`; float32 even under autocast, for the sums are short."""
+        """See `Adapter.logits`; float32 even under autocast, since the sums are short."""
         source = head(hidden)
         table = source.flatten(0, -2).T
         return self._products(table, None).T.unflatten(0, source.shape[:-1])
@@ -165,7 +165,7 @@ class SparseAdapter(Adapter):
 
 
 class SparseWeights(torch.nn.Module):
-    """A sparse matrix [n, m] of which the stored entries are trained."""
+    """A sparse matrix [n, m] whose stored entries are trained."""
 
     def __init__(self, matrix: csr_array):
         super().__init__()
@@ -196,7 +196,7 @@ class SparseWeights(torch.nn.Module):
         )
 
     def matrix(self, width: int) -> csr_array:
-        """The matrix as it is now, float64, of `width` columns."""
+        """The current matrix, float64, with `width` columns."""
         values = self.values.detach().double().cpu().numpy()
         starts = self.starts.cpu().numpy()
         shape = (len(starts) - 1, width)
@@ -204,9 +204,9 @@ class SparseWeights(torch.nn.Module):
 
 
 def largest_weights(matrix: csr_array, entries: int) -> csr_array:
-    """Of each row the `entries` stored weights of the largest magnitude, of equals the first.
+    """Keep the `entries` stored weights of the largest magnitude in each row; first ones on ties.
 
-    Where a row has no negative weight, the remaining ones are scaled to the sum of all.
+    If a row has no negative weight, the remaining ones are scaled to the sum of all.
     """
     lengths = np.diff(matrix.indptr)
     if lengths.max(initial=0) <= entries:
@@ -228,7 +228,7 @@ def largest_weights(matrix: csr_array, entries: int) -> csr_array:
 
 
 class _FromOneHot(torch.autograd.Function):
-    """How far rows of a matrix [n, m] are from rows that are a single one, without copying them."""
+    """Distances of rows of a matrix [n, m] from one-hot rows, without copying the rows."""
 
     @staticmethod
     def forward(ctx, matrix, ids, columns):
@@ -241,7 +241,7 @@ class _FromOneHot(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):
         matrix, ids, columns, distances = ctx.saved_tensors
-        # At distance zero the slope is taken to be zero, as torch's norm does.
+        # At distance zero, the gradient is zero, as for torch's norm.
         scale = torch.where(distances > 0, gradient / distances, 0)
         out = torch.zeros_like(matrix)
         for block in blocks(len(ids), matrix.shape[1]):
@@ -258,7 +258,7 @@ def _buffer(values: np.ndarray) -> torch.Tensor:
 
 
 def _difference(matrix: torch.Tensor, ids: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
-    """Rows `ids` of a matrix less the one at each row's column, [len(ids), m]."""
+    """Rows `ids` of a matrix minus one-hot rows at `columns`, [len(ids), m]."""
     rows = matrix[ids]
     rows[torch.arange(len(ids), device=ids.device), columns] -= 1
     return rows

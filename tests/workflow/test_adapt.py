@@ -384,5 +384,5 @@ def test_an_interrupted_run_ends_snakemake_and_says_how_to_go_on(
     monkeypatch.setattr(run, "_end", lambda process: (end(process), ended.append(process.poll())))
     result = adapt(files, smollm2_folder_tiny, tmp_path / "out")
     assert result.exit_code == 130
-    assert "The same command goes on" in result.output
+    assert "Run the same command again to resume" in result.output
     assert ended and ended[0] is not None

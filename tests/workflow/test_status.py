@@ -366,7 +366,7 @@ def test_a_snakemake_is_seen_while_it_lives_and_no_longer(miniature, tmp_path):
     )
     assert holder.stdout.readline() == b"held\n"
     assert at_work(study)
-    assert "Snakemake is at work" in as_text(status(study))
+    assert "Snakemake is running this study" in as_text(status(study))
     holder.kill()
     holder.wait()
     assert not at_work(study)

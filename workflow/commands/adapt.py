@@ -99,7 +99,7 @@ def adapt(
 ) -> None:
     """Adapt a model to a language: new tokens, their embeddings, training, and a comparison.
 
-    Options that you do not set are chosen for your model, text and machine, and the choices are
+    Settings that you do not give are chosen for your model, text and machine, and the choices are
     explained. The output folder contains the adapted model (`model/`, with a model card), a report
     (`report.html`) and the study that reproduces it (`study.yaml`). To resume after an
     interruption, run the same command again.

@@ -100,7 +100,7 @@ def verify_folders(folders: list[str]) -> None:
     size = f"{found.files} files in {found.folders} folders, {found.bytes / 1e9:.1f} GB"
     typer.echo(f"{size}: {len(found.faults)} damaged or missing")
     if found.faults:
-        typer.echo("Restore them, or delete the following and run again to recreate it:")
+        typer.echo("Restore them, or delete the following and run again to recreate them:")
         for place in sorted({place for fault in found.faults for place in fault.delete}):
             typer.echo(f"  {place}")
         raise typer.Exit(1)

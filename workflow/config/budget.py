@@ -1,9 +1,9 @@
-"""A study's `budget`: a part of every amount of text, to try a large study at small cost."""
+"""A study's `budget`: a fraction of every amount of text, to try out a large study cheaply."""
 
 import posixpath
 from typing import Any
 
-# Amounts by registry: keys of an entry, and of what it holds under another key.
+# Amounts by registry: keys of an entry, and of mappings nested in it.
 _LANGUAGE = ("train_sentences", "train_characters", "read_characters")
 _SAMPLES = ("pairs", "questions")
 _STRATEGY = ("sentences", "tokens", "tokens_per_language")
@@ -11,11 +11,11 @@ _READERS = ("vocabularies", "auxiliary", "initializers")
 
 
 def apply_budget(study: dict[str, Any]) -> None:
-    """Scale all amounts of a resolved study, and put its results into a folder of their own.
+    """Scale all amounts of a resolved study, and put its results into a separate folder.
 
-    Amounts are of text that is trained on or learned from: what is held out and tested stays, and
-    so do numbers of passes, whose text shrinks. A name means one setting in a folder of results, so
-    that results of a budget cannot lie beside those of the whole.
+    Amounts are those of text that is trained on or learned from. Held-out text, test sets and
+    numbers of epochs are not scaled; the text of an epoch shrinks. A name stands for one setting in
+    a results folder, so results with a budget cannot be stored next to those of the whole study.
     """
     if "budget" not in study:
         return

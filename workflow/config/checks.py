@@ -1,6 +1,6 @@
-"""What entries say of each other: that every name, text and file of a study is there.
+"""Checks across entries: every name, text and file that a study refers to exists.
 
-Each check raises a `UserError` that names the first key that is wrong and says what to do.
+Each check raises a `UserError` that names the first wrong key and explains how to correct it.
 """
 
 from typing import Any
@@ -42,9 +42,9 @@ from workflow.config.training_data import (
     used,
 )
 
-# What a block of cells may name beside the entries of each registry.
+# Names that a block of cells may use in addition to the entries of each registry.
 _RESERVED = {"vocabularies": [SOURCE_VOCABULARY], "initializers": [NO_INITIALIZER]}
-# Key of a language -> what tasks do with its texts, and what to name there.
+# Key of a language -> what tasks do with its texts, and what the key should name.
 _TASK_TEXTS = {
     "parallel": ("translates", "a parallel text"),
     "summarization": ("summarizes", "articles with summaries"),
@@ -52,7 +52,7 @@ _TASK_TEXTS = {
 
 
 def check_study(study: dict[str, Any]) -> None:
-    """Each cell and each task of a study with defaults has all that it needs."""
+    """Check that each cell and task of a study (with defaults) has everything that it needs."""
     for number, block in enumerate(study["cells"]):
         _check_cells(study, block, f"config.cells[{number}]")
     strategies = sorted(used(study, "strategies"))
@@ -97,7 +97,7 @@ def check_study(study: dict[str, Any]) -> None:
 
 
 def check_local_files(study: dict[str, Any]) -> None:
-    """Local files, folders and packages which a resolved study will read are there."""
+    """Check that the local files, folders and packages that a resolved study reads exist."""
     for source, strategy in used(study, "sources", "strategies"):
         gpus, _, sharded = training_gpus(study, source, strategy)
         check_optimizer(
@@ -120,7 +120,7 @@ def check_local_files(study: dict[str, Any]) -> None:
 
 
 def languages_read(study: dict[str, Any]) -> list[str]:
-    """Languages and groups whose texts a study reads: of cells, tasks, tokenizers and vectors."""
+    """Languages and groups whose texts a study reads, for cells, tasks, tokenizers and vectors."""
     measured = study["fragmentation"]["languages"]
     vocabularies = (study["vocabularies"].get(name, {}) for name in used(study, "vocabularies"))
     learned = (entry["corpus"] for entry in vocabularies if "corpus" in entry)
@@ -131,20 +131,20 @@ def languages_read(study: dict[str, Any]) -> list[str]:
 
 
 def _sources_read(study: dict[str, Any]) -> list[str]:
-    """The source models that a study reads: of cells, teachers, and whose tokenizers these have."""
+    """The source models that a study reads: those of cells, teachers, and `tokenizer_of` both."""
     names = {*used(study, "sources")} | teachers(study)
     others = {study["sources"][name].get("tokenizer_of") for name in names}
     return sorted(names.union(filter(None, others)))
 
 
 def _single_languages(study: dict[str, Any]) -> list[str]:
-    """The languages whose texts a study reads, of groups their members."""
+    """The languages whose texts a study reads, with groups replaced by their members."""
     languages = (name for group in languages_read(study) for name in members(study, group))
     return list(dict.fromkeys(languages))
 
 
 def _check_aliases(study: dict[str, Any]) -> None:
-    """Aliases name initializers that draw nothing, and none is the alias of an alias."""
+    """Check that aliases name deterministic initializers, and that none refers to an alias."""
     for number, alias in enumerate(study["aliases"]):
         where, name, other = f"config.aliases[{number}]", alias["initializer"], alias["same_as"]
         for key in ("initializer", "same_as"):
@@ -238,7 +238,7 @@ def _check_texts_of_task(study: dict[str, Any], task: str, language: str) -> Non
     settings, texts = study["tasks"][task], study["languages"][language]
     kind, prompted = task_kind(settings["kind"]), prompts_of(settings)
     if kind.tests == "test_sets":
-        return  # of its own, see `check_examples`
+        return  # it has its own, see `check_examples`
     if kind.generates and "group" in texts:
         raise UserError(
             f"languages.{language}: a group, but task '{task}' tests one language; leave the task "
@@ -246,7 +246,7 @@ def _check_texts_of_task(study: dict[str, Any], task: str, language: str) -> Non
         )
     key = kind.language_texts or (prompted and task_kind(prompted).language_texts)
     if kind.language_texts is None and key == "parallel":
-        return  # its prompts are held-out sentences where there are no pairs
+        return  # without pairs, its prompts are held-out sentences
     if key and texts[key] is None and "test" not in settings.get("examples", {}):
         does, name = _TASK_TEXTS[key]
         raise UserError(
@@ -290,7 +290,7 @@ def _check_learned_metrics(study: dict[str, Any], task: str) -> None:
 
 
 def _check_tokenizers_of_sources(study: dict[str, Any]) -> None:
-    """A source that has the tokenizer of another names one that has its own."""
+    """Check that `tokenizer_of` names a source that has its own tokenizer."""
     for name in sorted({*used(study, "sources")} | teachers(study)):
         where, other = f"sources.{name}.tokenizer_of", study["sources"][name].get("tokenizer_of")
         if other is None:
@@ -301,7 +301,7 @@ def _check_tokenizers_of_sources(study: dict[str, Any]) -> None:
 
 
 def _check_kinds_of_sources(study: dict[str, Any]) -> None:
-    """Strategies and tasks fit what the source models of their cells predict."""
+    """Check that strategies and tasks fit the kind of the source models of their cells."""
     for source, strategy in used(study, "sources", "strategies"):
         predicts = study["sources"][source]["kind"]
         for number, phase in enumerate(study["strategies"][strategy]["phases"]):
@@ -324,7 +324,7 @@ def _check_kinds_of_sources(study: dict[str, Any]) -> None:
 
 
 def _check_fragmentation(study: dict[str, Any]) -> None:
-    """Tokenizers and languages are there, and each is one language."""
+    """Check that the tokenizers and languages exist, and that no language is a group."""
     wanted = study["fragmentation"]
     for axis in ("tokenizers", "languages"):
         for name in wanted[axis]:

@@ -1,4 +1,4 @@
-"""Texts of large corpora: what a language names by corpus and code, as a data set of the hub."""
+"""Texts in large corpora: translates a corpus and a language code into a data set on the hub."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ _TEXTS = ("text", "english")
 
 
 def resolve_corpora(study: dict[str, Any]) -> None:
-    """Put the data set in the place of each `{loader: corpus, corpus: …, code: …}` of a language.
+    """Replace each `{loader: corpus, corpus: …, code: …}` of a language by its data set.
 
     Raises a UserError if there is no such corpus.
     """
@@ -26,8 +26,8 @@ def resolve_corpora(study: dict[str, Any]) -> None:
 def data_set(corpus: Mapping[str, Any], code: str, place: str | None = None) -> dict[str, Any]:
     """The settings of the loader `datasets` for one language of a corpus.
 
-    Its files are named by their addresses, since the library refuses data sets that have a loading
-    script beside them. `place` is a folder with a copy of them.
+    Its files are given by URL, since the library rejects data sets that also have a loading script.
+    `place` is a folder with a copy of the files.
     """
     files = corpus["data_files"].replace("{code}", code)
     revision = f"@{corpus['revision']}" if "revision" in corpus else ""

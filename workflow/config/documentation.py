@@ -1,7 +1,7 @@
-"""The tables of config/README.md, made from the models: `python -m workflow.config.documentation`.
+"""Generate the tables of config/README.md from models: `python -m workflow.config.documentation`.
 
-A table stands between `<!-- table: <name> -->` and `<!-- end of table -->`. The command writes the
-schemas for editors as well (`workflow.config.schemas`).
+A table is between `<!-- table: <name> -->` and `<!-- end of table -->`. The command also writes the
+schemas for editors (`workflow.config.schemas`).
 """
 
 import re
@@ -84,7 +84,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "metrics": tasks.MetricConfig,
     "metrics.resources": tasks.MetricResources,
 }
-# Where the defaults are of keys that are passed on as they are: functions of the library.
+# Library functions whose defaults apply to keys that are passed on unchanged.
 _DEFAULTS = {
     initializers.FastText: ("lexigraft.auxiliary.fasttext", "train_fasttext"),
     initializers.Glove: ("lexigraft.auxiliary.glove", "train_glove"),
@@ -95,13 +95,13 @@ _KINDS = {str: "text", int: "whole number", float: "number", bool: "`true` or `f
 
 
 def documented(text: str) -> str:
-    """The text of the README with its tables as the models are now."""
+    """The text of the README with tables generated from the current models."""
     made = {name: table(model) for name, model in TABLES.items()} | {"report.kinds": report_kinds()}
     return _TABLE.sub(lambda found: f"{found[1]}{made[found[2]]}{found[4]}", text)
 
 
 def table(model: type[BaseModel]) -> str:
-    """A row for each key: its name, type and bounds, default, and meaning."""
+    """A table with a row for each key: name, type and bounds, default, and meaning."""
     passed_on: Mapping[str, Parameter] = {}
     if model in _DEFAULTS:
         module, function = _DEFAULTS[model]
@@ -117,7 +117,7 @@ def table(model: type[BaseModel]) -> str:
 
 
 def report_kinds() -> str:
-    """A row for each kind of page, table and figure, and which are shown by default."""
+    """A table with a row for each kind of page, table and figure, and the default items."""
     lines = ["| kind | shows | its own options |", "|---|---|---|"]
     for kind in kinds():
         model = load(kind).KIND.options

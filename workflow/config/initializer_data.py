@@ -1,6 +1,6 @@
-"""What initializers and vocabularies read: auxiliary vectors, dictionaries, models of a language.
+"""Inputs of initializers and vocabularies: auxiliary vectors, dictionaries, language models.
 
-Each check raises a `UserError` that names the key that is wrong and says what to do.
+Each check raises a `UserError` that names the wrong key and explains how to correct it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,19 +19,19 @@ from lexigraft.initialization import registry
 from lexigraft.source.hub import is_folder
 from workflow.config.training_data import members, used
 
-# Roles of a method that hold text instead of vectors -> the key of an entry that names it, and what
-# to put there. `samples` may name a dictionary too, see `registry.samples_role`.
+# Roles of a method that contain text instead of vectors -> the key of an entry for it, and the
+# value to set. `samples` may also provide a dictionary, see `registry.samples_role`.
 _TEXTS = {
     "dictionary": ("dictionary", "true"),
     "parallel": ("samples", "a name in the samples of its languages"),
 }
 TOKENIZER, MODEL = "tokenizer.json", "config.json"
-# What a folder is that holds this file.
+# File -> description of a folder that contains it.
 _FOLDERS = {TOKENIZER: "with a fast tokenizer", MODEL: "in Hugging Face layout"}
 
 
 def check_initializer(name: str, entry: dict[str, Any], auxiliaries: list[str]) -> None:
-    """A method is there, and has its options and what it reads, each in its role, nothing else."""
+    """Check that a method exists, and that its options and the inputs of its roles fit."""
     method, where = entry["method"], f"initializers.{name}.auxiliary"
     if method not in registry.methods():
         raise unknown(f"initializers.{name}.method", method, registry.methods())
@@ -74,7 +74,7 @@ def check_initializer(name: str, entry: dict[str, Any], auxiliaries: list[str]) 
         {"language": entry["languages"][0]} if "languages" in entry else {}
     )
     if options:
-        # Only then: making an initializer imports numpy, and the Snakefile is to stay light.
+        # Only if necessary: creating an initializer imports numpy, which slows down the Snakefile.
         try:
             registry.initializer(method, **options)
         except UserError as error:
@@ -82,9 +82,9 @@ def check_initializer(name: str, entry: dict[str, Any], auxiliaries: list[str]) 
 
 
 def language_option(study: Mapping[str, Any], initializer: str, language: str) -> dict[str, str]:
-    """The option `language` of an initializer that tells languages apart, for cells of a language.
+    """The option `language` of an initializer that distinguishes languages.
 
-    Empty for all others. A UserError where it does not know the language.
+    Empty for other initializers. Raises a UserError if the initializer does not know the language.
     """
     entry = study["initializers"].get(initializer, {})
     if "languages" not in entry:
@@ -101,7 +101,7 @@ def language_option(study: Mapping[str, Any], initializer: str, language: str) -
 
 
 def check_needs(study: dict[str, Any]) -> None:
-    """Languages name what their vocabularies and initializers need, which these can read."""
+    """Check that languages define the inputs of their vocabularies and initializers."""
     for initializer, language in used(study, "initializers", "languages"):
         language_option(study, initializer, language)
         _check_parallel(study, initializer, language)
@@ -123,7 +123,7 @@ def check_needs(study: dict[str, Any]) -> None:
 
 
 def _check_parallel(study: Mapping[str, Any], initializer: str, language: str) -> None:
-    """Samples of which an initializer reads the pairs are pairs."""
+    """Check that samples whose pairs an initializer reads are of kind `parallel`."""
     name = study["initializers"].get(initializer, {}).get("samples")
     for member in members(study, language) if name else ():
         kind = study["languages"][member]["samples"].get(name, {}).get("kind", "parallel")
@@ -136,7 +136,7 @@ def _check_parallel(study: Mapping[str, Any], initializer: str, language: str) -
 
 
 def check_needed_files(study: dict[str, Any]) -> None:
-    """The local files and folders of `check_needs` are there, and so is fastText where needed."""
+    """Check that the local files and folders of `check_needs` exist, and fastText if needed."""
     for initializer in sorted({*used(study, "initializers")}):
         for name in _auxiliaries(study, initializer, "fasttext"):
             check_fasttext(f"auxiliary.{name}")
@@ -152,7 +152,7 @@ def check_needed_files(study: dict[str, Any]) -> None:
 
 
 def check_folder(folder: str, where: str, *holds: str, instead: str = "") -> None:
-    """A folder holds one of these files, the first of which says what it must be."""
+    """Check that a folder contains one of these files; the message describes the first."""
     if not any((Path(folder).expanduser() / name).is_file() for name in holds):
         raise UserError(
             f"{where}: {folder} holds no {holds[0]}; name a folder {_FOLDERS[holds[0]]}{instead}"
@@ -161,10 +161,10 @@ def check_folder(folder: str, where: str, *holds: str, instead: str = "") -> Non
 
 @dataclass(frozen=True)
 class _Need:
-    """What a language needs for a vocabulary or an initializer of its cells.
+    """An input that a vocabulary or initializer of a language's cells requires.
 
-    `where` is its key and `place` what stands there, if it does; `holds` is the file that a folder
-    there must have, None for what is a file itself.
+    `where` is its key and `place` the value of the key, or empty; `holds` is the file that a folder
+    must contain, None if the input is a file itself.
     """
 
     where: str
@@ -206,13 +206,13 @@ def _needs(study: dict[str, Any]) -> Iterator[_Need]:
 
 
 def _plm(study: dict[str, Any], language: str, name: str) -> tuple[str, str]:
-    """Key of a model of a language, and where it is; the key of the entry where there is none."""
+    """Key and location of a language's model; if it is missing, the entry's key and no location."""
     where, plms = f"languages.{language}.plms.{name}", study["languages"][language]["plms"]
     return (f"{where}.model", plms[name]["model"]) if name in plms else (where, "")
 
 
 def auxiliary_corpora(study: Mapping[str, Any]) -> dict[str, str]:
-    """The auxiliaries of a study's cells that are trained on a corpus of their own, and these."""
+    """Auxiliaries of a study's cells that are trained on their own corpus -> the corpus."""
     entries = (study["initializers"].get(name, {}) for name in used(study, "initializers"))
     names = {name for entry in entries for name in entry.get("auxiliary", {}).values()}
     found = {name: study["auxiliary"].get(name, {}).get("corpus") for name in sorted(names)}
@@ -220,7 +220,7 @@ def auxiliary_corpora(study: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _auxiliaries(study: dict[str, Any], initializer: str, kind: str) -> dict[str, Any]:
-    """The auxiliaries of a kind that an initializer reads, with their entries."""
+    """The auxiliaries of one kind that an initializer reads, with their entries."""
     names = study["initializers"].get(initializer, {}).get("auxiliary", {}).values()
     found = {name: study["auxiliary"][name] for name in names}
     return {name: own for name, own in found.items() if own["kind"] == kind}

@@ -1,6 +1,6 @@
-"""Reads a study's config and the registries, and resolves them: before any job.
+"""Read a study's config and the registries, and resolve them before any job.
 
-Plain Python and pydantic only: the Snakefile is parsed again in every job.
+Only plain Python and pydantic, since the Snakefile is parsed again in every job.
 """
 
 import posixpath
@@ -34,8 +34,8 @@ from workflow.config.training_data import blocks_of, members, used
 from workflow.config.vocabularies import Vocabulary
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PUBLISHED = "config/published"  # numbers of papers: a file for each
-# What an entry of each registry is.
+PUBLISHED = "config/published"  # numbers of papers, one file each
+# The model of the entries of each registry.
 REGISTRIES: dict[str, Any] = {
     "packages": PackageConfig,
     "sources": SourceConfig,
@@ -50,12 +50,12 @@ REGISTRIES: dict[str, Any] = {
     "tasks": AnyTask,
     "metrics": MetricConfig,
 }
-# The key of an entry that says nothing of what is computed: it may be changed under a name.
+# The key of an entry that does not affect results: it may be changed without a new name.
 WITHOUT_EFFECT = "resources"
-# Keys of every entry beside those of its model.
+# Keys of every entry in addition to those of its model.
 BASE, TITLE = "base", "title"
-# Registry -> keys that a number in the name of an entry stands for: an entry of another number need
-# not be written down, see `numbered`.
+# Registry -> keys whose value may be a number in the name of an entry: entries with other numbers
+# need not be written down, see `numbered`.
 NUMBERED = {
     "vocabularies": ("new_tokens", "size"),
     "initializers": ("dimensions", "candidates", "minimum_neighbours", "neighbours"),
@@ -79,9 +79,9 @@ def load_registries(folder: Path = ROOT / "config") -> dict[str, dict[str, Any]]
 def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Validate a study's config and the registries, and fill in defaults.
 
-    `config` is the study (cells, tasks, report items, and registry entries of its own),
-    `registries` what `load_registries` read. Local files need not be there: a run checks them
-    before its first job (`check_local_files`).
+    `config` is the study (cells, tasks, report items, and its own registry entries), `registries`
+    the result of `load_registries`. Local files need not exist: a run checks them before its first
+    job (`check_local_files`).
 
     Returns
     -------
@@ -92,7 +92,7 @@ def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> di
     Raises
     ------
     UserError
-        Naming the first key that is wrong, what is wrong with it, and what would be right.
+        An entry is wrong; the message names the first wrong key and explains how to correct it.
     """
     study: dict[str, Any] = plain(validate(StudyConfig, config, "config"))
     for key in ("results", "packages_folder"):
@@ -100,7 +100,7 @@ def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> di
     study["titles"] = {}
     others = _studies(study.pop("entries_of", ()))
     for kind in REGISTRIES:
-        # As it was given: names in plain data are text, whatever they were.
+        # From the original config: in plain data, all names have become text.
         own = _shared(kind, others) | config.get(kind, {})
         names = [name for block in study["cells"] for name in block.get(kind, ())]
         names += [entry.get(BASE) for entry in own.values() if isinstance(entry, dict)]
@@ -122,7 +122,7 @@ def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> di
 
 
 def papers_compared(study: str, items: Sequence[Item]) -> list[str]:
-    """The papers whose numbers the items of a study's report compare with: files of `PUBLISHED`."""
+    """The papers with whose numbers a study's report items compare: files of `PUBLISHED`."""
     known = [path.stem for path in sorted((ROOT / PUBLISHED).glob("*.csv"))]
     found: dict[str, None] = {}
     for number, item in enumerate(items):
@@ -136,13 +136,13 @@ def papers_compared(study: str, items: Sequence[Item]) -> list[str]:
 
 
 def entries_of(kind: str) -> dict[str, Any]:
-    """All entries of one registry with their defaults, apart from any study."""
+    """All entries of one registry with their defaults, independent of a study."""
     entries, _ = _entries(kind, {}, load_registries()[kind])
     return entries
 
 
 def _studies(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Name -> config, as it was given, of studies of the project."""
+    """Name -> original config of studies of the project."""
     folder = ROOT / "config/studies"
     known = [path.stem for path in sorted(folder.glob("*.yaml"))]
     for name in names:
@@ -152,7 +152,7 @@ def _studies(names: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def _shared(kind: str, studies: Mapping[str, Mapping[str, Any]]) -> dict[Any, Any]:
-    """The entries of one kind that studies have of their own; of one name all have the same."""
+    """The studies' own entries of one kind; entries with the same name must be equal."""
     found: dict[Any, Any] = {}
     for study, config in studies.items():
         for name, entry in config.get(kind, {}).items():
@@ -165,15 +165,15 @@ def _shared(kind: str, studies: Mapping[str, Mapping[str, Any]]) -> dict[Any, An
 
 
 def by_role(auxiliary: str | dict[str, str] | None) -> dict[str, str]:
-    """The auxiliaries of an initializer by their roles; a single one is the target's."""
+    """The auxiliaries of an initializer by role; a single one has the role `target`."""
     return {"target": auxiliary} if isinstance(auxiliary, str) else auxiliary or {}
 
 
 def numbered(kind: str, names: Iterable[Any], known: Mapping[Any, Any]) -> dict[str, Any]:
-    """Entries for names that are not known, but are those of known entries but for a number.
+    """Entries for unknown names that differ from those of known entries only in a number.
 
     `expand-300-append` is `expand-500-append` with 300 `new_tokens`, and `expand-2k` has 2,000: the
-    number in the name is the value of a key in `NUMBERED`. Other names are left out.
+    number in the name is the value of a key in `NUMBERED`. Other names are ignored.
     """
     found: dict[str, Any] = {}
     for name in names:
@@ -183,7 +183,7 @@ def numbered(kind: str, names: Iterable[Any], known: Mapping[Any, Any]) -> dict[
 
 
 def _of_family(name: str, keys: tuple[str, ...], known: Mapping[Any, Any]) -> dict[str, Any]:
-    """The entry of a name that is a known one but for a number, by name; none if there is none."""
+    """The entry for a name that differs from a known one only in a number, by name, or {}."""
     for number in _NUMBER.finditer(name):
         before, after = re.escape(name[: number.start()]), re.escape(name[number.end() :])
         family = re.compile(f"{before}{_NUMBER.pattern}{after}")
@@ -201,7 +201,7 @@ def _count(number: re.Match[str]) -> int:
 
 
 def _with_number(value: Any, keys: tuple[str, ...], old: int, new: int) -> Any:
-    """A setting in which each of some keys that has the old number has the new one."""
+    """A setting in which the old number is replaced by the new one under the given keys."""
     if isinstance(value, Mapping):
         return {
             key: new if key in keys and one == old else _with_number(one, keys, old, new)
@@ -213,9 +213,9 @@ def _with_number(value: Any, keys: tuple[str, ...], old: int, new: int) -> Any:
 
 
 def read_yaml(path: Path) -> Any:
-    """Read one YAML file; a `UserError` names the file and line where it does not parse."""
+    """Read one YAML file; a `UserError` names the file and line if it cannot be parsed."""
     try:
-        # The loader in C: the one in Python takes a quarter of the time of a plan.
+        # The C loader: the Python loader takes a quarter of the time of a plan.
         return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader) or {}
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
@@ -227,7 +227,7 @@ def read_yaml(path: Path) -> Any:
 def _entries(
     kind: str, own: dict[Any, Any], registry: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """All entries of one kind, validated, and the titles of those that have one."""
+    """All validated entries of one kind, and the titles of those that have one."""
     for name in (*registry, *own):
         if not isinstance(name, str) or not re.fullmatch(NAME, name):
             raise UserError(
@@ -268,14 +268,14 @@ def _with_base(
     own: Mapping[str, Any],
     above: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """An entry over the one that it is based on: keys that it gives replace those."""
+    """An entry merged with the one that it is based on, whose keys it overrides."""
     entry = own.get(name, registry.get(name))
     if not isinstance(entry, Mapping):
         raise UserError(f"{kind}.{name}: {entry!r} is not a mapping of keys to values")
     given = {key: value for key, value in entry.items() if key not in (BASE, TITLE)}
     base, where, names = entry.get(BASE), f"{kind}.{name}.base", (*above, name)
     if name in own and name in registry and base in (None, name):
-        # Under its name in the registry, an entry gives what it changes.
+        # An entry with a name of the registry gives only the keys that it changes.
         return _with_base(kind, name, registry, {}, above) | given
     if base is None:
         return given
@@ -291,7 +291,7 @@ def _with_base(
 def _validated(
     kind: str, name: str, registry: Mapping[str, Any], own: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """One entry with what it is based on and its defaults, as plain data."""
+    """One entry with its base and defaults, as plain data."""
     entry = validate(REGISTRIES[kind], _with_base(kind, name, registry, own), f"{kind}.{name}")
     data: dict[str, Any] = plain(entry)
     return data

@@ -1,7 +1,7 @@
-"""What settings read from the hub, and these settings with commits in the place of branches.
+"""Find the assets that settings read from the hub, and replace their branches by commits.
 
-A study is opened with the commits that its results folder locks (`lexigraft.source.revision_lock`):
-so they are part of every job that reads them, and stand in its card.
+A study is opened with the commits that its results folder locks (`lexigraft.source.revision_lock`),
+so that they are part of the description and card of every job that reads them.
 """
 
 import re
@@ -12,8 +12,8 @@ from typing import Any
 from lexigraft.source.hub import is_folder
 from lexigraft.source.hub_check import HubAsset
 
-# Key that names something on the hub -> what it is, and the key of its revision. What `hub` names
-# depends on what reads it.
+# Key that names an asset on the hub -> its kind, and the key of its revision. The kind of `hub`
+# depends on its reader.
 _KEYS = {
     "hub": ("", "revision"),
     "tokenizer": ("tokenizer", "revision"),
@@ -23,29 +23,29 @@ _KEYS = {
     "checkpoint": ("metric", "revision"),
     "encoder": ("encoder", "encoder_revision"),
 }
-_FORMATS = ("text", "json", "csv", "parquet")  # `datasets` reads files of these, of no data set
+_FORMATS = ("text", "json", "csv", "parquet")  # names for which `datasets` reads plain files
 _ADDRESS = re.compile("hf://datasets/(?P<name>[^/@]+/[^/@]+)(@(?P<revision>[^/]+))?/(?P<files>.+)")
 Commit = Callable[[HubAsset], str | None]
 
 
 def with_commits(settings: Any, locked: Mapping[str, str]) -> Any:
-    """Settings with their locked commits in the place of branches, tags and nothing."""
+    """Settings in which locked commits replace branches, tags and missing revisions."""
     if not locked:
         return settings
     return with_revisions(settings, lambda asset: locked.get(asset.key))
 
 
 def assets_in(settings: Any, hub: str = "model") -> list[HubAsset]:
-    """All that settings read from the hub; what a key `hub` names is of the kind `hub`."""
+    """All assets that settings read from the hub; `hub` is the kind of those under a key `hub`."""
     found: list[HubAsset] = []
     with_revisions(settings, found.append, hub)
     return found
 
 
 def with_revisions(settings: Any, revision_of: Commit, hub: str = "model") -> Any:
-    """Settings in which all that they read from the hub has the revision that a function gives.
+    """Settings in which each asset on the hub has the revision that a function returns.
 
-    Where it gives None, the revision stays.
+    If it returns None, the revision is kept.
     """
     if isinstance(settings, list | tuple):
         return [with_revisions(one, revision_of, hub) for one in settings]
@@ -76,10 +76,10 @@ def _is_hub_name(key: str, name: str, settings: Mapping[str, Any]) -> bool:
 
 
 def _of_data_set(text: Mapping[str, Any], revision_of: Commit) -> dict[str, Any]:
-    """The keys of a text in which the revision of its data set stands."""
+    """The keys of a text that contain the revision of its data set, with the new revision."""
     name, files = text["name"], text.get("data_files") or ()
     patterns = (files,) if isinstance(files, str) else tuple(files)
-    if name in _FORMATS:  # whose files may be on the hub all the same
+    if name in _FORMATS:  # the files may still be on the hub
         addresses = [_with_revision(pattern, revision_of) for pattern in patterns]
         return (
             {"data_files": addresses[0] if isinstance(files, str) else addresses} if files else {}

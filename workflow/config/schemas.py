@@ -1,8 +1,9 @@
-"""JSON schemas of a study and of the registries, for editors: completion, meanings, mistakes.
+"""JSON schemas of a study and of the registries, for completion and checks in editors.
 
-Made from the models; `python -m workflow.config.documentation` writes them to `config/schemas`. A
-file names its own in its first line: `# yaml-language-server: $schema=schemas/study.json`. They are
-less strict than the checks before a run: what entries say of each other they do not know.
+They are generated from the models; `python -m workflow.config.documentation` writes them to
+`config/schemas`. A file refers to its schema in its first line:
+`# yaml-language-server: $schema=schemas/study.json`. They are less strict than the checks before a
+run, since they do not cover references between entries.
 """
 
 import json
@@ -18,7 +19,7 @@ from workflow.config.study import StudyConfig
 FOLDER = ROOT / "config" / "schemas"
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _Schema = dict[str, Any]
-# What every entry of a registry may have beside the keys of its model.
+# Keys that every entry of a registry may have in addition to those of its model.
 _SHARED = {
     BASE: {"type": "string", "description": "another entry, whose keys this entry inherits"},
     TITLE: {
@@ -29,7 +30,7 @@ _SHARED = {
 
 
 def files() -> dict[Path, str]:
-    """Path -> text of every schema."""
+    """Path -> text of each schema."""
     named = {"study": study()} | {kind: registry(kind) for kind in REGISTRIES}
     return {
         FOLDER / f"{name}.json": json.dumps(schema, ensure_ascii=False, indent=1) + "\n"
@@ -38,11 +39,11 @@ def files() -> dict[Path, str]:
 
 
 def study() -> _Schema:
-    """The schema of a study, with the entries of its own."""
+    """The schema of a study, including its own entries."""
     schema = _plain(StudyConfig.model_json_schema(ref_template="#/$defs/study.{model}"))
     definitions = {f"study.{name}": own for name, own in schema.pop("$defs").items()}
     for kind in REGISTRIES:
-        # An entry with a `base`, or of a name in the registry, gives only what differs.
+        # An entry with a `base`, or with a name of the registry, gives only what differs.
         _, some, own = _entries(kind)
         schema["properties"][kind] |= {"type": "object", "additionalProperties": some}
         definitions |= own
@@ -50,7 +51,7 @@ def study() -> _Schema:
 
 
 def registry(kind: str) -> _Schema:
-    """The schema of a registry's file, which may have other keys for anchors."""
+    """The schema of a registry file, which may have additional keys for anchors."""
     whole, some, definitions = _entries(kind)
     entry = {"if": {"required": [BASE]}, "then": some, "else": whole}
     return {
@@ -64,7 +65,7 @@ def registry(kind: str) -> _Schema:
 
 
 def _entries(kind: str) -> tuple[_Schema, _Schema, dict[str, _Schema]]:
-    """Schemas of a whole entry and of one that gives any of the keys, and their definitions."""
+    """Schemas of a complete entry and of a partial one, and their definitions."""
     template = f"#/$defs/{kind}.{{model}}"
     schema = _plain(TypeAdapter(REGISTRIES[kind]).json_schema(ref_template=template))
     definitions = schema.pop("$defs", {})
@@ -85,13 +86,13 @@ def _entries(kind: str) -> tuple[_Schema, _Schema, dict[str, _Schema]]:
 
 
 def _of(schema: _Schema, kind: str, definitions: dict[str, _Schema]) -> _Schema:
-    """A model, itself or where it is referred to."""
+    """The schema of a model, with a reference resolved."""
     reference = schema.get("$ref")
     return definitions[reference.removeprefix(f"#/$defs/{kind}.")] if reference else schema
 
 
 def _plain(schema: Any) -> Any:
-    """A schema as editors understand it best: choices without `oneOf`, no names of classes."""
+    """A schema simplified for editors: without `oneOf` and without class names."""
     if isinstance(schema, list):
         return [_plain(one) for one in schema]
     if not isinstance(schema, dict):
@@ -108,5 +109,5 @@ def _kept(schema: _Schema) -> Iterator[tuple[str, Any]]:
         elif key == "default":
             yield key, value
         else:
-            # More than one of a choice may fit as far as a schema knows.
+            # Several alternatives may match, since a schema cannot check everything.
             yield "anyOf" if key == "oneOf" else key, _plain(value)

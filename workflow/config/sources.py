@@ -1,6 +1,6 @@
-"""What is read from outside: packages, source models, tokenizers, large corpora, a user's files.
+"""External inputs: packages, source models, tokenizers, large corpora, and the user's files.
 
-Where each is on the hub, in a folder or in a package, and what jobs with a model ask a cluster for.
+Their locations on the hub, in folders or in packages, and the resources of jobs with a model.
 """
 
 import re
@@ -24,7 +24,7 @@ Place = Annotated[
     ),
 ]
 
-# A part of a path that stands for any name, such as `{code}`.
+# A placeholder in a path that stands for any name, such as `{code}`.
 NAMED = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 

@@ -1,4 +1,4 @@
-"""A study: which cells, which tasks on them, which report."""
+"""A study: its cells, the tasks on them, and the report."""
 
 from typing import Annotated, Any
 

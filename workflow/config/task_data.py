@@ -1,11 +1,11 @@
-"""What tasks are tested on: languages, test sets, examples, benchmarks and checkpoints.
+"""Test data of tasks: languages, test sets, examples, benchmarks and checkpoints.
 
-Tasks bring tests of their own in three forms: `examples` of kinds that fine-tune (`train`,
+Tasks can define their own tests in three forms: `examples` of kinds that fine-tune (`train`,
 `validation` and `test`), `examples` of kinds that generate (`test` and `shots`), and tasks of
-lm-evaluation-harness (`harness`). Each text says which languages it serves, by their codes;
-`{code}` in it stands for the code of each, or for what its `languages` say that the text calls it.
+lm-evaluation-harness (`harness`). Each text lists the codes of its `languages`; `{code}` in the
+text is replaced by a language's code, or by the name to which `languages` maps it.
 
-Each check raises a `UserError` that names the task and what it lacks.
+Each check raises a `UserError` that names the task and what is missing.
 """
 
 import json
@@ -24,31 +24,31 @@ from lexigraft.evaluation.task_kinds import task_kind
 from workflow.config.training_data import members, used
 
 ENGLISH = "english"
-TRAIN = "train"  # the part that is learned from; tests are called by their language's code
-VALIDATION = "validation"  # the part that chooses the epoch of what is learned
+TRAIN = "train"  # the part to train on; test parts are named after their language's code
+VALIDATION = "validation"  # the part for choosing the epoch
 _PROMPTS = Path(__file__).resolve().parents[2] / "config/prompts"
-_PARTS = {"tests": "test", "shots": "shots"}  # what a job calls them, and what a task does
+_PARTS = {"tests": "test", "shots": "shots"}  # names in a job -> names in a task
 
 
 # ---- which languages and checkpoints -----------------------------------------------------------
 
 
 def tested_language(config: Mapping[str, Any], task: str, language: str) -> str:
-    """The language whose texts a task takes: the one that it names for the cell's, else this."""
+    """The language whose texts a task uses: the one that it names, otherwise the cell's."""
     named = config["tasks"][task].get("language")
     return named.get(language, language) if isinstance(named, Mapping) else named or language
 
 
 def languages_of(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
-    """The languages that a task tests a cell of a language on, each of a group: name -> code."""
+    """The languages in which a task tests a cell, with those of a group: name -> code."""
     names = members(config, tested_language(config, task, language))
     return {name: config["languages"][name]["code"] for name in names}
 
 
 def checkpoints_of(config: Mapping[str, Any], task: str, strategy: str) -> range:
-    """Numbers of the checkpoints that a task is run on, beside the trained cell, which is the last.
+    """Numbers of the checkpoints on which a task is run, without the last, the trained cell.
 
-    None if the task is for trained cells alone or the strategy keeps no others.
+    Empty if the task only runs on trained cells or the strategy retains no other checkpoints.
     """
     wanted = config["run_tasks"][task]["checkpoints"]
     return range(1, config["strategies"][strategy]["checkpoints"] if wanted else 1)
@@ -58,9 +58,9 @@ def checkpoints_of(config: Mapping[str, Any], task: str, strategy: str) -> range
 
 
 def own_test_codes(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
-    """What a task with examples of its own tests a cell of a language on: name of the test -> code.
+    """The tests of a cell in a task with its own examples: name of the test -> language code.
 
-    Each language of a group by its name, and English if the task has questions in it. None for
+    Each language of a group by its name, and English if the task has questions in it. Empty for
     tasks without such examples.
     """
     entry = config["tasks"][task]
@@ -77,7 +77,7 @@ def own_test_parts(
 ) -> dict[str, dict[str, str]]:
     """The same as parts of the task's examples: `tests` and `shots` -> name -> part.
 
-    Either is left out where the task has none: its corpus, or its tests, then serve for it.
+    Either is missing if the task has none: the corpus, or the tests, are then used instead.
     """
     codes = own_test_codes(config, task, language)
     examples = config["tasks"][task].get("examples") or {}
@@ -89,7 +89,7 @@ def own_test_parts(
 
 
 def own_test_settings(config: Mapping[str, Any], task: str, part: str) -> dict[str, Any]:
-    """Settings of the job that reads one part: `kind`, `text`, `repair`; of questions `columns`."""
+    """Settings of the job that reads one part: `kind`, `text`, `repair`; `columns` of questions."""
     entry = config["tasks"][task]
     key, _, code = part.partition("-")
     text = _text_of(entry["examples"][key], code)
@@ -107,9 +107,9 @@ def own_test_settings(config: Mapping[str, Any], task: str, part: str) -> dict[s
 
 
 def example_parts(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
-    """What a cell of a language is tested on by a task: name of the test -> part of the examples.
+    """The tests of a cell in a task that fine-tunes: name of the test -> part of the examples.
 
-    None for a task that fine-tunes nothing.
+    Empty for other tasks.
     """
     entry = config["tasks"][task]
     if not task_kind(entry["kind"]).fine_tunes:
@@ -141,11 +141,11 @@ def example_settings(config: Mapping[str, Any], task: str, part: str) -> dict[st
 
 
 def benchmarks_of(config: Mapping[str, Any], task: str, language: str) -> dict[str, str]:
-    """What a task tests a cell of a language on: name of the test -> name of the benchmark.
+    """The tests of a cell in a task of the harness: name of the test -> name of the benchmark.
 
-    Only languages that the harness has the task in. None for other kinds of task. A benchmark is
-    named after the harness's task, and after a digest of its data where the task's entry names
-    some: results of one name are of one setting.
+    Only languages in which the harness has the task. Empty for other kinds of tasks. A benchmark is
+    named after the harness's task, plus a digest of its data if the task's entry defines some, so
+    that one name stands for one setting.
     """
     entry = config["tasks"][task]
     if task_kind(entry["kind"]).tests != "benchmark":
@@ -166,7 +166,7 @@ def benchmark_settings(config: Mapping[str, Any], benchmark: str) -> dict[str, A
 
 
 def check_tested(config: Mapping[str, Any]) -> None:
-    """What tasks are run on is in the cells, their languages are there, and the checkpoints."""
+    """Check that the selections of tasks match cells, and that languages and checkpoints exist."""
     known = {
         "languages": used(config, "languages"),
         "sources": [*config["sources"]],
@@ -206,7 +206,7 @@ def check_tested(config: Mapping[str, Any]) -> None:
 
 
 def check_examples(config: Mapping[str, Any]) -> None:
-    """Tasks have tests, and examples, of every language that they are run on."""
+    """Check that tasks have tests and examples for every language on which they are run."""
     for task in config["run_tasks"]:
         kind = config["tasks"][task]["kind"]
         takes = task_kind(kind).fine_tunes or task_kind(kind).generates
@@ -230,7 +230,7 @@ def check_examples(config: Mapping[str, Any]) -> None:
 
 
 def check_local_examples(config: Mapping[str, Any]) -> None:
-    """The local files of examples and test sets are there, and not empty."""
+    """Check that the local files of examples and test sets exist and are not empty."""
     read: dict[tuple[str, str], dict[str, Any]] = {}
     for task, language in _run_on(config, "fine_tunes"):
         tested = example_parts(config, task, language).values()
@@ -245,7 +245,7 @@ def check_local_examples(config: Mapping[str, Any]) -> None:
 
 
 def check_prompts(config: Mapping[str, Any]) -> None:
-    """The prompts that tasks name are there."""
+    """Check that the prompts that tasks name exist."""
     for task in config["run_tasks"]:
         entry = config["tasks"][task]
         kind, name = task_kind(entry["kind"]), entry.get("prompt")
@@ -264,7 +264,7 @@ def _named_prompts(file: str) -> list[str]:
 
 
 def check_benchmarks(config: Mapping[str, Any]) -> None:
-    """Each task of the harness has something of every language, and one folder in all tasks."""
+    """Check that tasks of the harness cover every language, and have one folder in all tasks."""
     for task in config["run_tasks"]:
         entry = config["tasks"][task]
         if task_kind(entry["kind"]).tests != "benchmark":
@@ -292,9 +292,9 @@ def check_benchmarks(config: Mapping[str, Any]) -> None:
 def _tests_of(
     config: Mapping[str, Any], task: str, language: str, known: Collection[str]
 ) -> dict[str, str]:
-    """What a task tests a cell of a language on, in each language and in English: name -> code.
+    """The tests of a cell in a task, in each language and in English: name -> code.
 
-    English is tested, and called so, where its code is known to the task.
+    English is included, under the name `english`, if the task knows its code.
     """
     codes = languages_of(config, task, language)
     tests = {ENGLISH if code == "en" else name: code for name, code in codes.items()}
@@ -304,12 +304,12 @@ def _tests_of(
 
 
 def _codes_of(texts: Iterable[Mapping[str, Any]]) -> set[str]:
-    """The codes of the languages that some texts serve."""
+    """The codes of the languages of some texts."""
     return {code for text in texts for code in text["languages"]}
 
 
 def _text_of(texts: Iterable[Mapping[str, Any]], code: str) -> dict[str, Any]:
-    """The first text that serves a language, with what it calls that filled in."""
+    """The first text for a language, with `{code}` replaced by the text's name for it."""
     text = next(one for one in texts if code in one["languages"])
     called = text["languages"][code] if isinstance(text["languages"], Mapping) else code
 
@@ -322,9 +322,9 @@ def _text_of(texts: Iterable[Mapping[str, Any]], code: str) -> dict[str, Any]:
 
 
 def _run_on(config: Mapping[str, Any], declared: str) -> list[tuple[str, str]]:
-    """Every task with examples of its own and every language that it is run on.
+    """Every task with its own examples, with each language on which it is run.
 
-    Of the kinds that declare something of themselves, such as `generates`.
+    Only tasks whose kind has the attribute `declared`, such as `generates`.
     """
     return [
         (task, language)
@@ -336,7 +336,7 @@ def _run_on(config: Mapping[str, Any], declared: str) -> list[tuple[str, str]]:
 
 
 def _benchmarks(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The tasks of the harness that the study's own ask for, each with what prepares it."""
+    """The study's tasks that use the harness, with the settings of the jobs that prepare them."""
     for task in config["run_tasks"]:
         entry = config["tasks"][task]
         if task_kind(entry["kind"]).tests == "benchmark":
@@ -345,7 +345,7 @@ def _benchmarks(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]
 
 
 def _benchmark(entry: Mapping[str, Any], code: str) -> dict[str, Any]:
-    """The harness's task of a language, the folder of its definition, and the entry's own data."""
+    """The harness's task for a language, the folder of its definition, and the entry's data."""
     found = _text_of(entry["harness"], code)
     return {"task": found["task"], "folder": found["folder"], "data": entry.get("data")}
 

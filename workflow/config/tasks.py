@@ -1,6 +1,6 @@
-"""Tasks, what cells are tested on, and the learned metrics that score what cells write.
+"""Tasks on which cells are evaluated, and the learned metrics that score their predictions.
 
-A kind's own keys are checked by its file in the library.
+The keys of each kind are checked by its file in the library.
 """
 
 from functools import reduce
@@ -182,7 +182,7 @@ class _Summarization(Task):
     examples: OwnTests[ArticleText] = optional("test set of the task")  # type: ignore[assignment]
 
 
-# Of all other kinds a `Task`.
+# All other kinds use `Task`.
 _KINDS: dict[str, type[Task]] = {
     "classification": _FineTuned,
     "tagging": _FineTuned,

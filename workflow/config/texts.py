@@ -1,6 +1,6 @@
-"""Where texts come from: of languages, of samples to train on, and of tasks' own examples.
+"""Locations of texts: of languages, of samples to train on, and of tasks' own examples.
 
-A text names its `loader`, and the loader says which other keys it has.
+A text names its `loader`, which determines its other keys.
 """
 
 from functools import reduce
@@ -17,7 +17,7 @@ CODE = "[a-z]{2,3}"
 
 
 def check_long_code(code: str) -> str:
-    """The code; a ValueError if a shorter one is what scores of its language go by."""
+    """The code; raises a ValueError if scores of its language use a shorter one."""
     from lexigraft.evaluation.text_metrics import LONG_CODES
 
     if code in LONG_CODES:
@@ -33,7 +33,7 @@ Whole = Annotated[int, Field(ge=1)]
 
 
 def unique(values: list[Any]) -> list[Any]:
-    """The list, which has each value once."""
+    """The list; raises a ValueError if a value occurs twice."""
     for value in values:
         if values.count(value) > 1:
             raise ValueError(f"{value!r} is listed twice; list each once")
@@ -47,7 +47,7 @@ DataFiles = Annotated[
 ]
 Repair = Annotated[list[Literal["zawgyi", "quotes", "mojibake"]], Unique]
 Codes = Annotated[list[Code], Field(min_length=1)]
-# Codes of languages, or a mapping from each to what the text calls the language.
+# Codes of languages, or a mapping from each to the text's name for the language.
 CalledCodes = Annotated[
     Annotated[Codes, Tag("@list")]
     | Annotated[dict[Code, str], Field(min_length=1), Tag("@mapping")],
@@ -62,7 +62,7 @@ else:
     class Chosen:
         """One of several models, by its `loader` or `kind`: `Chosen[Tsv, PairFiles]`.
 
-        A model without such a key has keys that each of the others takes, too.
+        The keys of models without such a key are added to each of the others.
         """
 
         def __class_getitem__(cls, models: tuple[type[Settings], ...]) -> Any:
@@ -83,7 +83,7 @@ else:
 
 
 def amount_read(what: str) -> Any:
-    """A key `text`: how much of a corpus something reads."""
+    """A key `text` for the amount of a corpus that is read."""
     return optional(
         f"how much of the corpus {what} ([amounts](#amounts-of-text)). By default all of it"
     )
@@ -175,7 +175,7 @@ class CorpusText(Settings):
 
 
 Text = Chosen[Catalogue, HtmlPage, Lines, JsonLines, ParquetColumn, HubColumn, CorpusText]
-# Texts that the training text is searched for.
+# Texts that are searched for in the training text.
 SearchedText = Chosen[Lines, JsonLines, ParquetColumn, HubColumn]
 
 # ---- pairs: English and the language, or articles and summaries ---------------------------------

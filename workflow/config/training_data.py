@@ -1,6 +1,6 @@
-"""What cells are trained on: members of groups, samples, and teachers that answer or are imitated.
+"""Training data of cells: members of groups, samples, and teachers that answer or are imitated.
 
-Each check raises a `UserError` that names the key that is wrong and says what to do.
+Each check raises a `UserError` that names the wrong key and explains how to correct it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,16 +18,16 @@ from lexigraft.training.settings import (
     trains_whole_model,
 )
 
-ANSWERED = "answered"  # the kind of samples that a teacher makes
-# Keys that say where the quality of a pair is written, one for each loader that has some.
+ANSWERED = "answered"  # the kind of samples that a teacher generates
+# Keys for the location of a pair's quality, by loader.
 QUALITY = ("quality", "quality_column", "quality_field")
 
 
 def used(config: Mapping[str, Any], *axes: str, task: str | None = None) -> list[Any]:
-    """Names of an axis in the cells of a study, such as `languages`; of several, tuples of them.
+    """Names of an axis in the cells of a study, such as `languages`; tuples for several axes.
 
-    Each once, in the order of the blocks. Several are those that come together in a block. With a
-    `task` only those of cells that it is run on.
+    Each occurs once, in the order of the blocks. Tuples are combinations that occur in a block.
+    With a `task`, only cells on which it is run are considered.
     """
     run = config["run_tasks"][task] if task else {}
     chosen = {axis: {*run[axis]} for axis in PLURALS.values() if run.get(axis) is not None}
@@ -40,7 +40,7 @@ def used(config: Mapping[str, Any], *axes: str, task: str | None = None) -> list
 
 
 def blocks_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The blocks of cells of a study, and behind them those whose cells stand for an alias's."""
+    """The blocks of cells of a study, followed by those whose cells an alias shares."""
     blocks: list[dict[str, Any]] = list(config["cells"])
     for block, alias in product(config["cells"], config["aliases"]):
         sources = [one for one in block["sources"] if one in (alias["sources"] or (one,))]
@@ -52,13 +52,13 @@ def blocks_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def members(config: Mapping[str, Any], language: str) -> list[str]:
-    """The languages whose texts a language needs: those of a group, or itself."""
+    """The members of a group, or the language itself."""
     entry = config["languages"][language]
     return entry["group"]["members"] if "group" in entry else [language]
 
 
 def teachers(config: Mapping[str, Any]) -> set[str]:
-    """All source models that teach in the cells of a study."""
+    """All source models that are teachers in the cells of a study."""
     strategies = (config["strategies"][name] for name in used(config, "strategies"))
     imitated = {teacher for strategy in strategies if (teacher := teacher_of(strategy))}
     return imitated | {entry["teacher"] for _, _, entry in answered_samples(config)}
@@ -79,7 +79,7 @@ def answered_samples(config: Mapping[str, Any]) -> list[tuple[str, str, dict[str
 
 
 def training_gpus(config: Mapping[str, Any], source: str, strategy: str) -> tuple[int, int, bool]:
-    """GPUs of a training, megabytes for the process on each, and whether they share the model."""
+    """GPUs of a training, megabytes for the process on each, and whether the model is sharded."""
     resources = config["sources"][source]["resources"]
     gpus, megabytes = resources["training_gpus"], resources["training_mb"]
     if trains_whole_model(config["strategies"][strategy]):
@@ -90,7 +90,7 @@ def training_gpus(config: Mapping[str, Any], source: str, strategy: str) -> tupl
 
 
 def check_group(study: Mapping[str, Any], language: str) -> None:
-    """The members of a group are languages, and its shares can be had."""
+    """Check that the members of a group are languages, and that its shares are possible."""
     entry = study["languages"][language]
     if "group" not in entry:
         return
@@ -107,7 +107,7 @@ def check_group(study: Mapping[str, Any], language: str) -> None:
 
 
 def check_teachers(config: Mapping[str, Any]) -> None:
-    """Every teacher of a study's cells is there, and the prompts that it answers."""
+    """Check that every teacher of a study's cells exists, and the prompts that it answers."""
     known = list(config["sources"])
     for name in sorted(used(config, "strategies")):
         for phase in config["strategies"][name]["phases"]:
@@ -132,7 +132,7 @@ def check_teachers(config: Mapping[str, Any]) -> None:
 
 
 def check_samples(study: Mapping[str, Any]) -> None:
-    """Every language has the samples that its cells' strategies and initializers read."""
+    """Check that every language has the samples that its strategies and initializers read."""
     for language, reader, name in _read(study):
         of_members = [study["languages"][one]["samples"] for one in members(study, language)]
         if not any(name in samples for samples in of_members):
@@ -154,14 +154,14 @@ def check_samples(study: Mapping[str, Any]) -> None:
 
 
 def check_local_samples(study: Mapping[str, Any]) -> None:
-    """The local files of the samples that a resolved study reads are there."""
+    """Check that the local files of the samples that a resolved study reads exist."""
     for language, _, name in _read(study):
         for where, entry in _entries(study, language, name):
             check_files(entry, where)
 
 
 def _read(study: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Every language, what reads samples in its cells, in words, and the name of these."""
+    """Language, description of the reader, and name, for all samples that cells read."""
     for language, strategy in used(study, "languages", "strategies"):
         for name in samples_of(study["strategies"][strategy]):
             yield language, f"strategy '{strategy}' trains on", name
@@ -173,9 +173,10 @@ def _read(study: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 def _entries(
     study: Mapping[str, Any], language: str, name: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Key and settings of the entries whose prompts samples have: their own, or what they answer.
+    """Key and settings of the entries that contain the prompts of samples.
 
-    Of a group those of each member that has some.
+    Answered samples have the prompts of another entry. For a group, those of each member that has
+    some.
     """
     for member in members(study, language):
         samples = study["languages"][member]["samples"]

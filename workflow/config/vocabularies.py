@@ -1,4 +1,4 @@
-"""Vocabularies: how the source's tokenizer is changed or replaced."""
+"""Vocabularies: how the source's tokenizer is modified or replaced."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,7 @@
-"""The description of the pipeline: one `Stage` per rule, from which all else about jobs follows.
+"""The description of the pipeline: one `Stage` per rule, which defines everything about its jobs.
 
-Plain Python, as all of `workflow`: the Snakefile is parsed again in every job, and a study may have
-ten thousand cells.
+This is plain Python, like all of `workflow`, since the Snakefile is parsed again in every job, and
+a study may have ten thousand cells.
 """
 
 from workflow.stages import cells, measuring, report, texts  # noqa: F401  (they declare stages)

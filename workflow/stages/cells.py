@@ -1,4 +1,4 @@
-"""What makes a cell: tokenizer, vectors of its tokens, initializer, training, export."""
+"""The stages of a cell: tokenizer, vectors of its tokens, initializer, training, export."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +29,7 @@ from workflow.stages.texts import corpus, sample_folder, sentence_encoder, sourc
 
 AUXILIARY_PATH = f"{VOCABULARY_PATH}/{{auxiliary}}"
 FIT_PATH = f"{VOCABULARY_PATH}/{{initializer}}/{{fit}}"
-# Kind of auxiliary -> the rule that makes its vectors.
+# Kind of auxiliary -> the rule that computes its vectors.
 _VECTORS = {
     "fasttext": "train_fasttext",
     "glove": "train_glove",
@@ -38,7 +38,7 @@ _VECTORS = {
     "sentence-encoder": "encode_tokens",
 }
 
-# ---- the outputs of these stages, by what they hold ---------------------------------------------
+# ---- the outputs of these stages, by content ----------------------------------------------------
 
 
 def tokenizer_axes(wildcards: Mapping[str, str]) -> dict[str, str]:
@@ -47,7 +47,7 @@ def tokenizer_axes(wildcards: Mapping[str, str]) -> dict[str, str]:
 
 
 def vocabulary(study: Study, wildcards: Mapping[str, str]) -> Output:
-    """The tokenizer of a cell, or of anything made for its tokens; unchanged, the source's own."""
+    """The tokenizer of a cell or of anything computed for its tokens; if unchanged, the source."""
     name = wildcards["vocabulary"]
     if name == SOURCE_VOCABULARY:
         return source(study, wildcards["source"])
@@ -71,7 +71,7 @@ def fit_of(study: Study, **wildcards: str) -> Output:
 
 
 def training(study: Study, cell: Cell) -> Output:
-    """A trained cell: its changed tensors, its log, and the checkpoints that its strategy keeps."""
+    """A trained cell: changed tensors, log, and the checkpoints that its strategy retains."""
     return study.output("train", **cell.wildcards)
 
 
@@ -79,7 +79,7 @@ def training(study: Study, cell: Cell) -> Output:
 
 
 def way(entry: Mapping[str, Any]) -> str:
-    """How a vocabulary is made: `expand`, of the source's; `train`, on the corpus; `take`."""
+    """How a vocabulary is created: `expand` the source's, `train` on the corpus, or `take`."""
     if entry["mode"] in ("expand", "prune"):
         return "expand"
     return "train" if "family" in entry else "take"
@@ -91,10 +91,10 @@ def _vocabulary_stage(how: str, **options: Any) -> Callable[[Describe], Describe
 
 
 def _learning(megabytes: int, minutes: int, unspaced: tuple[int, int]) -> Callable[..., Resources]:
-    """So much and so long for 50 MB of text; of more, by its size.
+    """Memory and minutes for up to 50 MB of text; larger texts require more.
 
-    Each further 100 MB take 500 MB, for words and their counts, and six minutes; of scripts
-    without spaces, whose words are sentences, as much as `unspaced` says.
+    Each additional 100 MB of text take 500 MB, for words and their counts, and six minutes; in
+    scripts without spaces, where a word is a sentence, they take the values of `unspaced`.
     """
 
     def resources(study: Study, **axes: str) -> Resources:
@@ -119,9 +119,9 @@ def _learning(megabytes: int, minutes: int, unspaced: tuple[int, int]) -> Callab
 def _amount_read(
     study: Study, language: str, entry: Mapping[str, Any], sentence: float, token: float
 ) -> float:
-    """How much of a corpus is read as far as the `text` of an entry says.
+    """The amount of a corpus that is read under the limits in the `text` of an entry.
 
-    It is in the unit in which so much is a `sentence`, and a `token` of the source's tokenizer.
+    Its unit is that of `sentence` and `token`: the sizes of a sentence and of a source token.
     """
     limits = [study.cost_model.text(language).sentences * sentence]
     for key, count in entry.get("text", {}).items():
@@ -145,13 +145,13 @@ def expand_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
 
 @_vocabulary_stage("train", resources=_learning(8000, 60, (1500, 6)))
 def train_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
-    """A tokenizer trained on the corpus in the place of the source's."""
+    """A tokenizer trained on the corpus, which replaces the source's."""
     return expand_vocabulary(study, **axes)
 
 
 @_vocabulary_stage("take")
 def take_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
-    """Another model's tokenizer in the place of the source's."""
+    """Another model's tokenizer, which replaces the source's."""
     entry = study.config["vocabularies"][axes["vocabulary"]]
     if "plm" in entry:
         entry = study.config["languages"][axes["language"]]["plms"][entry["plm"]]
@@ -171,7 +171,7 @@ def _auxiliary_stage(kind: str, resources: Callable[..., Resources]) -> Any:
 
 
 def _million_tokens(study: Study, axes: Mapping[str, str]) -> int:
-    """Tokens that vectors are trained on, in the tokenizer whose tokens get them."""
+    """Millions of training tokens of vectors, in the tokenizer whose tokens get the vectors."""
     entry, model = study.config["auxiliary"][axes["auxiliary"]], study.cost_model
     language = entry.get("corpus") or axes["language"]
     sentence = model.text(language).characters * model.density(
@@ -181,7 +181,7 @@ def _million_tokens(study: Study, axes: Mapping[str, str]) -> int:
 
 
 def _fasttext_resources(study: Study, **wildcards: str) -> Resources:
-    """Three epochs of one thread; with character n-grams 2.4 GB for these alone."""
+    """Three epochs on one thread; character n-grams alone take 2.4 GB."""
     return Resources(5000, 60 + _million_tokens(study, wildcards))
 
 
@@ -190,17 +190,17 @@ def train_fasttext(study: Study, **wildcards: str) -> dict[str, Any]:
     """fastText vectors of a tokenizer's tokens."""
     described = _vectors(study, **wildcards)
     described["inputs"]["corpus"] = corpus(study, wildcards["language"])
-    if "text" in described["settings"]:  # whose tokenizer counts tokens
+    if "text" in described["settings"]:  # the source's tokenizer counts tokens
         described["inputs"]["source"] = source(study, wildcards["source"])
     names = AUXILIARY_PATH.format(**wildcards).split("/")
     return {**described, "seed": [study.config["seed"], "auxiliary", *names]}
 
 
 def _glove_resources(study: Study, **wildcards: str) -> Resources:
-    """40 bytes and fifteen updates for each pair of tokens that stand near each other.
+    """40 bytes and fifteen updates for each pair of co-occurring tokens.
 
-    30,000 sentences of 40 tokens have 36 million such pairs at most; of larger texts, there are
-    assumed to be 1.5 pairs a token.
+    30,000 sentences of 40 tokens have at most 36 million such pairs; larger texts are assumed to
+    have 1.5 pairs per token.
     """
     millions = _million_tokens(study, wildcards)
     return Resources(4000 + 60 * millions, 120 + millions)
@@ -208,7 +208,7 @@ def _glove_resources(study: Study, **wildcards: str) -> Resources:
 
 @_auxiliary_stage("glove", _glove_resources)
 def train_glove(study: Study, **wildcards: str) -> dict[str, Any]:
-    """GloVe vectors of a tokenizer's tokens, of a text of their own where they name one."""
+    """GloVe vectors of a tokenizer's tokens, trained on the cell's corpus or on their own."""
     described = train_fasttext(study, **wildcards)
     settings = dict(described["settings"])
     if text := settings.pop("corpus", None):
@@ -217,7 +217,7 @@ def train_glove(study: Study, **wildcards: str) -> dict[str, Any]:
 
 
 def _reading(study: Study, **wildcards: str) -> Resources:
-    """Each .bin is loaded as a whole."""
+    """Each .bin file is loaded completely."""
     files = map(Path, _word_vectors(study, **wildcards).values())
     sizes = (file.stat().st_size for file in files if file.suffix == BINARY and file.is_file())
     return Resources(2000 + sum(size >> 20 for size in sizes), 30)
@@ -231,10 +231,10 @@ def read_word_vectors(study: Study, **wildcards: str) -> dict[str, Any]:
     return described
 
 
-# Of the model only its input matrix is read.
+# Only the input matrix of the model is read.
 @_auxiliary_stage("plm", fixed(4000, 60))
 def read_plm(study: Study, **wildcards: str) -> dict[str, Any]:
-    """Vectors of a tokenizer's tokens from another model's rows."""
+    """Vectors of a tokenizer's tokens from another model's embeddings."""
     plm = study.config["auxiliary"][wildcards["auxiliary"]]["plm"]
     model = study.config["languages"][wildcards["language"]]["plms"][plm]
     return {**_vectors(study, **wildcards), "settings": {"kind": "plm", **model}}
@@ -242,7 +242,7 @@ def read_plm(study: Study, **wildcards: str) -> dict[str, Any]:
 
 @_auxiliary_stage("sentence-encoder", fixed(6000, 60))
 def encode_tokens(study: Study, **wildcards: str) -> dict[str, Any]:
-    """Vectors of a tokenizer's tokens by a sentence encoder."""
+    """Vectors of a tokenizer's tokens from a sentence encoder."""
     described = _vectors(study, **wildcards)
     described["inputs"]["encoder"] = sentence_encoder(study, described["settings"])
     return described
@@ -263,11 +263,11 @@ def _word_vectors(study: Study, **wildcards: str) -> dict[str, str]:
 
 
 def _vectors_of(study: Study, auxiliary: str, axes: Mapping[str, str]) -> Output:
-    """The vectors of a tokenizer's tokens: made once where several cells have equal ones.
+    """The vectors of a tokenizer's tokens, computed once if they are equal for several cells.
 
-    Models of a family have one tokenizer, which `tokenizer_of` says. And a tokenizer that is the
-    same in every language, with a text of its own, has the same vectors in every language; the
-    source's own has them by an encoder, which reads no text.
+    Models of a family share a tokenizer, which `tokenizer_of` defines. If the tokenizer is the same
+    in every language and the vectors have their own corpus, they are the same in every language.
+    So are vectors of the source's own tokens from an encoder, which reads no text.
     """
     entry, own = study.config["auxiliary"][auxiliary], dict(axes)
     own["source"] = study.config["sources"][axes["source"]].get("tokenizer_of", axes["source"])
@@ -285,7 +285,7 @@ def _vectors_of(study: Study, auxiliary: str, axes: Mapping[str, str]) -> Output
 
 
 def _learns(study: Study, initializer: str) -> bool:
-    """Whether an initializer learns from the source's weights, on the machine that trains it."""
+    """Whether an initializer learns from the source's weights, and so needs a training machine."""
     method = study.config["initializers"][initializer]["method"]
     return bool({"matrices", "model"} & {*read_roles(method)})
 
@@ -300,11 +300,11 @@ def _fit_stage(learned: bool, **options: Any) -> Callable[[Describe], Describe]:
 
 @_fit_stage(learned=False, resources=of_source("initialization_mb", 30))
 def initialize(study: Study, **wildcards: str) -> dict[str, Any]:
-    """An initializer, fitted."""
+    """A fitted initializer."""
     entry, axes = study.config["initializers"][wildcards["initializer"]], tokenizer_axes(wildcards)
     vectors = {}
     for role, name in entry["auxiliary"].items():
-        # Those in the role `source` are of the source's own tokens, all others of the cell's.
+        # Vectors in the role `source` are those of the source's own tokens, others of the cell's.
         own = axes | ({"vocabulary": SOURCE_VOCABULARY} if role == "source" else {})
         vectors[role] = _vectors_of(study, name, own)
     names = members(study.config, axes["language"])
@@ -334,7 +334,7 @@ def initialize(study: Study, **wildcards: str) -> dict[str, Any]:
     resources=of_source("training_mb", 240, gpus=1),
 )
 def learn_initialization(study: Study, **wildcards: str) -> dict[str, Any]:
-    """An initializer that learns from the source model or its matrices, fitted."""
+    """A fitted initializer that learns from the source model or its matrices."""
     return initialize(study, **wildcards)
 
 
@@ -342,7 +342,7 @@ def learn_initialization(study: Study, **wildcards: str) -> dict[str, Any]:
 
 
 def _training(study: Study, **wildcards: str) -> Resources:
-    """On all of its GPUs together; a cell without phases is only scored."""
+    """Resources for all GPUs of a training; a cell without phases is only scored."""
     resources = study.config["sources"][wildcards["source"]]["resources"]
     strategy, model = study.config["strategies"][wildcards["strategy"]], study.cost_model
     if not strategy["phases"]:
@@ -357,7 +357,7 @@ def _training(study: Study, **wildcards: str) -> Resources:
 
 
 def launcher(study: Study, source_name: str, strategy_name: str, gpus: int) -> str:
-    """The command that runs a training script, with a process on each of its GPUs."""
+    """The command that runs a training script with one process per GPU."""
     if gpus < 2:
         return "python"
     *_, sharded = training_gpus(study.config, source_name, strategy_name)
@@ -366,7 +366,7 @@ def launcher(study: Study, source_name: str, strategy_name: str, gpus: int) -> s
 
 @stage("training", f"training/{CELL_PATH}", resources=_training)
 def train(study: Study, **axes: str) -> dict[str, Any]:
-    """A cell, trained."""
+    """A trained cell."""
     cell = cell_of(axes)
     strategy = study.config["strategies"][cell.strategy]
     read = {
@@ -385,7 +385,7 @@ def train(study: Study, **axes: str) -> dict[str, Any]:
             **({"samples": read} if read else {}),
             **({"teacher": source(study, teacher)} if teacher else {}),
         },
-        # A cell of other settings or code is moved there before this one is trained.
+        # An earlier cell with other settings or code is moved there before this one is trained.
         "outputs": {"replaced": f"{study.results}/replaced"},
         "cell": vars(cell),
         "seed": [study.config["seed"], "training", cell.path],
@@ -395,6 +395,6 @@ def train(study: Study, **axes: str) -> dict[str, Any]:
 
 @stage("training", f"export/{CELL_PATH}", script="export", resources=of_source("training_mb", 30))
 def export_cell(study: Study, **axes: str) -> dict[str, Any]:
-    """A cell as a plain folder."""
+    """A trained cell as a plain Hugging Face folder."""
     cell = cell_of(axes)
     return {"settings": {}, "inputs": {"cell": training(study, cell)}}

@@ -1,21 +1,21 @@
-"""How long jobs take on a device, by arithmetic, before any has run.
+"""The cost model: estimates the time of jobs on a device before any has run.
 
-With P parameters of a model, and F the FLOP/s and B the bytes a second of a device
-(`lexigraft.machine.PEAKS`), each GPU of G takes
+For a model with P parameters, and a device with F FLOP/s and B bytes per second
+(`lexigraft.machine.PEAKS`), the seconds on G GPUs are
 
-    training      tokens x P x (4 + 2 if all is trained + 2 if activations are computed again)
-                  / (TRAINING x F x G), G counting EFFICIENCY of itself where there are several
+    training      tokens x P x (4 + 2 if everything is trained + 2 if activations are recomputed)
+                  / (TRAINING x F x G), where G is multiplied by EFFICIENCY if it is above 1
     scoring       tokens x 2 P / (SCORING x F)
-    generation    prompts as scoring does; then for each batch and new token the longer of
-                  STEP_SECONDS and the reading of the weights, 2 P / (READING x B)
+    generation    scoring of the prompts; then for each batch and new token the maximum of
+                  STEP_SECONDS and the time to read the weights, 2 P / (READING x B)
     loading       START_SECONDS, and 2 P bytes from disk
 
-Tokens of a text are its sentences x epochs x CHARACTERS of a sentence / characters of a token,
-unless a strategy or its phases set them (`tokens`); the constants below say what is assumed of
-texts. Without `reads_cards` an estimate follows from the config alone, so that time limits are the
-same whatever lies on disk; with it, what cards of sources, corpora and tokenizers say takes the
-place of assumptions. Left out are extra heads, adapters of VocADT, attention's own products, the
-cache of generation, and vLLM. docs/status.md has the table of assumptions.
+The tokens of a text are its sentences x epochs x CHARACTERS per sentence / characters per token,
+unless a strategy or its phases set them (`tokens`); the constants below are the assumptions about
+texts. Without `reads_cards`, an estimate depends on the config alone, so that time limits do not
+depend on the files on disk; with it, values in the cards of sources, corpora and tokenizers replace
+the assumptions. The model ignores extra heads, adapters of VocADT, the matrix products of
+attention, the cache of generation, and vLLM. docs/status.md has the table of assumptions.
 """
 
 import json
@@ -32,42 +32,42 @@ from lexigraft.training.settings import phase_teacher
 from workflow.config.task_data import benchmarks_of, example_parts, own_test_codes, tested_language
 from workflow.config.training_data import members
 
-Seconds = Mapping[str, float]  # kind of work -> what it takes
+Seconds = Mapping[str, float]  # kind of work -> seconds
 
-DEVICE = "A100"  # the slower of those that such models are trained on most
-# Shares of peaks. Tuned code trains models of 7B at 0.46 to 0.57 of an H100's FLOP/s, recomputation
-# counted (MosaicML, llm-foundry, scripts/train/benchmarking); passes are smaller here.
+DEVICE = "A100"  # the slower one of the devices most used to train such models
+# Shares of peaks. Optimized code trains 7B models at 0.46 to 0.57 of an H100's FLOP/s, including
+# recomputation (MosaicML, llm-foundry, scripts/train/benchmarking); micro-batches are smaller here.
 TRAINING, SCORING, READING = 0.45, 0.55, 0.7
 LEARNED = 0.05  # learned metrics compute in float32, without tensor cores
 EFFICIENCY = 0.85  # of each of several GPUs
-# A token of all sequences of a batch, however fast the GPU: its kernels are launched one by one.
+# Minimum time for one token of all sequences in a batch: kernels are launched one by one.
 STEP_SECONDS = 0.025
-BATCH_PROMPTS, BATCH_TOKENS = 64, 2**16  # at most, of a batch that is generated
-START_SECONDS, DISK = 20.0, 1e9  # imports and opening; bytes a second
+BATCH_PROMPTS, BATCH_TOKENS = 64, 2**16  # maximum of a generation batch
+START_SECONDS, DISK = 20.0, 1e9  # imports and opening; bytes per second
 
-# Of texts, where nothing is known: 30,000 sentences of the low-resource study are 0.01 GB.
+# Default sizes of texts: 30,000 sentences of the low-resource study are 0.01 GB.
 SENTENCES, CHARACTERS, TESTS = 30_000, 120, 1_000
-# Bytes of a character in UTF-8, of scripts that take other than three.
+# Bytes per character in UTF-8, for scripts that do not take three.
 _WIDTHS = {"Latn": 1} | dict.fromkeys(("Arab", "Armn", "Cyrl", "Grek", "Hebr"), 2)
-# Characters of a token by the bytes of a character: of a vocabulary made for English, which has the
-# Latin script's pieces, others' letters, or bytes alone.
+# Characters per token by bytes per character, for a vocabulary built for English: it has subwords
+# of the Latin script, letters of some scripts, and only bytes of the rest.
 _SOURCE = {1: 2.5, 2: 1.0, 3: 0.45}
 ENGLISH = 4.0
-MOST = 4.5  # of the largest vocabularies made for a language
-# Sentences of an article, of a context, of a question with its answers; examples to learn from.
+MOST = 4.5  # for the largest vocabularies built for a language
+# Sentences per article, per context, per question with its answers; training examples.
 ARTICLE, CONTEXT, QUESTION = 20, 6, 2
 EXAMPLES = {"classification": 392_702, "tagging": 20_000, "extractive_qa": 87_599}
 CHOICES, CHOICE_TESTS = 3, 2_000
 METRIC_TOKENS = 256
 
-# Of what clusters are asked for: three times the estimate, at least so many minutes.
+# Time limits on clusters: three times the estimate, at least 30 minutes; 60 without an estimate.
 MARGIN, LEAST_MINUTES, UNKNOWN_MINUTES = 3, 30, 60
 
 _TOKENIZERS = ("source", "language", "vocabulary")
 
 
 class Text(NamedTuple):
-    """A text's size: sentences, and characters and bytes of a sentence."""
+    """A text's size: sentences, and characters and bytes per sentence."""
 
     sentences: float
     characters: float
@@ -75,7 +75,7 @@ class Text(NamedTuple):
 
 
 class CostModel:
-    """Seconds of a study's jobs on a device; of an unlisted one as on `DEVICE`.
+    """Seconds of a study's jobs on a device; an unlisted device counts as `DEVICE`.
 
     `study` is a `workflow.stages.study.Study`, whose module imports this one.
     """
@@ -84,12 +84,12 @@ class CostModel:
         self.study, self.config, self.device = study, study.config, device
         self.reads_cards = reads_cards
         self.peak = PEAKS[known_device(device) or DEVICE]
-        # Computed once for all jobs that share them: a plan asks for each of thousands of jobs.
+        # Computed once for all jobs that share them, since a plan may have thousands of jobs.
         self.text, self.density = cache(self._text), cache(self._density)
         self._task = cache(self._run)
 
     def knows(self, wildcards: Mapping[str, str]) -> bool:
-        """Whether the parameters of a job's model are known; else seconds only compare jobs."""
+        """Whether a job's number of parameters is known; if not, seconds are only relative."""
         source = wildcards.get("source")
         if source is None:  # a teacher answers samples
             samples = self.config["languages"][wildcards["language"]]["samples"]
@@ -97,7 +97,7 @@ class CostModel:
         return self._known_parameters(source) is not None
 
     def parameters(self, source: str) -> float:
-        """Parameters of a source model; a billion if they are not known."""
+        """Number of parameters of a source model; a billion if it is unknown."""
         return self._known_parameters(source) or 1e9
 
     def minutes(
@@ -110,7 +110,7 @@ class CostModel:
         """The time limit of a job.
 
         `MARGIN` times its seconds, rounded up to ten minutes, unless the `key` of the `resources`
-        says how long a run takes, or parameters are not known.
+        gives the time of a run, or the number of parameters is unknown.
         """
         if key in resources or "billion_parameters" not in resources:
             given: int = resources.get(key, UNKNOWN_MINUTES)
@@ -120,7 +120,7 @@ class CostModel:
     # ---- jobs ------------------------------------------------------------------------------------
 
     def training(self, axes: Mapping[str, str], gpus: int = 1) -> Seconds:
-        """A training, or the scoring of held-out text alone where a strategy has no phases."""
+        """A training, or only scoring of held-out text if the strategy has no phases."""
         source, language, vocabulary = (axes[key] for key in _TOKENIZERS)
         strategy = self.config["strategies"][axes["strategy"]]
         parameters, text = self.parameters(source), self.text(language)
@@ -170,7 +170,7 @@ class CostModel:
         return {"loading": self._loading(teacher), "generation": generated}
 
     def metric(self, name: str, tasks: Iterable[tuple[str, str]]) -> Seconds:
-        """A learned metric's scores of the predictions of all runs of (task, language)."""
+        """A learned metric on the predictions of all runs of each (task, language)."""
         billions = self.config["metrics"][name]["resources"].get("billion_parameters", 1.0)
         predictions = 0.0
         for task, language in tasks:
@@ -230,7 +230,7 @@ class CostModel:
             steps = batches * settings["new_tokens"]
             each = steps * self._step(parameters) + self._scored(parameters, read)
             return kind, runs * each
-        # Runs share the texts of prompts that they have in common.
+        # Runs share the generated texts of common prompts.
         prompts = tests * (1 - (1 - drawn / tests) ** runs)
         return "generation", self._generated(
             parameters,
@@ -248,7 +248,7 @@ class CostModel:
     def _drawn(
         self, task: str, language: str, settings: Mapping[str, Any]
     ) -> tuple[float, float, int]:
-        """Prompts that a task has, those that a run draws, and its runs."""
+        """The numbers of a task's prompts, of prompts drawn per run, and of runs."""
         entry = self.config["languages"][tested_language(self.config, task, language)]
         given = {"translation": "translation_pairs", "summarization": "summarization_pairs"}
         tests = entry.get(given.get(settings["kind"], "")) or TESTS
@@ -256,7 +256,7 @@ class CostModel:
         drawn = min(settings.get("samples") or tests, tests)
         return tests, drawn, self.config["run_tasks"][task]["runs"]
 
-    # ---- what work takes -------------------------------------------------------------------------
+    # ---- seconds by kind of work -----------------------------------------------------------------
 
     def _scored(self, parameters: float, tokens: float) -> float:
         return 2 * parameters * tokens / (SCORING * self.peak.flops)
@@ -298,7 +298,7 @@ class CostModel:
         return Text(given, characters, characters * width)
 
     def _train_sentences(self, language: str, characters: float) -> float:
-        """By what limits the text; of a group, where nothing does, by what limits its members'."""
+        """The smallest limit on the text; for a group without limits, the sum over its members."""
         entry = self.config["languages"][language]
         limits = [entry.get("train_sentences")]
         if most := entry.get("train_characters"):
@@ -310,7 +310,7 @@ class CostModel:
         return min(given, default=SENTENCES)
 
     def _density(self, source: str, language: str, vocabulary: str) -> float:
-        """Tokens of a character: the more tokens a vocabulary has for a language, the fewer."""
+        """Tokens per character, which decrease with a vocabulary's tokens for the language."""
         text = self.text(language)
         each = _SOURCE[min(3, max(1, round(text.bytes / text.characters)))]
         entry = self.config["vocabularies"].get(vocabulary)
@@ -328,12 +328,12 @@ class CostModel:
     def _longer(
         self, phase: Mapping[str, Any], teacher: str, language: str, density: float
     ) -> float:
-        """Tokens of a teacher for each that is trained on: its own across vocabularies."""
+        """Teacher tokens per training token: a teacher with another vocabulary has its own."""
         own = phase["objective"] in ("aim", "alm")
         return self.density(teacher, language, "source") / density if own else 1.0
 
     def _sample_tokens(self, language: str, name: str, density: float) -> float:
-        """Tokens of samples with their prompts; pairs are translated in both directions."""
+        """Number of tokens of samples and prompts; pairs are translated in both directions."""
         found = 0.0
         for member in members(self.config, language):
             if entry := self.config["languages"][member]["samples"].get(name):
@@ -342,13 +342,13 @@ class CostModel:
         return found
 
     def _visited(self, amount: Mapping[str, Any], language: str, length: float) -> float:
-        """Tokens that a strategy or a phase trains on, of a text that is `length` tokens long."""
+        """Number of training tokens of a strategy or phase, for a text of `length` tokens."""
         if each := amount.get("tokens_per_language"):
             return float(each * len(members(self.config, language)))
         return float(amount.get("tokens") or amount["epochs"] * length)
 
     def _card(self, rule: str, **wildcards: str) -> dict[str, Any]:
-        """A card that lies on disk, if cards are read; all that make one folder write one card."""
+        """A card on disk, if cards are read; rules with the same folder write the same card."""
         if not self.reads_cards:
             return {}
         try:
@@ -360,16 +360,16 @@ class CostModel:
 
 
 def training_flops(phase: Mapping[str, Any], recomputes: bool, parameters: float) -> float:
-    """FLOPs of training on a token in a phase of a strategy."""
+    """FLOPs per training token in a phase of a strategy."""
     each = parameters * (4 + 2 * ("all" in phase["trainable"]) + 2 * recomputes)
     return each if (phase.get("aim") or {}).get("next_weight") else each * _depth(phase)
 
 
 def _depth(phase: Mapping[str, Any]) -> float:
-    """The share of a teacher's layers that a phase computes, and of its own without a head."""
+    """The share of layers that a phase computes, of a teacher, and of a model without its head."""
     return 1 / 3 if phase.get("objective") == "aim" else 1.0
 
 
 def chosen_device(config: Mapping[str, Any]) -> str | None:
-    """The device that the environment or the config's `machine` names; None if neither does."""
+    """The device set in the environment or in the config's `machine`; None if neither is set."""
     return setting("device") or config.get("machine", {}).get("device")

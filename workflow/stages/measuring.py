@@ -1,4 +1,4 @@
-"""What is measured: tasks on cells and checkpoints, learned metrics, tokenizers, alignment."""
+"""Evaluation stages: tasks on cells and checkpoints, learned metrics, tokenizers, alignment."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,17 +17,17 @@ from workflow.stages.stage import Output, Resources, fixed, of_source, stage
 from workflow.stages.study import Study, digest, once
 from workflow.stages.texts import corpus, package, read_by, sentence_encoder, source
 
-# A job's hours are bounded by what queues allow; the next attempt goes on where it stopped.
+# Queues limit the time of a job; the next attempt resumes where it stopped.
 MOST_MINUTES = 24 * 60
-# It runs in another environment, so no import leads to it.
+# It runs in another environment, so it is not found through imports.
 SCORER = "lexigraft/evaluation/learned/scorer.py"
-_CARD = "card-{study}.json"  # several studies may ask different tasks of one cell
+_CARD = "card-{study}.json"  # studies may run different tasks on the same cell
 
-# ---- the outputs of these stages, by what they hold ---------------------------------------------
+# ---- the outputs of these stages, by content ----------------------------------------------------
 
 
 def evaluations(study: Study, cell: Cell) -> list[Output]:
-    """All that is measured of a cell and of the checkpoints that its strategy keeps."""
+    """All evaluations of a cell and of the checkpoints that its strategy retains."""
     axes, tasks = cell.wildcards, tasks_of(study, cell)
     rules = [one for one in ("evaluate", "measure_speed") if tasks_of_job(study, one, axes)]
     numbers = {n for task in tasks for n in checkpoints_of(study.config, task, cell.strategy)}
@@ -53,13 +53,13 @@ def tasks_of_job(study: Study, rule: str, wildcards: Mapping[str, str]) -> list[
         number = int(wildcards["checkpoint"])
         kept = {task: checkpoints_of(study.config, task, cell.strategy) for task in tasks}
         return [task for task in tasks if number in kept[task]]
-    # Of what these tasks measure, other jobs on the machine would spoil the result.
+    # Other jobs on the machine would distort the measurements of these tasks.
     alone = {task for task in tasks if task_kind(study.config["tasks"][task]["kind"]).runs_alone}
     return [task for task in tasks if (task in alone) == (rule == "measure_speed")]
 
 
 def _evaluation_stage(rule: str, folder: str = "") -> Any:
-    """A stage whose process runs tasks on one model, one run after the other."""
+    """A stage whose process runs tasks on one model, one run after another."""
 
     def resources(study: Study, **axes: str) -> Resources:
         own = study.config["sources"][axes["source"]]["resources"]
@@ -78,30 +78,30 @@ def _evaluation_stage(rule: str, folder: str = "") -> Any:
 
 @_evaluation_stage("evaluate")
 def evaluate(study: Study, **axes: str) -> dict[str, Any]:
-    """All tasks and runs on a cell, its model opened once."""
+    """All tasks and runs on a cell; the model is loaded once."""
     return _evaluation(study, "evaluate", axes)
 
 
 @_evaluation_stage("evaluate_checkpoint", "/checkpoint-{checkpoint}")
 def evaluate_checkpoint(study: Study, **axes: str) -> dict[str, Any]:
-    """All tasks and runs on a cell as it was in the middle of its training."""
+    """All tasks and runs on a checkpoint from the training of a cell."""
     described = _evaluation(study, "evaluate_checkpoint", axes)
     return {**described, "checkpoint": int(axes["checkpoint"])}
 
 
 @_evaluation_stage("measure_speed", "/speed")
 def measure_speed(study: Study, **axes: str) -> dict[str, Any]:
-    """The speed of a cell, measured with no other job beside it."""
+    """The speed of a cell, measured while no other job runs."""
     described = _evaluation(study, "measure_speed", axes)
-    # A folder of its own, since two processes never work on one.
+    # A separate folder, since two processes never work in the same one.
     return {**described, "outputs": {"records": str(study.output("evaluate", **axes))}}
 
 
 def _evaluation(study: Study, rule: str, axes: Mapping[str, str]) -> dict[str, Any]:
-    """What a process is told that runs some tasks on one model."""
+    """The job description of a process that runs tasks on one model."""
     cell, tasks = cell_of(axes), tasks_of_job(study, rule, axes)
     folder = training(study, cell)
-    if "checkpoint" in axes:  # which lies in its cell's folder and is complete when the cell is
+    if "checkpoint" in axes:  # it is in its cell's folder and complete when the cell is
         folder = folder.file(f"checkpoint-{axes['checkpoint']}")
     return {
         "settings": {},
@@ -116,10 +116,10 @@ def _evaluation(study: Study, rule: str, axes: Mapping[str, str]) -> dict[str, A
 
 @once
 def _task(study: Study, cells_language: str, task: str) -> dict[str, Any]:
-    """A task as it is run on cells of a language, apart from what it reads."""
+    """The description of a task on cells of a language, without its inputs."""
     config = study.config
     language = tested_language(config, task, cells_language)
-    # Where texts come from, rules before this one know.
+    # Earlier rules read these keys, which define the texts.
     left_out = ("language", "examples", "harness", "data")
     settings = {key: value for key, value in config["tasks"][task].items() if key not in left_out}
     codes = own_test_codes(config, task, cells_language)
@@ -129,7 +129,7 @@ def _task(study: Study, cells_language: str, task: str) -> dict[str, Any]:
         "language_name": config["languages"][language]["name"],
         **({"tested": codes} if own_test_parts(config, task, cells_language) else {}),
         "runs": config["run_tasks"][task]["runs"],
-        # The same examples for every cell: what is drawn depends on the task and the run only.
+        # The same examples for every cell: draws depend only on the task and the run.
         "seed": [config["seed"], "evaluation", language, task],
         "code": digest("lexigraft/evaluation/evaluate.py", task_file(settings["kind"])),
     }
@@ -169,7 +169,7 @@ def _predictions(study: Study, **wildcards: str) -> list[Output]:
     requires=_predictions,
 )
 def score_predictions(study: Study, **wildcards: str) -> dict[str, Any]:
-    """A learned metric's scores of the predictions of many cells, its checkpoint loaded once."""
+    """A learned metric's scores of many cells' predictions; its checkpoint is loaded once."""
     name = wildcards["metric"]
     return {
         "settings": study.config["metrics"][name],
@@ -185,7 +185,7 @@ def score_predictions(study: Study, **wildcards: str) -> dict[str, Any]:
 
 
 def _scored(study: Study, **wildcards: str) -> Iterator[tuple[Cell, dict[str, int]]]:
-    """Cells with the tasks, and the numbers of runs, that a metric scores."""
+    """Cells with the tasks that a metric scores, and their numbers of runs."""
     run_tasks, axes = study.config["run_tasks"], (wildcards["source"], wildcards["language"])
     for cell in (cell for cell in study.cells if (cell.source, cell.language) == axes):
         runs = {
@@ -202,7 +202,7 @@ def _scored(study: Study, **wildcards: str) -> Iterator[tuple[Cell, dict[str, in
 
 @stage("evaluation", f"evaluation/{VOCABULARY_PATH}/fragmentation", resources=fixed(2000, 20))
 def measure_fragmentation(study: Study, **axes: str) -> dict[str, Any]:
-    """How a tokenizer cuts text."""
+    """How a tokenizer splits text."""
     return {
         "settings": {},
         "inputs": {
@@ -216,7 +216,7 @@ def measure_fragmentation(study: Study, **axes: str) -> dict[str, Any]:
 
 @stage("evaluation", "fragmentation/{tokenizer}/{language}", script="measure_fragmentation")
 def measure_tokenizer(study: Study, tokenizer: str, language: str) -> dict[str, Any]:
-    """How a tokenizer of the registry cuts a language's text."""
+    """How a tokenizer of the registry splits a language's text."""
     entry = study.config["tokenizers"][tokenizer]
     inputs: dict[str, Any] = {"corpus": corpus(study, language)}
     if "package" in entry:
@@ -237,7 +237,7 @@ def measure_tokenizer(study: Study, tokenizer: str, language: str) -> dict[str, 
     resources=of_source("initialization_mb", 20),
 )
 def measure_alignment(study: Study, **wildcards: str) -> dict[str, Any]:
-    """How well a fitted initializer aligns old tokens with new ones."""
+    """How well a fitted initializer aligns new tokens with the source's."""
     language = wildcards["language"]
     encoder = study.config["alignment"]["encoder"]
     return {

@@ -1,4 +1,4 @@
-"""The report of a study."""
+"""The report stage."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -16,9 +16,9 @@ from workflow.stages.stage import Output, stage
 from workflow.stages.study import Study, in_repository
 from workflow.stages.texts import corpus, package, searched
 
-# Keys of a study that say where things lie, how they are fetched, and how jobs compute.
+# Keys of a study that define locations, downloads, and how jobs compute.
 _PLACES = ("prefix", "hub_cache", "machine", "packages_folder", "metrics_python", "files")
-# Where the files of a group lie, and what Snakemake's own report calls the group.
+# The paths of the files of a group, and the name of the group in Snakemake's own report.
 _SHOWN = {
     "pages": ("{}.html", "1 Read this first"),
     "tables": ("tables/{}.html", "2 Tables"),
@@ -29,10 +29,10 @@ _SHOWN = {
 def command_arguments(
     snakefile: Path, configfiles: Sequence[Path], config: Sequence[str], here: Path
 ) -> list[str]:
-    """What `snakemake` takes behind a target to plan the same study again, typed in `here`.
+    """The arguments of `snakemake` after a target to plan the same study again, run in `here`.
 
-    `config` are the `key=value` of `--config`. The target stands first: `--configfile` and
-    `--config` take all that follows them.
+    `config` are the `key=value` arguments of `--config`. The target must come first: `--configfile`
+    and `--config` take all arguments that follow them.
     """
     arguments = ["--cores", "1"]
     if snakefile not in (here / "Snakefile", here / "workflow/Snakefile"):
@@ -55,7 +55,7 @@ def report_files(study: Study, group: str) -> list[dict[str, Any]]:
 
 
 def in_report(study: Study, file: str, label: str, category: str) -> dict[str, Any]:
-    """What Snakemake's `report` is told of a file, whose caption has its name."""
+    """The arguments of Snakemake's `report` for a file, whose caption has the same name."""
     folder = study.template("build_report")
     return {
         "value": f"{folder}/{file}",
@@ -66,7 +66,7 @@ def in_report(study: Study, file: str, label: str, category: str) -> dict[str, A
 
 
 def _required(study: Study, **_: str) -> Iterator[Output]:
-    """All that the report reads."""
+    """All outputs that the report reads."""
     aligned = _shows_alignment(study)
     for cell in study.cells:
         yield training(study, cell)
@@ -102,7 +102,7 @@ def build_report(study: Study, **_: str) -> dict[str, Any]:
     items = read_items(study.config["report"]["items"])
     if papers := papers_compared(study.name, items):
         inputs["published"] = [in_repository(f"{PUBLISHED}/{name}.csv") for name in papers]
-    # The script expands the cells by itself: ten thousand paths fit no command line.
+    # The script expands the cells itself: ten thousand paths do not fit on a command line.
     folders = {
         rule: study.template(rule)
         for rule in (
@@ -128,14 +128,14 @@ def build_report(study: Study, **_: str) -> dict[str, Any]:
 
 
 def _shows_alignment(study: Study) -> bool:
-    """Whether the report has an item for which fitted initializers are measured."""
+    """Whether the report has an item that requires measuring fitted initializers."""
     return "alignment" in records_read(read_items(study.config["report"]["items"]))
 
 
 def _used_config(study: Study) -> dict[str, Any]:
-    """The resolved config with the registry entries that this study uses, and no others.
+    """The resolved config with only the registry entries that this study uses.
 
-    Without what changes nothing in a report: places, and what jobs ask a cluster for.
+    Excluded are keys that do not affect a report: locations, and resources of cluster jobs.
     """
     config = study.config
     initializers = {*used(config, "initializers")}
@@ -143,7 +143,7 @@ def _used_config(study: Study) -> dict[str, Any]:
     keep = {
         "sources": {*used(config, "sources")} | teachers(config),
         "languages": {*read}.union(*(members(config, language) for language in read)),
-        "corpora": set[str](),  # which languages have taken over
+        "corpora": set[str](),  # already part of the languages
         "tokenizers": set(config["fragmentation"]["tokenizers"]),
         "vocabularies": {*used(config, "vocabularies")},
         "initializers": initializers,

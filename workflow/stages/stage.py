@@ -1,4 +1,4 @@
-"""What a rule is, apart from the study that uses it: its outputs and how a job is described."""
+"""The definition of a rule, independent of a study: its outputs and its job descriptions."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -29,8 +29,8 @@ _PATTERNS = {"seed": r"\d+", "checkpoint": r"\d+", "fit": r"all-seeds|seed-\d+"}
 class Output(str):
     """A folder or a file that a job writes; as text, its path.
 
-    `rule` and `wildcards` say what writes it. `card` is the file that says that it is complete, the
-    only one that Snakemake knows.
+    `rule` and `wildcards` identify the job that writes it. `card` is the file that marks it as
+    complete, the only one that Snakemake knows.
     """
 
     rule: str
@@ -44,13 +44,13 @@ class Output(str):
         return output
 
     def file(self, name: str) -> "Output":
-        """A file or folder inside, complete when the whole is."""
+        """A file or folder inside, complete when the whole output is."""
         return Output(f"{self}/{name}", self.rule, self.wildcards, self.card)
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What a job asks of a cluster at its first attempt."""
+    """The resources that a job requests from a cluster at its first attempt."""
 
     memory_mb: int = 0
     minutes: int = 0
@@ -64,24 +64,24 @@ class Stage:
     Attributes
     ----------
     rule
-        Its name; also that of the script, but for rules that share one.
+        Its name; also that of the script, unless rules share one.
     package
         The library's package that it belongs to.
     folder
-        Template of the folder of its outputs, below `results/`; `{study}` is no wildcard but the
-        name of the study.
+        Template of its output folder, below `results/`; `{study}` is not a wildcard but the name of
+        the study.
     describe
-        `describe(study, **wildcards)` gives `settings`, `inputs` and, where it has them, `seed`,
-        `code` (files beside the script that decide the output) and what names the job.
+        `describe(study, **wildcards)` returns `settings`, `inputs` and optionally `seed`, `code`
+        (files in addition to the script that affect the output) and keys that name the job.
     resources
         `resources(study, **wildcards)`; without it the rule runs where Snakemake runs.
     names
-        Wildcards that this rule alone has -> their names in a study.
+        Wildcards that select this rule among others with the same folder -> their names in a study.
     patterns
-        Patterns of wildcards that have another one in this rule.
+        Patterns of wildcards that differ from the default in this rule.
     requires
-        `requires(study, **wildcards)` gives outputs that must be complete before a job begins whose
-        `inputs` name them in a shorter form.
+        `requires(study, **wildcards)` returns outputs that must be complete before a job starts and
+        that its `inputs` do not list individually.
     """
 
     rule: str
@@ -98,21 +98,21 @@ class Stage:
 
     @property
     def is_local(self) -> bool:
-        """Whether it takes a second or reaches the network, and so is no job of a cluster."""
+        """Whether it runs where Snakemake runs, since it is short or needs the network."""
         return self.resources is None
 
     @property
     def what(self) -> str:
-        """What a job of it makes, in a sentence."""
+        """The output of its jobs, in one sentence."""
         return (self.describe.__doc__ or "").split("\n")[0]
 
     def pattern(self, wildcard: str) -> str:
-        """What a wildcard of this rule may be, whatever the study."""
+        """The pattern of a wildcard of this rule, in any study."""
         return {**_PATTERNS, **(self.patterns or {})}.get(wildcard, NAME)
 
     @cached_property
     def _folders(self) -> re.Pattern[str]:
-        """What folders of this rule look like below `results/`, each wildcard a group."""
+        """The pattern of this rule's folders below `results/`, with a group per wildcard."""
         parts = re.split(r"\{(\w+)\}", self.folder)
         texts = (
             f"(?P<{part}>{self.pattern(part)})" if number % 2 else re.escape(part)
@@ -121,7 +121,7 @@ class Stage:
         return re.compile("".join(texts))
 
     def wildcards(self, folder: str) -> dict[str, str] | None:
-        """The wildcards of a folder below `results/`; None if it is not of this rule."""
+        """The wildcards of a folder below `results/`; None if it does not belong to this rule."""
         found = self._folders.fullmatch(folder)
         return found and {name: text for name, text in found.groupdict().items() if name != "study"}
 
@@ -132,7 +132,7 @@ STAGES: dict[str, Stage] = {}
 def stage(
     package: str, folder: str, *, script: str | None = None, log: str | None = None, **options: Any
 ) -> Callable[[Describe], Describe]:
-    """Declare the stage whose `describe` is the decorated function, under that function's name.
+    """Declare a stage with the decorated function as `describe`, under the function's name.
 
     The options are attributes of `Stage`.
     """
@@ -154,19 +154,19 @@ def stage(
 
 
 def named(wildcard: str, registry: str, fits: Callable[[dict[str, Any]], bool]) -> Names:
-    """`names` of a stage: those whose entries in a registry fit."""
+    """`names` of a stage: the registry entries that fit."""
     return lambda study: {
         wildcard: [name for name, entry in study.config[registry].items() if fits(entry)]
     }
 
 
 def fixed(memory_mb: int, minutes: int) -> Callable[..., Resources]:
-    """`resources` of a stage whose jobs all ask for the same."""
+    """`resources` of a stage whose jobs all request the same."""
     return lambda study, **wildcards: Resources(memory_mb, minutes)
 
 
 def of_source(memory: str, minutes: int, gpus: int = 0) -> Callable[..., Resources]:
-    """`resources` of a stage whose jobs ask for the memory that the entry of their source says."""
+    """`resources` of a stage whose jobs request the memory given in the entry of their source."""
 
     def resources(study: Any, **wildcards: str) -> Resources:
         own = study.config["sources"][wildcards["source"]]["resources"]

@@ -1,4 +1,4 @@
-"""A study's config -> its cells, and the jobs that make them."""
+"""A study: the cells of a config, and the jobs that compute them."""
 
 import json
 import re
@@ -35,7 +35,7 @@ Found = TypeVar("Found")
 def once(
     compute: Callable[Concatenate["Study", P], Found],
 ) -> Callable[Concatenate["Study", P], Found]:
-    """Compute what many jobs of a study share once for its arguments, and anew when it changes."""
+    """Cache a function of a study by its arguments, until the study changes."""
 
     @wraps(compute)
     def found(study: "Study", *arguments: P.args, **named: P.kwargs) -> Found:
@@ -52,8 +52,8 @@ def once(
 class Job:
     """One job of a study, as Snakemake would plan it.
 
-    `output` is the folder of its outputs, with the rule and the wildcards that make it; `needs` are
-    the cards of the jobs that it waits for, `files` those of the user's that it reads.
+    `output` is its output folder, with rule and wildcards; `needs` are the cards of the jobs that
+    it depends on, `files` the user's files that it reads.
     """
 
     output: Output
@@ -63,7 +63,7 @@ class Job:
 
     @property
     def rule(self) -> str:
-        """The rule that makes it."""
+        """The rule of the job."""
         return self.output.rule
 
     @property
@@ -73,10 +73,10 @@ class Job:
 
 
 class Study:
-    """The cells, tasks and report items of one resolved config, and the job of each of their files.
+    """The cells, tasks and report items of one resolved config, and the jobs that compute them.
 
-    `config` is what `workflow.config.registries.resolve` returned; what it reads from the hub gets
-    the commits that its results folder locks.
+    `config` is the result of `workflow.config.registries.resolve`; revisions on the hub are
+    replaced by the commits that its results folder locks.
     """
 
     def __init__(self, config: dict[str, Any]):
@@ -88,7 +88,7 @@ class Study:
         self.take_commits()
 
     def take_commits(self) -> None:
-        """Take the commits that the results folder locks (`lexigraft.source.revision_lock`)."""
+        """Apply the commits that the results folder locks (`lexigraft.source.revision_lock`)."""
         self.locked = read_lock(self.results)
         reading = {*REGISTRIES, "alignment"} & self.config.keys()
         read = {key: self.config[key] for key in self.config if key in reading}
@@ -96,38 +96,38 @@ class Study:
         self.shared.clear()
 
     def environment(self) -> dict[str, str]:
-        """Variables of jobs: the study's prefix and hub cache, and how the machine computes."""
+        """Environment variables of jobs: prefix, hub cache, and settings of the machine."""
         places = {PREFIX: self.config["prefix"], "HF_HUB_CACHE": self.config["hub_cache"]}
         own = {name: str(Path(place).expanduser()) for name, place in places.items() if place}
         return own | job_environment(self.config["machine"])
 
     @cached_property
     def cost_model(self) -> CostModel:
-        """What time limits follow from: the config alone, whatever is finished."""
+        """The model for time limits, which depend on the config alone, not on finished jobs."""
         return CostModel(self, chosen_device(self.config) or DEVICE)
 
     @cached_property
     def prompts(self) -> str:
-        """The folder of prompts: relative where the study is run in the repository itself."""
+        """The folder of prompts: relative if the study runs in the repository itself."""
         return in_repository("config/prompts")
 
     @cached_property
     def metrics_python(self) -> str:
-        """The Python of learned metrics: where the study is run, or else in the repository."""
+        """The Python of learned metrics: in the working folder, otherwise in the repository."""
         python: str = self.config["metrics_python"]
         return python if Path(python).exists() else in_repository(python)
 
-    # ---- where outputs lie ----------------------------------------------------------------------
+    # ---- paths of outputs -----------------------------------------------------------------------
 
     def output(self, rule: str, **wildcards: Any) -> Output:
-        """The folder of outputs of a rule and its wildcards."""
+        """The output folder of a rule with its wildcards."""
         texts = {name: str(value) for name, value in wildcards.items()}
         folder = self.template(rule).format(**texts)
         return Output(folder, rule, texts, f"{folder}/{STAGES[rule].card.format(study=self.name)}")
 
     @once
     def template(self, rule: str) -> str:
-        """The folder of a rule's outputs, with its wildcards in braces."""
+        """The output folder of a rule, with its wildcards in braces."""
         is_package = rule == "fetch_package"
         below = self.config["packages_folder"].rstrip("/") if is_package else self.results
         return f"{below}/{STAGES[rule].folder.replace('{study}', self.name)}"
@@ -147,10 +147,10 @@ class Study:
         return f"{self.results}/logs/{STAGES[rule].log.replace('{study}', self.name)}.log"
 
     def constraints(self, rule: str) -> dict[str, str]:
-        """Patterns of the wildcards whose names tell a rule from others with the same outputs.
+        """Patterns of the wildcards that distinguish a rule from others with the same outputs.
 
-        Of no names at all the pattern fits nothing: an empty one would be no constraint to
-        Snakemake, and the rule would take every job.
+        Without any names, the pattern matches nothing: Snakemake would treat an empty one as no
+        constraint, and the rule would apply to every job.
         """
         found = names(self) if (names := STAGES[rule].names) else {}
         return {
@@ -158,7 +158,7 @@ class Study:
             for wildcard, allowed in found.items()
         }
 
-    # ---- what Snakemake and a job's script are told ---------------------------------------------
+    # ---- job descriptions, for Snakemake and the scripts of jobs --------------------------------
 
     def described(self, rule: str, wildcards: Mapping[str, str]) -> dict[str, Any]:
         """The job description of one rule and its wildcards, as its script reads it."""
@@ -179,20 +179,21 @@ class Study:
     def job(self, rule: str, wildcards: Mapping[str, str]) -> str:
         """The job description as JSON text.
 
-        One string holds all that the output depends on and Snakemake cannot see: the settings of
-        the stage and the digest of its code. As a parameter it is compared as a whole, which the
-        values of a dict or a list are not. Paths in it are below the study's prefix, if it has one.
+        One string contains everything that the output depends on and that Snakemake cannot see: the
+        settings of the stage and the digest of its code. Snakemake compares a string parameter as a
+        whole, unlike the values of a dict or list. Paths are relative to the study's prefix, if it
+        has one.
         """
         text = json.dumps(self.described(rule, wildcards), ensure_ascii=False)
         return without_prefix(text, self.config["prefix"])
 
     def inputs(self, rule: str, wildcards: Mapping[str, str]) -> list[str]:
-        """What Snakemake waits for: cards of other jobs, and the user's files that are there."""
+        """The inputs of a job for Snakemake: cards of other jobs, and existing local files."""
         needs, files = self._reads(rule, wildcards)
         return [*needs, *files]
 
     def resources(self, rule: str) -> dict[str, Callable[..., int]]:
-        """Megabytes and time limit of a job by its wildcards; as much again after each failure."""
+        """Memory and time limit of a job by its wildcards, times the number of the attempt."""
 
         def asked(key: str) -> Callable[..., int]:
             return lambda wildcards, attempt: (
@@ -202,13 +203,13 @@ class Study:
         return {"mem_mb": asked("memory_mb"), "runtime": asked("minutes")}
 
     def gpus(self, rule: str) -> Callable[..., int]:
-        """How many GPUs a job asks for by its wildcards."""
+        """The number of GPUs that a job requests, by its wildcards."""
         return lambda wildcards: self._resources(rule, wildcards).gpus
 
     # ---- all jobs -------------------------------------------------------------------------------
 
     def jobs(self) -> dict[str, Job]:
-        """Card -> job of all of the study, what a job waits for before it, in the stages' order."""
+        """Card -> job for all jobs of the study, ordered by stage, dependencies first."""
         found: dict[str, Job] = {}
 
         def visit(output: Output) -> None:
@@ -218,7 +219,7 @@ class Study:
             for need in needs.values():
                 visit(need)
             log = self.log(output.rule).format(**output.wildcards)
-            # Others may read only one file of it.
+            # `output` may be only one file in it, if that is what others read.
             folder = self.output(output.rule, **output.wildcards)
             found[output.card] = Job(folder, tuple(needs), tuple(files), log)
 
@@ -230,12 +231,12 @@ class Study:
     def _reads(
         self, rule: str, wildcards: Mapping[str, str]
     ) -> tuple[dict[str, Output], list[str]]:
-        """Card -> output of other jobs that a job reads, and the user's files that are there."""
+        """Card -> output of other jobs that a job reads, and the user's existing files."""
         stage, named = STAGES[rule], dict(wildcards.items())
         found: dict[str, Output] = {}
         files: dict[str, None] = {}
         required = stage.requires(self, **named) if stage.requires else ()
-        # Of the metrics environment its card tells more than the date of its Python.
+        # For the metrics environment, the metric's card is used, not the date of its Python.
         inputs = stage.describe(self, **named)["inputs"] | {"python": None}
         for one in chain(leaves(inputs), required):
             if isinstance(one, Output):
@@ -256,12 +257,12 @@ def open_study(config: str) -> Study:
 
 
 def in_repository(place: str) -> str:
-    """A path in the repository: relative where that is the working folder."""
+    """A path in the repository: relative if that is the working folder."""
     return place if Path.cwd() == ROOT else str(ROOT / place)
 
 
 def _present(place: str) -> Iterable[str]:
-    """A file, or the files of a small folder: a plan may come before its data, a run may not."""
+    """A file or the files of a small folder, if they exist: a plan works without its data."""
     path = Path(place)
     if path.is_file():
         return [place]

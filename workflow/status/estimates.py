@@ -49,7 +49,7 @@ class Taken:
 
 
 class Finished:
-    """Time and disk space of finished jobs by similarity; jobs without a key are similar to none."""
+    """Times and sizes of finished jobs by similarity; a job without a key is similar to none."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, ...], Taken] = defaultdict(Taken)

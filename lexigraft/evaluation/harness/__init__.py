@@ -1,4 +1,4 @@
-"""Multiple choice by lm-evaluation-harness: its task definitions and scores, on cells as they lie.
+"""Multiple choice with lm-evaluation-harness: its task definitions and scores, without an export.
 
-Import from the modules: those that open the harness take seconds, and one job alone needs them.
+Import from the modules: those that import the harness take seconds, and only one job needs them.
 """

@@ -1,6 +1,6 @@
-"""What this machine has for a benchmark, found without the harness and without asking the hub.
+"""Find what this machine has for a benchmark, without the harness and without the hub.
 
-Only the standard library: the Snakefile asks this each time it is parsed.
+Standard library only: the Snakefile calls this each time it is parsed.
 """
 
 import hashlib
@@ -13,14 +13,14 @@ from lexigraft.evaluation.learned.checkpoint import STATE, hub_cache, is_offline
 
 
 def benchmark_state(data: str | None, folder: str | Path, locked: Mapping[str, str]) -> str:
-    """What a benchmark's preparation depends on, as a digest: it is stale when this changes.
+    """Digest of what a benchmark's preparation depends on: it is stale when the digest changes.
 
-    One that failed is tried again once its data may have come: a data set appeared in the local
-    folder `data` that the task may name or in the hub's cache, or the hub may be asked now. One
-    that was prepared from a local folder is prepared again when files there are replaced. It does
-    not change when something vanishes: scores that are there stay there. One that was read from the
-    hub is prepared again when other commits are `locked` for it. In the `folder` where the
-    benchmark is prepared, `state.json` says what was found there before.
+    A failed preparation is repeated when its data may be available: a data set has appeared in the
+    task's local folder `data` (if any) or in the hub's cache, or access to the hub is now allowed.
+    A preparation from a local folder is repeated when files in it are replaced. The digest does not
+    change when something disappears: existing scores are kept. A preparation from the hub is
+    repeated when other commits are `locked` for it. `state.json` in the benchmark's `folder`
+    records what was found before.
     """
     try:
         before = json.loads(Path(folder, STATE).read_text(encoding="utf-8"))
@@ -33,7 +33,7 @@ def benchmark_state(data: str | None, folder: str | Path, locked: Mapping[str, s
     if used is not None and not all(Path(place).is_dir() for place in used):
         return before["state"]
     now = _observed(data, used)
-    # A copy of the project has other times than the first; what it holds is the same.
+    # A copy of the project has the same content with other modification times.
     same = now == before["found"] or (used and _content(used) == before["content"])
     return before["state"] if same else now
 
@@ -41,7 +41,7 @@ def benchmark_state(data: str | None, folder: str | Path, locked: Mapping[str, s
 def new_state(
     state: str, data: str | None, used: list[str] | None, commits: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What `state.json` holds of a benchmark that was prepared, or could not be, in a state."""
+    """The content of `state.json` after a successful or failed preparation in a state."""
     return {
         "state": state,
         "found": _observed(data, used),
@@ -52,7 +52,7 @@ def new_state(
 
 
 def _content(used: list[str]) -> str:
-    """A digest of what is in the local files that were used."""
+    """Digest of the content of the local files that were used."""
     digest = hashlib.sha256()
     for file in _files(used):
         digest.update(f"{file}\n{file.stat().st_size}\n".encode())
@@ -62,7 +62,7 @@ def _content(used: list[str]) -> str:
 
 
 def _observed(data: str | None, used: list[str] | None) -> str:
-    """A digest of a look at the local files that were used, or at all data where none could be."""
+    """Digest of sizes and times of the local files used; if preparation failed, of all data sets."""
     found: dict[str, Any]
     if used is None:
         places = [Path(data).expanduser().glob("*/*")] if data else []
@@ -84,9 +84,9 @@ def _files(places: list[str]) -> list[Path]:
 
 
 def reason_not_available(job: Mapping[str, Any]) -> str | None:
-    """Why a job of `evaluate` cannot be scored, which needs no model to see; None where it can.
+    """Why a job of `evaluate` cannot be scored, found without a model; None if it can.
 
-    What is missing in one language stops all of them: means over other languages would not compare.
+    A language with missing data stops the job: means over fewer languages would not be comparable.
     """
     benchmarks = job["inputs"].get("benchmarks", {})
     files = (Path(place, "card.json") for place in benchmarks.values())

@@ -1,4 +1,4 @@
-"""Tasks of lm-evaluation-harness: loaded by folder and name, and prepared with what they read."""
+"""Load tasks of lm-evaluation-harness by folder and name, and store the data that they read."""
 
 import json
 import logging
@@ -31,15 +31,15 @@ HARNESS = f"lm-evaluation-harness {lm_eval.__version__}"
 def prepare_benchmark(
     name: str, folder: str, data: str | None, into: str | Path, results: str | Path | None = None
 ) -> tuple[list[str], dict[str, Any]]:
-    """Load a task of the harness once (see `load_task`), and store what it reads in `into`/data.
+    """Load a task of the harness once (see `load_task`), and store its data sets in `into`/data.
 
-    `data` is a local folder with data sets of the hub under their names, or None. What is not there
-    is read from the hub, or from its cache, at the commits that the folder `results` locks.
+    `data` is a local folder with data sets under their hub names, or None. Other data sets are read
+    from the hub, or from its cache, at the commits that the folder `results` locks.
 
-    Returns the files written and what the card says: whether the task is `available`, if not `why`,
-    and of each data set where it is from and how many rows it has. `used` are the local folders
-    that were read, None where the task is not available, `commits` those of the hub. Raises
-    `UserError` if the harness has no such task.
+    Returns the written files and the facts for the card: whether the task is `available`, if not
+    `why`, and the origin and number of rows of each data set. `used` are the local folders that
+    were read, None if the task is not available; `commits` are those of the hub. Raises `UserError`
+    if the harness has no such task.
     """
     into = Path(into)
     facts: dict[str, Any] = {"task": name, "definition": folder, "harness": HARNESS}
@@ -61,16 +61,16 @@ def prepare_benchmark(
 
 
 def load_task(name: str, folder: str) -> "TaskDict":
-    """Make a task of the harness, or all tasks of a group of it, which reads their data sets.
+    """Create a task of the harness, or all tasks of a group, which reads their data sets.
 
-    `name` is what its definition calls it, such as `xcopa_sw` or `mmmlu_de_de`; `folder` is where
-    in the harness's `tasks` that lies, or a folder of definitions of one's own, which begins with
-    `.` or `/`. Only this is searched: the harness has 13,000 definitions, and takes a minute to
-    read all.
+    `name` is the name in its definition, such as `xcopa_sw` or `mmmlu_de_de`; `folder` is the
+    folder of the definition in the harness's `tasks`, or a folder with the user's definitions,
+    which begins with `.` or `/`. Only this folder is searched: the harness has 13,000 definitions
+    and takes a minute to read all.
 
-    Returns `tasks`, by name, and `groups`: what `lm_eval.evaluate` takes. Raises `UserError` if
-    there is no such folder, no such task in it, a definition of one's own has code, or the task
-    does not choose.
+    Returns `tasks`, by name, and `groups`, the input of `lm_eval.evaluate`. Raises `UserError` if
+    there is no such folder or no such task in it, if a user's definition has code, or if the task
+    is not multiple choice.
     """
     manager = _manager_of([name], folder)
     asks = (manager.task_index[name].cfg or {}).get("output_type", "multiple_choice")
@@ -81,15 +81,15 @@ def load_task(name: str, folder: str) -> "TaskDict":
         )
     loaded = manager.load([name])
     for task in loaded["tasks"].values():
-        # What has nothing but its test to take examples from would now and then show the very one
-        # that it tests: the harness leaves that one out only of a split that is named.
+        # A task that draws examples from its test split could include the tested example itself:
+        # the harness excludes it only if the split is named.
         if not (task.has_training_docs() or task.has_validation_docs() or task.fewshot_cfg.split):
             task.fewshot_cfg.split = task.config.test_split
     return loaded
 
 
 def data_sets_of(names: Collection[str], folder: str) -> dict[str, list[HubAsset]]:
-    """Name of each task of a folder, see `load_task` -> the data sets of its definition."""
+    """Name of each task in a folder (see `load_task`) -> the data sets of its definition."""
     manager = _manager_of(names, folder)
     return {name: _data_sets(name, manager) for name in names}
 
@@ -100,7 +100,7 @@ def _data_sets(name: str, manager: TaskManager) -> list[HubAsset]:
     while waiting:
         entry = manager.task_index[waiting.pop()]
         definition = entry.cfg
-        if definition is None:  # a tag, which other definitions have
+        if definition is None:  # a tag of other definitions
             waiting += sorted(entry.tags)
         elif "group" in definition:
             parts = definition["task"]
@@ -114,7 +114,7 @@ def _data_sets(name: str, manager: TaskManager) -> list[HubAsset]:
 
 
 def _manager_of(names: Collection[str], folder: str) -> TaskManager:
-    """What knows the tasks of a folder; a UserError if it is not there, or has not all of them."""
+    """A manager of the tasks in a folder; a UserError if the folder or one of them is missing."""
     place, own = Path(lm_eval.tasks.__file__).parent / folder, folder.startswith((".", "/"))
     if own:
         place = Path(folder)
@@ -131,7 +131,7 @@ def _manager_of(names: Collection[str], folder: str) -> TaskManager:
 
 
 def _check_definitions(folder: Path) -> None:
-    """A folder of definitions is there, and none of them runs code: `!function` would import it."""
+    """Check that a folder of definitions exists and none runs code, which `!function` imports."""
     if not folder.is_dir():
         raise UserError(f"config/tasks.yaml: folder '{folder}': there is no such folder")
     for file in sorted(folder.iterdir()):
@@ -143,12 +143,12 @@ def _check_definitions(folder: Path) -> None:
 
 
 def longest_texts(folder: str | Path) -> list[str]:
-    """The longest text of each example that a prepared benchmark asks, as its data set has it.
+    """The longest text of each test example of a prepared benchmark, as in its data set.
 
-    What is the question, and what are only its choices, each data set names in its own way; and a
-    prompt has words of the harness in it, which no training text has. The longest text of an
-    example is the one that stands nowhere else by chance: the passage of a question, the question
-    of an exam, the beginning of a story.
+    Data sets use different column names for questions and choices, and prompts contain words of the
+    harness that no training text has. The longest text of an example is the one that does not occur
+    elsewhere by chance: the passage of a question, the question of an exam, the beginning of a
+    story.
     """
     folder = Path(folder)
     card = json.loads((folder / "card.json").read_text("utf-8"))
@@ -162,6 +162,6 @@ def longest_texts(folder: str | Path) -> list[str]:
 
 
 def longest(example: Mapping[str, Any], columns: Collection[str]) -> str:
-    """The longest text in some columns of an example; empty where there is none."""
+    """The longest text in the given columns of an example; empty if there is none."""
     texts = (value for name, value in example.items() if name in columns)
     return max((text for text in texts if isinstance(text, str)), key=len, default="")

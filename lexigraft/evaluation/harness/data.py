@@ -1,9 +1,9 @@
-"""The data sets that the harness's tasks read: stored beside the results, and read from there.
+"""Store the data sets of the harness's tasks with the results, and read them from there.
 
-When it loads a task, the harness calls `datasets.load_dataset`. Here this call is answered: by what
-it would have found, of which a copy is stored (`storing_data_sets`), or by that copy
-(`stored_data_sets`). So its own definitions are run, whatever they ask for, and a job on a machine
-without a network finds the rows that were there when it was planned.
+When it loads a task, the harness calls `datasets.load_dataset`. This call is replaced: by one that
+loads the data set and stores a copy (`storing_data_sets`), or by one that loads that copy
+(`stored_data_sets`). So the harness's own definitions are used unchanged, and a job on a machine
+without a network reads the rows that were stored before.
 """
 
 import json
@@ -32,23 +32,23 @@ DATA_SETS = "datasets.json"
 
 
 class DataSetNotFoundError(UserError):
-    """A data set is neither here nor to be had; it says where it was looked for and what to do."""
+    """A data set cannot be read; the message says where it was searched and what to do."""
 
 
 @contextmanager
 def storing_data_sets(
     folder: Path, local: str | None, results: str | Path | None = None
 ) -> Iterator[list[dict[str, Any]]]:
-    """Let the harness read data sets as it would, and keep a copy of each in `folder`.
+    """Let the harness load data sets as usual, and store a copy of each in `folder`.
 
-    The folder gets a folder for each data set, and `datasets.json`, which says which is which.
-    Data sets that the folder `local` holds under their names of the hub are taken from it. Those of
-    the hub are read at the commits that the folder `results` locks.
+    The folder gets a subfolder for each data set, and `datasets.json`, which maps requests to them.
+    Data sets in the folder `local`, under their hub names, are read from it. All others are read
+    from the hub, at the commits that the folder `results` locks.
 
-    Yields what is stored so far: `request` (how the harness asked for it), `place` (the local
-    folder that it is from; None: the hub or its cache), `commits` (branch -> commit, of the hub),
-    `folder`, and `rows` of each split. Raises `DataSetNotFoundError` from inside if a data set
-    cannot be had.
+    Yields the list of stored data sets: `request` (the harness's arguments), `place` (the local
+    folder that it comes from; None: the hub or its cache), `commits` (branch -> commit, on the
+    hub), `folder`, and `rows` of each split. Raises `DataSetNotFoundError` from inside if a data
+    set cannot be read.
     """
     stored: list[dict[str, Any]] = []
 
@@ -80,7 +80,7 @@ def storing_data_sets(
 def stored_data_sets(folder: Path) -> Iterator[None]:
     """Let the harness read what `storing_data_sets` stored in `folder`, and nothing else.
 
-    Raises `UserError` from inside if it asks for something that is not stored.
+    Raises `UserError` from inside if it requests a data set that is not stored.
     """
     stored = json.loads((folder / DATA_SETS).read_text("utf-8"))
 
@@ -114,19 +114,19 @@ def _find(stored: list[dict[str, Any]], request: dict[str, Any]) -> dict[str, An
 
 
 def _open(folder: Path) -> Any:
-    # In memory: what is mapped from disk leaves its derived files beside itself.
+    # In memory: a memory-mapped data set would write derived files next to itself.
     return load_from_disk(str(folder), keep_in_memory=True)
 
 
 class _Commits:
-    """The commits at which a data set is read; those that are not locked yet are locked first."""
+    """The commits at which a data set is read; they are locked first if they are not yet."""
 
     def __init__(self, results: str | Path | None):
         self._results = results
         self.used: dict[str, str] = {}  # by `HubAsset.key`
 
     def of(self, name: str, branch: str | None) -> str | None:
-        """The commit of a branch; the branch itself where nothing is locked or looked up."""
+        """The commit of a branch; the branch itself if no commit is locked or found."""
         if self._results is None:
             return branch
         asset = HubAsset("data set", name, branch)
@@ -138,11 +138,11 @@ class _Commits:
 def _copy(
     request: dict[str, Any], place: Path | None, into: Path, commits: _Commits
 ) -> dict[str, int]:
-    """Copy a data set of a local folder, of the hub or of its cache; the rows of its splits."""
+    """Copy a data set from a folder, the hub or its cache; returns the rows of its splits."""
     path, name = request["path"], request["name"]
     logger.info("reading %s (%s) from %s", path, name, place or "the hub or its cache")
     try:
-        # A cache of its own: the user's would hand out older files of the same names.
+        # A separate cache: the user's could return older files of the same names.
         with tempfile.TemporaryDirectory() as cache:
             found = _from_hub(request, commits) if place is None else load_dataset(
                 **request | {"path": str(place), "cache_dir": cache}
@@ -159,7 +159,7 @@ def _copy(
 
 
 def _from_hub(request: dict[str, Any], commits: _Commits) -> DatasetDict:
-    """As the harness asks for it; of one that takes a script of its own, the hub's copy of it."""
+    """Load a data set as requested; if it needs a loading script, the hub's Parquet copy of it."""
     path, commit = request["path"], commits.of(request["path"], request.get("revision"))
     try:
         return load_dataset(**request | ({"revision": commit} if commit else {}))
@@ -167,7 +167,7 @@ def _from_hub(request: dict[str, Any], commits: _Commits) -> DatasetDict:
         if "scripts are no longer supported" not in str(error):
             raise
     files: dict[str, list[str]] = {}
-    commits.used.clear()  # of the branch with the script
+    commits.used.clear()  # drop the commit of the branch with the script
     commit = commits.of(path, PARQUET)
     for file in HfApi().list_repo_files(path, repo_type="dataset", revision=commit):
         parts = file.split("/")  # config, split, file

@@ -1,4 +1,4 @@
-"""Scores a model on one task of the harness, resumably, as the harness computes them."""
+"""Score a model on one task of the harness, with the harness's own metrics; can be resumed."""
 
 import hashlib
 import json
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 logger = logging.getLogger(__name__)
-_CHUNK = 1024  # requests that are answered, and stored, together; some 250 questions
+_CHUNK = 1024  # requests that are answered and stored together: about 250 questions
 _PARTIAL = "likelihoods-{}.partial.jsonl"
 
 
 class Scored(NamedTuple):
-    """What a model scored on one task of the harness, or on a group of tasks."""
+    """The scores of a model on one task of the harness, or on a group of tasks."""
 
-    # `acc`, and `acc_norm` by length, from 0 to 1; and others of the task.
+    # `acc`, and `acc_norm` (by length), from 0 to 1; and other metrics of the task.
     metrics: dict[str, float]
-    # One per example: `id`, `task`, `source` (the question), `prompt` (what stands before each
-    # choice, examples included), `choices`, their `loglikelihoods`, `output` (the choice that is
-    # taken), `reference`, and the harness's metrics of it.
+    # One per example: `id`, `task`, `source` (the question), `prompt` (the text before each choice,
+    # including examples), `choices`, their `loglikelihoods`, `output` (the selected choice),
+    # `reference`, and the harness's metrics.
     rows: list[dict[str, Any]]
-    # `versions` and `shots` of each task, how many `examples` it has and how many were `scored`.
+    # `versions` and `shots` of each task, and the numbers of `examples` and of those `scored`.
     facts: dict[str, Any]
 
 
@@ -57,18 +57,18 @@ def score(
     Parameters
     ----------
     data
-        What `storing_data_sets` stored of the data sets that it reads.
+        The folder in which `storing_data_sets` stored its data sets.
     shots
-        Examples shown before each question. A task that is defined with none gets none.
+        Number of examples before each question. A task that is defined with none gets none.
     by_length
-        Whether `output` is the best choice by log-likelihood over length in characters, which the
-        harness's `acc_norm` counts, or by log-likelihood alone, as `acc` does. Tasks without
-        `acc_norm` then have one, of that choice.
+        Whether `output` is the choice with the highest log-likelihood divided by length in
+        characters, as for the harness's `acc_norm`, or the highest log-likelihood, as for `acc`. If
+        true, tasks without `acc_norm` get one from that choice.
     seed
-        Of the draw of these examples, where the task does not take its first ones.
+        Seed to draw these examples, unless the task uses its first ones.
     draw
-        From a task's name and the number of its examples to the numbers of those to score; None
-        is all.
+        Function of a task's name and its number of examples that returns the indices of the
+        examples to score; None: all.
     """
     with stored_data_sets(data):
         loaded = load_task(name, folder)
@@ -85,7 +85,7 @@ def score(
             samples={each: chosen for each, chosen in drawn.items() if chosen is not None} or None,
             bootstrap_iters=0,
         )
-    assert found is not None  # it is, in processes that follow another
+    assert found is not None  # it is None only in worker processes with a rank above 0
     rows = [
         _row(task, sample, by_length)
         for each, task in tasks.items()
@@ -97,7 +97,7 @@ def score(
         if key.endswith(",none") and "_stderr" not in key
     }
     if by_length and "acc_norm" not in metrics:
-        # A task that the harness scores by likelihood alone, such as TruthfulQA's one right answer.
+        # A task that the harness scores only by log-likelihood, such as TruthfulQA's mc1.
         for row in rows:
             row["acc_norm"] = float(row["output"] == row["reference"])
         metrics["acc_norm"] = sum(row["acc_norm"] for row in rows) / len(rows)
@@ -111,7 +111,7 @@ def score(
 
 
 def _row(task: Any, sample: dict[str, Any], by_length: bool) -> dict[str, Any]:
-    """One example. Where a choice stands before what is asked of all, it is shown with that."""
+    """The row of one example; choices include any text that follows the common prompt."""
     contexts = sorted(context for context, _ in sample["arguments"])
     # In sorted order, the first and the last have the shortest common prefix.
     pairs = zip(contexts[0], contexts[-1], strict=False)
@@ -124,7 +124,7 @@ def _row(task: Any, sample: dict[str, Any], by_length: bool) -> dict[str, Any]:
     lengths = [max(len(text), 1) if by_length else 1 for text in texts]
     judged = [value / length for value, length in zip(likelihoods, lengths, strict=True)]
     question = task.doc_to_text(sample["doc"])
-    # The right choice, which a task gives by its number or by its text; one of several.
+    # The right choice (or the first of several), given as an index or as a text.
     right = question if task.multiple_input else sample["target"]
     right = right[0] if isinstance(right, list) else right
     return {
@@ -141,13 +141,12 @@ def _row(task: Any, sample: dict[str, Any], by_length: bool) -> dict[str, Any]:
 
 
 class ResumableModel(HFLM):
-    """The harness's own model of transformers, around a cell's `model` and `tokenizer`.
+    """The harness's wrapper of transformers models for a cell's `model` and `tokenizer`.
 
-    Nothing is exported. Log-likelihoods are summed in float32, whatever the model's precision, of
-    at most `batch_size` answers together; None is the usual number. Fewer are read together where
-    that is what fits into the memory of a GPU. `folder` gets what was answered so far, until
-    `remove_partial`; `identity` is whatever decides the answers beside the questions, such as a
-    digest of the model.
+    Nothing is exported. Log-likelihoods are summed in float32, whatever the model's precision, for
+    batches of at most `batch_size` answers (None: the default number), or fewer if only these fit
+    into GPU memory. Answers are stored in `folder` until `remove_partial`; `identity` is whatever
+    determines the answers apart from the questions, such as a digest of the model.
     """
 
     def __init__(
@@ -166,9 +165,9 @@ class ResumableModel(HFLM):
     def loglikelihood(
         self, requests: "list[Instance]", disable_tqdm: bool = False
     ) -> list[tuple[float, bool]]:
-        """Log-likelihood of each continuation after its context, and whether it is the greedy one.
+        """Log-likelihood of each continuation given its context, and whether it is the greedy one.
 
-        In chunks, each stored once it is answered: the same requests are not answered again.
+        Requests are answered in chunks, which are stored: the same requests are not repeated.
         """
         asked = json.dumps([self.identity, [request.args for request in requests]])
         digest = hashlib.sha256(asked.encode()).hexdigest()[:16]
@@ -176,7 +175,7 @@ class ResumableModel(HFLM):
         done = _read(file)
         chunks = range(0, len(requests), _CHUNK)
         with file.open("a", encoding="utf-8") as partial:
-            for first in tqdm(chunks[len(done) :], desc="choose", unit="chunk", disable=None):
+            for first in tqdm(chunks[len(done) :], desc="score", unit="chunk", disable=None):
                 chunk = super().loglikelihood(requests[first : first + _CHUNK], disable_tqdm=True)
                 done.append([(float(value), bool(greedy)) for value, greedy in chunk])
                 partial.write(json.dumps(done[-1]) + "\n")
@@ -184,7 +183,7 @@ class ResumableModel(HFLM):
         return [answer for chunk in done for answer in chunk]
 
     def _loglikelihood_tokens(self, requests, disable_tqdm=False, override_bs=None):
-        """The harness's own, in batches that fit into memory."""
+        """The harness's method, in batches that fit into memory."""
         lengths = [len(context) + len(answer) for _, context, answer in requests]
         while lengths:
             longest = min(max(lengths), self.max_length + 1)
@@ -194,7 +193,7 @@ class ResumableModel(HFLM):
             except torch.OutOfMemoryError:
                 if self.batch_size_per_gpu == 1:
                     raise
-            # Not in the handler: there the exception still holds the tensors of the batch.
+            # Not in the handler, where the exception still references the tensors of the batch.
             torch.cuda.empty_cache()
             self.most = self.batch_size_per_gpu // 2
             logger.warning(
@@ -204,13 +203,13 @@ class ResumableModel(HFLM):
         return []
 
     def remove_partial(self) -> None:
-        """Remove the stored answers: the scores are elsewhere now."""
+        """Remove the stored answers, which are no longer needed once the scores are written."""
         for file in self.folder.glob(_PARTIAL.format("*")):
             file.unlink()
 
 
 def _read(file: Path) -> list[list[tuple[float, bool]]]:
-    """The chunks that were answered; a line that was cut off goes, from the file too."""
+    """The answered chunks; an incomplete last line is removed, also from the file."""
     content = file.read_bytes() if file.exists() else b""
     lines = content.split(b"\n")[:-1]
     complete = b"".join(line + b"\n" for line in lines)

@@ -1,1 +1,1 @@
-"""Learned metrics: models that score finished predictions, run by an environment of their own."""
+"""Learned metrics: models that score finished predictions, run in a separate environment."""

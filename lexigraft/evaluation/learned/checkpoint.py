@@ -1,6 +1,6 @@
-"""Where a learned metric's files lie on this machine, found without asking the hub.
+"""Find a learned metric's files on this machine, without asking the hub.
 
-Only the standard library: the Snakefile asks this each time it is parsed.
+Standard library only: the Snakefile calls this each time it is parsed.
 """
 
 import hashlib
@@ -11,22 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# What Snakemake compares must outlive the card, which it deletes before it has the card remade.
+# A separate file, since Snakemake deletes the card before it rebuilds it.
 STATE = "state.json"
 
 
 @dataclass(frozen=True)
 class Part:
-    """One folder that a metric loads from."""
+    """One folder that a metric is loaded from."""
 
     # Its key in config/metrics.yaml: `checkpoint`, or COMET's `encoder`, of which only the
     # tokenizer and the configuration are read.
     key: str
-    name: str | None  # a folder or a hub name; None where the registry names none
+    name: str | None  # a folder or a hub name; None if the registry names none
     revision: str | None  # a commit, tag or branch of a hub name
-    # Groups of file names; of each group one must be there, the first that is there is used.
+    # Groups of file names; one file of each group must exist, and the first that exists is used.
     needs: tuple[tuple[str, ...], ...]
-    optional: tuple[str, ...] = ()  # names of files that are used where they are there
+    optional: tuple[str, ...] = ()  # names of files that are used if they exist
 
     @property
     def is_local(self) -> bool:
@@ -34,7 +34,7 @@ class Part:
         return self.name is not None and self.name.startswith(("/", ".", "~"))
 
     def folder(self) -> Path | None:
-        """Where it lies: the folder itself, or its snapshot in the hub cache if there is one."""
+        """The folder itself, or its snapshot in the hub cache if there is one."""
         if self.name is None:
             return None
         if self.is_local:
@@ -47,11 +47,11 @@ class Part:
         return snapshot if snapshot.is_dir() else None
 
     def missing(self) -> tuple[str, ...] | None:
-        """The first group of which no file is there; None where all is there."""
+        """The first group of which no file exists; None if the part is complete."""
         return next((group for group in self.needs if not self._first(group)), None)
 
     def files(self) -> list[Path]:
-        """The files that are used, of those that are there."""
+        """The existing files that are used."""
         groups = (*self.needs, *((name,) for name in self.optional))
         return [file for group in groups if (file := self._first(group))]
 
@@ -62,7 +62,7 @@ class Part:
 
 
 def parts(settings: Mapping[str, Any]) -> list[Part]:
-    """The folders that a metric of config/metrics.yaml loads from."""
+    """The folders that a metric in config/metrics.yaml is loaded from."""
     optional = ("tokenizer_config.json", "special_tokens_map.json")
     weights: tuple[tuple[str, ...], ...] = (("hparams.yaml",), ("checkpoints/model.ckpt",))
     if settings["kind"] == "bleurt":
@@ -80,13 +80,13 @@ def parts(settings: Mapping[str, Any]) -> list[Part]:
 
 
 def state(settings: Mapping[str, Any], python: str, folder: str) -> str:
-    """What a metric's preparation depends on, as a digest: it is stale when this changes.
+    """Digest of what a metric's preparation depends on: it is stale when the digest changes.
 
     It changes when something appears that a failed preparation lacked (the environment, a file,
-    permission to ask the hub), and when a file was replaced. It does not change when something
-    vanishes: scores that are there stay there. `settings` are the metric's entry of
-    config/metrics.yaml, `python` is the metrics environment's; in the `folder` where the metric is
-    prepared, `state.json` says what was found there before.
+    access to the hub), and when a file was replaced. It does not change when something disappears:
+    existing scores are kept. `settings` are the metric's entry in config/metrics.yaml, `python` is
+    that of the metrics environment; `state.json` in the metric's `folder` records what was found
+    before.
     """
     now, complete = observed(settings, python)
     try:
@@ -99,7 +99,7 @@ def state(settings: Mapping[str, Any], python: str, folder: str) -> str:
 
 
 def observed(settings: Mapping[str, Any], python: str) -> tuple[str, bool]:
-    """A digest of what this machine has for a metric, and whether it is all that it needs."""
+    """Digest of what this machine has for a metric, and whether that is complete."""
     wanted = parts(settings)
     files = [(part, file, file.stat()) for part in wanted for file in part.files()]
     missing = [part for part in wanted if part.missing()]
@@ -107,7 +107,7 @@ def observed(settings: Mapping[str, Any], python: str) -> tuple[str, bool]:
     found = {
         "environment": environment,
         "hub": is_offline() if any(part.name and not part.is_local for part in missing) else None,
-        # A commit of the hub never changes, and its copies have other times than the first.
+        # A commit on the hub never changes, and its copies have other modification times.
         "files": [
             [part.key, file.name, at.st_size, at.st_mtime_ns if part.is_local else None]
             for part, file, at in files
@@ -118,17 +118,17 @@ def observed(settings: Mapping[str, Any], python: str) -> tuple[str, bool]:
 
 
 def installed(python: str) -> bool:
-    """Whether `make metrics` came to its end; an environment made otherwise has no such mark."""
+    """Whether `make metrics` finished; environments built in another way do not have its marker."""
     return (Path(python).parent.parent / "main").exists()
 
 
 def hub_cache() -> Path:
-    """The hub's cache, where huggingface_hub has it (which takes long to import)."""
+    """The hub cache of huggingface_hub, which is not imported because that takes long."""
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     home = os.environ.get("HF_HOME") or f"{home}/huggingface"
     return Path(os.environ.get("HF_HUB_CACHE") or f"{home}/hub").expanduser()
 
 
 def is_offline() -> bool:
-    """Whether the environment forbids the hub."""
+    """Whether the environment forbids access to the hub."""
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")

@@ -1,4 +1,4 @@
-"""Finds or fetches the files of a learned metric, and records what they are or what is missing."""
+"""Find or fetch the files of a learned metric, and record them or what is missing."""
 
 import logging
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ logger = logging.getLogger(__name__)
 
 
 def prepare_metric(name: str, settings: Mapping[str, Any], python: str) -> dict[str, Any]:
-    """Find or fetch a metric's checkpoint; the hub is not asked for what is on this machine.
+    """Find or fetch a metric's checkpoint; the hub is only asked for missing files.
 
-    `settings` are the entry of the metric called `name` in config/metrics.yaml: kind, checkpoint,
-    encoder and their revisions. Nothing is fetched without the metrics environment's `python`.
+    `settings` are the entry of the metric `name` in config/metrics.yaml: kind, checkpoint, encoder
+    and their revisions. Nothing is fetched without the metrics environment's `python`.
 
     Returns `available`, `why` (what is missing and what to do, or None), and for each part,
-    `checkpoint` and perhaps `encoder`: its name, revision, folder and files with their SHA-256.
+    `checkpoint` and possibly `encoder`: its name, revision, folder and files with their SHA-256.
     """
     try:
         if not Path(python).exists():
@@ -53,7 +53,7 @@ def _describe(metric: str, part: Part) -> dict[str, Any]:
 
 
 def _fetch(where: str, part: Part, name: str) -> None:
-    """Fetch a part into the hub cache: only the files that are used, by name."""
+    """Fetch the files of a part that are used into the hub cache."""
     named = f"{where}: {name} at revision {part.revision or 'main'}"
     command = f"`hf download {name} --revision {part.revision or 'main'}`"
     if is_offline():

@@ -1,10 +1,11 @@
-"""The program that the metrics environment's Python runs: JSON lines of texts in, of scores out.
+"""The program that the metrics environment's Python runs: reads texts and writes scores as JSON.
 
-It imports nothing of lexigraft, whose libraries are not installed there. It reads local folders
-only. Argument: JSON with `kind`, `checkpoint`, `encoder` (folders), `batch_size`, `uses_source`,
-`texts` and `scores` (files). Each line of `texts` has the number of its `run`. The first line of
-`scores` is {"device", "versions"}; one for each run follows as soon as it is scored, in their
-order: {"scores": numbers in the order of its texts, "seconds"}. {"failed": why} ends them.
+It does not import lexigraft, whose libraries are not installed there. It only reads local folders.
+Argument: JSON with `kind`, `checkpoint`, `encoder` (folders), `batch_size`, `uses_source`, `texts`
+and `scores` (files). Each line of `texts` has the number of its `run`. The first line of `scores`
+is {"device", "versions"}; then one line per run is written as soon as it is scored, in order:
+{"scores": numbers in the order of its texts, "seconds"}. {"failed": why} is the last line after an
+error.
 """
 
 import json
@@ -51,7 +52,7 @@ def main() -> None:
         except ModuleNotFoundError as error:
             reason = f"the metrics environment has no {error.name}; run `make metrics`"
             write(file, {"failed": reason})
-        # A checkpoint is a file from outside: whatever is wrong with it must not stop a study.
+        # A checkpoint is an external file: no error in it may stop a study.
         except Exception as error:
             traceback.print_exc()
             first = (str(error).strip().splitlines() or ["no message"])[0]
@@ -59,13 +60,13 @@ def main() -> None:
 
 
 def write(file, line):
-    """A line that the other process can read at once."""
+    """Write a line that the other process can read immediately."""
     file.write(json.dumps(line) + "\n")
     file.flush()
 
 
 def load_bleurt(job):
-    """A BLEURT model and its tokenizer, from safetensors or else from a pickle of tensors only."""
+    """Load a BLEURT model and its tokenizer, from safetensors or from a pickle of tensors only."""
     from bleurt_pytorch import BleurtForSequenceClassification, BleurtTokenizer
 
     folder = Path(job["checkpoint"])
@@ -82,7 +83,7 @@ def load_bleurt(job):
 
 
 def score_with_bleurt(model, rows, job):
-    """One score a row; as BLEURT does, the longer text is cut where both do not fit."""
+    """One score per row; as in BLEURT, the longer text is truncated if both do not fit."""
     import torch
 
     model, tokenizer = model
@@ -103,19 +104,19 @@ def score_with_bleurt(model, rows, job):
 
 
 def load_comet(job):
-    """A COMET model, its tensors read without unpickling anything else."""
+    """Load a COMET model; nothing but its tensors is unpickled."""
     import comet.models
     import yaml
 
     folder = Path(job["checkpoint"])
-    # COMET reads this file with a loader that makes objects; what the safe one takes has none.
+    # COMET's YAML loader can create objects; a file that the safe loader accepts has none.
     settings = yaml.safe_load((folder / "hparams.yaml").read_text(encoding="utf-8"))
     identifier = settings["class_identifier"]
     kind = comet.models.str2model[identifier]
     kind.on_load_checkpoint = lambda model, checkpoint: _refuse_missing(
         {name for name, _ in model.named_parameters()} - set(checkpoint["state_dict"])
     )
-    # COMET's own function, since it knows the checkpoints' quirks, but it offers neither option.
+    # COMET's own function handles the checkpoints' peculiarities, but has neither option.
     load = partial(kind.load_from_checkpoint, weights_only=True, pretrained_model=job["encoder"])
     path = str(folder / "checkpoints" / "model.ckpt")
     stand_in = {identifier: SimpleNamespace(load_from_checkpoint=load)}
@@ -124,7 +125,7 @@ def load_comet(job):
 
 
 def score_with_comet(model, rows, job):
-    """One score a row."""
+    """One score per row."""
     names = {"output": "mt", "reference": "ref"} | ({"source": "src"} if job["uses_source"] else {})
     samples = [{new: row[old] for old, new in names.items()} for row in rows]
     gpus = int(_device() == "cuda")
@@ -135,14 +136,14 @@ def score_with_comet(model, rows, job):
 
 
 def conditions():
-    """What scored: the device and the versions of the packages."""
+    """The device and the versions of the packages used for scoring."""
     versions = {"python": platform.python_version()}
     versions |= {package: metadata.version(package) for package in PACKAGES}
     return {"device": _device(), "versions": versions}
 
 
 def _refuse_missing(names):
-    """The packages leave tensors that a checkpoint lacks at random, and merely warn."""
+    """Raise an error for missing tensors: packages initialize them at random, with a warning."""
     if names:
         first = sorted(names)[0]
         raise ValueError(f"it lacks {len(names)} of the model's tensors, such as {first}")

@@ -1,7 +1,7 @@
-"""Scores the predictions of many runs by a learned metric, in the metrics environment.
+"""Score the predictions of many runs with a learned metric, in the metrics environment.
 
-One job of a metric loads its checkpoint once. Each run keeps a record and a fingerprint of its own
-(`lexigraft.completion`), so that only predictions that are new or have changed are scored.
+A job loads the checkpoint of the metric once. Each run has its own record and fingerprint
+(`lexigraft.completion`), so that only new or changed predictions are scored.
 """
 
 import json
@@ -26,14 +26,14 @@ logger = logging.getLogger(__name__)
 SCORER = Path(__file__).with_name("scorer.py")
 UNIT = "as the checkpoint gives it, higher is better, about 0 to 1; papers often print 100 times it"
 TEXTS = ("source", "output", "reference")
-_WAIT = 0.1  # seconds between two looks for new scores
+_WAIT = 0.1  # seconds between two checks for new scores
 
 
 def with_predictions(job: Job) -> Job:
-    """A job with the predictions that it scores among its inputs.
+    """Add the predictions that a job scores to its inputs.
 
-    On a command line they are named by what they have in common: `cells` (the path of each, and
-    the tasks of it with how many runs) and the folder `outputs.records`.
+    To keep command lines short, a job names them by `cells` (the path of each, and its tasks with
+    their number of runs) and the folder `outputs.records`.
     """
     files = [
         f"{job['outputs']['records']}/{cell}/{task}/run-{run}/predictions.jsonl"
@@ -45,17 +45,17 @@ def with_predictions(job: Job) -> Job:
 
 
 def score_predictions(job: Job) -> list[str]:
-    """Score predictions by a learned metric; each record is written as soon as it is scored.
+    """Score predictions with a learned metric; each record is written as soon as it is scored.
 
-    A record lies beside the predictions, in `learned/<metric>.json`. Its `metrics` hold the mean
-    over all predictions, its `scores` one number for each, in the order of `ids`. Where nothing
-    could be scored, `metrics` is empty and `not_scored` says why and what to do: a study is not
-    stopped by a metric that is not available.
+    Records are written next to the predictions, to `learned/<metric>.json`. `metrics` holds the
+    mean over all predictions, `scores` one number for each, in the order of `ids`. If nothing could
+    be scored, `metrics` is empty and `not_scored` says why and what to do: an unavailable metric
+    does not stop a study.
 
-    Of the job are read `inputs`: `predictions` (files of JSON lines with `id`, `source`, `output`
-    and `reference`, a `record.json` beside each), `metric` (what `prepare_metric` found, a card)
-    and `python` (the metrics environment's); and `settings`: the metric's entry of
-    config/metrics.yaml. Returns the records, relative to `outputs.folder`.
+    Keys that are read: `inputs`: `predictions` (files of JSON lines with `id`, `source`, `output`
+    and `reference`, with a `record.json` next to each), `metric` (the card with the result of
+    `prepare_metric`) and `python` (of the metrics environment); and `settings`: the metric's entry
+    in config/metrics.yaml. Returns the records, relative to `outputs.folder`.
     """
     runs = [_run_job(job, Path(file)) for file in job["inputs"]["predictions"]]
     unfinished = [run for run in runs if not is_complete(run)]
@@ -74,7 +74,7 @@ def score_predictions(job: Job) -> list[str]:
         if rows:
             _score(job, card, rows)
     except UserError as reason:
-        # Not noted as complete: whatever ended the scorer may not happen again.
+        # Not marked as complete: the error of the scorer may not occur again.
         for run, _, _ in rows:
             write_json(run["outputs"]["record"], _not_scored(run, str(reason)))
     folder = job["outputs"]["folder"]
@@ -82,7 +82,7 @@ def score_predictions(job: Job) -> list[str]:
 
 
 def _run_job(job: Job, predictions: Path) -> Job:
-    """The job of one record, by which it is known to be complete."""
+    """The job of one record, whose fingerprint determines whether it is complete."""
     folder, metric = predictions.parent / "learned", job["metric"]
     return {
         **{key: job[key] for key in ("rule", "settings", "metric", "code") if key in job},
@@ -96,9 +96,9 @@ def _run_job(job: Job, predictions: Path) -> Job:
 
 
 def _score(job: Job, card: dict[str, Any], rows: list[tuple[Job, str, list[Row]]]) -> None:
-    """Score the predictions of some runs; a run that is done is taken off the list.
+    """Score the predictions of some runs; finished runs are removed from `rows`.
 
-    Raises `UserError` if the scorer ended before it had scored all.
+    Raises `UserError` if the scorer ended before it had scored all runs.
     """
     settings = job["settings"]
     described: dict[str, Any] = {key: card[key] for key in ("checkpoint", "encoder") if key in card}
@@ -132,7 +132,7 @@ def _score(job: Job, card: dict[str, Any], rows: list[tuple[Job, str, list[Row]]
 
 
 def _described(run: Job) -> dict[str, Any]:
-    """What a record says of the run, as the record of the evaluation has it."""
+    """The keys of a record that describe the run, from the record of its evaluation."""
     file = Path(run["inputs"]["predictions"]).with_name("record.json")
     evaluated = json.loads(file.read_text("utf-8"))
     keys = ("task", "kind", "cell", "checkpoint", "run")
@@ -165,9 +165,9 @@ def _predictions(file: Path) -> list[Row]:
 
 
 def _run_scorer(job: Job, options: dict[str, Any], runs: list[list[Row]]) -> Iterator[Row]:
-    """What the scorer says of itself, then for each run its `scores` and `seconds`, as they come.
+    """Run the scorer; yields its device and versions, then `scores` and `seconds` of each run.
 
-    Raises `UserError` if it cannot be run, ended before all was scored, or says why it failed.
+    Raises `UserError` if it cannot be run, ended before all was scored, or reports a failure.
     """
     python, folder = job["inputs"]["python"], Path(job["outputs"]["folder"])
     texts, scores = folder / "texts.jsonl", folder / "scores.jsonl"
@@ -179,7 +179,7 @@ def _run_scorer(job: Job, options: dict[str, Any], runs: list[list[Row]]) -> Ite
     process, count = None, 0
     try:
         try:
-            # Isolated: of this environment's packages and paths nothing reaches the other.
+            # Isolated (-I): packages and paths of this environment do not affect the other one.
             process = subprocess.Popen([python, "-I", str(SCORER), argument], env=_environment())
         except OSError as error:
             raise UserError(
@@ -222,6 +222,6 @@ def _lines_of(process: "subprocess.Popen[bytes]", file: Any) -> Iterator[str]:
 
 
 def _environment() -> dict[str, str]:
-    """The scorer's environment: no hub, and nothing is unpickled but tensors, whoever loads."""
+    """The scorer's environment: no hub, and only tensors are unpickled, in all libraries."""
     safe = {"HF_HUB_OFFLINE": "1", "TORCH_FORCE_WEIGHTS_ONLY_LOAD": "1"}
     return {**os.environ, **safe, "TOKENIZERS_PARALLELISM": "false"}

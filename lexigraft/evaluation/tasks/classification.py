@@ -1,4 +1,4 @@
-"""Classification of a text or a pair of texts (XNLI), learned in English, by fine-tuning."""
+"""Classification of a text or a pair of texts (XNLI), fine-tuned on English."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ def evaluate(
     """Fine-tune the cell's encoder on labelled English texts and test it on its own language.
 
     `accuracy` is the share of test examples with the right label, from 0 to 1; `english_accuracy`
-    that of English ones. The `test` of a prediction is its language.
+    is that of English examples. The `test` of a prediction is its language.
     """
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 

@@ -1,4 +1,4 @@
-"""Questions whose answer stands in a text (SQuAD, XQuAD), learned in English, by fine-tuning."""
+"""Extractive question answering (SQuAD, XQuAD), fine-tuned on English."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,8 +30,8 @@ def evaluate(
     """Fine-tune the cell's encoder on English questions and test it on its own language.
 
     `f1` and `exact_match` are means over the questions, from 0 to 100 (see `answers`); `english_…`
-    of English ones. The `test` of a prediction is its language. Raises `UserError` if the windows
-    have no room for a context.
+    are those of English questions. The `test` of a prediction is its language. Raises `UserError`
+    if the windows have no room for a context.
     """
     from transformers import AutoModelForQuestionAnswering, DataCollatorWithPadding
 

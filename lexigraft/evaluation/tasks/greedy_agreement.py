@@ -1,4 +1,4 @@
-"""Whether new tokens change what a model writes: its greedy output after text of the source's.
+"""Whether new tokens change a model's greedy output after text in source tokens.
 
 CW2V, section 3.3: rows in the convex hull of the source rows leave it unchanged (Theorem 2).
 """
@@ -28,7 +28,7 @@ _EXAMPLES = 5
 
 
 class GreedyAgreementSettings(Settings):
-    """What is continued, and how far."""
+    """Which sentences are continued, and how far."""
 
     # English sentences to continue; none: all.
     sentences: int | None = Field(200, ge=1)
@@ -43,23 +43,23 @@ class GreedyAgreementSettings(Settings):
 def evaluate(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
 ) -> Measurement:
-    """Let the source model and the cell predict after every prefix of the same source tokens.
+    """Compare the next tokens of the source model and the cell after the same source tokens.
 
     The source model continues each prompt greedily. Both models then read prompt and continuation,
-    and at every prefix of them the most likely tokens are compared. Where they are the same all
-    along a continuation, the cell writes that continuation too, token by token. A new token whose
-    output row is the same, bit by bit, as that of the source's choice ties with it, which Theorem 2
-    allows, and counts as the same.
+    and the most likely tokens after every prefix are compared. If they agree throughout a
+    continuation, the cell generates the same continuation, token by token. A new token whose output
+    row equals, bit by bit, that of the source's choice ties with it, which Theorem 2 allows, and
+    counts as the same.
 
     `greedy_agreement` is the share of prompts whose whole continuation is the same,
-    `next_token_agreement` the share of prefixes after which the most likely token is, and
-    `new_token_choices` the share of prefixes after which a new token is more likely than every
-    source token: zero for rows in the convex hull of the source rows. Without training the three
-    tell about the initialization alone, with training about what became of English.
+    `next_token_agreement` is the share of prefixes after which the most likely token is the same,
+    and `new_token_choices` is the share of prefixes after which a new token is more likely than
+    every source token: zero for rows in the convex hull of the source rows. Without training, the
+    three measure only the initialization; with training, they measure how English has changed.
 
     A vocabulary that replaces the source's has other prefixes: it gets no metrics, and `details`
-    say so. Needs memory for the source model beside the cell's. Raises `UserError` if the corpus
-    has no English sentences.
+    say so. Needs memory for the source model in addition to the cell's. Raises `UserError` if the
+    corpus has no English sentences.
     """
     import torch
 
@@ -122,9 +122,9 @@ TASK = TaskKind(GreedyAgreementSettings, evaluate, tests="none")
 
 class _Comparison(NamedTuple):
     same: bool  # whether the continuation of a prompt is the same
-    prefixes: int  # how many were compared, and of these:
-    changed: int  # after how many the most likely token differs
-    new: int  # after how many it is a new token
+    prefixes: int  # number of compared prefixes, of which:
+    changed: int  # number after which the most likely token differs
+    new: int  # number after which it is a new token
 
 
 def _continue(
@@ -133,7 +133,7 @@ def _continue(
     prompts: list[list[int]],
     max_new_tokens: int,
 ) -> list[list[int]]:
-    """What a model writes after each prompt, up to the token that ends a text, included."""
+    """The greedy continuation of each prompt, up to and including the token that ends a text."""
     ends = end_tokens(model, tokenizer)
     rows = continue_greedily(
         model,
@@ -157,7 +157,7 @@ def _compare(
     import torch
 
     texts = [prompt + row for prompt, row in zip(prompts, written, strict=True)]
-    # Padding stands behind the text, where no prefix sees it.
+    # Padding is after the text, where no prefix attends to it.
     padded = pad_batch(texts, texts)
     given = {name: padded[name].to(model.device) for name in ("input_ids", "attention_mask")}
     with torch.no_grad():
@@ -165,7 +165,7 @@ def _compare(
         after = model(**given, use_cache=False).logits.argmax(dim=-1)
     found = []
     for prompt, ids, choices, now in zip(prompts, texts, before, after, strict=True):
-        # The last token is written, so nothing need be predicted after it.
+        # No prediction is needed after the last token.
         choices, now = choices[: len(ids) - 1], now[: len(ids) - 1]
         differs = (choices != now) & ~_ties(model, choices, now)
         same = not differs[len(prompt) - 1 :].any()
@@ -175,7 +175,7 @@ def _compare(
 
 
 def _ties(model: "PreTrainedModel", choices: "torch.Tensor", now: "torch.Tensor") -> "torch.Tensor":
-    """Which choices [n] have the same output row, and bias if there is one, as before."""
+    """Which new choices [n] have the same output row (and bias, if any) as the source's."""
     head: Any = model.get_output_embeddings()
     rows = head.weight.detach()
     equal = (rows[choices] == rows[now]).all(dim=1)

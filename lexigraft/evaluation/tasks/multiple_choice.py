@@ -1,4 +1,4 @@
-"""Multiple choice by lm-evaluation-harness: which of several answers is the likeliest?"""
+"""Multiple choice with lm-evaluation-harness: which of several answers is the most likely?"""
 
 import copy
 import json
@@ -41,11 +41,11 @@ class MultipleChoiceSettings(Settings):
 def evaluate(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
 ) -> Measurement:
-    """Score a cell in place, on its language, on each of a group's that has the task, and English.
+    """Score a cell on its language, or each language of a group with the task, and on English.
 
-    `accuracy` is the mean over the languages that the cell is adapted for, from 0 to 1; of a group
-    each has its own (`accuracy_<language>`), and English has (`english_accuracy`). The harness's
-    other metrics are beside it under its names.
+    `accuracy` is the mean over the languages that the cell is adapted to, from 0 to 1; each
+    language of a group also has its own (`accuracy_<language>`), and so does English
+    (`english_accuracy`). The harness's other metrics keep their names.
 
     Writes `outputs["predictions"]`: one JSON object per example; `test` is its language. Raises
     `UserError` if the task has no metric of that name.

@@ -47,23 +47,23 @@ def evaluate(
 ) -> Measurement:
     """Score the held-out target-language text and the English text of the corpus.
 
-    Perplexity is per token, as in Yamaguchi et al. and UnifyVocab, and compares only between cells
-    with one vocabulary: one that cuts the same text into fewer tokens spreads the same information
-    over fewer of them, so its perplexity rises while nothing got worse. Bits per byte divide by
-    the UTF-8 bytes of the text, which no vocabulary changes. Both weight sentences by their
-    length. The English figures say what the adaptation did to the language that the model came
-    with; a corpus without English has none. A group of languages is scored by member, each with
-    figures of its own (`bits_per_byte_<language>` and so on), and the figures without a name are
-    of all their sentences together.
+    Perplexity is per token, as in Yamaguchi et al. and UnifyVocab, and comparable only between
+    cells with the same vocabulary: a vocabulary that splits the same text into fewer tokens spreads
+    the same information over fewer tokens, so its perplexity rises although nothing got worse. Bits
+    per byte divide by the UTF-8 bytes of the text, which do not depend on the vocabulary. Both
+    weight sentences by their length. The English figures show how the adaptation affects the source
+    model's language; a corpus without English has none. A group of languages is scored by member,
+    each with its own figures (`bits_per_byte_<language>` and so on); the figures without a suffix
+    are those of all their sentences together.
 
-    Sentence by sentence, every vocabulary predicts a text from the same context. In windows, one
-    that needs fewer tokens sees more sentences at once; a sentence also depends on those beside it,
-    random ones. The tokens that count are the same in both.
+    Sentence by sentence, every vocabulary predicts a text from the same context. With windows, a
+    vocabulary that needs fewer tokens sees more sentences at once, and a sentence also depends on
+    its random neighbours. The scored tokens are the same in both.
 
-    Writes `outputs["predictions"]`: one JSON object per sentence, its `nats`, `tokens` and `bytes`,
-    of which the figures are made; `test` is `heldout`, `english`, or the member of a group, and
-    `id` has the sentence's line in that text, counted from 0. Raises `UserError` if there is no
-    held-out text, or the likelihood is not a finite number.
+    Writes `outputs["predictions"]`: one JSON object per sentence with the `nats`, `tokens` and
+    `bytes` from which the figures are computed; `test` is `heldout`, `english`, or the member of a
+    group, and `id` has the sentence's line in that text, counted from 0. Raises `UserError` if
+    there is no held-out text, or if the likelihood is not finite.
     """
     settings = read_settings(PerplexitySettings, job)
     corpus = job["inputs"]["corpus"]
@@ -137,18 +137,18 @@ def score_windows(
     window: int,
     batch_tokens: int | None = None,
 ) -> Likelihood:
-    """Sum the negative log-likelihood of texts that are joined and cut into windows.
+    """Sum the negative log-likelihood of texts that are joined and split into windows.
 
-    Each text begins with a special token (see `text_encoding.encode`), and all are joined in their
-    order, so that other adjacent texts give other likelihoods. A window is `window` tokens, at
-    least 2; its first one is the last of the window before, so that every token but the very first
-    is predicted once, from what precedes it in its window. The special tokens are context and not
-    scored. So tokens and bytes are those of `score_texts`, and only what a token is predicted from
-    differs: earlier sentences too, but nothing at all at the beginning of a window.
+    Each text begins with a special token (see `text_encoding.encode`), and all are joined in order,
+    so that likelihoods depend on adjacent texts. A window has `window` tokens, at least 2; its
+    first token is the last one of the previous window, so that every token but the very first is
+    predicted once, from the preceding tokens of its window. The special tokens are context and not
+    scored. So tokens and bytes are those of `score_texts`, and only the context of a token differs:
+    it includes earlier sentences, but is short at the beginning of a window.
 
-    `batch_tokens` is the most tokens in one forward pass, of at least one window; by default as
-    many as fit (`batch_sizes`). Log-probabilities are float32. `nats` is not finite if the model's
-    weights are not.
+    `batch_tokens` is the maximum number of tokens in one forward pass, with at least one window; by
+    default as many as fit (`batch_sizes`). Log-probabilities are float32. `nats` is not finite if
+    the model's weights are not.
     """
     import torch
 
@@ -159,8 +159,8 @@ def score_windows(
         targets_ahead,
     )
 
-    # Arrays, not lists: eight bytes a token instead of eighty, of tens of millions.
-    ids, owners = array("i"), array("i")  # of each token the number of its text, -1: not scored
+    # Arrays, not lists: eight bytes per token instead of eighty, for tens of millions of tokens.
+    ids, owners = array("i"), array("i")  # owners: the index of a token's text, -1: not scored
     counts = []
     for number, text in enumerate(encode(tokenizer, texts)):
         ids.extend(text)
@@ -169,7 +169,7 @@ def score_windows(
     streams = torch.stack([torch.frombuffer(values, dtype=torch.int32) for values in (ids, owners)])
     window = min(window, len(ids))
     rest = streams[:, (len(ids) - 1) // (window - 1) * (window - 1) :]
-    # Of equal length but for the last, which has no padding either.
+    # All windows have the same length, except the last, which has no padding either.
     groups = [streams.unfold(1, window, window - 1).unbind(1), (rest,) if rest.shape[1] > 1 else ()]
     most = scoring_tokens(model, window, batch_tokens)
 

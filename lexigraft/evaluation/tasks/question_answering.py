@@ -1,4 +1,4 @@
-"""Questions about a text that a causal model answers in words of its own: exact match and F1."""
+"""Generative question answering about a text, by causal models: exact match and F1."""
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -43,7 +43,7 @@ class QuestionAnsweringSettings(Settings):
 
 
 class LanguageQuestions(NamedTuple):
-    """The questions of one language with their prompts; `cut` contexts lost their ends."""
+    """The questions of one language with their prompts; `cut` contexts were truncated."""
 
     rows: list[prompts.Row]
     texts: list[str]
@@ -54,17 +54,17 @@ class LanguageQuestions(NamedTuple):
 def evaluate(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
 ) -> Measurement:
-    """Ask the questions of each language that the cell is adapted for, and English ones.
+    """Ask the questions of each language that the cell is adapted to, and English ones.
 
     SALT (section 4.3, three examples), CW2V (section 4.6, four). Labels of the prompt are in the
-    language of the test by default; greedy decoding, cut at the first line feed. `f1` and
+    language of the test by default; decoding is greedy and stops at the first line feed. `f1` and
     `exact_match` are means over questions, from 0 to 100, then over languages
     (`task_kinds.metrics_by_language`).
 
     Writes `outputs["predictions"]`: one JSON object per question. `test` names its language, and
-    its `prompt` stands behind the last `shots` of that language's examples in `details`. Raises
-    `UserError` if there are too few questions, a prompt has no room for a context, or a setting
-    cannot be.
+    its `prompt` followed the last `shots` of that language's examples in `details`. Raises
+    `UserError` if there are too few questions, a prompt has no room for a context, or a setting is
+    invalid.
     """
     settings = read_settings(QuestionAnsweringSettings, job)
     questions = {

@@ -1,4 +1,4 @@
-"""How fast a cell generates: tokens, characters and bytes a second, and time on the same text."""
+"""Generation speed of a cell: tokens, characters and bytes per second, also on the same text."""
 
 import time
 from itertools import cycle, islice
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-# Of a text that is the same for every cell: sentences, characters, bytes, and the tokens of this
-# cell's vocabulary, which are the decoding steps that writing it takes.
+# Sentences, characters and bytes of a text that is the same for every cell, and its tokens in this
+# cell's vocabulary, i.e. the decoding steps to generate it.
 Lengths = dict[str, int]
 
 
@@ -51,7 +51,7 @@ class SpeedSettings(Settings):
 
 
 class Pass(NamedTuple):
-    """One timed pass over all prompts: seconds up to each first token, seconds after it, texts."""
+    """One timed pass over all prompts: seconds up to the first tokens, seconds after, texts."""
 
     reading: float
     decoding: float
@@ -63,33 +63,34 @@ def evaluate(
 ) -> Measurement:
     """Time greedy generation on fixed prompts, the same texts for every cell.
 
-    Tokens per second alone reward a bad tokenizer. One that cuts a word into its bytes makes the
-    model emit five times as many tokens for the same sentence: the rate per token stays the same,
-    the reader waits five times as long. So these stand beside it, for each batch size B:
+    Tokens per second alone reward a bad tokenizer. A tokenizer that splits words into bytes makes
+    the model emit five times as many tokens for the same sentence: the rate per token stays the
+    same, but the reader waits five times as long. So these are reported as well, for each batch
+    size B:
 
-    - `characters_per_second_batch_B` and `bytes_per_second_batch_B`, of the text that was
-      generated. They depend on what the cell happens to write; the replacement character, which
-      stands for bytes that are no text, is not counted.
+    - `characters_per_second_batch_B` and `bytes_per_second_batch_B`, for the generated text. They
+      depend on the text that the cell happens to generate; the replacement character, which
+      represents invalid bytes, is not counted.
     - `same_text_characters_per_second_batch_B` and `same_text_bytes_per_second_batch_B`, which do
-      not: the held-out text over the time that writing it takes, i.e. the decoding steps that this
-      vocabulary needs for it times the measured time of a step (reading the prompt is left out).
-      This is the figure that compares vocabularies, also by what a larger output matrix costs.
-      `benchmarks/generation.py` forces models to write such text and compares the times.
-    - `first_token_seconds_batch_B`, what reading a batch of prompts takes.
-    - `spread_batch_B`, how much the repeats differ: the longest less the shortest, over the median.
+      not: the held-out text over the time to generate it, i.e. the decoding steps that this
+      vocabulary needs for it times the measured time of a step (without reading the prompt). This
+      is the figure to compare vocabularies by; it includes the cost of a larger output matrix.
+      `benchmarks/generation.py` forces models to generate such text and compares the times.
+    - `first_token_seconds_batch_B`, the time to read a batch of prompts.
+    - `spread_batch_B`, the variation of the repeats: longest minus shortest, over the median.
 
     `steps_per_sentence` is the mean number of decoding steps of a held-out sentence.
 
     The prompts are the corpus's first translation prompts or, without parallel text, its first
-    held-out sentences to be continued; or its first articles to be summarized, cut to fit. Where
+    held-out sentences to be continued; or its first articles to be summarized, truncated to fit. If
     there are fewer than `prompts`, they are repeated. Tokens that end a text are suppressed, so
-    that every cell generates equally many. `details` holds the conditions, every repeat's seconds
-    and the texts. Yamaguchi et al. (section 6.5) give tokens per second.
+    that every cell generates the same number. `details` holds the conditions, every repeat's
+    seconds and the texts. Yamaguchi et al. (section 6.5) report tokens per second.
 
-    Writes `outputs["predictions"]`: one JSON object per held-out sentence, its `characters`,
-    `bytes` and `tokens`, of which the figures on the same text are made; of more than a thousand
-    `sentences`, sums over a thousand groups of them. Raises `UserError` if settings do not fit
-    together, or the corpus has no held-out text or no prompts.
+    Writes `outputs["predictions"]`: one JSON object per held-out sentence with the `characters`,
+    `bytes` and `tokens` from which the figures on the same text are computed; for more than a
+    thousand `sentences`, sums over a thousand groups. Raises `UserError` if settings are
+    inconsistent, or the corpus has no held-out text or no prompts.
     """
     import torch
 
@@ -142,10 +143,10 @@ def _total(lengths: list[Lengths]) -> Lengths:
 def _rates(
     passes: list[Pass], prompts: int, size: int, settings: SpeedSettings, text: Lengths
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """Metrics of one batch size, and what they are made of."""
+    """Metrics of one batch size, and the measurements behind them."""
     seconds = [one.reading + one.decoding for one in passes]
     batches = prompts // size
-    steps = batches * (settings.new_tokens - 1)  # the first token comes of reading the prompt
+    steps = batches * (settings.new_tokens - 1)  # reading the prompt yields the first token
     steps_per_second = steps / median(one.decoding for one in passes)
     texts = [one.replace("\N{REPLACEMENT CHARACTER}", "") for one in passes[-1].texts]
     written = {
@@ -153,7 +154,7 @@ def _rates(
         "characters": sum(map(len, texts)),
         "bytes": sum(len(one.encode()) for one in texts),
     }
-    text_steps = text["tokens"] / size  # with every row of a batch at work
+    text_steps = text["tokens"] / size  # with all rows of a batch in use
     rates = {
         **{f"{unit}_per_second": count / median(seconds) for unit, count in written.items()},
         "steps_per_second": steps_per_second,
@@ -210,7 +211,7 @@ def _timed(
 
 
 def _now(device: "torch.device") -> float:
-    """Seconds on a steady clock, once the device has done what it was given."""
+    """Seconds on a monotonic clock, after the device has finished its work."""
     import torch
 
     if device.type == "cuda":
@@ -234,7 +235,7 @@ def _prompts(
             f"config/tasks.yaml: task '{job['task']}': {corpus} has no texts for "
             f"{settings.prompts_from}; give the language some"
         )
-    # Batches are full however small the text: its prompts are repeated.
+    # Prompts of a small text are repeated, so that batches are always full.
     sources = list(islice(cycle(sources), count))
     if summarize:
         return article_prompts(

@@ -42,19 +42,19 @@ class SummarizationSettings(Settings):
 def evaluate(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
 ) -> Measurement:
-    """Summarize a sample of articles and score it.
+    """Summarize a sample of articles and score the summaries.
 
-    They are the task's own or those of the corpus. The prompt is by default the target-language
-    template of Yamaguchi et al. (Table 8), with the article cut to fit (`prompts.article_prompts`)
-    and as many examples before it as still fit; greedy decoding, cut at the first line feed.
-    `rouge_l` is the mean over articles of the F-measure on the scale 0 to 100; an empty summary
-    scores 0.
-    `new_token_share_output` and `new_token_share_input` are as in translation.
+    The articles are the task's own or those of the corpus. The prompt is by default the
+    target-language template of Yamaguchi et al. (Table 8), with the article truncated to fit
+    (`prompts.article_prompts`) and as many examples before it as still fit; decoding is greedy and
+    stops at the first line feed. `rouge_l` is the mean over articles of the F-measure, 0 to 100; an
+    empty summary scores 0. `new_token_share_output` and `new_token_share_input` are as in
+    translation.
 
-    Writes `outputs["predictions"]`: one JSON object per article, which has the article as it stood
-    in the prompt. `details` says how many articles were cut, and to how many tokens, what stands
-    around an article in every prompt, and which examples stand before it. Raises `UserError` if
-    there are no articles, a prompt has no room for one, or a setting cannot be.
+    Writes `outputs["predictions"]`: one JSON object per article, with the article as in the prompt.
+    `details` has the number of truncated articles, the token limit, the text around the article in
+    every prompt, and the examples before it. Raises `UserError` if there are no articles, a prompt
+    has no room for one, or a setting is invalid.
     """
     settings = read_settings(SummarizationSettings, job)
     scorer = rouge_tokenizer(settings.rouge_tokenizer, settings.rouge_revision)

@@ -1,4 +1,4 @@
-"""Tags of words (named entities, WikiANN), learned in English, by fine-tuning."""
+"""Tagging of words (named entities, WikiANN), fine-tuned on English."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from lexigraft.evaluation.task_kinds import Measurement, read_settings
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-IGNORED = -100  # a token that stands for no word, by torch's convention
+IGNORED = -100  # label of a token without a word, by torch's convention
 OUTSIDE = "O"
 
 
@@ -27,8 +27,8 @@ def evaluate(
 ) -> Measurement:
     """Fine-tune the cell's encoder on tagged English words and test it on its own language.
 
-    `f1` is that of whole entities, type and both ends right, from 0 to 100, by seqeval as in
-    CoNLL-2003; `english_f1` of English text. The `test` of a prediction is its language.
+    `f1` is that of whole entities with the right type and boundaries, from 0 to 100, by seqeval as
+    in CoNLL-2003; `english_f1` is that of English text. The `test` of a prediction is its language.
     """
     from transformers import AutoModelForTokenClassification, DataCollatorForTokenClassification
 
@@ -36,7 +36,7 @@ def evaluate(
     numbers = {label: number for number, label in enumerate(task.labels)}
 
     def encode(examples: list[Example]) -> tuple[list[Feature], list[list[int | None]]]:
-        """Each example as the model reads it, and the token that each of its words goes by."""
+        """The model's inputs for each example, and the token that represents each of its words."""
         encoded = tokenizer(
             [" ".join(example["words"]) for example in examples],
             truncation=True,
@@ -51,7 +51,7 @@ def evaluate(
             is_text = [not special for special in mask]
             places = word_tokens(example["words"], encoded["offset_mapping"][at], is_text)
             labels = [IGNORED] * len(ids)
-            # Backwards: of two words that go by one token, the first one's tag counts.
+            # Backwards: if one token represents two words, the tag of the first one counts.
             for place, tag in reversed(list(zip(places, example["tags"], strict=True))):
                 if place is not None:
                     labels[place] = numbers[tag]
@@ -87,7 +87,7 @@ TASK = finetune.transfer_kind(TaggingSettings, evaluate, test_texts={"": ("words
 
 
 def entity_f1(expected: list[list[str]], found: list[list[str]]) -> float:
-    """F1 of whole entities over all sentences, from 0 to 100; 0 where there are none at all."""
+    """F1 of whole entities over all sentences, from 0 to 100; 0 if there are no entities."""
     from seqeval.metrics import f1_score
 
     return 100 * float(f1_score(expected, found, zero_division=0))
@@ -96,11 +96,11 @@ def entity_f1(expected: list[list[str]], found: list[list[str]]) -> float:
 def word_tokens(
     words: list[str], offsets: list[tuple[int, int]], is_text: list[bool]
 ) -> list[int | None]:
-    """The first token that holds some of each word, where the words are joined by spaces.
+    """The first token that contains a part of each word, for words joined by spaces.
 
-    A token may hold the ends of two words, and both go by it; a word that was cut off has none.
-    By offsets, in the joined text, this holds for every family of tokenizers, whatever each makes
-    of a space. `is_text` says which tokens are no special tokens.
+    A token may contain parts of two words and then represents both; a truncated word has none.
+    Since offsets in the joined text are compared, this works for every family of tokenizers,
+    however it treats spaces. `is_text` marks the tokens that are not special tokens.
     """
     places: list[int | None] = []
     begin, token = 0, 0

@@ -1,4 +1,4 @@
-"""Translation between English and the target language, scored by chrF, chrF++ and BLEU."""
+"""Translation between English and the target language, scored with chrF, chrF++ and BLEU."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -34,19 +34,19 @@ class TranslationSettings(Settings):
 def evaluate(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
 ) -> Measurement:
-    """Translate a sample of parallel sentences and score it.
+    """Translate a sample of parallel sentences and score the translations.
 
-    They are the task's own or those of the corpus. An output ends at its first line feed, and an
-    empty one scores 0. `chrf`, `chrf_plus_plus` and `bleu` pool the counts of all sentences;
+    The sentences are the task's own or those of the corpus. An output ends at its first line feed,
+    and an empty one scores 0. `chrf`, `chrf_plus_plus` and `bleu` pool the counts of all sentences;
     `chrf_sentence_mean` is the mean over sentences that the code of Yamaguchi et al. reports.
 
     `new_token_share_output` and `new_token_share_input` are the shares of tokens that the source
     vocabulary does not have, in the translations and in the prompts (Yamaguchi et al., Appendix E).
 
-    Writes `outputs["predictions"]`: one JSON object per sentence; its `prompt` stands behind the
-    last `shots` of the examples that `details` lists. Raises `UserError` if there are no parallel
-    sentences, a prompt is too long for the model even without examples, or there is no prompt as
-    the settings ask for it.
+    Writes `outputs["predictions"]`: one JSON object per sentence; its `prompt` followed the last
+    `shots` of the examples in `details`. Raises `UserError` if there are no parallel sentences, a
+    prompt is too long for the model even without examples, or the prompt in the settings does not
+    exist.
     """
     settings = read_settings(TranslationSettings, job)
     corpus = job["inputs"]["corpus"]
@@ -118,7 +118,7 @@ TASK = TaskKind(
 def _queries(
     settings: TranslationSettings, job: dict[str, Any], sentences: list[str]
 ) -> tuple[str, list[str]]:
-    """What stands once before all examples, and a prompt per sentence."""
+    """The text before all examples, and one prompt per sentence."""
     files, name = job["inputs"]["prompts"], job["language_name"]
     source, target = (name, ENGLISH) if settings.into_english else (ENGLISH, name)
     if settings.prompt == "alma":

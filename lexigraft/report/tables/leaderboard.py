@@ -167,7 +167,7 @@ def _notes(study: StudyResults, found: Gaps) -> list[str]:
         "resamples).",
         "Mean rank: 1 is the lowest bits per byte of a language; ties get the mean of their ranks.",
         "Fit: seconds to compute the rows, including the training of any vectors for them; "
-        "peak memory of the process, including the source's matrices. Norm: mean norm of the new "
+        "peak memory of the computation, without imports and inputs. Norm: mean norm of the new "
         "rows over that of the source rows. In hull: no weight of the recipe is "
         "negative and they sum to one; – where rows have no recipe, or are projected or scaled.",
     ]

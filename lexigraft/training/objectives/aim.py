@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-_SHARE = 3  # by default, one in this many layers is computed
+_SHARE = 3  # by default, the first third of the layers is computed
 
 
 class AttentionInfluence(TaughtByChunks):
@@ -24,7 +24,7 @@ class AttentionInfluence(TaughtByChunks):
 
     See `attention_influence`. The layer is the last of the first `layers`. Later layers are not
     computed, except those of the model if `next_weight` adds the next-token loss, which also trains
-    later layers and an untied output head. In the training log, the parts are without their weights.
+    later layers and an untied head. In the training log, the parts are without their weights.
     """
 
     options = ("aim",)

@@ -1,4 +1,4 @@
-"""Approximate likelihood matching: the model learns the likelihood its teacher gives pieces of text.
+"""Approximate likelihood matching: the model learns a teacher's likelihoods of pieces of text.
 
 Minixhofer, Vulić and Ponti (2025), "Universal Cross-Tokenizer Distillation via Approximate
 Likelihood Matching". Teacher and model may have any two vocabularies.
@@ -69,7 +69,7 @@ class LikelihoodMatching(TaughtByChunks):
             [slope] = torch.autograd.grad(loss, ours)
         own = (self.settings.next_weight, self.settings.weight)
         next_weight, own_weight = own if weights is None else weights
-        # Factors of each token's nats, [batch, tokens], then at the position before, which predicts it.
+        # Factors of each token's nats, [batch, tokens], then moved to where it is predicted.
         factors = -slope.gather(1, chunks.clamp(min=0)).masked_fill(chunks.eq(IGNORED), 0)
         factors = own_weight * torch.nn.functional.pad(factors[:, 1:], (0, 1))
         factors = (factors + next_weight * next_tokens.ne(IGNORED)).flatten()
