@@ -62,7 +62,7 @@ def _content(used: list[str]) -> str:
 
 
 def _observed(data: str | None, used: list[str] | None) -> str:
-    """Digest of sizes and times of the local files used; if preparation failed, of all data sets."""
+    """Digest of sizes and times of the local files used; of all data sets if preparation failed."""
     found: dict[str, Any]
     if used is None:
         places = [Path(data).expanduser().glob("*/*")] if data else []
