@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Languages and scripts without spaces between words, in which letters are compared.
 UNSPACED_LANGUAGES = ("bo", "ja", "km", "lo", "my", "th", "zh")
-# Three-letter codes of the same languages, which must be converted.
+# Three-letter codes of the same languages, which settings reject in favour of the short ones.
 LONG_CODES = {
     "bod": "bo", "tib": "bo", "jpn": "ja", "khm": "km", "lao": "lo", "bur": "my", "mya": "my",
     "tha": "th", "chi": "zh", "cmn": "zh", "zho": "zh",

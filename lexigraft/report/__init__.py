@@ -1,4 +1,4 @@
-"""From the evaluation records of a study to tables, figures and one page."""
+"""Build tables, figures and one page from the evaluation records of a study."""
 
 from lexigraft.lazy_imports import lazy_imports
 

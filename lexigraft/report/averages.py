@@ -1,4 +1,4 @@
-"""Columns of a table that are means of its others: over tasks, over languages, or over both."""
+"""Table columns that are means of other columns: over tasks, over languages, or over both."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ Over = Literal["tasks", "languages"]
 
 
 class Average(Options):
-    """One average: what its columns are called, and the means of what they are."""
+    """One average: the title of its columns, and the scores that it averages."""
 
     title: Annotated[str, Unlike("tasks"), Field(min_length=1)] = "Average"
     over: Annotated[tuple[Over, ...], Field(min_length=1)] = ("tasks", "languages")
@@ -24,13 +24,13 @@ class Average(Options):
     metrics: MetricNames = ()
 
     def column(self, language: str, task: str, name: str) -> Column:
-        """The average that a column is part of; what is averaged over has no name of its own."""
+        """The column of means that includes a column; averaged axes have the title, or no name."""
         over_tasks, over_languages = ("tasks" in self.over), ("languages" in self.over)
         place = "" if over_tasks else self.title
         return place if over_languages else language, self.title if over_tasks else task, name
 
     def covers(self, language: str, task: str, name: str) -> bool:
-        """Whether a column is among those that are averaged."""
+        """Whether a column is averaged."""
         wanted = ((self.languages, language), (self.tasks, task), (self.metrics, name))
         return all(not names or one in names for names, one in wanted)
 
@@ -48,7 +48,7 @@ Averages = Annotated[
 def average_columns(
     averages: Sequence[Average], columns: Sequence[Column]
 ) -> dict[Column, list[Column]]:
-    """Each column of means and the columns that it is the mean of, two or more."""
+    """Each column of means -> the columns that it averages, two or more."""
     found: dict[Column, list[Column]] = {}
     for average in averages:
         own: dict[Column, list[Column]] = {}
@@ -60,7 +60,7 @@ def average_columns(
 
 
 def in_order(columns: Sequence[Column], means: Mapping[Column, Sequence[Column]]) -> list[Column]:
-    """All columns: a mean over tasks stands behind its language's columns, the others last."""
+    """All columns: a mean over tasks follows its language's columns, other means come last."""
     languages = [language for language, *_ in columns]
     found = []
     for place, column in enumerate(columns):
@@ -73,8 +73,8 @@ def in_order(columns: Sequence[Column], means: Mapping[Column, Sequence[Column]]
 def with_averages(study: StudyResults, means: Mapping[Column, Sequence[Column]]) -> StudyResults:
     """The study with the means as scores, one for each model and seed that has all parts.
 
-    Runs of a seed are averaged first. A mean over languages has the average's title as its
-    language, one over both nothing.
+    Runs of a seed are averaged first. The language of a mean over languages is the average's title;
+    that of a mean over both is empty.
     """
     import pandas
 
@@ -96,7 +96,7 @@ def with_averages(study: StudyResults, means: Mapping[Column, Sequence[Column]])
 
 
 def average_notes(study: StudyResults, means: Mapping[Column, Sequence[Column]]) -> list[str]:
-    """What each column of means is the mean of, and that it is not tested."""
+    """Notes on what each column of means averages, and that means are not tested."""
     notes: dict[str, None] = {}
     for (language, task, _), parts in means.items():
         over = []

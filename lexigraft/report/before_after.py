@@ -1,4 +1,4 @@
-"""Bits per byte before and after training, on the text that tables show it for."""
+"""Bits per byte before and after training, on the text that tables use."""
 
 from lexigraft.report.names import listed
 from lexigraft.report.study import SEEDED, StudyResults
@@ -8,9 +8,9 @@ METRIC = "bits_per_byte"
 
 
 def text_tasks(study: StudyResults, metric: str = METRIC) -> dict[str, str]:
-    """Language -> the task whose text stands for it: that of most models, of several the first.
+    """Language -> the task whose text represents it: the one with most models; ties: the first.
 
-    A mean over tasks would be that of no text.
+    A mean over tasks would not refer to any text.
     """
     rows = select((study.whole or study).summary, metric=metric)
     return {
@@ -20,7 +20,7 @@ def text_tasks(study: StudyResults, metric: str = METRIC) -> dict[str, str]:
 
 
 def text_name(study: StudyResults, metric: str = METRIC) -> str:
-    """The tasks whose text is shown, where others have scores of theirs; empty where none has."""
+    """The tasks whose text is shown, if other tasks also have scores; otherwise empty."""
     rows = select((study.whole or study).summary, metric=metric)
     shown = dict.fromkeys(text_tasks(study, metric).values())
     return listed(shown) if {*rows["task"]} - {*shown} else ""
@@ -35,10 +35,10 @@ def text_scores(frame: Frame, tasks: dict[str, str], metric: str = METRIC) -> Fr
 def before_after(study: StudyResults) -> Frame:
     """One row per trained cell and seed: `before`, `after`, and what they were `measured_on`.
 
-    Both are of records (`records`), so that a score has one number in all of a report. `before` is
-    that of the untrained cell of the same seed or, where there is none, the mean of the others;
-    missing where no untrained cell was evaluated. Cells of a language without any record are read
-    from the training logs (`log`: the held-out sentences scored during training, often fewer).
+    Both come from records (`records`), so that a score has the same value throughout a report.
+    `before` is the score of the untrained cell of the same seed or, if there is none, the mean over
+    other seeds; missing if no untrained cell was evaluated. For a language without any record, they
+    come from the training logs (`log`: the held-out sentences scored during training, often fewer).
     """
     import pandas
 

@@ -31,7 +31,7 @@ _PAGE_CAPTION = (
     "The whole study on one page: findings, caveats, figures, tables, sample outputs with their "
     "references, and how the study was run. The file is self-contained."
 )
-# Of the cards of training: column, what it is called, its scale, unit and decimals.
+# Numbers in the cards of training: column, name, scale, unit and decimals.
 _NUMBERS = (
     ("steps", "Steps per cell", 1, "", 0),
     ("tokens", "Training tokens per cell", 1, "", 0),
@@ -47,28 +47,28 @@ _WORDS = (("device", "Hardware"), ("precision", "Precision"), ("threads", "Threa
 def build_report(
     settings: dict[str, Any], inputs: dict[str, Any], outputs: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write the report of a study; returns what `summary.json` holds.
+    """Write the report of a study; returns the content of `summary.json`.
 
-    A UserError where there are no records, one is damaged, or an item is unknown.
+    Raises a UserError if there are no records, one is damaged, or an item is unknown.
 
     Parameters
     ----------
     settings
         `study` (name), `title`, `reference` (`{"strategy": …}` under which initializers are
-        compared), `sources` (name -> where it is from), `items` (what
-        `lexigraft.report.items.read_items` takes).
+        compared), `sources` (name -> its origin), `items` (the argument of
+        `lexigraft.report.items.read_items`).
     inputs
         `records`, `learned`, `checkpoints`, `fragmentation`, `tokenizers`, `alignment` and
-        `contamination`: paths of records. `training` and `initialization`: folder -> what it holds,
-        axes by name and a `seed` (None for an initializer of all seeds). `corpora`: language ->
-        card. `planned`: `(language, task)` of all records, made or not. `languages`: name -> its
-        registry entry. `published`: files of papers' numbers. `fonts`: a folder of fonts or None.
-        `exports`: folder of a training -> what Snakemake makes to export it, and `snakemake`: what
-        else its command takes. `circumstances`: what else the page says of how the report was made,
-        `(what, value)`.
+        `contamination`: paths of records. `training` and `initialization`: folder -> its axes by
+        name and a `seed` (None for an initializer that serves all seeds). `corpora`: language ->
+        card. `planned`: `(language, task)` of all planned records. `languages`: name -> registry
+        entry. `published`: files with the numbers of papers. `fonts`: a folder of fonts or None.
+        `exports`: folder of a training -> the Snakemake target that exports it, and `snakemake`:
+        further arguments of that command. `circumstances`: further facts for the page about how the
+        report was built, `(what, value)`.
     outputs
-        `folder`: gets `tables/`, `figures/`, `captions/`, `report.html`, `summary.json`, and a
-        `.md` and `.html` of each page.
+        `folder`: receives `tables/`, `figures/`, `captions/`, `report.html`, `summary.json`, and a
+        `.md` and `.html` file for each page.
     """
     items = read_items(settings.get("items") or [])
     study = read_study(settings, inputs)
@@ -81,7 +81,7 @@ def build_report(
     numbers = finding_numbers(study)
     found = findings(numbers)
     samples = sample_outputs(study)
-    # The texts in other scripts, which need fonts.
+    # Texts in other scripts need fonts.
     embedded = fonts.embedded(text.text for group in samples for row in group.rows for text in row)
     if fonts.missing:
         scripts = ", ".join(sorted(fonts.missing))
@@ -119,7 +119,7 @@ def build_report(
 
 @dataclass(frozen=True)
 class _Writer:
-    """Writes one item in all its formats; returns what the page shows of it, or None if empty."""
+    """Writes one item in all its formats; returns its content for the page, or None if empty."""
 
     folder: Path
     look: style.Look
@@ -161,13 +161,13 @@ class _Writer:
 def _write_items(
     items: list[Item], study: StudyResults, writer: _Writer
 ) -> tuple[dict[str, list[Any]], dict[str, str]]:
-    """Write every item and what Snakemake's own report says beside it, in reStructuredText.
+    """Write every item, and its caption for Snakemake's own report in reStructuredText.
 
-    Returns what is shown of each group, and why items have nothing to show, by their names. Items
-    of an earlier configuration do not stay beside this one's.
+    Returns the content of each group, and the reasons why items are empty, by their names. Items of
+    an earlier configuration are deleted.
     """
     for file in (*writer.folder.glob("*.md"), *writer.folder.glob("*.html")):
-        if file.name != _PAGE:  # which stays until it is replaced
+        if file.name != _PAGE:  # the page is kept until it is replaced
             file.unlink()
     for name in ("tables", "figures", "captions"):
         if (writer.folder / name).exists():
@@ -191,7 +191,7 @@ def _write_items(
 
 
 def _lead(study: StudyResults) -> str:
-    """What the study is of, and where its numbers are from."""
+    """A paragraph on the scope of the study and the origin of its numbers."""
     lists = {
         "Source model": [name if name == source_name(name) else f"{name} ({source_name(name)})"
                          for name in study.order("source")],
@@ -205,7 +205,7 @@ def _lead(study: StudyResults) -> str:
 def _facts(study: StudyResults, settings: dict[str, Any]) -> list[tuple[str, str]]:
     """How a study was run: models, texts, seeds, strategies, hardware and versions, from its cards.
 
-    `(what, value)` pairs in reading order; what no card says is left out.
+    Returns `(what, value)` pairs in reading order; facts that no card has are left out.
     """
     training = study.training
     trained = training[training["steps"] > 0] if "steps" in training else training.iloc[:0]
@@ -233,13 +233,13 @@ def _facts(study: StudyResults, settings: dict[str, Any]) -> list[tuple[str, str
 
 
 def _source(name: str, settings: dict[str, Any]) -> str:
-    """A source model's title and where it is from."""
+    """A source model's title and origin."""
     title = source_name(name)
     return "; ".join(filter(None, [title, settings.get("sources", {}).get(name, "")]))
 
 
 def _text_size(card: dict[str, Any]) -> str:
-    """Sentences and megabytes of a language's texts, by the corpus's card."""
+    """Sentences and megabytes of a language's texts, from the corpus's card."""
     parts = {"train": "to train on", "heldout": "held out"}
     return ", ".join(
         f"{number(size['sentences'], 0)} sentences ({number(size['bytes'] / 1e6, 2)} MB) {what}"

@@ -1,4 +1,4 @@
-"""Training logs, and the lines that figures draw over training: which models, names and looks."""
+"""Training logs, and the lines in figures of training: their models, names and styles."""
 
 from typing import Any, NamedTuple
 
@@ -10,10 +10,9 @@ from lexigraft.report.style import MUTED, Axes, Figure, Look, lay_out, series_st
 from lexigraft.report.summarize import CELL, Frame, select
 
 _DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
-# Points of the running mean over the steps; one step's loss says little.
+# A running mean covers 1/25 of the steps, since the loss of a single step is noisy.
 _SMOOTHED_TO = 25
-# What curves are drawn over: the longest training, how much of it is one on the axis, and what the
-# axis says.
+# Units of the x axis: the bound on the longest training, the unit, and the label.
 _SCALES = {
     "step": ((float("inf"), 1, "training step"),),
     "tokens": (
@@ -29,11 +28,11 @@ _SCALES = {
     ),
 }
 
-End = tuple[float, float, str, str]  # where a line ends, its name and colour
+End = tuple[float, float, str, str]  # position of a line's end, its name and colour
 
 
 class Line(NamedTuple):
-    """A trained model as a line; `style` has its colour, marker and dashes, as matplotlib's."""
+    """A trained model as a line; `style` are matplotlib's settings of colour, marker and dashes."""
 
     model: Model
     name: str
@@ -43,11 +42,11 @@ class Line(NamedTuple):
 def lines(study: StudyResults, look: Look) -> list[Line]:
     """The trained models of a study as lines.
 
-    Under the reference strategy, or under each of those that an item names. A line is called by
-    what tells it from the others: initializer, vocabulary, strategy. Initializers have the colours
-    that they have in every figure; where all lines have one initializer, the others have colours.
-    LAPT's name says how it was trained where the other lines were trained otherwise; where an item
-    compares strategies, LAPT by another one is none of its lines.
+    They are trained under the reference strategy, or under each strategy that an item names. The
+    name of a line consists of the axes that differ: initializer, vocabulary, strategy. Initializers
+    have the same colours in all figures; if all lines have the same initializer, colours
+    distinguish vocabularies or strategies. LAPT's name includes its strategy if the other lines
+    have different ones; if an item compares strategies, LAPT under other strategies is not shown.
     """
     compared = several_strategies(study)
     found = [model for model in models(study) if model.strategy != "none"]
@@ -86,7 +85,7 @@ def lines(study: StudyResults, look: Look) -> list[Line]:
 
 
 class Scale(NamedTuple):
-    """What curves are drawn over: a column of the logs, how much of it is one, and its name."""
+    """The x axis of curves: a column of the logs, its unit, and its label."""
 
     over: str
     unit: float
@@ -94,14 +93,14 @@ class Scale(NamedTuple):
 
 
 def scale(curves: Frame, over: str) -> Scale:
-    """A scale that suits the longest training: of `step`, `tokens` or `elapsed`."""
+    """The scale of `step`, `tokens` or `elapsed` for the longest training."""
     most = curves[over].max()
     unit, label = next((unit, label) for bound, unit, label in _SCALES[over] if most < bound)
     return Scale(over, unit, label)
 
 
 def with_elapsed(curves: Frame) -> Frame:
-    """The logs with the seconds of training up to each line, evaluations and saving left out."""
+    """The logs with the seconds of training up to each line, without evaluation and saving."""
     if "seconds" not in curves:
         return curves
     seconds = curves["seconds"].fillna(0)
@@ -113,14 +112,14 @@ def draw_curve(
 ) -> tuple[float, float] | None:
     """Draw one model's mean over seeds, and the seeds faintly; returns where the line ends.
 
-    `logged` has lines of one event. None where none of them has the number `name`.
+    `logged` has lines of one event. Returns None if none of them has the number `name`.
     """
     logged = logged[logged[name].notna()]
     if logged.empty:
         return None
     by_seed = logged.pivot_table(index="step", columns="seed", values=name)
     if smooth:
-        # The first step's loss, before any update, stays what it is.
+        # With `min_periods=1`, the first step's loss, before any update, is not smoothed.
         window = max(1, len(by_seed) // _SMOOTHED_TO)
         by_seed = by_seed.rolling(window, min_periods=1).mean()
     at = logged[over.over].groupby(logged["step"]).mean().to_numpy() / over.unit
@@ -133,9 +132,9 @@ def draw_curve(
 
 
 def sentences_scored(study: StudyResults, trained: list[Model]) -> str:
-    """How many held-out sentences the curves of these models are of, such as `16 sentences`.
+    """The number of held-out sentences of these models' curves, such as `16 sentences`.
 
-    Empty where no card says it. A table's scores may be of more sentences: another number.
+    Empty if no card has it. The scores of a table may be measured on more sentences.
     """
     counts = sorted(_curve_sentences(study, trained))
     return f"{' or '.join(f'{count:,}' for count in counts)} sentences" if counts else ""
@@ -144,9 +143,9 @@ def sentences_scored(study: StudyResults, trained: list[Model]) -> str:
 def source_level(
     study: StudyResults, trained: list[Model], source: str, language: str, name: str
 ) -> float | None:
-    """What the source model scores on the held-out sentences of these models' curves.
+    """The source model's score on the held-out sentences of these models' curves.
 
-    Training it with its own vocabulary starts from itself.
+    It is the first score in the log of the source model trained with its own vocabulary.
     """
     counts = _curve_sentences(study, trained)
     baselines = select(study.training, source=source, language=language, initializer="none")
@@ -167,7 +166,7 @@ def _curve_sentences(study: StudyResults, trained: list[Model]) -> set[int]:
 
 
 def name_ends(figure: Figure, ends: list[tuple[Axes, list[End]]]) -> None:
-    """Name the lines of each panel at their right ends; axes begin at 0 and get room for it."""
+    """Name the lines of each panel at their right ends; axes begin at 0 and get room for names."""
     figure.draw_without_rendering()
     for axis, named in ends:
         low, high = axis.get_xlim()
@@ -182,18 +181,18 @@ def name_ends(figure: Figure, ends: list[tuple[Axes, list[End]]]) -> None:
 
 
 def of_next_tokens(curves: Frame) -> Frame:
-    """The loss of multi-token prediction is a sum; its first part compares with the others'."""
+    """Replace the loss of multi-token prediction, a sum, by its first part, which is comparable."""
     if "next_loss" not in curves:
         return curves
     return curves.assign(loss=curves["next_loss"].fillna(curves["loss"]))
 
 
 def starts(study: StudyResults) -> Frame:
-    """What training under the reference strategy starts from.
+    """The losses at the start of training under the reference strategy.
 
     `first_loss`, the training loss of the first step, before any update (nats per token), and
-    `bits_per_byte_before`, of the held-out sentences watched; means over seeds, indexed by source,
-    language, vocabulary and initializer.
+    `bits_per_byte_before`, on the held-out sentences scored during training; means over seeds,
+    indexed by source, language, vocabulary and initializer.
     """
     import pandas
 

@@ -1,6 +1,6 @@
-"""What each test example adds to a score: the statistics that a bootstrap resamples.
+"""The contribution of each test example to a score: the statistics that a bootstrap resamples.
 
-Scores are computed from sums of these statistics because a bootstrap needs thousands of them: each
+A bootstrap needs thousands of scores, so they are computed from sums of these statistics: each
 function scores all resamples at once. Tests compare them with sacrebleu and seqeval.
 """
 
@@ -27,9 +27,9 @@ class ExampleScores:
     """Statistics of the examples of one run."""
 
     ids: list[str]  # names of the examples
-    statistics: np.ndarray  # [examples, statistics]: what is summed over examples, then scored
+    statistics: np.ndarray  # [examples, statistics]: summed over examples, then scored
     score: Score  # from summed statistics to the metric's score
-    alone: np.ndarray  # [examples]: the score of each example by itself
+    alone: np.ndarray  # [examples]: the score of each single example
 
 
 def example_scores(
@@ -37,14 +37,14 @@ def example_scores(
 ) -> ExampleScores | None:
     """The statistics behind a metric of one run, from its predictions `rows`.
 
-    Metrics that are no means of example scores have statistics of their own (`_STATISTICS`), by the
-    `kind` of the task. Of all others the statistics are the example's score and one; None where not
-    every example has such a score. The `details` of the run's record say in signatures how its
+    Metrics that are not means of example scores have their own statistics (`_STATISTICS`), by the
+    `kind` of the task. For all other metrics, the statistics are the example's score and one; None
+    if an example has no score. The signatures in the `details` of the run's record specify how its
     texts were tokenized.
 
-    Some tasks test several languages where the cell's language is a group, and their metric is the
-    mean over these: each language has columns of its own. A metric that is named after one of the
-    tests (`english_accuracy`, `bits_per_byte_te`) is that test's.
+    Some tasks test several languages if the cell's language is a group, and their metric is the
+    mean over these: each language then has separate columns. A metric with the name of a test
+    (`english_accuracy`, `bits_per_byte_te`) refers to that test.
     """
     base, rows = _of_one_test(rows, metric)
     if not rows:
@@ -65,7 +65,10 @@ def example_scores(
 
 
 def entity_statistics(output: str, reference: str) -> list[int]:
-    """Entities of the output, of the reference, and of both: [3]. Spaces separate the tags."""
+    """Numbers of entities in the output, in the reference, and in both: [3].
+
+    Spaces separate the tags.
+    """
     from seqeval.metrics.sequence_labeling import get_entities
 
     ours, theirs = ({*get_entities(tags.split())} for tags in (output, reference))
@@ -73,13 +76,13 @@ def entity_statistics(output: str, reference: str) -> list[int]:
 
 
 def f1_score(totals: np.ndarray) -> np.ndarray:
-    """F1 of entities, 0 to 100, of summed statistics: [..., 3] -> [...]; 0 where there are none."""
+    """F1 of entities, 0 to 100, of summed statistics: [..., 3] -> [...]; 0 if there are none."""
     ours, theirs, both = np.moveaxis(totals, -1, 0)
     return 200 * both / np.maximum(ours + theirs, 1)
 
 
 def mean_score(totals: np.ndarray) -> np.ndarray:
-    """The mean of example scores: [..., 2] -> [...]; missing where nothing was drawn."""
+    """The mean of example scores: [..., 2] -> [...]; missing if nothing was drawn."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(totals[..., 1] > 0, totals[..., 0] / totals[..., 1], np.nan)
 
@@ -96,7 +99,7 @@ def perplexity_score(totals: np.ndarray) -> np.ndarray:
 
 
 def mean_over_tests(score: Score, tests: int) -> Score:
-    """The mean of a score over tests, from statistics side by side: [..., tests * n] -> [...]."""
+    """The mean of a score over tests, from concatenated statistics: [..., tests * n] -> [...]."""
 
     def mean(totals: np.ndarray) -> np.ndarray:
         return score(totals.reshape(*totals.shape[:-1], tests, -1)).mean(axis=-1)
@@ -104,7 +107,7 @@ def mean_over_tests(score: Score, tests: int) -> Score:
     return mean
 
 
-# From rows and the details of their record: the statistics of each row.
+# From rows and the details of their record to the statistics of each row.
 _Statistics = Callable[[list[Row], Mapping[str, Any]], Sequence[Sequence[float]]]
 
 
@@ -140,9 +143,9 @@ _STATISTICS: dict[tuple[str, str], tuple[_Statistics, Score]] = {
 
 
 def _of_one_test(rows: list[Row], metric: str) -> tuple[str, list[Row]]:
-    """A metric's name without that of a test, and the rows of the tests that it is of.
+    """A metric's name without that of a test, and the rows of the tests that it refers to.
 
-    Rows say which test they belong to where a task has several.
+    Rows name their test if a task has several.
     """
     own = [row for row in rows if row.get("test") != ENGLISH]
     if metric.startswith(f"{ENGLISH}_"):
@@ -151,5 +154,5 @@ def _of_one_test(rows: list[Row], metric: str) -> tuple[str, list[Row]]:
     for test in dict.fromkeys(str(row.get("test")) for row in own):
         if metric.endswith(f"_{test}"):
             return metric.removesuffix(f"_{test}"), [row for row in own if row.get("test") == test]
-    # A cell whose own language is English has that test alone.
+    # A cell adapted to English has only the English test.
     return metric, own or rows

@@ -1,4 +1,4 @@
-"""What a study found: the numbers of `summary.json`, and sentences and caveats made of them."""
+"""The findings of a study: the numbers in `summary.json`, and sentences and caveats from them."""
 
 from collections import Counter
 from typing import Any, NamedTuple
@@ -15,11 +15,11 @@ from lexigraft.report.tables.fragmentation import fragmentation
 from lexigraft.report.tables.results import quality_columns
 from lexigraft.report.tables.speed import speed_up_rows
 
-# Training tokens below which a cell has seen less than a hundredth of the published setting
-# (30,000 sentences, two epochs: several million tokens).
+# Number of training tokens that is less than a hundredth of the published setting (30,000
+# sentences, two epochs: several million tokens).
 _SMALL_BUDGET = 100_000
 
-_MOST_SENTENCES = 2  # vocabularies of a source model up to which each has a sentence of its own
+_MOST_SENTENCES = 2  # maximum number of vocabularies of a source model with a sentence each
 _FEW_SEEDS = 5
 
 
@@ -36,8 +36,8 @@ def finding_numbers(study: StudyResults) -> dict[str, Any]:
     Each has its `name`; `vocabularies`, see `vocabulary_numbers`; `scores`: per source model and
     task the metric and each row's mean, deviation and number of seeds, the best row with new
     tokens, Source and LAPT, whether all of them are `noise`, and `not_worse`: names of the other
-    rows with new tokens that are not significantly worse than the best, None where one of them was
-    not tested, as noise is not; `speed_up`: of each speed task, by vocabulary.
+    rows with new tokens that are not significantly worse than the best (None if one of them was not
+    tested; noise is not tested); `speed_up`: of each speed task, by vocabulary.
     """
     chosen, columns = models(study), quality_columns(study)
     vocabularies, measured = vocabulary_numbers(study), speed_up_rows(study)
@@ -64,7 +64,7 @@ def finding_numbers(study: StudyResults) -> dict[str, Any]:
 
 
 def vocabulary_numbers(study: StudyResults) -> list[dict[str, Any]]:
-    """New tokens of each vocabulary, and the tokens of a sentence before and after."""
+    """New tokens of each vocabulary, and tokens per sentence before and after."""
     frame = fragmentation(study)
     if frame.empty:
         return []
@@ -93,7 +93,7 @@ def findings(numbers: dict[str, Any]) -> list[Finding]:
 
 
 def caveats(study: StudyResults) -> list[str]:
-    """What a reader must not conclude, from the config, the cards and the records."""
+    """Limits of the conclusions, from the config, the cards and the records."""
     trial = []
     if study.budget is not None:
         trial = [
@@ -159,8 +159,8 @@ def _score(study: StudyResults, chosen: list[Model], column: Column) -> dict[str
 
 
 def _test_best(study: StudyResults, found: dict[str, Any]) -> None:
-    """Compare the best row of each score with the others, corrected for all of the report's."""
-    rivals = []  # each score with names of rows and their comparisons with the best
+    """Test the best row of each score against the others, corrected for all tests of the report."""
+    rivals = []  # each score, with the names of rows and their comparisons with the best
     for language, numbers in found.items():
         for score in numbers["scores"]:
             best, column = score["best"], (language, score["task"], score["metric"])
@@ -184,7 +184,7 @@ def _model(row: dict[str, Any]) -> Model:
 
 
 def _speed_ups(study: StudyResults, measured: Frame) -> list[dict[str, Any]]:
-    """Of each speed task of a language, the mean speed-up of each vocabulary."""
+    """For each speed task of a language, the mean speed-up of each vocabulary."""
     measured = measured[measured["initializer"] != "none"]
     found = []
     for task, group in measured.groupby("task", sort=False):
@@ -201,7 +201,7 @@ def _speed_ups(study: StudyResults, measured: Frame) -> list[dict[str, Any]]:
 
 
 def _token_sentences(rows: list[dict[str, Any]]) -> list[str]:
-    """A sentence for each vocabulary; of many vocabularies of a source model, one for all."""
+    """A sentence per vocabulary, or one for all if a source model has many vocabularies."""
     sources = dict.fromkeys(row["source"] for row in rows)
     found = []
     for source in sources:
@@ -257,9 +257,9 @@ def _score_sentence(score: dict[str, Any]) -> str:
 
 
 def _rivals(score: dict[str, Any]) -> str:
-    """Which others may be as good as the best: by a test, else by their standard deviations.
+    """Which rows may be as good as the best: by a test, else by their standard deviations.
 
-    Without a test it is the second best alone, if it lies within the larger of the two.
+    Without a test, only the second best is named, if it is within the larger deviation of the two.
     """
     best, second, tied = score["best"], score["second"], score["not_worse"]
     if second is None:

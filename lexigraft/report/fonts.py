@@ -1,4 +1,4 @@
-"""Fonts that cover the scripts of a study, so that figures and page never show empty boxes."""
+"""Fonts that cover the scripts of a study, so that figures and the page show no empty boxes."""
 
 import base64
 import hashlib
@@ -13,12 +13,12 @@ from pathlib import Path
 from lexigraft.atomic import replacing
 
 logger = logging.getLogger(__name__)
-# Its lists of every glyph belong in no log of ours.
+# Keep its lists of all glyphs out of the log.
 logging.getLogger("fontTools").setLevel(logging.WARNING)
 
 _REGULAR = 400
 _SUFFIXES = (".woff", ".ttf", ".otf")
-_OWN = "DejaVu Sans"  # what matplotlib brings along
+_OWN = "DejaVu Sans"  # included in matplotlib
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class _Font:
 
 @dataclass
 class Fonts:
-    """The fonts of a folder, then those of the system; `families(text)` says which a text needs."""
+    """The fonts of a folder, then those of the system; `families(text)` are those a text needs."""
 
     folder: list[_Font] = field(default_factory=list)
     missing: set[str] = field(default_factory=set)
@@ -38,8 +38,8 @@ class Fonts:
     def families(self, text: str) -> list[str]:
         """Font families in the order in which they are tried, character by character.
 
-        The base font comes first, then the fewest others that cover the text. Scripts that no font
-        covers are kept in `missing` and logged once.
+        The base font comes first, then the fewest further fonts that cover the text. Scripts that
+        no font covers are stored in `missing` and logged once.
         """
         latin = self._latin
         chosen = [self.base]
@@ -63,7 +63,7 @@ class Fonts:
 
     @property
     def base(self) -> str:
-        """The font of all Latin text: the folder's if it has one, else matplotlib's own."""
+        """The font of all Latin text: from the folder if it has one, otherwise matplotlib's."""
         return _register(self._latin) if self._latin else _OWN
 
     @property
@@ -74,7 +74,7 @@ class Fonts:
     def embedded(self, texts: Iterable[str]) -> dict[str, str]:
         """`@font-face` sources for the non-Latin characters: family -> data URI of a subset.
 
-        Only fonts of the folder are embedded: those of the system may not be passed on.
+        Only fonts of the folder are embedded: system fonts may not be redistributed.
         """
         everything = "".join(texts)
         found = {}
@@ -86,12 +86,12 @@ class Fonts:
 
 
 def open_fonts(folder: str | Path | None) -> Fonts:
-    """Index the regular fonts (.woff, .ttf, .otf) of a folder; None means the system's alone."""
+    """Index the regular fonts (.woff, .ttf, .otf) of a folder; None: system fonts only."""
     if folder is None:
         return Fonts()
     files = sorted(p for p in Path(folder).iterdir() if p.suffix.lower() in _SUFFIXES)
     fonts = [font for font in map(_read, files) if font is not None]
-    # Equal families (a looped Thai, an unjoined Adlam are families of their own) are kept once.
+    # Equal families (looped Thai and unjoined Adlam are separate families) are kept once.
     return Fonts(list({font.family: font for font in fonts}.values()))
 
 
@@ -121,7 +121,7 @@ def _read(path: Path) -> _Font | None:
 
 @cache
 def _register(font: _Font) -> str:
-    """Make a font known to matplotlib, which reads .ttf but not .woff; returns its family."""
+    """Register a font with matplotlib, which reads .ttf but not .woff; returns its family."""
     import matplotlib
     from fontTools.ttLib import TTFont
     from matplotlib.font_manager import FontProperties, fontManager
@@ -135,20 +135,20 @@ def _register(font: _Font) -> str:
                 opened.flavor = None
                 opened.save(temporary)
     fontManager.addfont(path)
-    # Before one of the system with this name: figures are the same on all machines.
+    # Before a system font of the same name, so that figures are the same on all machines.
     fontManager.ttflist.insert(0, fontManager.ttflist.pop())
     return FontProperties(fname=path).get_name()
 
 
 @cache
 def _system_fonts() -> list[tuple[str, frozenset[int]]]:
-    """Families that the system has, with what they show; matplotlib's own first."""
+    """Font families of the system, with their code points; matplotlib's own first."""
     from matplotlib.font_manager import fontManager
     from matplotlib.ft2font import FT2Font
 
     found: dict[str, frozenset[int]] = {}
     for entry in sorted(fontManager.ttflist, key=lambda e: (e.name != _OWN, e.name)):
-        # The font of last resort has a box for every character there is.
+        # The font of last resort has a box for every character.
         if entry.name.startswith("Last Resort"):
             continue
         if entry.name not in found and entry.style == "normal":
@@ -167,7 +167,7 @@ def _subset(font: _Font, characters: set[int]) -> str:
     cut = subset.Subsetter(options)
     cut.populate(unicodes=characters | {0x20, 0x200C, 0x200D, 0x25CC})
     cut.subset(opened)
-    # A fixed time, so that the same study gives the same page.
+    # A fixed time, so that the same study yields the same page.
     opened["head"].modified = opened["head"].created
     opened.recalcTimestamp = False
     buffer = io.BytesIO()

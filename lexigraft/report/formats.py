@@ -1,7 +1,7 @@
 """A table in four formats: tidy CSV in full precision, Markdown, LaTeX and HTML.
 
-pandas' Styler has no rules under groups of columns, its rules between rows part all of them, and
-two rows of one name it does not shade.
+pandas' Styler does not support rules under groups of columns, rules between some rows only, and
+shading of two rows with the same name.
 """
 
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ from lexigraft.atomic import replacing
 from lexigraft.report.rendering import document, render
 from lexigraft.report.table import MINUS, PALEST, Row, Table, TableCell
 
-# The ends of the shading, legible under black text in print: blue better, red worse.
+# The extremes of the shading, legible under black text in print: blue better, red worse.
 BLUE, RED = (0x3B, 0x82, 0xC4), (0xD6, 0x60, 0x4D)
 _DEEPEST = 0.65
-# More columns are set smaller still on the page.
+# Tables with more columns are set even smaller on the page.
 _MOST_COMPACT = 16
 _ESCAPES = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
@@ -29,7 +29,7 @@ _ESCAPES = {
 
 
 def write_table(table: Table, folder: Path) -> None:
-    """Write `<name>.csv`, `.md`, `.tex` and, as a page of its own, `.html`."""
+    """Write `<name>.csv`, `.md`, `.tex` and, as a separate page, `.html`."""
     texts = {
         "csv": table.data.to_csv(index=False, lineterminator="\n"),
         "md": markdown(table),
@@ -41,13 +41,13 @@ def write_table(table: Table, folder: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file that appears whole or not at all, UTF-8."""
+    """Write a UTF-8 file atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def markdown(table: Table) -> str:
-    """A pipe table; group and column share one header cell, for Markdown has only one."""
+    """A pipe table; group and column share a header cell, since Markdown has one header row."""
     heads = [*table.stub, *(", ".join(filter(None, column)) for column in table.columns)]
     lines = [f"**{_pipe(table.title)}**", "", _line(heads)]
     lines.append("|" + "---|" * len(table.stub) + "---:|" * len(table.columns))
@@ -56,14 +56,14 @@ def markdown(table: Table) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """Text that LaTeX sets as it is."""
+    """Escape text for LaTeX."""
     return "".join(_ESCAPES.get(char, char) for char in text)
 
 
 def latex(table: Table) -> str:
     r"""A booktabs tabular to `\input`; shading needs xcolor with the option `table`.
 
-    A compact table is made as narrow as the line.
+    A compact table is scaled to the line width.
     """
     packages = r"% \usepackage{booktabs} \usepackage[table]{xcolor}"
     lines = [packages + (r" \usepackage{graphicx}" if table.compact else "")]
@@ -104,16 +104,16 @@ def as_html(table: Table) -> Markup:
 
 
 def _groups(table: Table) -> list[tuple[str, int]]:
-    """Groups of columns that stand side by side, and of how many; empty where none has a name."""
+    """Groups of adjacent columns, and their numbers of columns; empty if none has a name."""
     groups = [(group, len(list(columns)))
               for group, columns in groupby(group for group, _ in table.columns)]  # fmt: skip
     return groups if any(group for group, _ in groups) else []
 
 
 def _ruled(table: Table) -> Iterator[tuple[Row, bool]]:
-    """Each row, and whether a rule parts it from the one above.
+    """Each row, and whether a rule separates it from the one above.
 
-    That is where baselines end, and where the first of several names of a row changes.
+    Rules are after the baselines, and where the first of several names of a row changes.
     """
     parts = [(row.baseline, len(table.stub) > 1 and row.stub[0]) for row in table.rows]
     return zip(table.rows, [False, *(one != other for one, other in pairwise(parts))], strict=False)
@@ -153,7 +153,7 @@ def _look(row: Row, ruled: bool) -> str:
 
 
 def _html_cell(cell: TableCell) -> tuple[str, ...]:
-    """What the template shows of a cell: rank, style, text, marks, deviation and change."""
+    """The parts of a cell for the template: rank, style, text, marks, deviation and change."""
     style = "color:var(--muted)" if cell.noise else ""
     if abs(cell.shade) >= PALEST:
         red, green, blue = BLUE if cell.shade > 0 else RED
@@ -167,7 +167,7 @@ def _line(cells: list[str]) -> str:
 
 
 def _starred(text: str) -> str:
-    """Stars that Markdown does not take for emphasis."""
+    """Escape stars, which Markdown would read as emphasis."""
     return text.replace("*", r"\*")
 
 

@@ -1,6 +1,6 @@
-"""Which folders and records a report reads, from the study's config and the layout of its results.
+"""The folders and records that a report reads, from the study's config and its results layout.
 
-Standard library only: the workflow plans a report by the same lists.
+Standard library only: the workflow plans a report with the same lists.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY, Cell, cells_of, is_selected
 
-# The inputs that are records.
+# Keys of the inputs that are records.
 RECORDS = (
     "records", "learned", "checkpoints", "fragmentation", "tokenizers", "contamination",
     "alignment",
@@ -21,16 +21,16 @@ RECORDS = (
 def report_inputs(
     config: Mapping[str, Any], folders: Mapping[str, str], searched: list[list[str]]
 ) -> dict[str, Any]:
-    """Folders and records that a report reads, by what they hold, in the order of the grid.
+    """Folders and records that a report reads, by their content, in the order of the grid.
 
-    From the resolved `config` of the study, `folders`: rule -> template of the folder of its
-    outputs, wildcards in braces, and `searched`: languages and tasks whose test sets were searched
-    for in training text.
+    Derived from the resolved `config` of the study, `folders`: rule -> template of its output
+    folder, with wildcards in braces, and `searched`: languages and tasks whose test sets were
+    searched for in training text.
 
-    Returns `RECORDS` -> paths; `training` and `initialization` -> folder -> the cell, `seed` being
-    None for one that serves all; `exports` -> folder of a training -> what Snakemake makes to
-    export it; `corpora` -> language -> card; `vocabulary` -> folders; `planned` -> languages and
-    tasks of the study's runs.
+    Returns `RECORDS` -> paths; `training` and `initialization` -> folder -> the cell, with `seed`
+    None for an initializer that serves all; `exports` -> folder of a training -> the Snakemake
+    target that exports it; `corpora` -> language -> card; `vocabulary` -> folders; `planned` ->
+    languages and tasks of the study's runs.
     """
     cells = cells_of(config["cells"], config["aliases"])
     runs = [
@@ -47,7 +47,7 @@ def report_inputs(
     def record(rule: str, **wildcards: str) -> str:
         return f"{folders[rule].format(**wildcards)}/record.json"
 
-    # A baseline's tokenizer is the source's own, in the source's folder.
+    # Baselines are included: their tokenizer is that of the source.
     keys = dict.fromkeys((cell.source, cell.language, cell.vocabulary) for cell in cells)
     vocabularies = [
         {"source": source, "language": language, "vocabulary": vocabulary}
@@ -108,7 +108,7 @@ def report_inputs(
 
 
 def files_read(inputs: Mapping[str, Any]) -> list[str]:
-    """The files that a report reads, by what `report_inputs` returned; of folders no tensors."""
+    """The files that a report reads, given the result of `report_inputs`; without tensors."""
     read = []
     for kind in RECORDS:
         for record in inputs[kind]:
@@ -122,9 +122,9 @@ def files_read(inputs: Mapping[str, Any]) -> list[str]:
 def report_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a report: `study`, `title`, `reference`, `items` and `untrained` strategies.
 
-    `aliases` are those of the config; `budget` is the study's, if it has one. `sources` says where
-    each source model is from.
-    A strategy without phases is `none` in a report, whatever the study calls it.
+    `aliases` are those of the config; `budget` is the study's, if it has one; `sources` are the
+    origins of the source models. A strategy without phases is `none` in a report, whatever the
+    study calls it.
     """
     untrained = [name for name, entry in config["strategies"].items() if not entry["phases"]]
     return {
@@ -145,7 +145,7 @@ def report_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _located(source: Mapping[str, Any], packages: Mapping[str, Any]) -> str:
-    """Where a source model is from, as exactly as the config says it."""
+    """The origin of a source model, as exactly as the config specifies it."""
     if name := source.get("hub"):
         return f"{name} of the Hugging Face hub, revision {source.get('revision', 'not pinned')}"
     if folder := source.get("folder"):
@@ -156,7 +156,7 @@ def _located(source: Mapping[str, Any], packages: Mapping[str, Any]) -> str:
 
 
 def _with_none(item: Any, untrained: list[str]) -> Any:
-    """An item, or a part of one, whose `strategies` are called as in reports."""
+    """An item, or a part of one, with the report's names of `strategies`."""
     if isinstance(item, list):
         return [_with_none(one, untrained) for one in item]
     if not isinstance(item, dict):
@@ -170,7 +170,7 @@ def _with_none(item: Any, untrained: list[str]) -> Any:
 
 
 def _single_languages(config: Mapping[str, Any], cells: list[Cell]) -> list[str]:
-    """Languages that cells or compared tokenizers read, of groups their members."""
+    """Languages that cells or compared tokenizers read; groups are replaced by their members."""
     names = [*(cell.language for cell in cells), *config["fragmentation"]["languages"]]
     groups = {name: config["languages"][name].get("group", {}) for name in names}
     members = (one for name, group in groups.items() for one in group.get("members", [name]))

@@ -1,7 +1,7 @@
-"""The registry of what a report shows: each file of `pages`, `tables` and `figures` is a kind.
+"""The registry of report items: each file in `pages`, `tables` and `figures` defines a kind.
 
-A kind's file declares it as `KIND`, with its options, caption and what is said where it has nothing
-to show. It imports no heavy library: the Snakefile is parsed again in every job.
+A kind's file declares it as `KIND`, with its options, its caption and a message for the case that
+it is empty. It must not have slow imports: the Snakefile is parsed again in every job.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -18,11 +18,11 @@ from lexigraft.errors import UserError, suggestion, unknown
 from lexigraft.settings import explain
 
 GROUPS = ("pages", "tables", "figures")
-# What a study that names no items gets; the others need records of their own, or several sizes.
+# Items of a study that names none; the other kinds need additional records, or several sizes.
 DEFAULT = ("recommendation", "results", "strategies", "speed", "perplexity", "fragmentation",
            "initializers", "learning_curves", "bits_per_byte", "loss_curves", "speed_quality",
            "fertility", "new_tokens")  # fmt: skip
-# Of each axis of the grid: what a config calls a list of its names.
+# Axis of the grid -> the config key of a list of its names.
 LISTS = {
     "source": "sources",
     "language": "languages",
@@ -35,14 +35,14 @@ _FOLDER = Path(__file__).resolve().parent
 
 @dataclass(frozen=True)
 class Refers:
-    """Says of an option that its names are those of a study's `tasks`, `tokenizers` or other."""
+    """Marks an option whose names must be in a list of the study, such as `tasks`."""
 
     to: str
 
 
 @dataclass(frozen=True)
 class Unlike:
-    """Says of an option that its name must be none of a study's `tasks` or other."""
+    """Marks an option whose name must not be in a list of the study, such as `tasks`."""
 
     to: str
 
@@ -72,33 +72,33 @@ SpeedUpBatch = Annotated[
 
 
 class Options(BaseModel):
-    """The options of a kind beside `name`, `title` and `where`; here none."""
+    """The options of a kind in addition to `name`, `title` and `where`; here none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class TaskOptions(Options):
-    """The options of what shows tasks by a number of its own."""
+    """The options of an item that shows a fixed number for each task."""
 
     tasks: TaskNames = ()
 
 
 class ScoreOptions(TaskOptions):
-    """The options of what shows scores of tasks."""
+    """The options of an item that shows scores of tasks."""
 
     metrics: MetricNames = ()
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a page, a table or a figure says of itself.
+    """The declaration of a kind of page, table or figure.
 
-    `title` is its heading where the item has none. `caption` says what it shows, for the report and
-    Snakemake's, or is a function that says it of an item: `{strategy}` and `{seeds}` stand for
-    those of the study, and the first sentence is its row in config/README.md. `empty` is why a
-    study has nothing to show under it, `options` the model of its options, and `reads` names
-    records that are made only where a kind that reads them is asked for. The page opens with the
-    figure of the lowest `rank`, of several the one that the study lists first.
+    `title` is the default heading of its items. `caption` is the caption for the report and
+    Snakemake's report, or a function that returns it for an item: `{strategy}` and `{seeds}` are
+    replaced by those of the study, and the first sentence is its row in config/README.md. `empty`
+    is the reason shown if there is nothing to show, `options` the model of its options, and `reads`
+    names records that are only computed if an item reads them. The page opens with the figure of
+    the lowest `rank`; ties: the one that the study lists first.
     """
 
     title: str
@@ -113,8 +113,8 @@ class Kind:
 class Item:
     """One page, table or figure of a report.
 
-    Its files have its `name`; without a `title` it has its kind's. `where` is axis -> the names to
-    show, in this order; an axis that is not there shows all, and baselines are always shown.
+    Its files have its `name`; the default `title` is its kind's. `where` is axis -> the names to
+    show, in this order; other axes show all names, and baselines are always shown.
     """
 
     kind: str
@@ -125,32 +125,32 @@ class Item:
 
     @property
     def group(self) -> str:
-        """What it is one of: `pages`, `tables` or `figures`."""
+        """Its group: `pages`, `tables` or `figures`."""
         return kinds()[self.kind]
 
     @property
     def label(self) -> str:
-        """What a list of items calls it."""
+        """Its name in lists of items."""
         return self.title or self.name.replace("_", " ").replace("-", " ").capitalize()
 
     @property
     def tasks(self) -> Names:
-        """The tasks that it names; none means all, or that its kind shows no tasks."""
+        """The tasks that it names; empty: all tasks, or its kind shows no tasks."""
         return self.option("tasks") or ()
 
     @property
     def metrics(self) -> Names:
-        """The metrics that it names; none means the kind's own choice."""
+        """The metrics that it names; empty: the kind's default."""
         return self.option("metrics") or ()
 
     def option(self, name: str) -> Any:
-        """One of its options; None where its kind has none of this name."""
+        """One of its options; None if its kind does not have it."""
         return getattr(self.options, name, None)
 
     def caption(
         self, strategy: str | None = "the reference strategy", seeds: str = "the seeds"
     ) -> str:
-        """What it shows, with the study's strategy and seeds by name."""
+        """Its caption, with the names of the study's strategy and seeds."""
         caption = load(self.kind).KIND.caption
         text = caption if isinstance(caption, str) else caption(self)
         return text.replace("{strategy}", strategy or "no training").replace("{seeds}", seeds)
@@ -173,7 +173,7 @@ def kind_file(kind: str) -> str:
 
 
 def template_files() -> list[str]:
-    """The templates of pages, which the digest of a report's code takes in, too."""
+    """The templates of pages, which the digest of a report's code includes."""
     folder = "report/templates"
     return [f"lexigraft/{folder}/{file.name}" for file in (_FOLDER.parent / folder).iterdir()]
 
@@ -184,15 +184,15 @@ def load(kind: str) -> ModuleType:
 
 
 def records_read(items: Sequence[Item]) -> set[str]:
-    """Which records these items read that are made only where such items ask for them."""
+    """The records that are only computed because these items read them."""
     return {name for item in items for name in load(item.kind).KIND.reads}
 
 
 def read_items(given: Sequence[str | Mapping[str, Any]]) -> list[Item]:
-    """The items of `report.items` in their order; none means `DEFAULT`.
+    """The items of `report.items` in their order; `DEFAULT` if there are none.
 
-    A UserError where one has an unknown kind, an option that its kind does not take, or another's
-    name.
+    Raises a UserError if an item has an unknown kind, an option that its kind does not have, or the
+    name of another item.
     """
     items: dict[str, Item] = {}
     for number, entry in enumerate(given or DEFAULT):
@@ -218,13 +218,12 @@ def check_items(
     fragmentation: Mapping[str, Sequence[str]],
     members: Collection[str] = (),
 ) -> None:
-    """Check that items ask for what a study has.
+    """Check that the names in items exist in a study.
 
-    `blocks` are the study's `cells`: lists of names by what a config calls them. `tasks` are those
-    that it runs, `fragmentation` the `tokenizers` and `languages` that it compares without a model,
-    `members` the languages of its groups.
-    A UserError where an item names something that no cell of the study has, a task that it does not
-    run, or a tokenizer that it does not compare.
+    `blocks` are the study's `cells`: lists of names by their config keys. `tasks` are those that it
+    runs, `fragmentation` the `tokenizers` and `languages` that it compares without a model,
+    `members` the languages of its groups. Raises a UserError if an item names something that no
+    cell of the study has, a task that it does not run, or a tokenizer that it does not compare.
     """
     of_cells = {of: [name for block in blocks for name in block[of]] for of in LISTS.values()}
     known = {
@@ -257,7 +256,7 @@ def check_items(
 def _marked(
     options: BaseModel, place: str = ""
 ) -> Iterator[tuple[str, Sequence[str], Refers | Unlike]]:
-    """Options that name what a study has, or must not: where they are, the names, and the mark."""
+    """Options with `Refers` or `Unlike`: their location, the names, and the mark."""
     for option, declared in type(options).model_fields.items():
         given = getattr(options, option) or ()
         for mark in declared.metadata:
@@ -269,7 +268,7 @@ def _marked(
 
 
 def choices(annotation: Any) -> list[str]:
-    """The texts of every `Literal` in an annotation."""
+    """The values of all `Literal` types in an annotation."""
     found = []
     for part in get_args(annotation):
         found += [part] if isinstance(part, str) else choices(part)
@@ -284,7 +283,7 @@ def _validated(model: type[BaseModel], given: Mapping[str, Any], where: str, kin
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        # An option that is not there says more than a wrong value beside it.
+        # An unknown option is reported before an invalid value.
         first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
         explained = explain(error, model, where)
     if len(first["loc"]) > 2:  # in a mapping of a list

@@ -1,8 +1,8 @@
-"""Names of marks and of the ends of lines, each where it is plain what it names.
+"""Label marks and the ends of lines so that it is clear what each label refers to.
 
-Labels of one figure never overlap: they are moved apart, with a thin line where they stand away.
-adjustText and textalloc leave names nearest to another mark, or with lines through others, and know
-no stack of names for marks that hide each other.
+Labels of a figure do not overlap: they are moved apart, with a thin line if they are distant.
+adjustText and textalloc may place labels closest to another mark or draw lines through other
+labels, and do not stack the labels of overlapping marks.
 """
 
 from itertools import chain
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 Place = tuple[float, float]
 
-# Lengths are in points. Where a label may stand around its mark: right, left, above, below, the
-# corners, then farther.
+# Lengths are in points. Candidate positions of a label around its mark: right, left, above, below,
+# the corners, then the same at larger distances.
 _PLACES: list[Place] = [
     (x * reach, y * reach)
     for reach in (7, 11, 16, 22, 29, 37, 46, 56)
     for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1), (0.8, 0.8), (-0.8, 0.8), (0.8, -0.8),
                  (-0.8, -0.8))
 ]  # fmt: skip
-_FAR = 12  # from here on a label needs a line to its mark
-_REACH = 5  # of a mark, from its middle
-_HIDDEN = 7  # marks nearer to each other than this hide one another
-_GLYPH = 9  # room for a mark before a name in a stack
-_STEP = 1.3  # from line to line of a stack, by the size of the letters
-_SAMPLES = 12  # points of a line that are looked at
+_FAR = 12  # distance above which a label needs a line to its mark
+_REACH = 5  # half the width of a mark
+_HIDDEN = 7  # marks that are closer than this overlap
+_GLYPH = 9  # room for a mark before a label in a stack
+_STEP = 1.3  # line height of a stack, relative to the font size
+_SAMPLES = 12  # points of a line that are checked
 
 
 class Named(NamedTuple):
-    """A mark, where it is in the data, and its name."""
+    """A mark, its position in data coordinates, and its name."""
 
     x: float
     y: float
@@ -50,13 +50,12 @@ class Named(NamedTuple):
 def label_points(
     axis: "Axes", points: "Sequence[tuple]", cross: Place | None = None, size: float = 7.5
 ) -> "list[Annotation]":
-    """Name marks `(x, y, text, colour, marker)`, each at the nearest free place around it.
+    """Label marks `(x, y, text, colour, marker)`, each at the nearest free position around it.
 
-    Labels keep clear of each other, of all marks, of the frame and of the lines through `cross`. A
-    label that stands apart has a thin line to its mark, one without stands nearest to its own.
-    Marks that hide each other have their names in a stack beside them, the highest first, each
-    behind its mark once more and with a line to where that is. The limits must be final, the
-    figure laid out.
+    Labels avoid each other, all marks, the frame and the lines through `cross`. A distant label has
+    a thin line to its mark; a label without a line is closer to its mark than to any other. The
+    labels of overlapping marks are stacked next to them, the highest mark first; each follows a
+    copy of its mark and has a line to it. The axis limits must be final, and the figure laid out.
     """
     marks = [Named(*point) for point in points]
     plane = _Plane(axis, marks, cross)
@@ -72,7 +71,7 @@ def label_points(
         width = glyph + max(box.width for box in boxes)
         place, lines = plane.take(together, places, width, height)
         for i, box, line in zip(together, boxes, lines, strict=True):
-            # A name that stands left of its mark ends there.
+            # A label to the left of its mark is right-aligned.
             left, beside = line.x0 + glyph, line.x0 + glyph / 2
             if place[0] < 0:
                 left, beside = line.x1 - glyph - box.width, line.x1 - glyph / 2
@@ -90,16 +89,16 @@ def label_points(
 def label_marks(
     figure: "Figure", panels: "Sequence[tuple[Axes, Sequence[tuple], Place | None]]"
 ) -> None:
-    """Lay the figure out for the last time and name the marks of each panel, see `label_points`."""
+    """Lay out the figure for the last time and label the marks of each panel (`label_points`)."""
     lay_out(figure)
     for axis, points, cross in panels:
         label_points(axis, points, cross)
 
 
 def spread(values: "Sequence[float]", gap: float) -> list[float]:
-    """Positions nearest to `values` (least squares) that keep their order and stand `gap` apart.
+    """Positions closest to `values` (least squares) with the same order and a minimum `gap`.
 
-    Isotonic regression (pool adjacent violators) of the values less their minimal positions.
+    Isotonic regression (pool adjacent violators) of the values minus their minimal positions.
     """
     import numpy as np
     from scipy.optimize import isotonic_regression
@@ -114,7 +113,7 @@ def spread(values: "Sequence[float]", gap: float) -> list[float]:
 def label_ends(
     axis: "Axes", ends: "Sequence[tuple[float, float, str, str]]", size: float = 7.5
 ) -> "list[Text]":
-    """Name lines at their right ends: `(x, y, text, colour)` each, spread so that none overlap.
+    """Label lines at their right ends, `(x, y, text, colour)` each, spread so that none overlap.
 
     The axis limits must be final, and the figure laid out.
     """
@@ -149,12 +148,12 @@ def label_room(axis: "Axes", names: "Sequence[str]", size: float = 7.5) -> float
 
 
 class _Plane:
-    """What there is on a plane, in pixels: marks, lines of the plane, and the labels so far."""
+    """The content of an axis in pixels: marks, the lines through `cross`, and the labels so far."""
 
     def __init__(self, axis: "Axes", marks: list[Named], cross: Place | None) -> None:
         from matplotlib.transforms import Bbox
 
-        self.scale = axis.figure.dpi / 72  # pixels of a point
+        self.scale = axis.figure.dpi / 72  # pixels per point
         self.frame = axis.get_window_extent()
         reach = _REACH * self.scale
         places = [axis.transData.transform(mark[:2]) for mark in marks]
@@ -170,16 +169,16 @@ class _Plane:
         self.lines: list[Place] = []  # points of the lines to labels
 
     def offset(self, i: int, place: Place) -> Place:
-        """From a mark to a place, in points."""
+        """The offset of a position from a mark, in points."""
         (x, y), (left, low) = self.at[i], place
         return (left - x) / self.scale, (low - y) / self.scale
 
     def take(
         self, own: list[int], places: list[Place], width: float, height: float
     ) -> "tuple[Place, list[Bbox]]":
-        """The first of the places around some marks that costs nothing, or the cheapest.
+        """Take the first position around some marks without cost, or the one with the lowest cost.
 
-        Returns it with the boxes of the lines of text, each `width` by `height`, one for a mark.
+        Returns it with the boxes of the lines of text, each `width` by `height`, one per mark.
         """
         from matplotlib.transforms import Bbox
 
@@ -208,7 +207,7 @@ class _Plane:
         cost = sum(_overlap(box, other) for other in chain(self.marks, self.rules, self.named))
         cost += box.width * box.height - _overlap(box, self.frame)
         others = [i for i in range(len(self.at)) if i not in own]
-        # A line through a label, or through another mark, reads as if it led there.
+        # A line through a label or another mark would seem to lead there.
         on_the_way = [*self.named, *(self.marks[i] for i in others)]
         cost += 100 * sum(other.contains(*point) for other in on_the_way for point in ways)
         cost += 100 * sum(box.contains(*point) for point in self.lines)
@@ -237,7 +236,7 @@ def _draw_glyph(axis: "Axes", mark: Named, offset: Place) -> None:
 
 
 def _clusters(at: list[Place], reach: float) -> list[list[int]]:
-    """Indices of places that are nearer to each other than this, or linked by such; in order."""
+    """Indices of connected positions, in order; those closer than `reach` are connected."""
     import numpy as np
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial.distance import cdist
@@ -257,20 +256,20 @@ def _sign(value: float) -> int:
 
 
 def _end(box: "Bbox", mark: Place, stack: bool = False) -> Place:
-    """Where the line to a mark ends at its name: nearest to it, in a stack half way up."""
+    """The point of a label closest to its mark, where its line ends; in a stack, at half height."""
     x, y = (min(max(at, low), high) for at, low, high in zip(mark, box.min, box.max, strict=True))
     return x, (box.y0 + box.y1) / 2 if stack else y
 
 
 def _way(mark: Place, end: Place) -> list[Place]:
-    """Points of the line from a mark to its name."""
+    """Points on the line from a mark to its label."""
     (x, y), (right, top) = mark, end
     steps = [step / _SAMPLES for step in range(1, _SAMPLES + 1)]
     return [(x + (right - x) * step, y + (top - y) * step) for step in steps]
 
 
 def _overlap(one: "Bbox", other: "Bbox") -> float:
-    """Area that two boxes share, in square pixels."""
+    """Area of the intersection of two boxes, in square pixels."""
     width = min(one.x1, other.x1) - max(one.x0, other.x0)
     height = min(one.y1, other.y1) - max(one.y0, other.y0)
     return max(0.0, width) * max(0.0, height)

@@ -1,4 +1,4 @@
-"""What each number in a record is called, which way is better, and how many digits it gets."""
+"""The title of each metric in a record, its direction, and its number of decimals."""
 
 import re
 from dataclasses import dataclass, replace
@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 class Metric:
     """How one metric is shown."""
 
-    title: str  # its name with its unit, as a reader knows it
+    title: str  # its usual name, with its unit
     lower_is_better: bool
     decimals: int  # digits after the point in tables and sentences
-    # Scores up to here say nothing: no sentence names a winner among them.
+    # Scores up to this value are noise: they are not compared.
     noise: float | None = None
-    # Another metric of the same outputs, which the CSV file of a table has beside this one, and
-    # what a note says of it.
+    # Another metric of the same outputs, which the CSV file of a table also contains, and the note
+    # on it.
     beside: str | None = None
     beside_note: str = ""
 
 
 ENGLISH_BITS_PER_BYTE = "english_bits_per_byte"
-# The unit of speeds that compare across vocabularies, see `lexigraft.report.speed_up`.
+# The unit of speeds that are comparable across vocabularies, see `lexigraft.report.speed_up`.
 SAME_TEXT = "same_text_characters"
 
 _KNOWN = {
@@ -29,7 +29,7 @@ _KNOWN = {
     "perplexity": Metric("perplexity", True, 1),
     "english_perplexity": Metric("English perplexity", True, 1),
     "nats_per_token": Metric("nats per token", True, 3),
-    # Repeating a language's frequent syllables scores up to about 10.
+    # Repetitions of a language's frequent syllables score up to about 10.
     "chrf": Metric(
         "chrF",
         False,
@@ -41,7 +41,7 @@ _KNOWN = {
     ),
     "chrf_sentence_mean": Metric("chrF, mean over sentences", False, 1, noise=10.0),
     "chrf_plus_plus": Metric("chrF++", False, 1, noise=10.0),
-    # So do a few syllables or words that most texts of a language share.
+    # So do a few syllables or words that occur in most texts of a language.
     "rouge_l": Metric("ROUGE-L", False, 1, noise=10.0),
     "bleurt": Metric("BLEURT", False, 3),
     "comet": Metric("COMET", False, 3),
@@ -71,10 +71,10 @@ _KNOWN = {
     "english_parity": Metric("tokens per token of English", True, 2),
 }
 
-# What a metric of a language of a group begins with.
+# Prefixes of the metrics of a single language in a group.
 _PREFIXES = tuple(f"{name}_" for name in ("accuracy", "f1", "exact_match"))
 
-# The score that stands for a kind of task; a kind that is not here is shown by its first metric.
+# The main metric of a kind of task; for other kinds, it is their first metric.
 _PRIMARY = {
     "perplexity": "bits_per_byte",
     "translation": "chrf",
@@ -86,7 +86,7 @@ _PRIMARY = {
     "extractive_qa": "f1",
 }
 
-# Kinds of task that tell how a model was made or runs, not how good it is.
+# Kinds of tasks that do not measure the quality of a model.
 _NO_QUALITY = ("speed", "greedy_agreement")
 
 _SPEED = re.compile(
@@ -95,9 +95,9 @@ _SPEED = re.compile(
 
 
 def metric(name: str) -> Metric:
-    """How the metric `name` is shown; a name that is not known is shown as it is spelled.
+    """How the metric `name` is shown; the title of an unknown metric is its name.
 
-    `<metric>_<language>`, which groups of languages have, is shown as its metric.
+    `<metric>_<language>`, for groups of languages, is shown like its metric.
     """
     if name in _KNOWN:
         return _KNOWN[name]
@@ -111,7 +111,7 @@ def metric(name: str) -> Metric:
 
 
 def primary_metric(kind: str, names: list[str]) -> str | None:
-    """The metric that stands for a task of this kind; None for tasks that measure no quality."""
+    """The main metric of a kind of task; None for tasks that do not measure quality."""
     if kind in _NO_QUALITY or not names:
         return None
     wanted = _PRIMARY.get(kind)

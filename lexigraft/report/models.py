@@ -1,4 +1,4 @@
-"""The models that are rows of a table or lines of a figure: which, their names, their scores."""
+"""The models in the rows of a table or the lines of a figure, their names and their scores."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -28,7 +28,7 @@ class Model:
 
     @property
     def is_source(self) -> bool:
-        """Whether it is the source model as it is."""
+        """Whether it is the unchanged source model."""
         return self.baseline and self.strategy == "none"
 
     def keys(self) -> dict[str, str]:
@@ -37,18 +37,17 @@ class Model:
 
 
 def source_model(name: str) -> Model:
-    """A source model as it is."""
+    """An unchanged source model."""
     return Model(name, "source", "none", "none")
 
 
 def models(study: StudyResults, initializers: list[str] | None = None) -> list[Model]:
     """Source, LAPT and each initializer under the reference strategy, for each source model.
 
-    Where an item asks for several strategies, LAPT and initializers are rows under each of them.
-    Where LAPT has none of these it is the study's first of text alone, which is what the name means
-    (training on samples of tasks is something else), but not beside untrained models.
-    Initializers that an item names for a vocabulary that it names are rows even where no record
-    has them.
+    If an item names several strategies, LAPT and initializers are rows under each of them. If LAPT
+    has none of these, it is the study's first one trained on text only, as the name implies
+    (training on samples of tasks is something else), but not together with untrained models.
+    Initializers that an item names for a vocabulary that it names are rows even without a record.
     """
     cells = models_of(study.scores.drop_duplicates(AXES))
     where = study.item.where
@@ -75,13 +74,13 @@ def models_of(frame: Frame) -> list[Model]:
 
 
 def several_strategies(study: StudyResults) -> tuple[str, ...]:
-    """The strategies that an item asks for, where these are several."""
+    """The strategies that an item names, if there are several."""
     named = study.item.where.get("strategy", ())
     return named if len(named) > 1 else ()
 
 
 def stub_names(study: StudyResults) -> tuple[str, ...]:
-    """Headers left of the numbers: source, vocabulary and strategy only where there are several."""
+    """Headers left of the numbers: source, vocabulary and strategy only if there are several."""
     values = {
         "Source model": study.order("source"),
         "Vocabulary": study.new_vocabularies,
@@ -91,7 +90,7 @@ def stub_names(study: StudyResults) -> tuple[str, ...]:
 
 
 def stub(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:
-    """What a row is called under these headers."""
+    """The names of a row under these headers."""
     found = {
         "Source model": model.source,
         "Vocabulary": model.vocabulary,
@@ -102,7 +101,7 @@ def stub(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def vocabulary_stub_names(study: StudyResults, *more: str) -> tuple[str, ...]:
-    """Headings of the rows of a table of vocabularies; the source only where there are several."""
+    """Headings of the rows of a table of vocabularies; the source only if there are several."""
     names = ("Language", "Vocabulary", *more)
     return ("Source model", *names) if study.has_several_sources else names
 
@@ -110,7 +109,7 @@ def vocabulary_stub_names(study: StudyResults, *more: str) -> tuple[str, ...]:
 def vocabulary_stub(
     study: StudyResults, source: str, language: str, vocabulary: str, *more: str
 ) -> tuple[str, ...]:
-    """What a vocabulary's row is called under these headings."""
+    """The names of a vocabulary's row under these headings."""
     names = (study.language(language), vocabulary, *more)
     return (source, *names) if study.has_several_sources else names
 
@@ -118,6 +117,6 @@ def vocabulary_stub(
 def find(
     study: StudyResults, model: Model, language: str, task: str, metric: str
 ) -> "SummaryRow | None":
-    """The summary of one model on a language, task and metric, or None where it has no score."""
+    """The summary of one model on a language, task and metric, or None without a score."""
     at = study.places.get((*vars(model).values(), language, task, metric))
     return None if at is None else study.summary.iloc[at]

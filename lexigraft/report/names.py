@@ -1,4 +1,4 @@
-"""What a reader sees for the names of the grid: rows, languages and strategies."""
+"""Display names of the grid: rows, languages and strategies."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 OBJECTIVES = ("aim", "alm", "clm", "mtp", "mlm", "distill")
-# Names that are written as the papers write them.
+# Names as the papers write them.
 _INITIALIZERS = {
     "awedist": "AweDist",
     "clp": "CLP",
@@ -47,11 +47,11 @@ _BENCHMARKS = {
     "xstorycloze": "XStoryCloze",
     "xwinograd": "XWinograd",
 }
-# Kinds of tasks whose names are short enough to stand over every language.
+# Kinds of tasks with a name that is short enough to repeat for every language.
 _TASKS = {"translation": "MT", "summarization": "SUM"}
-# The kind of task that a mean over several tasks has.
+# The kind of task of a mean over several tasks.
 AVERAGE = "average"
-# Titles of entries of the study: registry -> name -> what it is shown as.
+# Titles of entries of the study: registry -> name -> title.
 _TITLES: ContextVar[Mapping[str, Mapping[str, str]] | None] = ContextVar("titles", default=None)
 
 
@@ -67,9 +67,9 @@ def shown_as(titles: Mapping[str, Mapping[str, str]]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class StrategyName:
-    """What a strategy's name says: what is trained, for what, on how long sequences.
+    """The parts of a strategy's name: procedure, objective and sequence length.
 
-    `variant` is what else its name says, e.g. `random head`.
+    `variant` is the rest of its name, e.g. `random head`.
     """
 
     procedure: str
@@ -91,12 +91,12 @@ class StrategyName:
 
 
 def initializer_name(key: str) -> str:
-    """Its title, or `mean-of-all` as `Mean of all`."""
+    """The title of an initializer, or `Mean of all` for `mean-of-all`."""
     return _readable(_title("initializers", key))
 
 
 def source_name(key: str) -> str:
-    """What a reader calls a source model: its title, or its name."""
+    """The title of a source model, or its name."""
     return _title("sources", key)
 
 
@@ -110,7 +110,9 @@ def _readable(key: str) -> str:
 
 
 def task_name(task: str, kind: str) -> str:
-    """A task over a narrow column: `MT` for translation, `ARC-E 5-shot` for arc-easy-5-shot."""
+    """A short task name for narrow columns: `MT` for translation, `ARC-E 5-shot` for
+    arc-easy-5-shot.
+    """
     if kind == AVERAGE:
         return task
     title = _title("tasks", task)
@@ -121,7 +123,7 @@ def task_name(task: str, kind: str) -> str:
 
 
 def row_name(initializer: str, strategy: str) -> str:
-    """The model column of a table: Source, LAPT or the initializer."""
+    """The name in the model column of a table: Source, LAPT or the initializer."""
     if initializer == "none":
         return "Source" if strategy == "none" else "LAPT"
     return initializer_name(initializer)
@@ -134,12 +136,12 @@ def listed(names: Iterable[str]) -> str:
 
 
 def language_name(key: str, languages: dict[str, dict]) -> str:
-    """The name in the registry, else the key with a capital."""
+    """The name in the registry, otherwise the capitalized key."""
     return languages.get(key, {}).get("name") or _readable(key)
 
 
 def parse_strategy(key: str, phases: list[dict] | None = None) -> StrategyName:
-    """Procedure, objective and length of a strategy: from its phases where known, else its name."""
+    """Procedure, objective and length of a strategy, from its phases if known, else its name."""
     parts = _title("strategies", key).split("-")
     objective = next((part for part in parts[1:] if part in OBJECTIVES), "")
     # Without an objective, a length is at the end.

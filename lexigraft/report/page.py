@@ -1,4 +1,4 @@
-"""One self-contained page: a figure, the recommendation, findings, all items and the setup."""
+"""The self-contained page: a figure, the recommendation, findings, all items and the setup."""
 
 import re
 from typing import Any, NamedTuple
@@ -20,13 +20,13 @@ class Figure(NamedTuple):
     rank: int
 
     def inline(self) -> Markup:
-        """Matplotlib's SVG for use in a page: ids of its own, theme colours, no namespaces."""
+        """Matplotlib's SVG for use in a page: unique ids, theme colours, no namespaces."""
         svg = self.svg[self.svg.index("<svg") :]
         svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
         svg = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", svg)
         svg = svg.replace("xlink:href=", "href=")
         svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{self.name}-", svg)
-        # The first tag's size in points would beat the style sheet's.
+        # The size in points in the first tag would override the style sheet.
         head, rest = svg.split(">", 1)
         svg = re.sub(r'\s(width|height)="[^"]*"', "", head) + ' aria-hidden="true">' + rest
         for colour, variable in ((INK, "ink"), (MUTED, "muted"), (RULE, "rule"), (PAPER, "paper")):
@@ -35,9 +35,9 @@ class Figure(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A page of its own: its Markdown, its HTML without a title, and what `summary.json` has of it.
+    """A separate page: its Markdown, its HTML without a title, and its numbers in `summary.json`.
 
-    Without numbers there was nothing to show.
+    Without numbers, there is nothing to show.
     """
 
     markdown: str
@@ -51,7 +51,7 @@ def report_document(title: str, fonts: dict[str, str], **content: Any) -> str:
     Parameters
     ----------
     content
-        What `templates/report.html.j2` names: `lead` (a paragraph), `numbers` and `findings` (see
+        Variables of `templates/report.html.j2`: `lead` (a paragraph), `numbers` and `findings` (see
         `findings`), `pages` (heading and `Page`), `figures`, `tables`, `samples`, `facts` (name and
         values), `caveats` and `omitted` (name of an item -> why).
     """

@@ -1,7 +1,7 @@
 """Paired bootstrap: would a difference between two models hold on other examples and seeds?
 
-Score differences, speed-ups and changes of length are tested alike: the same examples are drawn for
-both sides, and all that are tested together are corrected for each other.
+Score differences, speed-ups and changes of length are tested in the same way: the same examples are
+drawn for both sides, and p-values of all tests made together are corrected for each other.
 """
 
 import math
@@ -17,12 +17,12 @@ from lexigraft.report.study import Predictions, StudyResults
 from lexigraft.report.summarize import Frame, select
 from lexigraft.report.table import MISSING, number
 
-RESAMPLES = 5000  # so that one difference among two hundred can stand out after the correction
+RESAMPLES = 5000  # enough for one of two hundred differences to be significant after correction
 
 LEVEL = 0.05  # a difference with a corrected p below it is significant
 
-# One model's sufficient statistics by (seed, run): [examples, statistics], a row for every example
-# of all runs, zeros where the run did not draw it.
+# One model's sufficient statistics by (seed, run): [examples, statistics], with a row for every
+# example of all runs, zeros if the run did not draw it.
 System = dict[tuple[int, int], np.ndarray]
 # Its scores by (seed, run): [1 + resamples], on all examples first, then in each resample.
 Scores = dict[tuple[int, int], np.ndarray]
@@ -40,21 +40,21 @@ class PairedTest:
     """A difference or a ratio, and whether it would hold on other examples."""
 
     value: float  # the difference or ratio
-    low: float  # ends of its 95 % interval
+    low: float  # bounds of its 95 % interval
     high: float
-    p: float  # two-sided, of no difference; missing where nothing says how far chance reaches
-    effect: float  # Cohen's d over examples (`effect_size`); missing of groups of examples
-    examples: int  # that both sides were given
-    freedom: int = 0  # of the spread over seeds or measurements; 0 where it is not known
-    corrected: float = math.nan  # `p`, corrected for everything that was tested together
+    p: float  # two-sided, for no difference; missing if the random variation is unknown
+    effect: float  # Cohen's d over examples (`effect_size`); missing for groups of examples
+    examples: int  # number of examples that both sides have
+    freedom: int = 0  # degrees of freedom of the spread over seeds or measurements; 0 if unknown
+    corrected: float = math.nan  # `p`, corrected for all tests made together
 
     @property
     def stars(self) -> str:
-        """`*` where the corrected p is below 0.05, `**` where it is below 0.01."""
+        """`*` if the corrected p is below 0.05, `**` if it is below 0.01."""
         return "**" if self.corrected < 0.01 else "*" if self.corrected < LEVEL else ""
 
     def columns(self, quantity: str, freedom: str = "") -> dict[str, float | int]:
-        """Columns of a CSV file beside that of the `quantity`, with the name of the `freedom`."""
+        """Columns of a CSV file for the test of a `quantity`; `freedom` names its column."""
         return {
             f"{quantity}_low": self.low,
             f"{quantity}_high": self.high,
@@ -83,32 +83,32 @@ def paired_test(
     freedom: int = 0,
     inverse: Callable[[float], float] = float,
 ) -> PairedTest:
-    """Test the difference of two models on the same resamples of the same examples, in one order.
+    """Test the difference of two models on the same resamples of the same examples.
 
-    The test example is resampled, not the output: with it come all outputs for it, of every run
-    that drew it and of every seed, of both models. Runs share examples and seeds share all of them,
-    so outputs pooled as if they were independent would make the interval too narrow. Runs that only
+    Test examples are resampled, not outputs: an example comes with all its outputs, from every run
+    that drew it and every seed, of both models. Runs share examples and seeds share all of them, so
+    pooling outputs as if they were independent would make the interval too narrow. Runs that only
     one model has are left out.
 
-    `p` is the share of resampled differences that lie at least as far from the difference itself
-    as that lies from zero, counting itself once. If the scores are equal, it is 1. It is not
-    corrected for being one of many comparisons. The interval has the percentiles 2.5 and 97.5.
+    `p` is the share of resampled differences whose distance from the observed difference is at
+    least the distance of the latter from zero, counting itself once. If the scores are equal, it is
+    1. It is not corrected for multiple comparisons. The interval has the percentiles 2.5 and 97.5.
 
     Parameters
     ----------
     alone
-        The scores of single examples on both sides; None where only groups of them are known.
+        The scores of single examples on both sides; None if only groups of them are known.
     noise
         [resamples], added to the resampled differences: the effect of other seeds (`seed_noise`).
     inverse
-        What undoes the transformation of scores, such as `math.exp` of logarithms.
+        The inverse of the transformation of scores, such as `math.exp` for logarithms.
     """
     first, second = shared_runs(first, second)
     differences = mean_over_seeds(first) - mean_over_seeds(second)
     value, drawn = float(differences[0]), differences[1:] + noise
     drawn = drawn[np.isfinite(drawn)]
     low, high = np.percentile(drawn, (2.5, 97.5))
-    # Sums of the same numbers in another order differ in their last bits.
+    # Sums of the same numbers in different orders differ in their last bits.
     extreme = np.abs(drawn - value) >= abs(value) - 1e-9
     return PairedTest(
         value=inverse(value),
@@ -122,9 +122,10 @@ def paired_test(
 
 
 def correct_together(tests: Mapping[Key, Test]) -> dict[Key, Test]:
-    """The same tests, with p corrected for being many (Benjamini and Hochberg 1995), where known.
+    """Correct known p-values for multiple comparisons (Benjamini and Hochberg 1995).
 
-    Of all differences whose corrected p is below 0.05, one in twenty is expected to be chance.
+    Of all differences with a corrected p below 0.05, at most one in twenty is expected to be due to
+    chance.
     """
     from scipy.stats import false_discovery_control
 
@@ -139,8 +140,8 @@ def resampled_scores(
 ) -> dict[Key, Scores]:
     """Scores of each system on all examples, then in each resample.
 
-    All systems are scored on the same resamples. Which examples these draw depends on `names`
-    alone: the same study gives the same numbers.
+    All systems are scored on the same resamples. The draw of examples depends only on `names`, so
+    that the same study yields the same numbers.
     """
     parts: dict[Key, list[Scores]] = {key: [] for key in systems}
     rng = generator("report", "bootstrap", *names)
@@ -156,10 +157,10 @@ def resampled_scores(
 def resample(examples: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
     """How often each example is drawn in each resample: counts [resamples, examples].
 
-    A resample draws as many examples as there are, with replacement (Koehn, 2004).
+    A resample has as many examples as the original, drawn with replacement (Koehn, 2004).
     """
     drawn = rng.integers(examples, size=(resamples, examples))
-    # All resamples are counted at once: each has numbers of its own.
+    # All resamples are counted at once: each has its own range of numbers.
     drawn += examples * np.arange(resamples)[:, None]
     counts = np.bincount(drawn.ravel(), minlength=resamples * examples)
     return counts.reshape(resamples, examples).astype(np.float64)
@@ -176,9 +177,9 @@ def resampled_counts(
 
 
 def run_scores(system: System, counts: np.ndarray, score: Score) -> Scores:
-    """A model's score in each row of counts, by seed and run: that of the drawn examples' sums.
+    """A model's score in each row of counts, by seed and run, from sums over the drawn examples.
 
-    The score of a run of which no example was drawn is that of zeros.
+    A run without a drawn example gets the score of zeros.
     """
     return {key: score(counts @ statistics) for key, statistics in system.items()}
 
@@ -186,7 +187,7 @@ def run_scores(system: System, counts: np.ndarray, score: Score) -> Scores:
 def mean_over_seeds(scores: Scores) -> np.ndarray:
     """Scores [n] averaged over runs within each seed, then over seeds, as in all tables.
 
-    A score that is not a number, of a run of which no example was drawn, is left out.
+    NaN scores, of runs without a drawn example, are left out.
     """
     return np.mean(list(means_by_seed(scores).values()), axis=0)
 
@@ -200,7 +201,7 @@ def means_by_seed(scores: Scores) -> dict[int, np.ndarray]:
 
 
 def shared_runs(first: Scores, second: Scores) -> tuple[Scores, Scores]:
-    """Both models without the runs that only one of them has."""
+    """The scores of both models without the runs that only one of them has."""
     shared = {run for _, run in first} & {run for _, run in second}
     ours, theirs = (
         {key: values for key, values in scores.items() if key[1] in shared}
@@ -212,11 +213,11 @@ def shared_runs(first: Scores, second: Scores) -> tuple[Scores, Scores]:
 def effect_size(first: Scores, second: Scores) -> float:
     """Cohen's d of paired examples: the mean of their differences over its standard deviation.
 
-    Unlike `p` it does not grow with the number of examples: 0.2 is called small, 0.5 medium, 0.8
-    large (Cohen 1988). Missing where all examples differ by the same.
+    Unlike the significance, it does not grow with the number of examples: 0.2 is called small, 0.5
+    medium, 0.8 large (Cohen 1988). Missing if all examples have the same difference.
 
-    Of both sides: the score of each example by itself, by (seed, run): [examples], missing where
-    the run did not draw it. Those of an example are averaged over seeds and runs.
+    The arguments are the scores of single examples by (seed, run): [examples], missing if the run
+    did not draw it. The scores of an example are averaged over seeds and runs.
     """
     ours, theirs = (_mean_of_known(scores.values()) for scores in shared_runs(first, second))
     differences = ours - theirs
@@ -224,16 +225,16 @@ def effect_size(first: Scores, second: Scores) -> float:
     if len(differences) < 2:
         return math.nan
     deviation = float(differences.std(ddof=1))
-    # As above: the last bits are no spread.
+    # As in `paired_test`: differences in the last bits are not a spread.
     return float(differences.mean()) / deviation if deviation > 1e-9 else math.nan
 
 
 def seed_spread(models: Iterable[Sequence[float]]) -> Spread:
     """The deviation over seeds, pooled over models as in analysis of variance.
 
-    Two or three seeds are too few to estimate a spread; those of all models of a column together
-    are more, and also stand for a model that was trained with one seed alone. `models` has the
-    scores of each one's seeds.
+    Two or three seeds are too few to estimate a spread. Pooling all models of a column yields a
+    better estimate, which also applies to models with a single seed. `models` has the scores of the
+    seeds of each model.
     """
     squares, freedom = 0.0, 0
     for known in models:
@@ -246,14 +247,14 @@ def seed_spread(models: Iterable[Sequence[float]]) -> Spread:
 def seed_noise(
     spread: Spread, seeds: Iterable[float], resamples: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """What other seeds would add to a difference of means, in each resample: [resamples].
+    """The effect of other seeds on a difference of means, in each resample: [resamples].
 
     A parametric bootstrap (Efron and Tibshirani 1993, §6.5): two seeds drawn with replacement have
-    only three means, with half the variance that they should have; so the effect of seeds is drawn
-    from Student's t, with the pooled deviation and its degrees of freedom.
+    only three possible means, with half the variance that they should have. So the effect of seeds
+    is drawn from Student's t, with the pooled deviation and its degrees of freedom.
 
-    `seeds`: how many each of the two means is over; none for a model that no seed changes. Of a
-    mean over models, how many would vary as much.
+    `seeds` are the numbers of seeds of the two means, without a model that does not depend on the
+    seed; for a mean over models, the number of seeds with the same variance.
     """
     scale = spread.deviation * math.sqrt(sum(1 / count for count in seeds))
     if not spread.freedom or not scale:
@@ -264,14 +265,14 @@ def seed_noise(
 def repeat_noise(
     spread: Spread, repeats: Iterable[int], resamples: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """What other repeats would add to a difference of two medians: [resamples].
+    """The effect of other repeats on a difference of two medians: [resamples].
 
-    As `seed_noise`; the median of three or more varies more than their mean, so it is simulated.
-    `spread` is of a single repeat, `repeats` how many each of the two is the median of.
+    Like `seed_noise`; the median of three or more varies more than their mean, so it is simulated.
+    `spread` is that of a single repeat, `repeats` are the numbers of repeats of the two medians.
     """
     if not spread.freedom or not spread.deviation:
         return np.zeros(resamples)
-    # One deviation is estimated for both, with an error that is drawn too.
+    # One deviation is estimated for both; its estimation error is also drawn.
     scale = spread.deviation * np.sqrt(spread.freedom / rng.chisquare(spread.freedom, resamples))
     first, second = (
         np.median(rng.standard_normal((resamples, count)), axis=1) for count in repeats
@@ -280,7 +281,7 @@ def repeat_noise(
 
 
 def pooled_spreads(scores: Iterable[tuple[Key, object, float]]) -> dict[Key, Spread]:
-    """The spread of each pool (`seed_spread`), from scores with their pool and model."""
+    """The spread of each pool (`seed_spread`), from triples of pool, model and score."""
     pools: dict[Key, dict[object, list[float]]] = {}
     for pool, model, score in scores:
         pools.setdefault(pool, {}).setdefault(model, []).append(score)
@@ -290,7 +291,7 @@ def pooled_spreads(scores: Iterable[tuple[Key, object, float]]) -> dict[Key, Spr
 def predictions_by_model(
     study: StudyResults,
 ) -> dict[tuple[str, str], dict[Model, list[Predictions]]]:
-    """`(language, task)` -> the predictions of each model, of all seeds and runs."""
+    """`(language, task)` -> the predictions of each model, for all seeds and runs."""
     found: dict[tuple[str, str], dict[Model, list[Predictions]]] = {}
     for one in study.predictions:
         model = Model(*(one.cell[axis] for axis in AXES))
@@ -300,7 +301,7 @@ def predictions_by_model(
 
 
 def column_scores(study: StudyResults, column: Column) -> Frame:
-    """The scores of a column in the whole study, whatever part of it is shown."""
+    """The scores of a column in the whole study, not only in the part that is shown."""
     return select((study.whole or study).scores, **dict(zip(COLUMN, column, strict=True)))
 
 
@@ -310,10 +311,10 @@ def p_text(p: float) -> str:
 
 
 def effect_text(one: PairedTest) -> str:
-    """`d = +0.42`; `–` where all examples differ by the same."""
+    """`d = +0.42`; `–` if all examples have the same difference."""
     return f"d = {number(one.effect, 2, sign=True) if math.isfinite(one.effect) else MISSING}"
 
 
 def _mean_of_known(scores: Iterable[np.ndarray]) -> np.ndarray:
-    """Means of the finite numbers of each place; missing where there are none."""
+    """Means of the finite numbers at each position; missing if there are none."""
     return np.ma.masked_invalid(list(scores)).mean(axis=0).filled(np.nan)

@@ -1,10 +1,10 @@
-"""Numbers that papers print, each with the cell, task and metric that it is of.
+"""Published numbers of papers, each with its cell, task and metric.
 
-A file of them is a CSV with the columns `FIELDS`. `table`, `row` and `column` say where the paper
-prints the number. The axes of a cell, `task` and `metric` are names of this project; an axis
-without a name is any, and a number without a task is of nothing that an evaluation scores, such as
-a mean over languages. `value` and `spread` are as printed; times `factor` they have the unit of the
-metric here.
+They are stored in CSV files with the columns `FIELDS`. `table`, `row` and `column` are the location
+in the paper. The axes of a cell, `task` and `metric` are names of this project; an axis without a
+name matches any, and a number without a task has no counterpart in an evaluation, such as a mean
+over languages. `value` and `spread` are as printed; multiplied by `factor`, they have the unit of
+the metric here.
 """
 
 import csv
@@ -21,22 +21,22 @@ FIELDS = ("table", "row", "column", *CELL, "task", "metric", "value", "spread", 
 
 @dataclass(frozen=True)
 class Published:
-    """A printed number, in the unit of the metric here."""
+    """A published number, in the unit of the metric here."""
 
     paper: str  # the name of its file
     table: str
     row: str
     column: str
-    cell: dict[str, str]  # axis -> name, of the axes that are known
+    cell: dict[str, str]  # axis -> name, for the known axes
     task: str
     metric: str
     value: float
-    spread: float | None  # None where the paper prints none
-    rounding: float  # half a unit of the last digit that is printed
+    spread: float | None  # None if the paper prints none
+    rounding: float  # half a unit of the last printed digit
 
 
 def read_published(paths: Iterable[Path]) -> list[Published]:
-    """The numbers of files in their order; a UserError names the file and line that is wrong."""
+    """Read the numbers of files in order; a UserError names the file and line that is wrong."""
     return [number for path in paths for number in _read(path)]
 
 
@@ -59,7 +59,7 @@ def _number(row: dict[str, str], path: Path, line: int) -> Published:
         raise UserError(f"{where}: give both a task and a metric, or neither")
     value, factor = (_decimal(row[name], f"{where}: {name}") for name in ("value", "factor"))
     spread = _decimal(row["spread"], f"{where}: spread") * factor if row["spread"] else None
-    unit = Decimal(10) ** int(value.as_tuple().exponent)  # of the last digit that is printed
+    unit = Decimal(10) ** int(value.as_tuple().exponent)  # of the last printed digit
     return Published(
         path.stem,
         row["table"],

@@ -1,4 +1,4 @@
-"""What a study favours for a language and source model, and what that gains and costs."""
+"""The configuration that a study favours for a language and source model, its gains and costs."""
 
 from dataclasses import dataclass, replace
 from itertools import product
@@ -14,22 +14,22 @@ from lexigraft.report.summarize import select
 from lexigraft.report.tables.results import quality_columns
 from lexigraft.report.tables.speed import speed_up_rows
 
-# Axes in the order of the choices, each made under those before it.
+# Axes in the order of the choices; each choice depends on those before it.
 QUESTIONS = {
     "initializer": "Which initializer?",
     "vocabulary": "How many new tokens?",
     "strategy": "Which training strategy?",
 }
 _ENGLISH = "english_"
-# Of a test, in the order in which several count.
+# Verdicts of a test, by precedence if there are several.
 VERDICTS = ("better", "worse", "no significant difference", "not tested")
 
 
 class Measure(NamedTuple):
-    """How the rivals for one choice do on one language, task and metric.
+    """The scores of the rivals for one choice on one language, task and metric.
 
-    `means` are their scores, the best first; `leaders` the best one and those that are not shown to
-    be worse; `against_best` the tests of the others, where outputs were recorded.
+    `means` are their scores, the best first; `leaders` are the best one and those that are not
+    shown to be worse; `against_best` are the tests of the other ones, if outputs were recorded.
     """
 
     column: Column
@@ -41,10 +41,10 @@ class Measure(NamedTuple):
 class Choice(NamedTuple):
     """The choice on one axis of the grid.
 
-    `rivals` are all that were compared, which differ in this axis alone; one where there was no
-    choice. `chosen` leads on most `measures`, among several with the best mean rank; the evidence
-    does not decide between it and those `tied`, which lead on as many. Without a choice, or without
-    scores to choose by, there are no measures.
+    `rivals` are all compared models, which differ only in this axis; a single one if there was no
+    choice. `chosen` leads on most `measures` (ties: the best mean rank); the evidence does not
+    decide between it and those `tied`, which lead on as many. Without a choice, or without scores
+    to choose by, there are no measures.
     """
 
     axis: str
@@ -57,12 +57,12 @@ class Choice(NamedTuple):
 class Recommendation(NamedTuple):
     """The best configuration of one source model for one language.
 
-    Whether it is better than none is another matter (`lexigraft.report.verdict`).
+    `lexigraft.report.verdict` decides whether to use it at all.
 
-    `model` is what the choices add up to, by the measures in `columns`; on those in `noise` every
-    model is so low that the score says nothing. `measured` is the cell whose scores say what it
-    gains: `model` itself where the study has it, else the one of the last choice with measures.
-    `vocabularies` are the `findings.vocabulary_numbers` of each, where they are recorded.
+    `model` combines the choices, by the measures in `columns`; on those in `noise`, all scores are
+    too low to be informative. `measured` is the cell whose scores show the gains: `model` itself if
+    the study has it, otherwise the one of the last choice with measures. `vocabularies` are the
+    recorded `findings.vocabulary_numbers` of each vocabulary.
     """
 
     language: str
@@ -86,7 +86,7 @@ class Recommendation(NamedTuple):
 
 @dataclass(frozen=True)
 class ScoreChange:
-    """A score beside a baseline's; `test` is None where outputs were not recorded."""
+    """A score and a baseline's score; `test` is None if outputs were not recorded."""
 
     baseline: Model
     column: Column
@@ -106,7 +106,7 @@ class ScoreChange:
 
 
 class SpeedGain(NamedTuple):
-    """Speed over the source model's, of the cell or of another `model` with its vocabulary."""
+    """Speed relative to the source model, of the cell or another `model` with its vocabulary."""
 
     ratio: float
     batch: int
@@ -114,7 +114,8 @@ class SpeedGain(NamedTuple):
 
 
 class TrainingTime(NamedTuple):
-    """Training of one cell, a mean over seeds: of so many `processes`, a GPU each if not a CPU."""
+    """Training time of one cell, a mean over seeds; each of the `processes` has its own GPU, if any.
+    """
 
     hours: float
     processes: int
@@ -123,7 +124,7 @@ class TrainingTime(NamedTuple):
 
 
 class Gains(NamedTuple):
-    """Gains and costs of the measured cell of a recommendation, where they were measured."""
+    """Gains and costs of the measured cell of a recommendation, if they were measured."""
 
     quality: list[ScoreChange]
     english: list[ScoreChange]
@@ -133,7 +134,7 @@ class Gains(NamedTuple):
 
     @property
     def outcomes(self) -> dict[Model, str]:
-        """Of each baseline the verdicts on several measures as one, or `mixed`."""
+        """For each baseline, the verdicts on several measures combined into one, or `mixed`."""
         verdicts: dict[Model, set[str]] = {}
         for one in self.quality:
             verdicts.setdefault(one.baseline, set()).add(one.verdict)
@@ -148,11 +149,11 @@ class Gains(NamedTuple):
 def recommend(study: StudyResults) -> list[Recommendation]:
     """For each source model and language with new tokens: the configuration that scores favour.
 
-    One axis is chosen after the other, for a grid is seldom full. Rivals differ in that axis alone.
-    On every measure that all of them have, the best one and those that are not shown to be worse
-    (paired bootstrap, corrected within the choice) lead. The one that leads on most measures is
-    chosen. So a measure that does not separate rivals has no say, and where none does, nothing is
-    decided.
+    Axes are chosen one after the other, since a grid is rarely complete. Rivals differ only in one
+    axis. On every measure that all of them have, the leaders are the best one and those that are
+    not shown to be worse (paired bootstrap, corrected within the choice). The rival that leads on
+    most measures is chosen. So a measure that does not separate rivals has no influence, and if no
+    measure does, nothing is decided.
     """
     key = ("recommendations", *sorted(study.item.where.items()))
     if key not in study.read:
@@ -178,7 +179,7 @@ def _recommend(study: StudyResults) -> list[Recommendation]:
             before = model if choices else None
             rivals = _rivals(candidates, axis, before, study.reference_strategy)
             choice = _choose(study, axis, rivals, columns, model)
-            # The first choice says where the others start from.
+            # The first choice determines the starting point of the others.
             value = getattr(choice.chosen, axis)
             model = replace(model, **{axis: value}) if choices else choice.chosen
             choices.append(choice)
@@ -193,8 +194,8 @@ def _recommend(study: StudyResults) -> list[Recommendation]:
 def gains(study: StudyResults, found: Recommendation) -> Gains:
     """Compare the measured cell with Source and LAPT; all tests are corrected for each other.
 
-    LAPT is the one of the same strategy or, without one, the study's first of text alone. Scores
-    that are noise are not compared.
+    LAPT is the one with the same strategy or, if there is none, the study's first one trained on
+    text only. Scores that are noise are not compared.
     """
     model, language = found.measured, found.language
     source = source_model(model.source)
@@ -231,10 +232,10 @@ def _cells(study: StudyResults, source: str, language: str) -> list[Model]:
 def _rivals(
     candidates: list[Model], axis: str, model: Model | None, reference: str | None
 ) -> list[Model]:
-    """The largest set of candidates that differ in one axis alone.
+    """The set of two or more candidates that differ only in one axis.
 
-    Of several the one that agrees with the `model` chosen so far; before anything was chosen, with
-    the reference strategy.
+    If there are several, the one that agrees best with the `model` chosen so far, then the largest,
+    then the one with the reference strategy.
     """
     others = [other for other in QUESTIONS if other != axis]
     groups: dict[tuple[str, ...], list[Model]] = {}
@@ -251,9 +252,9 @@ def _rivals(
 def _choose(
     study: StudyResults, axis: str, rivals: list[Model], columns: list[Column], before: Model
 ) -> Choice:
-    """The choice of who leads on most measures; without measures, of what was chosen before."""
+    """Choose the rival that leads on most measures; without measures, keep the previous choice."""
     scores = {column: _means(study, rivals, column) for column in columns}
-    # A rival without any score does not exclude the measures of the others.
+    # A rival without any score must not exclude the measures of the others.
     rivals = [one for one in rivals if any(one in means for means in scores.values())] or rivals
     shared = {column: means for column, means in scores.items() if len(means) == len(rivals) > 1}
     if not shared:
@@ -288,7 +289,7 @@ def _means(study: StudyResults, models: list[Model], column: Column) -> dict[Mod
 def _speed_gain(study: StudyResults, model: Model, language: str) -> SpeedGain | None:
     """The speed-up at the smallest batch: of the cell, else of one with its vocabulary.
 
-    How fast a model writes depends on its vocabulary above all.
+    Generation speed depends mainly on the vocabulary.
     """
     rows = select(speed_up_rows(study), language=language, source=model.source,
                   vocabulary=model.vocabulary).sort_values("batch", kind="stable")  # fmt: skip
@@ -300,7 +301,7 @@ def _speed_gain(study: StudyResults, model: Model, language: str) -> SpeedGain |
 
 
 def _training_time(study: StudyResults, model: Model, language: str) -> TrainingTime | None:
-    """From the cards of the cell's seeds."""
+    """The training time from the cards of the cell's seeds."""
     cards = select(study.training, **model.keys(), language=language)
     if cards.empty or not cards["seconds"].sum() > 0:
         return None
@@ -313,5 +314,5 @@ def _training_time(study: StudyResults, model: Model, language: str) -> Training
 
 
 def metric_of(column: Column) -> Metric:
-    """The metric of a column; a score in English has that of its own language."""
+    """The metric of a column, without the prefix of scores in English."""
     return metric(column[2].removeprefix(_ENGLISH))

@@ -1,4 +1,4 @@
-"""A recommendation in words: the verdict, each question with its answer, and every test."""
+"""The text of a recommendation: the verdict, each question with its answer, and every test."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -47,7 +47,7 @@ METHOD = (
 
 
 class Question(NamedTuple):
-    """A question, its answer in one sentence, and the evidence for it, a sentence each."""
+    """A question, its answer in one sentence, and the evidence, one sentence each."""
 
     title: str
     answer: str
@@ -55,7 +55,7 @@ class Question(NamedTuple):
 
 
 class ComparedScores(NamedTuple):
-    """One paired test as text, a row of the table of tests."""
+    """One paired test as text: a row of the table of tests."""
 
     measure: str
     model: str
@@ -71,8 +71,8 @@ class ComparedScores(NamedTuple):
 class RecommendationText(NamedTuple):
     """The text for one language and source model; `numbers` are for `summary.json`.
 
-    `export` is what a terminal takes to export the model that the verdict is about; empty where it
-    has not been trained.
+    `export` is the command to export the model that the verdict is about; empty if it has not been
+    trained.
     """
 
     numbers: dict[str, Any]
@@ -84,12 +84,12 @@ class RecommendationText(NamedTuple):
 
     @property
     def recommended(self) -> bool:
-        """Whether the exported model is one to use."""
+        """Whether the verdict recommends the exported model."""
         return self.verdict.decision == Decision.GRAFT
 
 
 def recommendation_texts(study: StudyResults) -> list[RecommendationText]:
-    """A text for every source model and language of a study that have cells with new tokens."""
+    """A text for every source model and language of a study with new tokens."""
     return [_text(study, one, gains(study, one)) for one in recommend(study)]
 
 
@@ -167,7 +167,7 @@ def _choice(found: Recommendation, choice: Choice) -> Question:
 
 
 def _shorter(found: Recommendation, gained: Gains) -> Question:
-    """What becomes of the length of text and of the speed."""
+    """How the length of text and the speed change."""
     answers = []
     if row := found.vocabularies.get(found.measured.vocabulary):
         before, after = (number(row[f"tokens_per_sentence_{when}"], 1)
@@ -197,7 +197,7 @@ def _costs(gained: Gains, vocabulary: dict[str, Any]) -> Question:
 
 
 def _certainty(study: StudyResults, found: Recommendation, gained: Gains) -> Question:
-    """What limits the answers: seeds, examples, and scores that say nothing."""
+    """What limits the answers: seeds, examples, and scores that are noise."""
     tests = [test for _, test in _tested(found, gained)]
     evidence = []
     if tests:
@@ -216,7 +216,7 @@ def _certainty(study: StudyResults, found: Recommendation, gained: Gains) -> Que
 
 
 def _tested(found: Recommendation, gained: Gains) -> Iterable[tuple[str, ScoreDifference]]:
-    """Every test, with what it compares the model with; those of the baselines first."""
+    """Every test, with the name of the model compared with; those of the baselines first."""
     for one in (*gained.quality, *gained.english):
         if one.test is not None:
             yield _baseline(one.baseline), one.test
@@ -251,7 +251,7 @@ def _tests(found: Recommendation, gained: Gains) -> list[ComparedScores]:
 
 
 def _verdicts(changes: list[ScoreChange]) -> str:
-    """`better on 1 of 2 measures, no significant difference on 1`; of one measure its verdict."""
+    """`better on 1 of 2 measures, no significant difference on 1`; for one measure, its verdict."""
     counts = Counter(one.verdict for one in changes)
     if counts.total() == 1:
         return changes[0].verdict
@@ -270,7 +270,7 @@ def _change(change: ScoreChange) -> str:
 
 
 def _time(training: TrainingTime) -> str:
-    """The time of all processes together, on what, for how many tokens."""
+    """The total time of all processes, the device, and the number of tokens."""
     total, tokens = training.hours * training.processes, f"{number(training.tokens, 0)} tokens"
     if not training.device.endswith("CPU"):
         return f"{number(total, 2)} GPU-hours ({training.processes} × {training.device}, {tokens})"

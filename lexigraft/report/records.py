@@ -1,4 +1,4 @@
-"""Read what a study left on disk: records, logs and cards become tidy frames."""
+"""Read the results of a study from disk: records, logs and cards become tidy frames."""
 
 import math
 import shlex
@@ -28,7 +28,7 @@ from lexigraft.report.summarize import CELL
 Run = tuple[dict[str, Any], str, int]  # a cell, a task and the number of the run
 
 _COLUMNS = [*SEEDED, "task", "kind", "run", "metric", "value"]
-# What figures draw of a line of a training log, beside its event and step.
+# Numbers in a line of a training log that figures draw, in addition to its event and step.
 _LOGGED = ("tokens", "seconds", "loss", "next_loss", "bits_per_byte", "english_bits_per_byte",
            "perplexity", "english_perplexity")  # fmt: skip
 
@@ -36,8 +36,8 @@ _LOGGED = ("tokens", "seconds", "loss", "next_loss", "bits_per_byte", "english_b
 def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults:
     """Read the files of a report job, see `lexigraft.report.build.build_report`.
 
-    All strategies that train nothing are called `none`. Raises a UserError where there are no
-    records at all, or one is not what an evaluation writes.
+    All strategies that train nothing are called `none`. Raises a UserError if there are no records,
+    or if one is not an evaluation record.
     """
     notes: list[str] = []
 
@@ -48,7 +48,7 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
         return _metrics(map(read_json, present(name, f"records of {what}")), axes)
 
     def cards(places: Mapping[Path, Any], what: str) -> list[tuple[Any, dict[str, Any]]]:
-        """What each place is of, and its card."""
+        """The key of each folder, and its card."""
         found = _present(places, f"cards of {what}", notes)
         return [(places[path], read_json(path)) for path in found]
 
@@ -138,11 +138,11 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
 def read_logs(logs: Iterable[tuple[Mapping[str, Any], Path]]) -> pandas.DataFrame:
     """The logs of trained cells as one frame: the grid of a paper logs millions of steps.
 
-    `logs` has a cell's axes and its log, of each cell. Returns one row per line: the cell and the
-    `event`, names as categories; `step`; and those of the logged numbers that any line has, missing
-    where others have none.
+    `logs` has the axes and the log of each cell. Returns one row per line: the cell and the
+    `event`, with names as categories; `step`; and the logged numbers that any line has, missing for
+    other lines.
     """
-    # Numbers side by side, not a dict for each line: that takes twenty times the memory.
+    # Arrays of numbers, not a dict per line, which takes twenty times the memory.
     cells, lengths = [], []
     events: dict[str, int] = {}
     codes, steps = array("b"), array("q")
@@ -168,7 +168,7 @@ def read_logs(logs: Iterable[tuple[Mapping[str, Any], Path]]) -> pandas.DataFram
 
 
 def _present(paths: Iterable[str | Path], what: str, notes: list[str]) -> list[Path]:
-    """The files that are there: a study that is not finished has a report, which says so."""
+    """The existing files; notes how many are missing, since unfinished studies have reports too."""
     wanted = [(Path(path), Path(path).is_file()) for path in paths]
     lost = [path for path, there in wanted if not there]
     if lost:
@@ -179,7 +179,7 @@ def _present(paths: Iterable[str | Path], what: str, notes: list[str]) -> list[P
 def _read_evaluations(
     paths: list[Path], learned: list[Path], untrained: Collection[str], versions: dict
 ) -> dict[str, Any]:
-    """The fields of a study that are of evaluation records and of those of learned metrics."""
+    """The fields of a study from the records of evaluations and of learned metrics."""
     rows: list[dict[str, Any]] = []
     not_scored = []
     predictions: dict[tuple, Predictions] = {}
@@ -195,7 +195,7 @@ def _read_evaluations(
                 one = predictions[key]
                 predictions[key] = replace(one, learned=(*one.learned, path))
         else:
-            # Of tasks multiple choice alone is not scored, whose score is an accuracy.
+            # Only multiple-choice tasks can be unscored, and their score is an accuracy.
             metric, score = record["task"], "accuracy"
             _add_versions(versions, record)
             if record["kind"] == "speed":
@@ -231,7 +231,7 @@ def _mixed_engines(predictions: list[Predictions]) -> list[str]:
 def _scores(
     record: dict[str, Any], path: Path, untrained: Collection[str], **more: Any
 ) -> tuple[list[dict[str, Any]], Run]:
-    """A row for each score of a record, and its cell, task and run."""
+    """A row per score of a record, and its cell, task and run."""
     missing = {"task", "kind", "cell", "run", "metrics"} - set(record)
     if missing:
         raise UserError(f"{path}: not an evaluation record, lacks {', '.join(sorted(missing))}")
@@ -249,7 +249,7 @@ def _reported(cell: dict[str, Any], untrained: Collection[str]) -> dict[str, Any
 def _numbers(
     names: Mapping[str, Any], values: Mapping[str, Any], called: str = "metric"
 ) -> list[dict[str, Any]]:
-    """A row for each number, under these names."""
+    """A row per number, with these names."""
     return [
         {**names, called: name, "value": float(value)}
         for name, value in values.items()
@@ -258,14 +258,14 @@ def _numbers(
 
 
 def _add_versions(versions: dict[str, list[str]], found: dict[str, Any]) -> None:
-    """Add those that a record or a card names to what is known of each package."""
+    """Add the versions in a record or a card to the known versions of each package."""
     for package, version in found.get("versions", {}).items():
         known = versions.setdefault(package, [])
         known += [version] if version not in known else []
 
 
 def _metrics(records: Iterable[dict[str, Any]], names: list[str]) -> pandas.DataFrame:
-    """One row per metric of each record, with what names the record."""
+    """One row per metric of each record, with the names of the record."""
     rows = [
         row
         for record in records
@@ -284,7 +284,7 @@ def _with_members(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _contaminated(paths: list[Path]) -> list[Contaminated]:
-    """Counts of each set of tests, which is called after its task, its language and its part."""
+    """Counts of each set of tests, whose name consists of its task, language and part."""
     found = []
     for record in map(read_json, paths):
         for row in record["tests"]:

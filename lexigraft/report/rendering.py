@@ -1,4 +1,4 @@
-"""HTML and Markdown from the templates in `templates/`, which share one style sheet."""
+"""Render HTML and Markdown from the templates in `templates/`, which share one style sheet."""
 
 import re
 from functools import cache
@@ -15,20 +15,21 @@ TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
 def render(template: str, folder: Path = TEMPLATES, **values: Any) -> str:
-    """The text of a template with these values, which HTML templates escape.
+    """Render a template with these values, which HTML templates escape.
 
-    `folder` holds the template; those that it extends, includes or imports may be in `TEMPLATES`.
+    `folder` holds the template; templates that it extends, includes or imports may be in
+    `TEMPLATES`.
     """
     return _environment(folder).get_template(template).render(values)
 
 
 def document(title: str, body: str, fonts: dict[str, str] | None = None) -> str:
-    """An HTML document of its own: the style sheet, and fonts as data URIs, are inside."""
+    """A self-contained HTML document, with the style sheet, and fonts as data URIs."""
     return render("document.html.j2", title=title, body=Markup(body), fonts=fonts or {})
 
 
 def inline_code(text: str) -> Markup:
-    """Text as HTML, with what stands between backticks set as code."""
+    """Text as HTML, with text between backticks as code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
@@ -48,5 +49,5 @@ def _environment(folder: Path) -> ImmutableSandboxedEnvironment:
 
 
 def _css_name(family: str) -> Markup:
-    """A font's family between quotes, for a style sheet: a font of others says what it likes."""
+    """A font family as a quoted string for a style sheet; names in font files are not trusted."""
     return Markup('"' + re.sub(r"[^\w .-]", "", family) + '"')

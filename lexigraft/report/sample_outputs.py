@@ -1,4 +1,4 @@
-"""Sample outputs side by side: the source model's and the recommended cell's."""
+"""Sample outputs of the source model and the recommended cell, side by side."""
 
 from statistics import median
 from typing import Any, NamedTuple
@@ -12,17 +12,17 @@ from lexigraft.report.summarize import select
 from lexigraft.report.table import MISSING
 from lexigraft.report.tables.results import quality_columns
 
-# Examples of each language and task, and how many where there are many of those.
+# Number of examples per language and task, and the number if there are many of these.
 _COUNT, _FEW = 4, 2
 _MANY = 6
-# Kinds of tasks whose predictions are no texts to read.
+# Kinds of tasks whose predictions are not texts.
 _TEXTLESS = ("perplexity", "multiple_choice", "speed")
 _PACE = ("first_token_seconds_batch_1", "steps_per_second_batch_1")
-_LONGEST = 300  # characters of a prompt: an article is recognized by its beginning
+_LONGEST = 300  # maximum characters of a prompt; the beginning identifies an article
 
 
 class SampleText(NamedTuple):
-    """A text of an example: what it is; of what a model wrote its score and how long that takes."""
+    """A text of an example and its title; for a model's output, its score and generation time."""
 
     name: str
     text: str
@@ -31,11 +31,11 @@ class SampleText(NamedTuple):
 
 
 class SampleOutputs(NamedTuple):
-    """Examples of one language and task: prompt, reference, the source model's output, and that of
+    """Examples of one language and task: prompt, reference, and the outputs of the source model and
     the recommended cell.
 
-    Ordered by the score of the recommended cell, highest first, or as in the test set where scores
-    are noise.
+    Sorted by the score of the recommended cell, highest first, or as in the test set if scores are
+    noise.
     """
 
     language: str
@@ -44,9 +44,9 @@ class SampleOutputs(NamedTuple):
 
 
 class _Pace(NamedTuple):
-    """How fast a model writes one text at a time: seconds to its first token, then steps a second.
+    """Speed of generating one text at a time: seconds to the first token, then steps per second.
 
-    The first token takes longer, for the prompt is read before it.
+    The first token takes longer, since the prompt is read before it.
     """
 
     first_token: float
@@ -56,9 +56,9 @@ class _Pace(NamedTuple):
 def sample_outputs(study: StudyResults) -> list[SampleOutputs]:
     """For each recommendation and generation task: evenly spaced examples, with their times.
 
-    Even spacing over the ranks shows the range and does not pick the flattering ones. Scores that
-    are noise are not shown, and nothing is ordered by them. After them, for each task that measures
-    speed: what was written for its first prompts, in equally many tokens.
+    Even spacing over the ranks shows the range and avoids cherry-picking. Scores that are noise are
+    not shown or used for sorting. Then, for each task that measures speed: the outputs for its
+    first prompts, which have equal numbers of tokens.
     """
     tasks = dict.fromkeys(one.task for one in study.predictions)
     written = {task for task in tasks if study.kind(task) not in _TEXTLESS}
@@ -80,7 +80,7 @@ def sample_outputs(study: StudyResults) -> list[SampleOutputs]:
 def _samples(
     study: StudyResults, model: Model, column: Column, most: int
 ) -> list[list[SampleText]]:
-    """At most so many examples of a task, with the outputs of a model's source and of itself."""
+    """At most `most` examples of a task, with the outputs of a model's source and the model."""
     language, task, name = column
     source = source_model(model.source)
     ours = _predictions(study, language, task, model)
@@ -109,7 +109,7 @@ def _samples(
 def _timed_samples(
     study: StudyResults, model: Model, language: str, task: str
 ) -> list[list[SampleText]]:
-    """What a model and its source wrote for each prompt while their speed was measured."""
+    """The outputs of a model and its source for each prompt of the speed measurement."""
     records = [_first(study, language, task, one) for one in (source_model(model.source), model)]
     if records[1] is None:
         return []
@@ -123,23 +123,23 @@ def _timed_samples(
 
 
 def _timing(one: Predictions) -> dict[str, Any] | None:
-    """The timing of a speed record's smallest batch; None where it has no texts."""
+    """The timing of a speed record's smallest batch; None if it has no texts."""
     batches = [name for name in one.details if name.startswith("batch_")]
     smallest = min(batches, key=lambda name: int(name.removeprefix("batch_")), default=None)
     return one.details[smallest] if smallest and one.details[smallest].get("texts") else None
 
 
 def _titles(study: StudyResults, model: Model) -> tuple[str, str]:
-    """What a model's source and the model itself are called beside their outputs."""
+    """The titles of the outputs of a model's source and the model itself."""
     of = f" ({model.source})" if study.has_several_sources else ""
     best = f"Best configuration: {row_name(model.initializer, model.strategy)}"
     return f"Source model{of}", best
 
 
 def _pace(study: StudyResults, model: Model, language: str, task: str) -> _Pace | None:
-    """The measured pace of a cell, else of one with its vocabulary, which sets it above all.
+    """The measured pace of a cell, else of one with its vocabulary, which mainly determines it.
 
-    On prompts of the same kind of task, if it was measured on such.
+    Measured on prompts of the same kind of task, if available.
     """
     same = {"source": model.source, "language": language, "vocabulary": model.vocabulary}
     measured = select(study.summary, **same)
@@ -155,7 +155,7 @@ def _pace(study: StudyResults, model: Model, language: str, task: str) -> _Pace 
 
 
 def _seconds(pace: _Pace | None, row: dict[str, Any]) -> float | None:
-    """What an output takes at this pace; None where either is not known."""
+    """The seconds that an output takes at this pace; None if either is unknown."""
     steps = row.get("steps")
     if pace is None or not steps:
         return None
@@ -165,14 +165,14 @@ def _seconds(pace: _Pace | None, row: dict[str, Any]) -> float | None:
 def _predictions(
     study: StudyResults, language: str, task: str, model: Model
 ) -> dict[str, dict[str, Any]]:
-    """The outputs of the first seed and run of a model, by the id of the example."""
+    """The outputs of the first seed and run of a model, by example id."""
     first = _first(study, language, task, model)
     rows = first.rows() if first else []
     return {row["id"]: row for row in rows if row.get("test") != ENGLISH}
 
 
 def _first(study: StudyResults, language: str, task: str, model: Model) -> Predictions | None:
-    """What a model wrote in its first seed and run of a task."""
+    """The predictions of a model in its first seed and run of a task."""
     cell = model.keys() | {"language": language}
     fitting = [one for one in study.predictions
                if one.task == task and cell.items() <= one.cell.items()]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which differences between the scores of models would hold on other examples and seeds."""
+"""Test which score differences between models would hold on other examples and seeds."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,31 +29,31 @@ from lexigraft.report.paired_tests import (
 )
 from lexigraft.report.study import Predictions, StudyResults
 
-Comparison = tuple[Model, Model, Column]  # a model, its baseline, and what both are scored on
+Comparison = tuple[Model, Model, Column]  # a model, its baseline, and the scored column
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreDifference(PairedTest):
-    """A model's score less a baseline's, on one language, task and metric."""
+    """A model's score minus a baseline's, on one language, task and metric."""
 
     model: Model
     baseline: Model
     column: Column
     baseline_score: float
-    outputs: int  # that the model wrote, over its seeds and runs
+    outputs: int  # number of the model's outputs, over its seeds and runs
 
 
 @dataclass(frozen=True)
 class ModelScores:
     """Scores of a model's runs on the examples of a column, by seed and run.
 
-    A mean over models has one of them in the place of each seed, by its number.
+    For a mean over models, the index of a model takes the place of the seed.
     """
 
     ids: dict[tuple[int, int], list[str]]  # names of the examples
     scores: Scores  # [1 + resamples]
-    alone: Scores  # [examples]: the score of each by itself
-    seeds: dict[int, int]  # how many seeds each number stands for
+    alone: Scores  # [examples]: the score of each single example
+    seeds: dict[int, int]  # seed or index -> number of seeds
 
 
 def score_differences(
@@ -63,15 +63,15 @@ def score_differences(
 ) -> list[ScoreDifference]:
     """Test the differences between models and baselines whose outputs were both recorded.
 
-    All comparisons of a column are made on the same resamples of its examples, and all that are
-    returned are corrected for each other.
+    All comparisons of a column use the same resamples of its examples, and all returned p-values
+    are corrected for each other.
 
     The variation over seeds is estimated from the trained models of the whole study that have
-    several seeds (see `SeedSpreads`), so that the result of a comparison does not depend on which
-    others are made beside it.
+    several seeds (see `SeedSpreads`), so that a comparison does not depend on which others are made
+    together with it, apart from the correction.
 
-    `means`: names in `comparisons` that stand, in their column, for the mean over trained models of
-    one source model, and these models. A mean is left out where one of them has no outputs.
+    `means` maps a model in `comparisons` and its column to trained models of one source model whose
+    mean it represents. A mean is left out if one of these models has no outputs.
     """
     means = means or {}
     pairs_of: dict[Column, list[tuple[Model, Model]]] = {}
@@ -98,7 +98,7 @@ def score_differences(
 def scores_of_models(
     study: StudyResults, predictions: Mapping[Model, list[Predictions]], column: Column
 ) -> dict[Model, ModelScores]:
-    """Scores of each model whose outputs were recorded, all on the same resamples."""
+    """Scores of each model with recorded outputs, all on the same resamples."""
     _, task, metric = column
     kind = study.kind(task)
     read: dict[Model, dict[tuple[int, int], ExampleScores]] = {}
@@ -134,25 +134,26 @@ def scores_of_models(
     }
 
 
-# A source model, and whether rows are drawn at random; or a model that is not trained.
+# A source model and whether rows are drawn at random; or an untrained model.
 Pool = tuple[str, bool] | Model
 
 
 @dataclass(frozen=True)
 class SeedSpreads:
-    """How much a column's scores differ between seeds, by what that is pooled over.
+    """The variation of a column's scores between seeds, by pool of models.
 
-    Trained models of a source model are pooled, but initializers that draw their rows apart from
-    all others, whose seeds only order the text: rows that start badly by chance say nothing about
-    these. Where no model of a kind has several seeds, it borrows the spread of the other kind. Of
-    untrained models some draw their rows and others do not vary at all, so each has its own.
+    Trained models of a source model are pooled. Initializers that draw rows at random have a
+    separate pool, since the seeds of all others only order the text: a bad random start says
+    nothing about these. If no model of a pool has several seeds, the spread of the other pool is
+    used. Some untrained models have random rows and others do not vary at all, so each has its own
+    pool.
     """
 
     spreads: Mapping[Pool, Spread]
     drawn: frozenset[str]  # the initializers that draw at random
 
     def pool(self, model: Model) -> Pool:
-        """What the spread of a model is pooled over."""
+        """The pool of a model."""
         if model.strategy == "none":
             return model
         own = (model.source, model.initializer in self.drawn)
@@ -164,9 +165,9 @@ class SeedSpreads:
 
 
 def seed_spreads(study: StudyResults, column: Column) -> SeedSpreads:
-    """How much a column's scores differ between seeds, in the whole study.
+    """The variation of a column's scores between seeds in the whole study.
 
-    An alias has no spread: it is of an item alone, and draws nothing.
+    An alias has no spread: it exists only in an item, and draws nothing.
     """
     by_seed = column_scores(study, column).groupby([*AXES, "seed"], sort=False)["value"].mean()
     each = SeedSpreads({}, study.drawn_initializers)
@@ -179,10 +180,10 @@ def seed_spreads(study: StudyResults, column: Column) -> SeedSpreads:
 
 
 def _read(study: StudyResults, one: Predictions, kind: str, metric: str) -> ExampleScores | None:
-    """What each example of a run adds to a metric, read once for all tables.
+    """The contribution of each example of a run to a metric, read once for all tables.
 
-    None, too, where it does not add up to the score of the record, unless a learned metric has a
-    record of its own: a test of another number than the one that a table shows would mislead.
+    Also None if the examples do not reproduce the score of the record, unless it is a learned
+    metric with its own record: a test of a number that a table does not show would be misleading.
     """
     key = (one.path, metric)
     if key not in study.read:
@@ -197,7 +198,7 @@ def _read(study: StudyResults, one: Predictions, kind: str, metric: str) -> Exam
 
 
 def _mean(models: list[ModelScores]) -> ModelScores:
-    """The mean over models, whatever their numbers of seeds."""
+    """The mean over models, which may have different numbers of seeds."""
     mean = ModelScores({}, {}, {}, {})
     for place, one in enumerate(models):
         for run in dict.fromkeys(run for _, run in one.scores):
@@ -216,19 +217,19 @@ def _difference(
     scored: Mapping[Model, ModelScores],
     spreads: SeedSpreads,
 ) -> ScoreDifference | None:
-    """One comparison; None where one has no scores, or the two have no run in common."""
+    """One comparison; None if one of the two has no scores, or they have no run in common."""
     if model not in scored or baseline not in scored:
         return None
     ours, theirs = scored[model], scored[baseline]
     first, second = shared_runs(ours.scores, theirs.scores)
     if not first:
         return None
-    # Two means with one spread differ by one draw of it.
+    # The noise of two means with the same spread is drawn once.
     seeds: dict[Pool, list[float]] = {}
     for one, scores in ((model, first), (baseline, second)):
         counts = [scored[one].seeds[key] for key in means_by_seed(scores)]
-        # The variance of a mean over `n` seeds is 1/n of one seed's: that of a mean of means is the
-        # variance of a mean over so many seeds.
+        # The variance of a mean over `n` seeds is 1/n of that of one seed. So the variance of a mean
+        # of means equals that of a mean over `effective` seeds.
         effective = len(counts) ** 2 / sum(1 / count for count in counts)
         seeds.setdefault(spreads.pool(one), []).append(effective)
     names = (name for one in (model, baseline) for name in one.keys().values())

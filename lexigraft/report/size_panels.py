@@ -20,7 +20,7 @@ from lexigraft.report.style import (
 
 _MOST_COLUMNS = 4
 _HEIGHT = 1.35  # inches of one row of panels
-_MOST_NAMED = 8  # missing points that are named one by one
+_MOST_NAMED = 8  # maximum number of missing points that are named individually
 
 _NOTHING = (math.nan, math.nan)
 
@@ -28,9 +28,9 @@ Value = tuple[float, float] | None  # a number and its deviation, which may be m
 
 
 class Series(NamedTuple):
-    """One line: its look, and its value by vocabulary and language; None is missing.
+    """One line: its style, and its value by vocabulary and language; None is missing.
 
-    A line straight across, such as a baseline's, has a value by language alone.
+    A horizontal line, such as a baseline's, has a value by language only.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Series(NamedTuple):
 
 
 class PanelRow(NamedTuple):
-    """One row of panels: its name, its source model, its series and lines straight across."""
+    """One row of panels: its name, its source model, its series and horizontal lines."""
 
     name: str
     source: str
@@ -55,17 +55,17 @@ def sizes(study: StudyResults) -> dict[tuple[str, str, str], int]:
 
 
 def sources_of(study: StudyResults) -> list[tuple[str, str]]:
-    """Source models with new vocabularies, and how the name of a row begins that is of one."""
+    """Source models with new vocabularies, and the prefixes of the names of their rows."""
     known = {source for source, *_ in sizes(study)}
     names = [name for name in study.order("source") if name in known]
     return [(name, f"{name}\n" if len(names) > 1 else "") for name in names]
 
 
 def draw_rows(study: StudyResults, rows: list[PanelRow], languages: list[str]) -> Figure:
-    """Draw every row for every language; what is missing is said below.
+    """Draw every row for every language; a note below lists missing points.
 
-    Sizes are evenly spaced, not to scale: 50 and 100 are to be told apart beside 5,000. A line is
-    of one kind of vocabulary: where a study has two of one size, its item names which.
+    Sizes are evenly spaced, not to scale, so that 50 and 100 can be distinguished next to 5,000. A
+    line has one kind of vocabulary: if a study has two of the same size, its item selects one.
     """
     known = sizes(study)
     ticks = sorted(set(known.values()))
@@ -85,7 +85,7 @@ def draw_rows(study: StudyResults, rows: list[PanelRow], languages: list[str]) -
                 axis.set_ylabel("\n".join(lines), fontsize=7.5)
         title_panel(axes[0], study.language(language))
     figure.align_ylabels()
-    # One entry of the legend for each name.
+    # One legend entry per name.
     styles = {one.name: {"ms": 4.5, **one.style} for row in rows for one in row.series}
     styles |= {one.name: {"lw": 1, **one.style} for row in rows for one in row.levels}
     add_legend(figure, styles)
@@ -104,7 +104,7 @@ def _panel(
     known: dict[tuple[str, str, str], int],
     ticks: list[int],
 ) -> list[tuple[str, str]]:
-    """Draw one panel; returns the series and vocabulary of points that are missing."""
+    """Draw one panel; returns the series and vocabulary of missing points."""
     plain_axis(axis, "y")
     axis.tick_params(axis="x", length=2)
     axis.tick_params(labelsize=7)
@@ -125,7 +125,7 @@ def _panel(
         values = {name: series.value(name, language) for name in place}
         lost += [(series.name, name) for name in place if values[name] is None]
         if any(value is not None for value in values.values()):
-            # A size that is missing parts the line: nothing is known between its neighbours.
+            # A missing size interrupts the line, since nothing is known between its neighbours.
             points = sorted((at, *(values[name] or _NOTHING)) for name, at in place.items())
             at, means, deviations = zip(*points, strict=True)
             axis.errorbar(at, means, yerr=deviations, ms=4, capsize=1.5, elinewidth=0.8,
@@ -136,7 +136,7 @@ def _panel(
         axis.set_yticks([])
         axis.spines["left"].set_color(RULE)
     elif axis.dataLim.height == 0:
-        # Of values that are all the same matplotlib would show the rounding errors.
+        # If all values are the same, matplotlib would show the rounding errors.
         axis.set_ylim(axis.dataLim.y0 - 1, axis.dataLim.y0 + 1)
     return lost
 
@@ -144,7 +144,8 @@ def _panel(
 def _missing_note(
     study: StudyResults, rows: list[PanelRow], missing: dict[tuple[str, str, str, str], list[str]]
 ) -> str:
-    """Which points are missing; in which rows, unless it is in all of their source model."""
+    """A note on missing points; it names their rows, unless all rows of a source model lack them.
+    """
     several = len({row.source for row in rows}) > 1
     named = []
     for (source, name, vocabulary, language), lacks in list(missing.items())[:_MOST_NAMED]:

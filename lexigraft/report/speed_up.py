@@ -1,4 +1,4 @@
-"""How much faster than its source model a model writes, on other text and when measured again."""
+"""Test how much faster a model generates text than its source model."""
 
 import math
 import statistics
@@ -32,9 +32,9 @@ from lexigraft.report.study import Predictions, StudyResults
 
 @dataclass(frozen=True)
 class _Measured:
-    """A model's text, and its measurements by seed and run: each is a process of its own."""
+    """A model's text, and its measurements by seed and run: each is a separate process."""
 
-    # Of each sentence, or group of sentences, by its name: sentences, characters and tokens.
+    # Name of each sentence, or group of sentences -> sentences, characters and tokens.
     text: dict[str, tuple[int, int, int]]
     # Decoding seconds of each timed pass.
     repeats: dict[tuple[int, int], list[float]] = field(default_factory=dict)
@@ -44,20 +44,20 @@ class _Measured:
 def speed_up_tests(
     study: StudyResults, models: Sequence[Model], columns: Iterable[Column]
 ) -> dict[tuple[Model, Column], PairedTest]:
-    """Test the speed of each model over its source model's.
+    """Test the speed of each model relative to its source model.
 
     Only columns of characters per second on the same text are tested. These are the characters of
-    the text over the steps that a vocabulary takes for it, times the steps per second that were
-    measured. So there are two sources of chance.
-    The text: its sentences are drawn with replacement, the same for both models. And the
-    measurement: the effect of repeating it is drawn from Student's t, with the deviation between
-    measurements. Models of one vocabulary do the same work, whatever their weights are, so how much
-    their speeds differ is how much measurements do; it is pooled over the vocabularies of a source
-    model. Where each was measured once, only the repeats of a measurement are known: they give an
-    interval, but no p, for they are of one process in one minute.
+    the text per step of a vocabulary, times the measured steps per second. So there are two sources
+    of random variation. The first is the text: its sentences are drawn with replacement, the same
+    for both models. The second is the measurement: the effect of repeating it is drawn from
+    Student's t, with the deviation between measurements. Models with the same vocabulary do the
+    same work, whatever their weights are, so differences between their speeds are differences
+    between measurements; the deviation is pooled over the vocabularies of a source model. If each
+    was measured only once, only the repeats within a measurement are known. They yield an interval
+    but no p, since they come from one process within one minute.
 
-    Ratios are compared by their logarithms. The effect size is of the logarithm of how much faster
-    each sentence is written.
+    Ratios are compared by their logarithms. The effect size is that of the logarithm of the
+    speed-up of each sentence.
     """
     sources = {model.source: model for model in models if model.is_source}
     own = [model for model in models if model.source in sources]
@@ -72,7 +72,7 @@ def speed_up_tests(
         measured = {model: one for model, one in measured.items() if one.rates}
         scores = column_scores(study, column)
         scores = scores[scores["value"] > 0]
-        # How much measurements of the same work differ, as logarithms.
+        # The deviation between measurements of the same work, of logarithms.
         spreads = pooled_spreads(
             zip(scores["source"], scores["vocabulary"], map(math.log, scores["value"]), strict=True)
         )
@@ -102,7 +102,7 @@ def speed_up_tests(
 
 
 def _measurements(runs: Sequence[Predictions], metric: str, batch: int) -> _Measured:
-    """What runs measured that recorded the lengths of sentences and the time of each repeat."""
+    """The measurements of runs that recorded the lengths of sentences and the times of repeats."""
     found = _Measured({})
     for one in runs:
         timing: dict[str, Any] = one.details.get(f"batch_{batch}") or {}
@@ -117,7 +117,7 @@ def _measurements(runs: Sequence[Predictions], metric: str, batch: int) -> _Meas
         rate = timing["steps"] / statistics.median(repeats)
         characters = sum(size for _, size, _ in found.text.values())
         tokens = sum(size for *_, size in found.text.values())
-        # The test must be of the number that a table shows.
+        # The tested number must be the one that a table shows.
         recorded = one.metrics.get(metric, math.nan)
         if math.isclose(rate * batch * characters / max(tokens, 1), recorded, rel_tol=1e-4):
             key = (one.cell["seed"], one.run)
@@ -128,7 +128,7 @@ def _measurements(runs: Sequence[Predictions], metric: str, batch: int) -> _Meas
 def _scores(
     measured: Mapping[Model, _Measured], column: Column, batch: int
 ) -> tuple[dict[Model, Scores], dict[Model, Scores]]:
-    """Logarithms of characters per second: in each resample, and of each sentence."""
+    """Logarithms of characters per second: for each resample, and for each sentence."""
     names = sorted({name for own in measured.values() for name in own.text})
     texts = {
         model: np.array([own.text.get(name, (0, 0, 0))[1:] for name in names], dtype=np.float64)
@@ -159,7 +159,7 @@ def _per_token(totals: np.ndarray) -> np.ndarray:
 def _noise(
     between: Spread, pair: tuple[_Measured, _Measured], rng: np.random.Generator
 ) -> np.ndarray | None:
-    """The effect of measuring both models again; None where nothing is known of it."""
+    """The effect of measuring both models again; None if it is unknown."""
     if between.freedom:
         return seed_noise(between, [len(own.rates) for own in pair], RESAMPLES, rng)
     rows = [[math.log(took) for took in row] for own in pair for row in own.repeats.values()]

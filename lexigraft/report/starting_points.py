@@ -1,8 +1,8 @@
-"""How far each initializer brings an untrained graft: from random rows towards the source model.
+"""How much of the gap from random rows to the source model each initializer closes untrained.
 
-Between the graft with random rows and the source model lies a gap in bits per byte of the same
-text, which a starting point closes in part. Unlike bits per byte, that share can be averaged over
-languages. The Snakefile reads the options, so that numpy is imported where it is used.
+The gap is the difference in bits per byte of the same text between the graft with random rows and
+the source model. Unlike bits per byte, the share of the gap that an initializer closes can be
+averaged over languages. The Snakefile reads the options, so numpy is imported where it is used.
 """
 
 import math
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     import numpy as np
 
 METRIC = "bits_per_byte"
-UNTRAINED = "none"  # the strategy of grafts as they are
-# Why a study may have nothing to show of it.
+UNTRAINED = "none"  # the strategy of untrained grafts
+# Why a study may have nothing to show.
 NOTHING = "no task has scores of an untrained graft, one with random rows and the source model"
 
 
 class StartingPointOptions(TaskOptions):
-    """The options of what shows how much of the gap starting points close."""
+    """The options of items that show how much of the gap initializers close."""
 
     floor: Annotated[
         Name, Refers("initializers"), Field(description="initializer that counts as 0 % of the gap")
@@ -37,17 +37,17 @@ class StartingPointOptions(TaskOptions):
 
 
 class GapShare(NamedTuple):
-    """How an initializer does in one language, on one text."""
+    """The result of an initializer in one language, on one text."""
 
     bits: float  # per byte, of the untrained graft
     rank: float  # among the grafts of its source model and vocabulary, from 1
-    share: float  # of the gap: 0 is the floor, 1 the source model; missing where there is no gap
+    share: float  # of the gap: 0 is the floor, 1 the source model; missing if there is no gap
     drawn: "np.ndarray | None"  # [resamples]: the share on resampled sentences, if they are known
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Means over languages, and the ends of the 95 % interval of the share, if it is known."""
+    """Means over languages, and the bounds of the 95 % interval of the share, if it is known."""
 
     bits: float
     rank: float
@@ -57,7 +57,8 @@ class Standing:
 
 
 class Gap(NamedTuple):
-    """What the grafts of one source model and vocabulary close in one task."""
+    """The shares of the gap that the grafts of one source model and vocabulary close in one task.
+    """
 
     shares: dict[Model, dict[str, GapShare]]  # by language
     means: dict[Model, Standing]  # over the languages with a gap, see `standings`
@@ -69,10 +70,10 @@ class Gap(NamedTuple):
 
 
 def gaps(study: StudyResults) -> dict[tuple[str, str, str], Gap]:
-    """Source model, vocabulary and task -> what untrained grafts close there.
+    """Source model, vocabulary and task -> the shares of the gap that untrained grafts close.
 
-    Of the tasks that an item names, else of all that measure bits per byte; empty where no graft
-    has a mean. A table and a figure of the same part compute it once.
+    For the tasks that an item names, by default all that measure bits per byte; empty if no graft
+    has a mean. A table and a figure of the same part share the computation.
     """
     key = ("gaps", study.item.option("floor"), study.item.tasks, *sorted(study.item.where.items()))
     if key not in study.read:
@@ -87,9 +88,9 @@ def gaps(study: StudyResults) -> dict[tuple[str, str, str], Gap]:
 
 
 def grafts(study: StudyResults) -> dict[tuple[str, str], list[Model]]:
-    """The untrained grafts that were scored, by source model and vocabulary, in the study's order.
+    """The scored untrained grafts by source model and vocabulary, in the study's order.
 
-    Only where that of the item's floor is among them.
+    Only those of vocabularies for which the item's floor was scored.
     """
     scored = {*models_of(select(study.summary, metric=METRIC, strategy=UNTRAINED))}
     found = {}
@@ -102,7 +103,7 @@ def grafts(study: StudyResults) -> dict[tuple[str, str], list[Model]]:
 
 
 def floor_of(study: StudyResults, models: Sequence[Model]) -> Model | None:
-    """The graft among these that closes nothing of the gap."""
+    """The graft among these that is the lower end of the gap."""
     named = study.item.option("floor")
     return next((model for model in models if model.initializer == named), None)
 
@@ -110,9 +111,9 @@ def floor_of(study: StudyResults, models: Sequence[Model]) -> Model | None:
 def gap_shares(
     study: StudyResults, models: Sequence[Model], task: str
 ) -> dict[Model, dict[str, GapShare]]:
-    """What each of the grafts of one source model and vocabulary closes, by language.
+    """The share of the gap that each graft of one source model and vocabulary closes, by language.
 
-    The source model, which closes all of it, is the first of them and has no rank. Languages in
+    The source model, which closes the whole gap, is the first of them and has no rank. Languages in
     which the floor or the source model was not scored are left out.
     """
     from scipy.stats import rankdata
@@ -126,7 +127,7 @@ def gap_shares(
         if floor is None or floor not in bits or source not in bits:
             continue
         scored = [model for model in models if model in bits]
-        # Numbers that look the same rank the same.
+        # Numbers that are equal after rounding have the same rank.
         shown = [round(bits[model], metric(METRIC).decimals) for model in scored]
         ranks = dict(zip(scored, rankdata(shown), strict=True))
         drawn = _resampled(study, [source, *scored], column)
@@ -144,9 +145,9 @@ def gap_shares(
 def share_closed(
     floor: "np.ndarray | float", own: "np.ndarray | float", source: "np.ndarray | float"
 ) -> "np.ndarray":
-    """The share of the gap from the floor to the source that is closed, of bits per byte.
+    """The share of the gap in bits per byte from the floor to the source that is closed.
 
-    Missing where the floor is no worse than the source.
+    Missing if the floor is no worse than the source.
     """
     import numpy as np
 
@@ -167,9 +168,9 @@ def with_gap(shares: Mapping[Model, Mapping[str, GapShare]]) -> list[str]:
 
 
 def standings(shares: Mapping[Model, Mapping[str, GapShare]], *names: str) -> dict[Model, Standing]:
-    """Means over the languages with a gap, of the models that were scored in all of them.
+    """Means over the languages with a gap, for the models that were scored in all of them.
 
-    `names` seed the draws behind the intervals, which are the same for all models.
+    `names` seed the draws of the intervals, which are the same for all models.
     """
     import numpy as np
 
@@ -195,9 +196,9 @@ def standings(shares: Mapping[Model, Mapping[str, GapShare]], *names: str) -> di
 def interval_of_mean(drawn: "np.ndarray", rng: "np.random.Generator") -> tuple[float, float]:
     """The 95 % interval of a mean over languages, each of which was scored on a sample of text.
 
-    Of `drawn` [languages, resamples of their sentences]. A bootstrap in two stages (Davison and
-    Hinkley 1997, §3.8): as many languages are drawn as there are, with replacement, and each has a
-    resample of its sentences. The interval of a single language is over sentences alone.
+    `drawn` is [languages, resamples of their sentences]. A bootstrap in two stages (Davison and
+    Hinkley 1997, §3.8): languages are drawn with replacement, and each has a resample of its
+    sentences. The interval of a single language is over sentences only.
     """
     import numpy as np
 
@@ -205,7 +206,7 @@ def interval_of_mean(drawn: "np.ndarray", rng: "np.random.Generator") -> tuple[f
     which = rng.integers(count, size=(count, size))
     resamples = rng.permuted(np.tile(np.arange(size), (count, 1)), axis=1)
     chosen = drawn[which, resamples]
-    known = np.isfinite(chosen)  # without a gap in a resample there is no share
+    known = np.isfinite(chosen)  # a resample without a gap has no share
     counts = known.sum(axis=0)
     means = np.where(known, chosen, 0.0).sum(axis=0)[counts > 0] / counts[counts > 0]
     low, high = np.percentile(means, (2.5, 97.5))
@@ -217,7 +218,7 @@ def _resampled(
 ) -> "dict[Model, np.ndarray]":
     """Bits per byte [resamples] of each model on the same resamples of a column's sentences.
 
-    With what other draws of its rows would add, where a model has several seeds.
+    Includes the effect of other draws of its rows if a model has several seeds.
     """
     from lexigraft.randomness import generator
     from lexigraft.report.paired_tests import (

@@ -1,4 +1,4 @@
-"""Everything that a report is computed from, as tidy frames, and the part that an item shows."""
+"""All data that a report is computed from, as tidy frames, and the part that an item shows."""
 
 import json
 from collections.abc import Mapping
@@ -22,21 +22,21 @@ from lexigraft.report.published import Published
 from lexigraft.report.summarize import CELL, Frame, summarize
 
 SEEDED = [*CELL, "seed"]
-MONOLINGUAL = "monolingual"  # what the settings of a phase call the corpus
-# The frames of a study that hold rows of cells.
+MONOLINGUAL = "monolingual"  # the name of the corpus in the settings of a phase
+# The frames of a study with rows of cells.
 _FRAMES = ("scores", "fragmentation", "training", "curves", "initialization", "alignment",
            "checkpoints")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What one cell wrote in one run of a task, on disk: a large study's do not fit in memory."""
+    """The outputs of a cell in one run of a task, on disk: those of a large study exceed memory."""
 
     cell: dict[str, Any]
     task: str
     run: int
     path: Path
-    metrics: dict[str, float]  # of the run's record, as are the details
+    metrics: dict[str, float]  # from the run's record, like the details
     details: dict[str, Any]
     learned: tuple[Path, ...] = ()  # records of learned metrics
 
@@ -57,24 +57,24 @@ class NotScored:
     cell: dict[str, Any]
     task: str
     run: int
-    # A learned metric's name in config/metrics.yaml; of a task whose data is missing, its own name.
+    # A learned metric's name in config/metrics.yaml; for a task with missing data, its own name.
     metric: str
-    score: str  # what the report calls the score
+    score: str  # the metric of the missing score in the report
     why: str
 
 
 @dataclass(frozen=True)
 class Contaminated:
-    """What of one set of tests is in the text that a language's cells are trained on."""
+    """Counts of one set of tests in the training text of a language."""
 
     language: str
-    tests: str  # what a reader calls the set
-    counts: dict[str, int]  # those of `Contamination.facts`
+    tests: str  # the display name of the set
+    counts: dict[str, int]  # from `Contamination.facts`
 
 
 @dataclass(frozen=True)
 class TokenCounts:
-    """How many tokens a tokenizer cuts texts into: of each of `texts`, or of groups of them."""
+    """Numbers of tokens of a tokenizer, for each of `texts`, or for groups of them."""
 
     texts: int
     tokens: list[int]
@@ -82,10 +82,10 @@ class TokenCounts:
 
 @dataclass(frozen=True)
 class StudyResults:
-    """Everything that a report is computed from.
+    """All data that a report is computed from.
 
-    Frames are tidy: a row for each number, `value`, with what names it. A study may be the part of
-    another that an item shows.
+    Frames are tidy: one row per number, `value`, with the names that identify it. A study may be
+    the part of another that an item shows.
     """
 
     name: str
@@ -94,43 +94,43 @@ class StudyResults:
     languages: dict[str, dict]  # name -> its entry in the registry
     scores: Frame  # per cell, seed, task, run and metric
     fragmentation: Frame  # per source, language, vocabulary and metric
-    training: Frame  # one row per trained cell: the numbers and words of its card
+    training: Frame  # one row per trained cell: the numbers and texts of its card
     curves: Frame  # one row per line of the training logs, with the cell
     initialization: Frame  # per fitted initializer and statistic
     alignment: Frame  # per fitted initializer and metric of its alignment
-    checkpoints: Frame  # as `scores`, of the checkpoints of cells before the last: `checkpoint`
+    checkpoints: Frame  # like `scores`, with `checkpoint`, for all checkpoints but the last
     tokenizers: Frame  # per tokenizer that was compared without a model, language and metric
     corpora: dict[str, dict[str, Any]] = field(default_factory=dict)  # language -> card
     counted: list[Contaminated] = field(default_factory=list)
-    # `(tokenizer, language)` of those compared without a model; the texts are the same for all.
+    # `(tokenizer, language)`, if compared without a model; the texts are the same for all.
     token_counts: dict[tuple[str, str], TokenCounts] = field(default_factory=dict)
-    # Of every generation task whose outputs were recorded.
+    # For every task with recorded outputs.
     predictions: list[Predictions] = field(default_factory=list)
-    # `(source, language, vocabulary, initializer, seed)` -> new tokens and what they are made of.
+    # `(source, language, vocabulary, initializer, seed)` -> new tokens and their recipes.
     examples: dict[tuple, list[dict]] = field(default_factory=dict)
     phases: dict[str, list[dict]] = field(default_factory=dict)  # strategy -> settings
-    versions: dict[str, list[str]] = field(default_factory=dict)  # of packages, in records, cards
+    versions: dict[str, list[str]] = field(default_factory=dict)  # packages, from records and cards
     not_scored: list[NotScored] = field(default_factory=list)
     # `SEEDED` names of a cell -> the command that exports it.
     exports: dict[tuple, str] = field(default_factory=dict)
-    # Languages of cells and the tasks that the study runs on them; empty where that is not known.
+    # Languages of cells and the tasks that the study runs on them; empty if unknown.
     planned: frozenset[tuple[str, str]] = frozenset()
     published: list[Published] = field(default_factory=list)  # numbers of papers to compare with
-    # Initializers that are others in some vocabularies, as the config has them.
+    # Aliases of the config: initializers that equal another one in some vocabularies.
     aliases: list[dict[str, Any]] = field(default_factory=list)
     # Speed task -> the kind of task whose prompts it generates from.
     prompts_from: dict[str, str] = field(default_factory=dict)
-    budget: float | None = None  # the part of all amounts of text that is trained on
-    # What the reader must know about files that were missing or could not be read.
+    budget: float | None = None  # the share of all amounts of text that is used for training
+    # Notes for the reader on files that were missing or could not be read.
     notes: list[str] = field(default_factory=list)
-    item: Item = field(default_factory=lambda: Item("", ""))  # that this part is shown by
+    item: Item = field(default_factory=lambda: Item("", ""))  # the item that shows this part
     whole: "StudyResults | None" = None  # the study that this is a part of
-    # What was computed from predictions so far: several tables ask for the same.
+    # Cache of results from predictions, which several tables use.
     read: dict[tuple, Any] = field(default_factory=dict)
 
     @cached_property
     def summary(self) -> Frame:
-        """The scores over seeds, see `summarize`; its changes are over Source, in every part."""
+        """The scores over seeds, see `summarize`; changes are relative to Source in every part."""
         whole = self.whole
         return whole.summary if whole and whole.scores is self.scores else summarize(self.scores)
 
@@ -138,7 +138,7 @@ class StudyResults:
     def places(self) -> dict[tuple[str, ...], int]:
         """The axes of a model, then a language, task and metric -> row of the summary.
 
-        The report of 1,000 cells asks for 2,000 rows; masks over the columns took 3.7 ms for each.
+        The report of 1,000 cells reads 2,000 rows; masks over the columns took 3.7 ms for each.
         """
         names = ("source", "vocabulary", "initializer", "strategy", "language", "task", "metric")
         keys = zip(*(self.summary[name] for name in names), strict=True)
@@ -146,7 +146,7 @@ class StudyResults:
 
     @cached_property
     def _noise(self) -> frozenset[tuple[str, ...]]:
-        """`(source, language, task, metric)` where even the best model's score says nothing."""
+        """`(source, language, task, metric)` for which even the best model's score is noise."""
         if self.whole is not None:
             return self.whole._noise
         axes = ["source", "language", "task", "metric"]
@@ -159,14 +159,14 @@ class StudyResults:
         return (source, *column) in self._noise
 
     def order(self, axis: str) -> list[str]:
-        """Values of one axis of the grid: those asked for, else as the study lists them."""
+        """Names on one axis of the grid: those in the item, otherwise in the study's order."""
         if axis in self.item.where:
             return list(self.item.where[axis])
         return [str(value) for value in self.scores[axis].drop_duplicates()]
 
     @cached_property
     def drawn_initializers(self) -> frozenset[str]:
-        """Initializers that draw at random, and so are fitted once per seed, in the whole study."""
+        """Initializers of the whole study that draw at random, and so are fitted once per seed."""
         fits = (self.whole or self).examples
         return frozenset(name for *_, name, seed in fits if seed is not None)
 
@@ -177,9 +177,9 @@ class StudyResults:
 
     @property
     def reference_strategy(self) -> str | None:
-        """The strategy under which initializers are compared: the study's, else the commonest.
+        """The strategy to compare initializers under: the study's, else the most common one.
 
-        Where an item asks for strategies and the study's is none of them, it is their first.
+        If an item names strategies without the study's, it is the first of them.
         """
         wanted = self.reference.get("strategy")
         if named := self.item.where.get("strategy"):
@@ -194,7 +194,7 @@ class StudyResults:
 
     @property
     def seeds(self) -> list[int]:
-        """Seeds of the trained cells; of all cells where nothing was trained."""
+        """Seeds of the trained cells, or of all cells if none was trained."""
         trained = self.scores[self.scores["strategy"] != "none"]
         used = self.scores if trained.empty else trained
         return sorted(map(int, used["seed"].unique()))
@@ -206,16 +206,16 @@ class StudyResults:
 
     @property
     def has_several_sources(self) -> bool:
-        """Whether source models must be named to be told apart."""
+        """Whether there are several source models, which must be named."""
         return len(self.order("source")) > 1
 
     def place(self, source: str, language: str, *more: str) -> str:
-        """The title of a panel: its language, and its source model where there are several."""
+        """The title of a panel: its language, and its source model if there are several."""
         names = [self.language(language), *more]
         return ", ".join([*names, source] if self.has_several_sources else names)
 
     def language(self, key: str) -> str:
-        """What a reader calls the language."""
+        """The display name of a language."""
         return language_name(key, self.languages)
 
     def strategy(self, key: str) -> StrategyName:
@@ -223,19 +223,19 @@ class StudyResults:
         return parse_strategy(key, self.phases.get(key))
 
     def is_of_text_alone(self, strategy: str) -> bool:
-        """Whether a strategy trains on the corpus alone, on no samples of tasks or pairs."""
+        """Whether a strategy trains only on the corpus, not on samples of tasks or pairs."""
         phases = self.phases.get(strategy, [])
         return all(phase.get("data", MONOLINGUAL) == MONOLINGUAL for phase in phases)
 
     def kind(self, task: str) -> str:
-        """The kind of a task; empty where no record has it."""
+        """The kind of a task; empty if no record has it."""
         kinds = self.scores.loc[self.scores["task"] == task, "kind"]
         return str(kinds.iloc[0]) if len(kinds) else ""
 
     def part(self, item: Item) -> "StudyResults":
-        """The part of the study that an item shows; baselines are always in it.
+        """The part of the study that an item shows; it always includes baselines.
 
-        An initializer that is an alias is in it where the item names it, and then under its name.
+        An alias is included under its own name if the item names it.
         """
         if not item.where:
             return replace(self, item=item, whole=self.whole or self)
@@ -258,7 +258,7 @@ class StudyResults:
         )  # fmt: skip
 
     def alias_note(self) -> str:
-        """Which initializers this part shows as others; empty where there are none."""
+        """A note on the aliases that this part shows; empty if there are none."""
         shown, vocabularies = {*self.order("source")}, {*self.order("vocabulary")}
         return " ".join(
             f"{initializer_name(alias['initializer'])} is {initializer_name(alias['same_as'])}"
@@ -269,7 +269,7 @@ class StudyResults:
         )
 
     def _with_alias(self, alias: Mapping[str, Any]) -> "StudyResults":
-        """The study with a copy, under the alias's name, of what is of the other initializer."""
+        """The study with a copy of the results of the other initializer under the alias's name."""
         import pandas
 
         own = {"initializer": alias["initializer"]}
@@ -305,7 +305,7 @@ class StudyResults:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """One JSON object; a UserError where the file is missing or damaged."""
+    """Read a JSON object; raises a UserError if the file is missing or damaged."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -315,7 +315,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """One JSON object a line; none where there is no file, a UserError where it is damaged."""
+    """Read one JSON object per line; empty without a file, a UserError if it is damaged."""
     if not path.is_file():
         return []
     try:
@@ -325,8 +325,8 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         raise UserError(f"{path}: cannot be read as JSON lines ({error})") from None
 
 
-def _within(frame: Frame, item: Item) -> Any:  # of booleans, a row each
-    """Which rows an item shows; what is of the source's own vocabulary is a baseline."""
+def _within(frame: Frame, item: Item) -> Any:  # a boolean per row
+    """Which rows an item shows; rows with the source vocabulary are baselines."""
     import pandas
 
     inside = pandas.Series(True, index=frame.index)

@@ -1,4 +1,4 @@
-"""The shared look of all figures: colours, markers, type, and how a figure is saved."""
+"""The shared style of all figures: colours, markers, fonts, and how a figure is saved."""
 
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -19,18 +19,19 @@ if TYPE_CHECKING:
 Axes: TypeAlias = "matplotlib.axes.Axes"
 Figure: TypeAlias = "matplotlib.figure.Figure"
 
-# Okabe and Ito's colours without the yellow, which is lost on white. Colours repeat only with
-# another marker, so that rows differ in grey too.
+# Okabe and Ito's colours without the yellow, which is hardly visible on white. Repeated colours
+# have a different marker, so that rows also differ in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "h", "p")
 _DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)))
-# Text on tinted grounds, which stay light on a dark page.
+# Text on tinted backgrounds, which stay light on a dark page.
 ON_TINT = "#15181B"
-# Ink, its lighter shades and the paper; the page replaces them, so that figures follow its theme.
+# Foreground, lighter shades and background; the page replaces them, so that figures follow its
+# theme.
 INK, MUTED, RULE, PAPER = "#1B1F24", "#5F6670", "#D5D9DE", "#FEFEFE"
 WIDTH = 7.2  # inches: a two-column page
-_LETTERS = 13  # of a panel's title that have room on an inch
-# What files leave out, dates and versions: the same study gives the same bytes.
+_LETTERS = 13  # letters of a panel's title per inch
+# Dates and versions are left out of files, so that the same study yields the same bytes.
 _METADATA = {
     ".pdf": ("CreationDate", "Producer", "Creator"),
     ".png": ("Software",),
@@ -40,13 +41,13 @@ _METADATA = {
 
 @dataclass(frozen=True)
 class Look:
-    """What each initializer looks like, the same in every figure, and the fonts."""
+    """The style of each initializer, the same in every figure, and the fonts."""
 
     initializers: tuple[str, ...]
     fonts: Fonts
 
     def of(self, initializer: str) -> tuple[str, str, Any]:
-        """An initializer's colour, marker and dashes, as matplotlib's; baselines are grey stars.
+        """An initializer's colour, marker and dashes for matplotlib; baselines are grey stars.
 
         Lines are solid until the colours repeat.
         """
@@ -59,13 +60,13 @@ class Look:
 
 
 def series_style(place: int) -> dict[str, Any]:
-    """Colour and marker of the first, second, … of several things, as matplotlib's settings."""
+    """Colour and marker of the first, second, … of several series, as matplotlib's settings."""
     return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
 
 
 @contextmanager
 def look(fonts: Fonts) -> Iterator[None]:
-    """Matplotlib with this look for the length of a `with`."""
+    """Use matplotlib with this style within a `with` block."""
     import matplotlib
 
     settings: Any = {
@@ -107,7 +108,7 @@ def look(fonts: Fonts) -> Iterator[None]:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure in inches, laid out by constraints; no window is ever opened."""
+    """An empty figure with constrained layout, sized in inches; no window is opened."""
     from matplotlib import figure as figures
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -123,10 +124,10 @@ def panel_grid(
     stacked: int = 1,
     margin: float = 0.0,
 ) -> "tuple[Figure, np.ndarray]":
-    """A figure and its panels [count, stacked], at most so `most` side by side.
+    """A figure and its panels [count, stacked], at most `most` side by side.
 
-    `height` and `margin` are inches of one axis, and of what the figure has beside all of them.
-    Every figure is as wide as a page, so that letters have one size in all of them.
+    `height` and `margin` are the inches of one axis, and of the rest of the figure. Every figure is
+    as wide as a page, so that all have the same font size.
     """
     columns = min(count, most)
     blocks = -(-count // columns)
@@ -139,7 +140,7 @@ def panel_grid(
 
 
 def add_legend(figure: Figure, lines: Mapping[str, Mapping[str, Any]], columns: int = 6) -> None:
-    """Name lines above all panels: name -> matplotlib's settings of its line."""
+    """Add a legend above all panels: name -> matplotlib's settings of its line."""
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], label=name, **settings) for name, settings in lines.items()]
@@ -147,14 +148,14 @@ def add_legend(figure: Figure, lines: Mapping[str, Mapping[str, Any]], columns: 
 
 
 def message(text: str) -> Figure:
-    """A figure that says why there is nothing to show."""
+    """A figure with a message on why there is nothing to show."""
     figure = new_figure(WIDTH, 0.6)
     figure.text(0.5, 0.5, text, ha="center", va="center", color=MUTED)
     return figure
 
 
 def title_panel(axis: Axes, text: str) -> None:
-    """Set a title in as many lines as it needs on the width of its panel."""
+    """Set the title of a panel, wrapped to its width."""
     place = axis.get_subplotspec()
     assert place is not None, "panels are made by subplots()"
     width = axis.figure.get_figwidth() / place.get_gridspec().ncols  # type: ignore[union-attr]
@@ -169,10 +170,10 @@ def plain_axis(axis: Axes, which: Literal["x", "y"] = "x") -> None:
 
 
 def lay_out(figure: Figure) -> None:
-    """Place everything for the last time, if that was not done: layout is most of the time.
+    """Do the final layout if that was not done yet: layout takes most of the time.
 
-    Without an engine, not with the one called `none`: for each format, matplotlib draws a figure
-    that has any engine once more.
+    The engine is then removed, not set to `none`: for each format, matplotlib draws a figure with
+    any layout engine once more.
     """
     if figure.get_layout_engine() is not None:
         figure.draw_without_rendering()

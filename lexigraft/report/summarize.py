@@ -16,13 +16,13 @@ KEYS = [*CELL, "task", "kind", "metric"]
 def summarize(scores: Frame) -> Frame:
     """One row per cell (without its seed), task and metric.
 
-    Of `scores`, one row per cell, seed, task, run and metric, the `value` becomes `mean`, `std`
+    `scores` has one row per cell, seed, task, run and metric. Its `value` becomes `mean`, `std`
     (sample standard deviation; missing below two repetitions), `n_seeds`, `n_runs`, `seeds`, `over`
-    (what the deviation is over), `source_mean`, `change` (mean minus the source model's on the same
-    language and task) and `relative_change`.
+    (seeds or runs), `source_mean`, `change` (mean minus the source model's on the same language and
+    task) and `relative_change`.
 
-    Runs of one seed are averaged first, so that the deviation is over seeds. Where there is one
-    seed and several runs, as for the source model, it is over runs, and `over` says so.
+    Runs of one seed are averaged first, so that the deviation is over seeds. With one seed and
+    several runs, as for the source model, the deviation and `over` refer to runs.
     """
     repeats = scores.groupby(KEYS, sort=False)["value"]
     by_seed = scores.groupby([*KEYS, "seed"], sort=False)["value"].mean().reset_index()
@@ -41,7 +41,7 @@ def summarize(scores: Frame) -> Frame:
     baseline = untouched[[*shared, "mean"]].rename(columns={"mean": "source_mean"})
     table = table.merge(baseline, on=shared, how="left")
     table["change"] = table["mean"] - table["source_mean"]
-    # Scores of learned metrics may be below zero: a rise is a rise there, too.
+    # Scores of learned metrics may be negative: an increase must stay positive.
     level = table["source_mean"].abs().where(table["source_mean"] != 0)
     table["relative_change"] = table["change"] / level
     return table

@@ -1,4 +1,4 @@
-"""A table as data: cells with a value, its spread and its change, before any format is chosen."""
+"""A table as data, independent of its format: cells with a value, its spread and its change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,12 +8,12 @@ from lexigraft.report.summarize import Frame, SummaryRow
 
 MINUS = "−"
 MISSING = "–"
-# A change of this share of the source model's score gets the full colour.
+# A change by this share of the source model's score gets the full colour.
 FULL_SHADE = 0.5
 FULL_SHADE_NOTE = f"full colour at a change of {100 * FULL_SHADE:g} %"
-# Paler colours would not be seen and are left out.
+# Paler colours would not be visible and are left out.
 PALEST = 0.01
-# A table with more columns, names of rows included, is set small, with a mark in place of the
+# A table with more columns, including names of rows, is set small, with a mark instead of the
 # number of the change.
 _MOST_ROOMY = 7
 BETTER, WORSE = "▲", "▼"
@@ -25,20 +25,20 @@ class TableCell:
 
     text: str = MISSING
     deviation: str = ""  # the standard deviation, formatted
-    change: str = ""  # the change over the source model, formatted, or another number beside it
+    change: str = ""  # the change from the source model, or another secondary number, formatted
     shade: float = 0.0  # from -1 (worse than the source model, red) to 1 (better, blue)
     rank: int = 0  # 1 for the best of its column, 2 for the second, 0 for the others
     value: float | None = None  # the number itself
-    mark: str = ""  # what the colour says, for who does not see it: `▲` better, `▼` worse
-    stars: str = ""  # whether the change would hold on other examples and seeds: `*` or `**`
-    noise: bool = False  # whether the score says nothing: it is neither compared nor ranked
+    mark: str = ""  # the meaning of the colour as a symbol: `▲` better, `▼` worse
+    stars: str = ""  # significance of the change on other examples and seeds: `*` or `**`
+    noise: bool = False  # whether the score is too low to be compared or ranked
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row: what it is called, its cells, and whether it is a baseline (shown in grey).
+    """One row: its names, its cells, and whether it is a baseline (shown in grey).
 
-    Rows of another `group`, which is another source model or vocabulary, are ranked apart.
+    Rows of different `group`s, i.e. source models or vocabularies, are ranked separately.
     """
 
     stub: tuple[str, ...]
@@ -56,7 +56,7 @@ class Table:
     rows: Sequence[Row]
     data: Frame  # the same numbers in full precision, tidy, one row per number
     notes: Sequence[str] = ()
-    title: str = ""  # empty for what the item or the kind of table says, as is the name
+    title: str = ""  # empty: that of the item or the kind of table; the same holds for the name
     name: str = ""
 
     @property
@@ -66,12 +66,12 @@ class Table:
 
 
 def is_compact(columns: int, stubs: int) -> bool:
-    """Whether a table of so many columns must be set small to fit a page."""
+    """Whether a table with this number of columns must be set small to fit a page."""
     return columns + stubs > _MOST_ROOMY
 
 
 def number(value: float, decimals: int, sign: bool = False) -> str:
-    """A number with a real minus sign and thousands apart."""
+    """Format a number with a minus sign (U+2212) and thousands separators."""
     text = f"{value:{'+' if sign else ''},.{decimals}f}"
     if float(text.replace(",", "")) == 0:
         text = text.lstrip("+-")
@@ -79,14 +79,14 @@ def number(value: float, decimals: int, sign: bool = False) -> str:
 
 
 def number_cell(value: float | None, decimals: int) -> TableCell:
-    """A number; a mark for one that is missing."""
+    """A number, or a mark if it is missing."""
     if value is None or value != value:
         return TableCell()
     return TableCell(number(value, decimals), value=float(value))
 
 
 def percent_cell(value: float | None, sign: bool = False, stars: str = "") -> TableCell:
-    """A share as percent; a mark for one that is missing."""
+    """A share as percent, or a mark if it is missing."""
     if value is None or value != value:
         return TableCell()
     return TableCell(f"{number(100 * value, 1, sign)} %", value=float(value), stars=stars)
@@ -99,7 +99,7 @@ def score_cell(
     compact: bool = False,
     noise: bool = False,
 ) -> TableCell:
-    """Mean, deviation and change over Source of one row of the summary; a mark if compact.
+    """Mean, deviation and change from Source (a mark if compact) of one row of the summary.
 
     A score that is `noise` has no change.
     """
@@ -124,20 +124,20 @@ def score_cell(
 
 
 def shade_of(change: float, lower_is_better: bool = False) -> float:
-    """The shade of a change, which has the full colour from -1 and 1 on."""
+    """The shade of a change; -1 and 1 are the full colours."""
     return max(-1.0, min(1.0, -change if lower_is_better else change))
 
 
 def mark_of(shade: float) -> str:
-    """The mark that says what a colour says."""
+    """The symbol for a shade."""
     return "" if abs(shade) < PALEST else BETTER if shade > 0 else WORSE
 
 
 def ranked(rows: Sequence[Row], lower_is_better: Sequence[bool | None]) -> list[Row]:
-    """Mark the best and the second best of each column among the rows that are no baselines.
+    """Mark the best and the second best of each column among the rows that are not baselines.
 
-    Rows of one `group` compete among themselves. A column marked None is not ranked, nor are cells
-    that are noise. Numbers that look the same rank the same.
+    Each `group` of rows is ranked separately. Columns with None and cells that are noise are not
+    ranked. Numbers that are equal as shown have the same rank.
     """
     ranks: dict[tuple[str, int, str], int] = {}
     for group in {row.group for row in rows}:
@@ -147,7 +147,7 @@ def ranked(rows: Sequence[Row], lower_is_better: Sequence[bool | None]) -> list[
             known = [(cell.value, cell.text) for cell in own
                      if lower is not None and cell.value is not None]  # fmt: skip
             order = list(dict.fromkeys(text for _, text in sorted(known, reverse=not lower)))
-            # There is no best of one, and of two no second.
+            # A single row has no best, and two rows have no second best.
             best = order[: len(order) - 1][:2]
             ranks |= {(group, column, text): place for place, text in enumerate(best, 1)}
     return [

@@ -1,4 +1,4 @@
-"""What is said under a table: over how many seeds it is, and what is missing."""
+"""Notes below a table: its number of seeds, and what is missing."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from lexigraft.report.table import MISSING, Row
 
 
 def seed_notes(study: StudyResults, models: list[Model], summary: Frame) -> list[str]:
-    """How many seeds the numbers are over, and which are missing where."""
+    """Notes on the number of seeds, and on missing seeds."""
     seeds = study.seeds
     several = len(seeds) > 1
     over_runs = summary[summary["over"] == "runs"]
@@ -22,12 +22,12 @@ def seed_notes(study: StudyResults, models: list[Model], summary: Frame) -> list
         runs = f", {over_runs['n_runs'].max()} runs; mean ± sample standard deviation over runs."
     notes = [f"n = {len(seeds)} seed{'s' if several else ''} ({_listed(seeds)}){runs}"]
     trained = study.scores[study.scores["strategy"] != "none"]
-    # A study may measure a task on some seeds only.
+    # A study may measure a task on only some seeds.
     planned = {
         str(task): sorted(map(int, group.unique()))
         for task, group in trained.groupby("task", sort=False)["seed"]
     }
-    lost: dict[tuple[str, str], dict[str, None]] = {}  # task and seeds -> where
+    lost: dict[tuple[str, str], dict[str, None]] = {}  # task and seeds -> models and languages
     shown = set(summary["language"])
     vocabularies = {model.vocabulary for model in models if not model.baseline}
     for model in (model for model in models if model.strategy != "none"):
@@ -54,7 +54,7 @@ def seed_notes(study: StudyResults, models: list[Model], summary: Frame) -> list
 
 
 def lapt_note(study: StudyResults, chosen: list[Model]) -> list[str]:
-    """Say under which strategy LAPT was trained where no column does and it is not the compared."""
+    """Name LAPT's strategy if it is not the reference strategy and no column shows it."""
     if several_strategies(study):
         return []
     several = len({model.source for model in chosen}) > 1
@@ -66,9 +66,9 @@ def lapt_note(study: StudyResults, chosen: list[Model]) -> list[str]:
 
 
 def noise_notes(study: StudyResults, chosen: list[Model], columns: Iterable[Column]) -> list[str]:
-    """Which scores of a table say nothing, because even the best model's is too low."""
+    """Notes on scores of a table that are noise, because even the best model's is too low."""
     sources = list(dict.fromkeys(model.source for model in chosen))
-    found: dict[tuple[str, str], list[str]] = {}  # task and metric -> where
+    found: dict[tuple[str, str], list[str]] = {}  # task and metric -> languages and source models
     for source, column in product(sources, columns):
         if study.is_noise(source, column):
             language, *task_and_metric = column
@@ -96,7 +96,7 @@ def not_scored_notes(study: StudyResults, columns: Iterable[Column]) -> list[str
 
 
 def missing_note(rows: Sequence[Row], columns: Sequence[tuple[str, str]]) -> list[str]:
-    """Say which numbers are missing rather than leave a gap unexplained."""
+    """List the missing numbers, so that no gap is unexplained."""
     lost = [
         f"{' '.join(row.stub)} in {' '.join(filter(None, column))}"
         for row in rows

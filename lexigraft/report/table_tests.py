@@ -1,4 +1,4 @@
-"""The tests behind a table's stars: of its changes over Source, and of its speed-ups."""
+"""The tests behind a table's stars: of its changes from Source, and of its speed-ups."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,9 +16,9 @@ from lexigraft.report.table import TableCell
 
 @dataclass(frozen=True)
 class TableTests:
-    """Tests of what a table shows, by model and column, and how they were made.
+    """Tests of the numbers in a table, by model and column, and notes on them.
 
-    `names` are what the CSV file calls what was tested and its degrees of freedom.
+    `names` are the names of the tested quantity and its degrees of freedom in the CSV file.
     """
 
     tests: Mapping[tuple[Model, Column], PairedTest]
@@ -26,7 +26,7 @@ class TableTests:
     notes: list[str]
 
     def starred(self, cell: TableCell, model: Model, column: Column) -> TableCell:
-        """The cell with its stars, where what it shows was tested."""
+        """The cell with its stars, if it was tested."""
         test = self.tests.get((model, column))
         return replace(cell, stars=test.stars) if test and cell.value is not None else cell
 
@@ -44,7 +44,7 @@ class TableTests:
 def changes_over_source(
     study: StudyResults, models: list[Model], columns: list[Column]
 ) -> TableTests:
-    """Compare each model with its source model, all of a table's together; but not noise."""
+    """Test each model against its source model, corrected over the table; without noise."""
     sources = {model.source: model for model in models if model.is_source}
     changed = [
         (model, sources[model.source], column)
@@ -73,7 +73,7 @@ def changes_over_source(
 def speed_tests(
     study: StudyResults, models: Sequence[Model], columns: Iterable[Column]
 ) -> TableTests:
-    """Test the speed-ups of each model that a table shows, all of them together."""
+    """Test the speed-ups of each model in a table, corrected for each other."""
     shown = tuple(dict.fromkeys(columns))
     tests = speed_up_tests(study, models, shown)
     known = sum(one.freedom > 0 for one in tests.values())
@@ -101,8 +101,8 @@ def speed_tests(
 def stars_note(drawn: str, tested: int, what: str, more: str = ",") -> str:
     """What the stars of a table mean: the bootstrap draws `drawn`, `tested` differences together.
 
-    `what` these are, such as `changes over Source`; `more` is put in, with its commas, behind how
-    often that was drawn.
+    `what` they are, such as `changes over Source`; `more` is inserted, with its punctuation, after
+    the number of resamples.
     """
     note = f"* p < 0.05, ** p < 0.01: paired bootstrap over {drawn}, {RESAMPLES:,} resamples{more}"
     if tested == 1:
@@ -111,7 +111,7 @@ def stars_note(drawn: str, tested: int, what: str, more: str = ",") -> str:
 
 
 def bootstrap_notes(compared: Sequence[ScoreDifference], what: str) -> list[str]:
-    """What a table says of its stars; `what` was compared, such as `differences to Source`."""
+    """Notes on the stars of a table; `what` was compared, such as `differences to Source`."""
     if not compared:
         return []
     notes = [stars_note("test examples and seeds", len(compared), what)]
@@ -126,6 +126,6 @@ def bootstrap_notes(compared: Sequence[ScoreDifference], what: str) -> list[str]
 
 
 def untested_note(what: str, needed: str, names: Iterable[str]) -> list[str]:
-    """Say where what a table shows could not be tested."""
+    """A note on the numbers of a table that could not be tested."""
     listed = ", ".join(dict.fromkeys(names))
     return [f"{what} not tested, because {needed} are needed: {listed}."] if listed else []

@@ -1,7 +1,7 @@
-"""Whether the scores of a study speak for new tokens at all, and what it would take to know more.
+"""Whether the scores of a study support new tokens at all, and what is missing to decide.
 
-What a recommendation is worth depends on two baselines: the source model as it is, and LAPT, the
-source model trained with its own vocabulary.
+A recommendation is compared with two baselines: the unchanged source model, and LAPT, the source
+model trained with its own vocabulary.
 """
 
 import math
@@ -18,11 +18,13 @@ from lexigraft.report.study import StudyResults
 from lexigraft.report.summarize import select
 from lexigraft.report.table import number
 
-# Held-out bits per byte still fall if they fell by this share in the second half of training.
+# Held-out bits per byte are still falling if they fell by this share in the second half of
+# training.
 _FALLING = 0.01
-# A score that is this much worse than LAPT's is as good as LAPT's, if it is not shown to be worse.
+# A score that is worse than LAPT's by at most this share counts as equally good, if it is not shown
+# to be worse.
 _AS_GOOD = 0.02
-# A difference that takes more than so many times the test examples is too small to be looked for.
+# A difference that needs more than this multiple of the test examples is too small to test.
 _HOPELESS = 100
 
 
@@ -36,9 +38,9 @@ class Decision(StrEnum):
 
 
 class Verdict(NamedTuple):
-    """The decision, the two sentences that say it, and what is missing to say more.
+    """The decision, two sentences that explain it, and what is missing to decide more.
 
-    A sentence each, what matters most first.
+    `missing` has one sentence each, the most important first.
     """
 
     decision: Decision
@@ -49,9 +51,10 @@ class Verdict(NamedTuple):
 def judge(study: StudyResults, found: Recommendation, gained: Gains) -> Verdict:
     """Compare the measured cell of a recommendation with both baselines.
 
-    What is shown to be worse than one of them, and better nowhere, is never recommended. What is
-    better than the source model is, if it is better than LAPT too, or as good and text gets
-    shorter; without LAPT the sentences say that it was not trained.
+    A cell that is shown to be worse than one of them, and not better on any measure, is never
+    recommended. A cell that is better than the source model is recommended if it is also better
+    than LAPT, or as good with shorter text; without LAPT, the sentences say that it was not
+    trained.
     """
     decision = _decide(found, gained)
     sentences = (_first(found, gained, decision), _second(found, gained, decision))
@@ -65,7 +68,7 @@ def judge(study: StudyResults, found: Recommendation, gained: Gains) -> Verdict:
 
 
 def baseline_name(model: Model) -> str:
-    """A baseline in a sentence."""
+    """The name of a baseline in a sentence."""
     return "the source model" if model.is_source else "LAPT"
 
 
@@ -88,7 +91,7 @@ def cell_name(found: Recommendation, model: Model) -> str:
 
 
 def value_name(found: Recommendation, axis: str, model: Model) -> str:
-    """What a model has on an axis; a vocabulary with its new tokens, where these are recorded."""
+    """A model's name on an axis; for a vocabulary, with its number of new tokens if recorded."""
     if axis == "initializer":
         return row_name(model.initializer, model.strategy)
     if axis == "strategy":
@@ -116,7 +119,7 @@ def _decide(found: Recommendation, gained: Gains) -> Decision:
 
 
 def _share_behind(change: ScoreChange) -> float:
-    """How much worse a score is than the baseline's, as a share of that; negative if better."""
+    """How much worse a score is than the baseline's, as a share of it; negative if better."""
     behind = change.value - change.baseline_value
     lower = metric(change.column[2]).lower_is_better
     return (behind if lower else -behind) / abs(change.baseline_value or 1)
@@ -130,7 +133,7 @@ def _is_shorter(found: Recommendation) -> bool:
 
 
 def _first(found: Recommendation, gained: Gains, decision: Decision) -> str:
-    """What to do."""
+    """The first sentence: what to do."""
     outcomes = gained.outcomes
     chosen = configuration(found, found.measured)
     if decision == Decision.GRAFT:
@@ -157,7 +160,7 @@ def _first(found: Recommendation, gained: Gains, decision: Decision) -> str:
 
 
 def _second(found: Recommendation, gained: Gains, decision: Decision) -> str:
-    """The numbers behind it: of the first measure that shows what was decided."""
+    """The second sentence: the numbers of the first measure that shows the decision."""
     if not gained.quality:
         return "No score above the noise compares it with a baseline."
     telling = {Decision.GRAFT: "better", Decision.DO_NOT_GRAFT: "worse"}.get(decision)
@@ -188,7 +191,7 @@ def _second(found: Recommendation, gained: Gains, decision: Decision) -> str:
 
 
 def _missing_baselines(found: Recommendation, gained: Gains) -> list[str]:
-    """Source and LAPT where the study has none, and scores that say something."""
+    """Baselines that the study lacks, informative scores, and recorded outputs."""
     if not found.columns:
         return [
             "Scores above the noise: every model scores too low on every task. Measure bits per "
@@ -210,10 +213,10 @@ def _missing_baselines(found: Recommendation, gained: Gains) -> list[str]:
 
 
 def _missing_training(study: StudyResults, found: Recommendation, gained: Gains) -> list[str]:
-    """Training tokens, where the model is behind a baseline and its curve still falls.
+    """Training tokens, if the model is not better than a baseline and its curve still falls.
 
-    Where the learning rate falls to zero every curve is flat at its end: it is the second half of
-    the training that counts.
+    If the learning rate falls to zero, every curve is flat at its end, so the second half of the
+    training is considered.
     """
     behind = [one for one, how in gained.outcomes.items() if how not in ("better", "mixed")]
     points = _heldout_curve(study, found)
@@ -229,11 +232,11 @@ def _missing_training(study: StudyResults, found: Recommendation, gained: Gains)
     text = (f"Training tokens: held-out {metric(METRIC).title} still fell in the second half of "
             f"training, from {number(level, 2)} after {number(before, 0)} tokens to "
             f"{number(end, 2)} after {number(tokens, 0)}")  # fmt: skip
-    gaps: dict[Model, float] = {}  # of the first text alone, which the curve is of
+    gaps: dict[Model, float] = {}  # on the first text only, which is that of the curve
     for one in gained.quality:
         if one.column[2] == METRIC and one.baseline in behind:
             gaps.setdefault(one.baseline, one.value - one.baseline_value)
-    # The curve is convex, so that a straight line on from there is met too early.
+    # The curve is convex, so that linear extrapolation yields too few tokens.
     reached = [
         f"{number(_rounded_up(gap * (tokens - before) / (level - end)), 0)} more to reach "
         f"{baseline_name(baseline)}"
@@ -247,7 +250,7 @@ def _missing_training(study: StudyResults, found: Recommendation, gained: Gains)
 
 
 def _missing_examples(found: Recommendation, gained: Gains) -> list[str]:
-    """Test examples, where a comparison or a choice was tested and is not decided."""
+    """Test examples, if a comparison or a choice was tested and is not decided."""
     undecided: dict[tuple[str, Column], list[PairedTest]] = {}
     for one in gained.quality:
         if one.test and one.verdict == "no significant difference":
@@ -292,16 +295,16 @@ def _heldout_curve(study: StudyResults, found: Recommendation) -> list[tuple[flo
 
 
 def _times_as_many(test: PairedTest) -> float:
-    """How many times the examples make a difference of this size significant.
+    """The multiple of the test examples that makes a difference of this size significant.
 
-    The interval narrows with the square root of their number, until it no longer reaches zero. It
-    is not corrected for other comparisons, so that this is the least.
+    The interval narrows with the square root of their number, until it excludes zero. It is not
+    corrected for other comparisons, so this is a lower bound.
     """
     reach = test.value - test.low if test.value > 0 else test.high - test.value
     return max(1.1, (reach / test.value) ** 2) if test.value else math.inf
 
 
 def _rounded_up(value: float) -> float:
-    """To two digits."""
+    """Round up to two significant digits."""
     step = 10 ** max(0, math.floor(math.log10(value)) - 1)
     return math.ceil(value / step) * step

@@ -1,4 +1,4 @@
-"""Alignment against the loss that training starts from (UnifyVocab, Figures 3b and 8)."""
+"""Alignment against the initial training loss (UnifyVocab, Figures 3b and 8)."""
 
 from lexigraft.report.items import Kind
 from lexigraft.report.labels import Named, label_marks
@@ -25,7 +25,7 @@ KIND = Kind(
 def draw(study: StudyResults, look: Look) -> "Figure | None":
     """A row of panels per language and vocabulary, a column per measure, a point per initializer.
 
-    Vocabularies of a single initializer say nothing about initializers and are left out.
+    Vocabularies with a single initializer allow no comparison and are left out.
     """
     frame = alignments(study)
     if frame.empty or "bleu" not in frame:
@@ -48,7 +48,7 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
 
 
 def _points(axis: Axes, shown: Frame, name: str, look: Look) -> list[Named]:
-    """Draw a panel; returns where its points are and what they are called."""
+    """Draw a panel; returns the positions and names of its points."""
     points = []
     for found in shown.to_dict("records"):
         key, x, y = found["initializer"], found[name], found["first_loss"]

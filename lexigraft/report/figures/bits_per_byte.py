@@ -33,14 +33,14 @@ KIND = Kind(
     rank=1,
     empty="no trained cell has bits per byte",
 )
-_ENLARGED = 2.0  # times as large at least as the panel beside it
+_ENLARGED = 2.0  # minimum enlargement relative to the left panel
 
 
 class _Panel(NamedTuple):
     """One source model and language: its trained models in order with their changes by seed.
 
-    `untouched` is the source model's score, which has a row above the others; `measured_on` is as
-    in `before_after`.
+    `untouched` is the source model's score, which is shown in the first row; for `measured_on`, see
+    `before_after`.
     """
 
     title: str
@@ -50,7 +50,7 @@ class _Panel(NamedTuple):
 
 
 def draw(study: StudyResults, look: Look) -> "Figure | None":
-    """A row of panels per language: before → after, and the end points alone, enlarged."""
+    """A row of panels per language: before → after, and the enlarged end points."""
     panels = _panels(study)
     if not panels:
         return None
@@ -88,7 +88,7 @@ def _panels(study: StudyResults) -> list[_Panel]:
         here = select(every, source=source, language=language)
         changes = {model: select(here, **model.keys()) for model in trained}
         ends = {model: own["after"].mean() for model, own in changes.items()}
-        # Baselines first, then from the best to the worst.
+        # Baselines first, then from best to worst.
         shown = sorted((model for model, end in ends.items() if end == end),
                        key=lambda model: (not model.baseline, ends[model]))  # fmt: skip
         if shown:
@@ -129,7 +129,7 @@ def _dumbbells(axis: Axes, panel: _Panel, look: Look, study: StudyResults) -> No
 
 
 def _numbers(axis: Axes, panel: _Panel) -> None:
-    """Write the numbers right of a panel."""
+    """Write the numbers to the right of a panel."""
     texts = {} if panel.untouched is None else {-1: number(panel.untouched, 3)}
     for y, changes in enumerate(panel.changes.values()):
         own = changes["after"]
@@ -143,7 +143,7 @@ def _numbers(axis: Axes, panel: _Panel) -> None:
 
 
 def _enlarge(left: Axes, right: Axes, panel: _Panel) -> None:
-    """Show the best end points on a scale larger than that of the panel on the left."""
+    """Set the limits of the right panel to enlarge the best end points."""
     ends = [changes["after"] for changes in panel.changes.values()]
     low, high = left.get_xlim()
     widths = [axis.get_window_extent().width for axis in (left, right)]
@@ -151,7 +151,7 @@ def _enlarge(left: Axes, right: Axes, panel: _Panel) -> None:
     first = min(seeds.min() for seeds in ends)
     room = widest / 1.16
     shown = [seeds.max() - first for seeds in ends if seeds.mean() - first <= room]
-    # One alone is shown with as much beside it as there is room for.
+    # A single end point gets the whole width.
     span = max(min(max(shown), room), 0.01) if len(shown) > 1 else room
     right.set_xlim(first - 0.08 * span, first + 1.08 * span)
     right.locator_params(axis="x", nbins=4)

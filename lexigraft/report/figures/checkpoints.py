@@ -1,4 +1,4 @@
-"""Scores of tasks in the course of training (CW2V, Figures 2 to 4)."""
+"""Scores of tasks during training (CW2V, Figures 2 to 4)."""
 
 from lexigraft.report.curves import End, lines, name_ends
 from lexigraft.report.items import Kind, ScoreOptions
@@ -66,8 +66,8 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
 def checkpoint_scores(study: StudyResults) -> Frame:
     """One row per trained cell (without its seed), task, metric and checkpoint.
 
-    `mean` and `std` over seeds are of the means over runs (`std` is missing below two seeds), by
-    `checkpoint`: 0 is the cell before training, the largest one the trained cell itself. Empty
+    `mean` and `std` over seeds are computed from means over runs (`std` is missing below two
+    seeds). `checkpoint` 0 is the cell before training, the largest one is the trained cell. Empty
     without records of checkpoints.
     """
     import pandas
@@ -86,9 +86,9 @@ def checkpoint_scores(study: StudyResults) -> Frame:
 
 
 def _before(study: StudyResults, wanted: Frame) -> Frame:
-    """Scores of untrained cells under the names of the cells that training makes of them.
+    """Scores of untrained cells under the names of the trained cells.
 
-    Those of the same seed, or the mean of those that there are: many are made for one seed alone.
+    They are those of the same seed, or the mean over all seeds: many cells have only one seed.
     """
     import pandas
 

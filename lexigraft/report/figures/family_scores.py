@@ -83,7 +83,7 @@ def _draw_family(
     columns: list[Column],
     families: list[str],
 ) -> Any:
-    """The marks of one family, beside those of the others; None where it has no score."""
+    """Draw the marks of one family, offset from those of other families; None without scores."""
     place, relative = families.index(title), study.item.option("relative")
     shift = 0.5 * (place - (len(families) - 1) / 2) / len(families)
     points = []
@@ -103,7 +103,7 @@ def _draw_family(
 
 
 def _label(axis: Axes, study: StudyResults, columns: list[Column]) -> None:
-    """Name the rows of a panel and its scale."""
+    """Label the rows and the axis of a panel."""
     names = [", ".join(filter(None, (study.language(language), task)))
              for language, task, _ in columns]  # fmt: skip
     axis.set_yticks(range(len(columns)), names)

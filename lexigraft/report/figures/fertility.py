@@ -1,4 +1,4 @@
-"""Tokens per sentence before and after the new tokens, with English for scale."""
+"""Tokens per sentence before and after adding new tokens, with English for comparison."""
 
 from typing import Any
 

@@ -14,9 +14,9 @@ from lexigraft.report.study import SEEDED, StudyResults
 from lexigraft.report.style import MUTED, PAPER, Axes, Figure, Look, panel_grid, title_panel
 from lexigraft.report.summarize import CELL, Frame, select, summarize
 
-_LOG = "log"  # the task of what training logs say
+_LOG = "log"  # the task name of scores from training logs
 _MOST_COLUMNS = 2
-_MOST_NAMED = 8  # points of a panel, all of which have names
+_MOST_NAMED = 8  # maximum number of points of a panel that all have names
 
 
 class ForgettingOptions(Options):
@@ -74,13 +74,14 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
 def gains_and_losses(study: StudyResults) -> Frame:
     """One row per cell (without its seed) that is not the source model: `gained` and `lost`.
 
-    Both are positive where they say so: of bits per byte, which are better where lower, `gained`
-    is what the source model needs more and `lost` what the cell needs more of English text. Of one
-    of the `tasks` asked for they are differences of its main metric and of that on English; of two,
-    of the main metrics of the first, on the language, and of the second, on English.
+    Both are positive for a gain and a loss, respectively. For bits per byte, `gained` is the
+    decrease on the language and `lost` the increase on English text, relative to the source model.
+    If the item names one of its `tasks`, they are differences of its main metric on the language
+    and on English; if it names two, of the main metric of the first (language) and of the second
+    (English).
 
-    Scores are those of records or, without records of English bits per byte, of the held-out and
-    English sentences watched during training.
+    Scores come from records or, without records of English bits per byte, from the held-out and
+    English sentences scored during training.
     """
     summary = study.summary
     if study.item.tasks:
@@ -98,7 +99,7 @@ def gains_and_losses(study: StudyResults) -> Frame:
             summary = summary.iloc[:0] if logged.empty else summarize(logged)
             tasks = dict.fromkeys(summary["language"], _LOG)
         sides = [(text_scores(summary, tasks, measure), measure) for measure in (METRIC, ENGLISH)]
-    # Changes over the source model, each as what is better.
+    # Changes from the source model, with signs such that gains and losses are positive.
     signed = []
     for (rows, measure), column in zip(sides, ("gained", "lost"), strict=True):
         lower = metric((measure or "").removeprefix("english_")).lower_is_better
@@ -116,9 +117,10 @@ def _main_metric(summary: Frame, task: str) -> str | None:
 
 
 def _logged(study: StudyResults) -> Frame:
-    """What the logs end with, as scores of a task; training the source begins with the source.
+    """The final scores in the logs, as scores of a task.
 
-    An untrained cell's log has its beginning alone, which is its end too.
+    The first score of the trained source model is that of the source model. The log of an untrained
+    cell has a single score.
     """
     import pandas
 
@@ -129,14 +131,14 @@ def _logged(study: StudyResults) -> Frame:
     rows = heldout.sort_values("step", kind="stable").groupby(SEEDED, sort=False)
     ends, starts = rows.last().reset_index(), rows.first().reset_index()
     lapt = starts[(starts["initializer"] == "none") & (starts["strategy"] != "none")]
-    # Where the source itself has a log too, this says the same of it once more.
+    # If the source model also has its own log, this repeats the same scores.
     every = pandas.concat([ends, lapt.assign(strategy="none")])
     long = every.melt(id_vars=SEEDED, value_vars=[METRIC, ENGLISH], var_name="metric")
     return long.assign(task=_LOG, kind="perplexity", run=0)
 
 
 def _panels(study: StudyResults, found: Frame) -> "list[tuple[str, Frame]]":
-    """Titles and cells of the panels: of vocabularies, where one of all would have many points."""
+    """Titles and cells of the panels: one per vocabulary if a single one had too many points."""
     panels = []
     for source in study.order("source"):
         for language in study.order("language"):
@@ -158,7 +160,7 @@ def _panel(axis: Axes, found: Frame, look: Look, study: StudyResults) -> list[Na
     axis.axvline(0, color=MUTED, lw=0.8, ls=":", zorder=1)
     trained = found[found["strategy"] != "none"]
     vocabularies = found.loc[found["vocabulary"] != "source", "vocabulary"].nunique()
-    # Where there are too many to be told apart, those under other strategies go without a name.
+    # If there are too many points, those under other strategies are not named.
     few = len(trained) <= _MOST_NAMED
     several = few and trained["strategy"].nunique() > 1
     points = []

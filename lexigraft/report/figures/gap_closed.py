@@ -34,7 +34,7 @@ KIND = Kind(
     rank=2,
 )
 _ROW, _MARGIN = 0.2, 1.0  # inches
-_LOWEST = -50.0  # percent: what is worse than random rows by more is an arrow
+_LOWEST = -50.0  # percent: initializers below this are shown as arrows
 
 
 def draw(study: StudyResults, look: Look) -> "Figure | None":
@@ -71,7 +71,7 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
 
 
 def _title(study: StudyResults, source: str, vocabulary: str, task: str) -> str:
-    """What tells a panel from the others."""
+    """The title of a panel: what distinguishes it from the others."""
     tasks = {other for *_, other in gaps(study)}
     several = {
         source: study.has_several_sources,
@@ -82,7 +82,7 @@ def _title(study: StudyResults, source: str, vocabulary: str, task: str) -> str:
 
 
 def _order(panels: list[Gap]) -> list[str]:
-    """The initializers, from the one with the highest mean in the first panel on."""
+    """The initializers, sorted by their mean in the first panel, highest first."""
     shares = {model.initializer: mean.share for model, mean in panels[0].means.items()}
     names = dict.fromkeys(model.initializer for gap in panels
                           for model, own in gap.shares.items()
@@ -91,7 +91,7 @@ def _order(panels: list[Gap]) -> list[str]:
 
 
 def _limits(panels: list[Gap]) -> tuple[float, float]:
-    """Ends of the axis, in percent, which all panels of a source model share."""
+    """Limits of the axis in percent, shared by all panels of a source model."""
     values = [100 * own[language].share for gap in panels for own in gap.shares.values()
               for language in gap.languages if language in own]  # fmt: skip
     ends = [100 * mean.high for gap in panels for mean in gap.means.values()]
@@ -124,7 +124,7 @@ def _draw_panel(
 
 
 def _mark(axis: Axes, x: float, y: int, limits: tuple[float, float], **style: Any) -> None:
-    """A mark at its place, or an arrow at the edge of what lies beyond."""
+    """Draw a mark, or an arrow at the edge if it is outside the limits."""
     if x < limits[0]:
         axis.plot(0, y, transform=axis.get_yaxis_transform(), clip_on=False,
                   **{**style, "marker": "<"})  # fmt: skip
@@ -133,7 +133,7 @@ def _mark(axis: Axes, x: float, y: int, limits: tuple[float, float], **style: An
 
 
 def _mean(axis: Axes, mean: Standing, y: int, limits: tuple[float, float]) -> None:
-    """The mean, its interval, and its number at the right end."""
+    """Draw the mean and its interval, and write its number at the right end."""
     low, high = (max(100 * end, limits[0]) for end in (mean.low, mean.high))
     if math.isfinite(low) and high > limits[0]:
         axis.plot([low, high], [y, y], color=INK, lw=1.4, zorder=3, solid_capstyle="butt")

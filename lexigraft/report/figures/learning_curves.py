@@ -1,4 +1,4 @@
-"""Held-out bits per byte by training tokens and by time, and what the same text costs."""
+"""Held-out bits per byte by training tokens and by time, and the cost of the same text."""
 
 import math
 from itertools import product
@@ -49,13 +49,13 @@ KIND = Kind(
 )
 _STEPS, _STEP_SPEED = "steps_per_sentence", "steps_per_second_batch_"
 _OWN = "source"  # the vocabulary of a source model
-# Inches of a row of panels and of a bar, or line of the legend; a cost's title, in bars; letters of
-# the legend that have room on an inch.
+# Height in inches of a row of panels, and of a bar or a line of the legend; height of a cost's
+# title in bars; letters of the legend per inch.
 _HEIGHT, _BAR, _HEAD, _LETTERS = 2.1, 0.17, 1.5, 18
 
 
 class TextCost(NamedTuple):
-    """What a text costs with each vocabulary."""
+    """The cost of a text with each vocabulary."""
 
     title: str
     by_vocabulary: dict[str, float]
@@ -76,7 +76,7 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
         return None
     costs = [text_costs(study, drawn, *panel) for panel in panels]
     bars = max(sum(_HEAD + len(cost.by_vocabulary) for cost in own) for own in costs)
-    # Models of two source models may have one name and look.
+    # Models of two source models may have the same name and style.
     styles = {line.name: {"ms": 4.5, **line.style} for line in drawn}
     levels = [source_level(study, trained, *panel, METRIC) for panel in panels]
     if any(level is not None for level in levels):
@@ -107,10 +107,10 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
 def text_costs(
     study: StudyResults, drawn: list[Line], source: str, language: str
 ) -> list[TextCost]:
-    """What a sentence and 1,000 of them cost with the source's vocabulary and with each new one.
+    """The cost of a sentence, and of 1,000, with the source's vocabulary and with each new one.
 
-    Training: the seconds per token of the models drawn, times the tokens of the held-out sentences.
-    Writing: the decoding steps of the same sentences times the measured time of a step.
+    Training: the seconds per token of the drawn models, times the tokens of the held-out sentences.
+    Generation: the decoding steps of the same sentences times the measured time of a step.
     """
     frame = select(fragmentation(study), source=source, language=language)
     if frame.empty:
@@ -129,12 +129,13 @@ def text_costs(
         TextCost("training, s per 1,000 sentences", reading),
         TextCost("generation, s per 1,000 sentences", writing),
     ]
-    # One vocabulary alone is cheap or dear beside nothing.
+    # A single vocabulary has nothing to be compared with.
     return [cost for cost in found if len(cost.by_vocabulary) > 1]
 
 
 def _writing_times(study: StudyResults, source: str, language: str) -> dict[str, float]:
-    """Seconds to write 1,000 held-out sentences, by vocabulary: of Source, and means of others."""
+    """Seconds to generate 1,000 held-out sentences by vocabulary: of Source, and means of others.
+    """
     measured = select(study.summary, source=source, language=language)
     rates = measured[measured["metric"].str.startswith(_STEP_SPEED)]
     if rates.empty:
@@ -152,7 +153,7 @@ def _writing_times(study: StudyResults, source: str, language: str) -> dict[str,
 
 
 def _logged(study: StudyResults, drawn: list[Line]) -> Frame:
-    """The held-out scores in the logs of the models drawn."""
+    """The held-out scores in the logs of the drawn models."""
     curves = with_elapsed(study.curves)
     if METRIC not in curves:
         return curves.iloc[:0]
@@ -163,7 +164,7 @@ def _logged(study: StudyResults, drawn: list[Line]) -> Frame:
 
 
 def _devices(study: StudyResults, drawn: list[Line]) -> list[str]:
-    """What the models drawn were trained on: times of several devices do not compare."""
+    """The devices of the drawn models: training times on different devices are not comparable."""
     models = {line.model for line in drawn}
     known = study.training.get("device", ())
     own = zip(models_of(study.training), known, strict=False)
@@ -185,9 +186,9 @@ def _draw_curves(
 
 
 def _draw_costs(axis: Axes, costs: list[TextCost], most: float) -> None:
-    """Bars under the title of each cost, as long as the largest of them, with their numbers.
+    """Draw bars with numbers under the title of each cost, scaled to its largest value.
 
-    There is room for `most` bars and titles, the same beside every row of panels.
+    There is room for `most` bars and titles, the same next to every row of panels.
     """
     place, names = 0.0, {}
     for title, values in costs:

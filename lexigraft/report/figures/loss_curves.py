@@ -23,7 +23,7 @@ from lexigraft.report.summarize import Frame, select
 _Curve = Literal[
     "loss", "bits_per_byte", "english_bits_per_byte", "perplexity", "english_perplexity"
 ]
-# Rows of panels: the event of the log, the name of the axis, and what the caption says.
+# Rows of panels: the event of the log, the label of the axis, and the text of the caption.
 ROWS = {
     "loss": ("step", "training loss, nats per token",
              "training loss of the next token, for encoders of masked tokens (that of the first "
@@ -68,11 +68,11 @@ KIND = Kind(
 
 
 def draw(study: StudyResults, look: Look) -> "Figure | None":
-    """Panels of each source and language: training loss over held-out bits per byte, or as asked.
+    """Panels per source and language: training loss above held-out bits per byte, by default.
 
-    What no model has, as encoders have no bits per byte, gets no panel.
+    A number that no model has gets no panel, such as bits per byte of encoders.
 
-    A line is a trained model (see `lines`); its loss is smoothed, but for the first step's.
+    A line is a trained model (see `lines`); its loss is smoothed, except at the first step.
     """
     curves = of_next_tokens(study.curves)
     shown = [name for name in study.item.metrics or DEFAULT if name in curves]

@@ -17,11 +17,11 @@ KIND = Kind(
     "The tokens are sampled evenly by frequency and by length.",
     empty="no initializer of this study returns a recipe",
 )
-# Vocabularies up to which a dozen tokens of each are shown.
+# Maximum number of vocabularies for which a dozen tokens each are shown.
 _MOST_FULL = 3
-# Marks text as running from left to right: a weight stays right of an Arabic part.
+# Marks text as left-to-right, so that a weight is placed to the right of an Arabic part.
 _LEFT_TO_RIGHT = "\u200e"
-# Tints for parts side by side, light enough for text and told apart in grey by their outlines.
+# Tints of adjacent parts: light enough for text; in grey, their outlines separate them.
 _TINTS = ("#A9CBE8", "#F6D7A8", "#B5DDC8", "#EBC3D8", "#CFE4F5", "#FBE9CC", "#DDEFE6")
 
 
@@ -29,7 +29,7 @@ _BYTE = re.compile(r"\\x([0-9a-f]{2})")
 
 
 class RecipePart(NamedTuple):
-    """One source token of a recipe, as text or, where its bytes are no text, as hex."""
+    """One source token of a recipe, as text or, if its bytes are not valid text, as hex."""
 
     label: str
     weight: float
@@ -45,7 +45,7 @@ class ComposedToken(NamedTuple):
 
 
 class Composition(NamedTuple):
-    """A dozen new tokens of one vocabulary as one initializer makes them."""
+    """A dozen new tokens of one vocabulary, with their recipes by one initializer."""
 
     source: str
     language: str
@@ -59,7 +59,7 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     found = compositions(study)
     if not found:
         return None
-    # Many vocabularies share the page: fewer tokens of each, still spread over the list.
+    # With many vocabularies, fewer tokens of each are shown, still spread over the list.
     step = 1 if len(found) <= _MOST_FULL else 2
     panels = [panel.tokens[::step] for panel in found]
     heights = [len(tokens) for tokens in panels]
@@ -103,8 +103,8 @@ def described(study: StudyResults) -> list[dict[str, Any]]:
 def compositions(study: StudyResults) -> list[Composition]:
     """For each vocabulary, the examples of its best initializer that is a recipe.
 
-    Best: fewest bits per byte under the reference strategy; without scores, the first of the
-    study. Initializers that draw rows have no parts and are passed over.
+    The best has the lowest bits per byte under the reference strategy; without scores, it is the
+    first of the study. Initializers that draw rows at random have no parts and are skipped.
     """
     scores = text_scores(study.summary, text_tasks(study))
     scores = select(scores, strategy=study.reference_strategy or "none")
@@ -123,7 +123,7 @@ def compositions(study: StudyResults) -> list[Composition]:
 
 
 def part_label(text: str) -> str:
-    r"""Text with its spaces shown; bytes that are no text (`\xe0`) make all of it hex."""
+    r"""Text with visible spaces; if it has bytes that are not valid text (`\xe0`), all as hex."""
     if not _BYTE.search(text):
         return text.replace(" ", "␣")
     parts: list[str] = []
@@ -136,7 +136,7 @@ def part_label(text: str) -> str:
 
 def _compose(example: dict[str, Any]) -> ComposedToken:
     parts = [RecipePart(part_label(text), float(weight)) for text, weight in example["parts"]]
-    # Weights of a recipe sum to one, so what is not listed weighs the rest.
+    # Weights of a recipe sum to one, so parts that are not listed have the rest.
     rest = max(0.0, 1 - sum(part.weight for part in parts)) if example["more"] else 0.0
     return ComposedToken(part_label(example["text"]), parts, rest, example["more"])
 
@@ -157,7 +157,7 @@ def _draw_token(axis: Axes, y: int, token: ComposedToken, look: Look) -> None:
     start = 0.0
     for (text, width), fill, box in bars:
         axis.barh(y, width, left=start, height=0.78, edgecolor=MUTED, linewidth=0.5, **fill)
-        # A part's name in its bar if it fits there, with its weight where that fits too.
+        # Write a part's name into its bar if it fits, and its weight if that fits too.
         room = axis.transData.transform((width, 0))[0] - axis.transData.transform((0, 0))[0]
         share = f"{width:.2f}".removeprefix("0")
         for shown in (f"{_LEFT_TO_RIGHT}{text}{_LEFT_TO_RIGHT}  {share}", text):

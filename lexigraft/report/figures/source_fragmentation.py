@@ -18,7 +18,7 @@ METRIC = "english_parity"
 
 
 def draw(study: StudyResults, look: Look) -> "Figure | None":
-    """A row per language, a marker per source model; English stands at 1."""
+    """A row per language, a marker per source model; English is at 1."""
     values = parities(study)
     if not values:
         return None
@@ -39,8 +39,8 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
 def parities(study: StudyResults) -> dict[tuple[str, str], float]:
     """`(source, language)` -> tokens per token of English, with the source's own tokenizer.
 
-    From the record of the vocabulary `source`, else from what the record of another vocabulary
-    says of the source tokenizer.
+    From the record of the vocabulary `source`, otherwise from the source tokenizer's numbers in the
+    record of another vocabulary.
     """
     frame = study.fragmentation
     found: dict[tuple[str, str], float] = {}

@@ -11,7 +11,7 @@ from lexigraft.report.tables.results import quality_columns
 from lexigraft.report.tables.speed import speed_up_rows
 
 _MOST_COLUMNS = 2
-_MOST_NAMED = 16  # points of a panel
+_MOST_NAMED = 16  # maximum number of points of a panel that all have names
 
 
 KIND = Kind(
@@ -40,14 +40,14 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     ]
     if fast.empty or not panels:
         return None
-    # The smallest batch of each task: one reader waiting for one text.
+    # The smallest batch of each task: one user waiting for one text.
     fast = fast[fast["batch"] == fast.groupby("task")["batch"].transform("min")]
     figure, axes = panel_grid(len(panels), _MOST_COLUMNS, 3.1)
     named = []
     for (language, task, name), (axis,) in zip(panels, axes, strict=True):
         kind = study.kind(task)
         fitting = [name for name, of in study.prompts_from.items() if of == kind]
-        # A score of no generated text stands beside the first speed that was measured.
+        # A score without generated text is combined with the first measured speed.
         chosen = [*fitting, *fast["task"].drop_duplicates()][0]
         speed = select(fast, language=language, task=chosen)[[*CELL, "speed_up"]]
         cells = select(study.summary, language=language, task=task, metric=name).merge(
@@ -64,7 +64,7 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
 def _points(axis: Axes, cells: Frame, name: str, look: Look, study: StudyResults) -> list[Named]:
     """Draw the points of a panel; returns their names.
 
-    Where there are too many to be told apart, other strategies go without.
+    If there are too many points, those under other strategies are not named.
     """
     reference = study.reference_strategy or "none"
     several = cells["vocabulary"].nunique() > 2
@@ -81,7 +81,7 @@ def _points(axis: Axes, cells: Frame, name: str, look: Look, study: StudyResults
         if source:
             axis.axhline(y, color=MUTED, lw=0.8, ls=":", zorder=1)
             axis.axvline(x, color=MUTED, lw=0.8, ls=":", zorder=1)
-        # Other strategies have the colour of their initializer and their own name.
+        # Points under other strategies have the initializer's colour and the strategy's name.
         label = row_name(cell["initializer"], cell["strategy"]) if large else cell["strategy"]
         if study.has_several_sources:
             label = f"{cell['source']} · {label}"
@@ -91,7 +91,7 @@ def _points(axis: Axes, cells: Frame, name: str, look: Look, study: StudyResults
             points.append(Named(x, y, label, colour, marker))
     axis.margins(0.15, 0.15)
     low, high = axis.get_xlim()
-    # Adapted cells stand at the right; their names need room beside them.
+    # Adapted cells are at the right; their names need room next to them.
     axis.set_xlim(low, high + 0.4 * (high - low))
     axis.grid(True)
     if metric(name).lower_is_better:

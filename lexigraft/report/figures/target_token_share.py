@@ -1,4 +1,4 @@
-"""Share of new tokens in what models read and write (Yamaguchi et al., Figure 4)."""
+"""Share of new tokens in prompts and outputs (Yamaguchi et al., Figure 4)."""
 
 from functools import partial
 
@@ -25,7 +25,7 @@ INPUT, OUTPUT = "new_token_share_input", "new_token_share_output"
 
 
 def draw(study: StudyResults, look: Look) -> "Figure | None":
-    """For each task and source model a row, a column per language; × prompts, ● outputs."""
+    """A row per task and source model, a column per language; × prompts, ● outputs."""
     measured = study.summary[study.summary["metric"].isin([INPUT, OUTPUT])]
     sources = sources_of(study)
     if measured.empty or not sources:
@@ -53,7 +53,7 @@ def _series(study: StudyResults, look: Look, source: str, task: str) -> list[Ser
 
     series = [Series("prompts", {"color": INK, "marker": "x", "ls": ":"}, of_prompts)]
     for place, name in enumerate(study.initializers):
-        # All outputs have the one marker, so lines are told apart by their dashes in grey.
+        # All outputs have the same marker, so in grey, dashes distinguish the lines.
         style = {"color": look.of(name)[0], "marker": "o", "ls": _DASHES[place % len(_DASHES)]}
         series.append(Series(initializer_name(name), style, partial(value, OUTPUT, name)))
     return series

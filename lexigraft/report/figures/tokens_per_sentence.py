@@ -54,7 +54,7 @@ KIND = Kind(
 
 
 def draw(study: StudyResults, look: Look) -> "Figure | None":
-    """A row per language, a marker per tokenizer; of the item's metric, or tokens per sentence."""
+    """A row per language, a marker per tokenizer: the item's metric, or tokens per sentence."""
     found = compared(study)
     if found is None:
         return None
@@ -76,8 +76,8 @@ def draw_dots(
 ) -> tuple[Figure, Axes]:
     """A row per language with a marker per name, on a line from the lowest to the highest.
 
-    `values` say where the marker of a name and language stands; the line of each language goes on
-    to `reaching`.
+    `values` are the positions of the markers by name and language; the line of each language
+    extends to `reaching`.
     """
     figure = new_figure(WIDTH, 1.1 + 0.32 * len(languages))
     axis = figure.subplots()

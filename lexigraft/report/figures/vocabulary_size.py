@@ -15,7 +15,7 @@ from lexigraft.report.tables.speed import speed_ups, speeds
 
 
 class SizeOptions(ScoreOptions):
-    """The options of a figure over the size of the vocabulary."""
+    """The options of a figure over vocabulary sizes."""
 
     batch_size: SpeedUpBatch = None
 
@@ -32,7 +32,7 @@ KIND = Kind(
 
 
 def draw(study: StudyResults, look: Look) -> "Figure | None":
-    """For each task and source model a row of quality and one of speed-up; a column a language."""
+    """A row of quality and one of speed-up per task and source model; a column per language."""
     columns = quality_columns(study)
     sources = sources_of(study)
     if not columns or not sources:
@@ -69,7 +69,7 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
 def _row(
     study: StudyResults, look: Look, source: str, name: str, value: Callable[[Model, str], Value]
 ) -> PanelRow:
-    """Lines of all initializers, and Source and LAPT across."""
+    """Lines of all initializers, and horizontal lines of Source and LAPT."""
 
     def adapted(initializer: str, vocabulary: str, language: str) -> Value:
         strategy = study.reference_strategy or "none"

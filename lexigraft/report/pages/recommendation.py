@@ -20,9 +20,9 @@ _NOTHING = "No cell with new tokens has a quality score: there is nothing to rec
 
 
 def build(study: StudyResults, title: str, caveats: list[str]) -> Page:
-    """One page, with how it was decided, and what must not be concluded at the end of its Markdown.
+    """One page, with the reasons for the decision; its Markdown ends with caveats.
 
-    Its HTML is without title and caveats, a part of another page.
+    Its HTML has no title and caveats, since it is a part of another page.
     """
     from lexigraft.report.recommendation_text import METHOD, recommendation_texts
     from lexigraft.report.rendering import render

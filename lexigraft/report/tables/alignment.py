@@ -26,7 +26,7 @@ KIND = Kind(
     empty="no alignment of a recipe was measured",
     reads=("alignment",),
 )
-# What UnifyVocab compares with the first step's loss (Figures 3b and 8), in its order.
+# The metrics that UnifyVocab compares with the first step's loss (Figures 3b and 8), in its order.
 QUALITY = ("bleu", "bleu_1", "semantic_similarity")
 _COLUMNS = {
     "bleu": ("renamed text", "BLEU ↑"),
@@ -81,9 +81,9 @@ def build(study: StudyResults) -> Table | None:
 
 
 def alignments(study: StudyResults) -> Frame:
-    """One row per source, language, vocabulary and initializer: metrics, and what `starts` gives.
+    """One row per source, language, vocabulary and initializer: metrics, and those of `starts`.
 
-    Means over seeds; only initializers whose alignment was measured.
+    Means over seeds; only initializers with a measured alignment.
     """
     frame = study.alignment[study.alignment["initializer"].isin(study.initializers)]
     if frame.empty:
@@ -94,7 +94,7 @@ def alignments(study: StudyResults) -> Frame:
 
 
 def rank_correlation(one: SummaryRow, other: SummaryRow) -> float | None:
-    """Spearman's correlation over the rows that have both; None below three, or of a constant."""
+    """Spearman's correlation over the rows that have both; None below three, or for a constant."""
     both = one.notna() & other.notna()
     if both.sum() < 3:
         return None
@@ -103,7 +103,7 @@ def rank_correlation(one: SummaryRow, other: SummaryRow) -> float | None:
 
 
 def _relations(study: StudyResults, frame: Frame) -> list[str]:
-    """How quality goes with the loss that training starts from, within each vocabulary."""
+    """Notes on how quality correlates with the initial loss, within each vocabulary."""
     found = []
     for (source, language, vocabulary), group in frame.groupby(CELL[:3], sort=False):
         name = f"{study.language(language)} {vocabulary}"

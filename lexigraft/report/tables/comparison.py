@@ -1,4 +1,4 @@
-"""Scores of families of models by what they were tested on (VocADT, Tables 2 to 8, 10 and 11)."""
+"""Scores of families of models by task or tested language (VocADT, Tables 2 to 8, 10, 11)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from lexigraft.report.tables.results import HOW_SHOWN, results_table
 
 
 class Models(Options):
-    """Some models of a family: those with these names on each axis, by default with any."""
+    """Some models of a family: those with these names on each axis; by default, with any name."""
 
     sources: Annotated[Names, Refers("sources")] = ()
     languages: Annotated[Names, Refers("languages")] = ()
@@ -29,7 +29,7 @@ class Models(Options):
 
 
 class Family(Options):
-    """A row: models that together have one score of everything that is tested."""
+    """A row: models that together have one score for each test."""
 
     title: Annotated[str, Field(min_length=1)]
     models: Annotated[tuple[Models, ...], Field(min_length=1)]
@@ -69,10 +69,10 @@ KIND = Kind(
 
 @dataclass(frozen=True)
 class ComparedFamilies:
-    """A study whose cells are families, with what a table or figure of them shows."""
+    """A study whose cells are families, with the rows and columns of its table or figure."""
 
     study: StudyResults
-    rows: dict[Model, str]  # and what each is called
+    rows: dict[Model, str]  # with their titles
     columns: list[Column]
     notes: list[str]
 
@@ -90,10 +90,10 @@ def build(study: StudyResults) -> Table | None:
 
 
 def compared(study: StudyResults) -> ComparedFamilies | None:
-    """The families of an item as models of their own; None where none has a score.
+    """The families of an item as models; None if none has a score.
 
-    Their cells have the tested language as language, or nothing, and the family's title as
-    initializer, except for families of source models as they are.
+    Their cells have the tested language (or nothing) as language and the family's title as
+    initializer, except for families of models with the source vocabulary.
     """
     import pandas
 
@@ -134,7 +134,7 @@ def compared(study: StudyResults) -> ComparedFamilies | None:
     measured = {*zip(scores["language"], scores["task"], scores["metric"], strict=True)}
     lost = [task for task in item.tasks if task not in set(scores["task"])]
     notes += [f"Not measured: {', '.join(lost)}."] if lost else []
-    # A score of one model may stand in several columns, but is one prediction.
+    # A score of one model may be in several columns, but is one prediction.
     unique = list({(one.path, *one.cell.values()): one for one in predictions}.values())
     part = replace(study, scores=scores, predictions=unique, item=replace(item, where={}),
                    whole=None, not_scored=[], read={})  # fmt: skip
@@ -144,7 +144,7 @@ def compared(study: StudyResults) -> ComparedFamilies | None:
 
 
 def _columns(study: StudyResults, item: Item, by_task: dict[str, Frame]) -> Iterator[Column]:
-    """Each tested language of the tasks that tell languages apart, and all other tasks."""
+    """Each tested language of tasks with scores per language, and all other tasks."""
     tested = item.option("tested") or ()
     for task in item.tasks or by_task:
         found = by_task.get(task, study.scores[:0])
@@ -153,7 +153,7 @@ def _columns(study: StudyResults, item: Item, by_task: dict[str, Frame]) -> Iter
         main = primary_metric(str(kind), [str(name) for name in known])
         for name in item.metrics or ((main,) if main else ()):
             apart = [one for one in tested if _apart(study, name, one) & known]
-            # Of models with one language alone, its score has no name of its own.
+            # For models with a single language, its score has no suffix.
             alone = {*select(found, metric=name)["language"]} if apart else set()
             languages = [one for one in tested if one in apart or one in alone]
             for language in languages or [""]:
@@ -161,13 +161,13 @@ def _columns(study: StudyResults, item: Item, by_task: dict[str, Frame]) -> Iter
 
 
 def _apart(study: StudyResults, name: str, language: str) -> set[str]:
-    """What records call a metric of one of several languages that a task tests."""
+    """The names of a metric for one of several tested languages in records."""
     english = study.languages.get(language, {}).get("code") == "en"
     return {f"{name}_{language}", *([f"{ENGLISH}_{name}"] if english else [])}
 
 
 def _models(study: StudyResults, some: Models, source: str) -> list[dict[str, str]]:
-    """The cells of some models, without seeds, in the order in which these list their names."""
+    """The cells of some models, without seeds, in the order of the names in `some`."""
     if some.sources and source not in some.sources:
         return []
     cells = select(study.scores, source=source).drop_duplicates(CELL)[CELL]
@@ -182,7 +182,7 @@ def _models(study: StudyResults, some: Models, source: str) -> list[dict[str, st
 
 
 def _row(models: list[dict[str, str]], source: str, title: str) -> Model:
-    """The axes of a family; those of source models with their own vocabulary stay a baseline."""
+    """The axes of a family; a family of models with the source vocabulary stays a baseline."""
     if all(cell["initializer"] == "none" for cell in models):
         return Model(source, "source", "none", models[0]["strategy"])
     return Model(source, "", title, "")
@@ -191,7 +191,7 @@ def _row(models: list[dict[str, str]], source: str, title: str) -> Model:
 def _first(
     study: StudyResults, models: list[dict[str, str]], of_task: Frame, column: Column
 ) -> tuple[dict[str, str], Frame] | None:
-    """The first model with a score, and its scores under whatever name its records have."""
+    """The first model with a score, and its scores under any name in its records."""
     tested, _, name = column
     for cell in models:
         own = select(of_task, **cell)
@@ -205,7 +205,7 @@ def _first(
 def _taken_note(
     study: StudyResults, row: Model, title: str, taken: dict[tuple[str, ...], list[str]]
 ) -> list[str]:
-    """Which model of a family has which scores, where it has several."""
+    """A note on which model of a family has which scores, if it has several models."""
     if len(taken) < 2:
         return []
     parts = [

@@ -1,4 +1,4 @@
-"""Which tests are in the text that models were trained on."""
+"""Tests that are in the training text of models."""
 
 from lexigraft.corpus.contamination import MOSTLY, PIECE
 from lexigraft.report.items import Kind

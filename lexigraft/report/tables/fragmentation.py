@@ -1,4 +1,4 @@
-"""How vocabularies cut text before and after the new tokens, and what becomes of English."""
+"""How vocabularies segment text before and after adding tokens, and how English changes."""
 
 import math
 from typing import TYPE_CHECKING, Any, Literal
@@ -48,15 +48,16 @@ KIND = Kind(
     options=FragmentationOptions,
 )
 Key = tuple[str, str, str]  # source, language, vocabulary
-# Initializer and strategy of what stands for the mean over all of them: no entry is called so.
+# Initializer and strategy of the mean over all of them; no entry can have this name.
 _ALL = "*"
 
 
 def build(study: StudyResults) -> Table | None:
     """One row per language and vocabulary: before → after, new-token share, and English.
 
-    A group of languages is followed by its members, whose held-out texts are measured apart. The
-    change of English is the mean over the trained cells of the vocabulary, and tested as such.
+    A group of languages is followed by its members, whose held-out texts are measured separately.
+    The change of English is the mean over the trained cells of the vocabulary, and this mean is
+    tested.
     """
     from lexigraft.report.table_tests import bootstrap_notes
 
@@ -121,14 +122,14 @@ _HEADS: dict[str, tuple[tuple[str, str], ...]] = {
         ("parameters in billions", "change"),
     ),
 }  # fmt: skip
-# What is measured on held-out text, and so of each member of a group.
+# Metrics on held-out text, which are measured for each member of a group.
 _OF_MEMBERS = ("fertility", "tokens_per_sentence", "bytes_per_token")
 
 
 def _cells(
     study: StudyResults, key: Key, found: dict[str, Any], change: TableCell
 ) -> dict[str, tuple[TableCell, ...]]:
-    """The cells of a vocabulary under the heads of each metric."""
+    """The cells of a vocabulary by metric."""
     trained = _trained(select(study.summary, metric="new_token_share_output"), key)
     generated = percent_cell(float(trained["mean"].mean()))
     length = "train_tokens_per_sentence"
@@ -148,7 +149,7 @@ def _cells(
 def _member_cells(
     cells: dict[str, tuple[TableCell, ...]], found: dict[str, Any], member: str
 ) -> dict[str, tuple[TableCell, ...]]:
-    """The same for a member of a group: what is measured on its own text, else nothing."""
+    """The same for a member of a group: metrics on its own text, and empty cells for all others."""
     own = {}
     for name in _OF_MEMBERS:
         own[name] = found.get(f"{name}_{member}")
@@ -166,7 +167,7 @@ def _flat(
 
 
 def _members(study: StudyResults, found: dict[str, Any]) -> list[str]:
-    """The languages of a group, which have numbers of their own."""
+    """The languages of a group, which have separate numbers."""
     prefix = "source_fertility_"
     names = (str(name) for name in study.fragmentation["metric"].unique())
     return [name.removeprefix(prefix) for name in names
@@ -182,7 +183,7 @@ def _both(found: dict[str, Any], name: str) -> tuple[TableCell, TableCell]:
 def _with_change(
     before: float | None, after: float | None, decimals: int
 ) -> tuple[TableCell, TableCell, TableCell]:
-    """A number before and after, and the change as a share of the first."""
+    """A number before and after, and the relative change."""
     change = TableCell()
     if before and after is not None and before == before and after == after:
         change = percent_cell(after / before - 1, sign=True)
@@ -190,7 +191,7 @@ def _with_change(
 
 
 def _parameters(study: StudyResults, key: Key) -> tuple[float, float]:
-    """Parameters of the source model, and of those with a vocabulary; NaN where no card says so."""
+    """Parameters of the source model, and of models with a vocabulary; NaN if no card has them."""
     frame = study.training
     if "total_parameters" not in frame:
         return math.nan, math.nan
@@ -222,7 +223,7 @@ def _english(
 ) -> "tuple[dict[Key, float], dict[Key, ScoreDifference]]":
     """The mean change of English over the trained cells of each vocabulary, and its test.
 
-    In the task whose text stands for each language: means over several would mix their scales.
+    In the task whose text represents each language: means over several would mix their scales.
     """
     from lexigraft.report.score_differences import score_differences
 

@@ -1,4 +1,4 @@
-"""What each initializer computes before any training: sparse, convex, concentrated?"""
+"""Properties of each initializer before any training: sparsity, convexity, concentration."""
 
 from lexigraft.report.items import Kind
 from lexigraft.report.models import vocabulary_stub, vocabulary_stub_names
@@ -19,7 +19,7 @@ KIND = Kind(
     empty="no initializer's recipe was recorded",
 )
 AGREEMENT = "greedy_agreement"  # a kind of task, and its main metric
-# Statistics in reading order, with what stands over them; a method's own follow as they are called.
+# Statistics in reading order, with their headings; those of a single method follow by name.
 _COLUMNS = {
     "copied_tokens": ("tokens", "copied"),
     "initialized_tokens": ("tokens", "initialized"),
@@ -38,8 +38,8 @@ _COLUMNS = {
     "seconds": ("fit", "seconds"),
     AGREEMENT: ("greedy output", "unchanged"),
 }
-# `share_fallback` and `initialized_tokens` say them already, but that SALT copies some new tokens.
-# What a head of its own recipe counts, and the memory of the process, is in the CSV file alone.
+# `share_fallback` and `initialized_tokens` already show these, except that SALT copies some new
+# tokens. Counts of a separate recipe for the head, and memory, are only in the CSV file.
 _UNSHOWN = ("fallbacks", "new_tokens", "peak_memory_bytes")
 
 
@@ -52,7 +52,7 @@ def build(study: StudyResults) -> Table | None:
     frame = frame[frame["initializer"].isin(study.initializers)]
     if frame.empty:
         return None
-    # With what the untrained grafts of these initializers still write.
+    # Add how often the greedy output of the untrained grafts is unchanged.
     grafts = select(study.scores, metric=AGREEMENT, strategy="none")
     grafts = grafts[grafts["initializer"].isin(frame["initializer"])].assign(statistic=AGREEMENT)
     if len(grafts):

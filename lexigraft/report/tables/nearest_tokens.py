@@ -1,4 +1,4 @@
-"""The source tokens nearest to a few new tokens (UnifyVocab, Table 8)."""
+"""The nearest source tokens of a few new tokens (UnifyVocab, Table 8)."""
 
 from typing import Any
 

@@ -40,9 +40,9 @@ _PER_TOKEN = (
 
 
 def build(study: StudyResults) -> Table | None:
-    """Per language: perplexity, and bits per byte before and after training, or what is asked.
+    """Per language: perplexity, and bits per byte before and after training, or the item's metrics.
 
-    A group of languages is followed by its members, whose held-out texts are scored apart.
+    A group of languages is followed by its members, whose held-out texts are scored separately.
     """
     from lexigraft.report.table_tests import changes_over_source
 
@@ -56,7 +56,7 @@ def build(study: StudyResults) -> Table | None:
     untrained = starts.loc[starts["initializer"] != "none", "before"].notna().any()
     known = [what for what in COLUMNS if what != _BEFORE or untrained]
     shown = study.item.metrics or tuple(known)
-    # What a column is of, what it shows, and where the summary has it.
+    # The language of a column, its metric, and the column of the summary.
     columns = [
         (
             member or language,
@@ -81,7 +81,7 @@ def build(study: StudyResults) -> Table | None:
         if what == "bits_per_byte":
             return changes.starred(score_cell(found, metric(what), compact=compact), model, column)
         score = score_cell(found, metric(what), change=False)
-        # A dagger marks rows over the source vocabulary, whose perplexities are another scale.
+        # A dagger marks rows with the source vocabulary, whose perplexities have another scale.
         dagger = model.baseline and found is not None
         return TableCell(f"{score.text}†", score.deviation) if dagger else score
 
@@ -111,7 +111,7 @@ def build(study: StudyResults) -> Table | None:
 
 
 def _members(summary: Frame, language: str) -> list[str]:
-    """The languages of a group, which have perplexities of their own."""
+    """The languages of a group, which have separate perplexities."""
     own = select(summary, language=language)["metric"].drop_duplicates()
     return [name.removeprefix("perplexity_") for name in own if name.startswith("perplexity_")]
 

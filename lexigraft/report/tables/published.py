@@ -1,4 +1,4 @@
-"""Numbers of papers beside the study's own."""
+"""Comparison of papers' numbers with those of the study."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,12 +14,12 @@ from lexigraft.report.summarize import CELL, Frame, SummaryRow
 from lexigraft.report.table import Row, Table, TableCell, number, number_cell
 from lexigraft.report.tables.speed import speed_up_rows
 
-# A score lies within the spread where it is no farther from the paper's than so many deviations.
+# A score is within the spread if it differs from the paper's by at most this many deviations.
 _DEVIATIONS = 2
 
 
 class StandsFor(Options):
-    """The names under which papers' numbers of a model are listed; what is not given stays."""
+    """The names of a model's numbers in papers; axes that are not given are unchanged."""
 
     source: Name | None = None
     language: Name | None = None
@@ -59,7 +59,7 @@ KIND = Kind(
 
 
 def build(study: StudyResults) -> Table | None:
-    """A row per printed number and cell that has the same score."""
+    """A row per published number and cell with the corresponding score."""
     import pandas
 
     numbers = _chosen(study)
@@ -89,7 +89,7 @@ def build(study: StudyResults) -> Table | None:
 
 
 def _chosen(study: StudyResults) -> list[Published]:
-    """The numbers of the item's papers, tables, tasks and metrics that an evaluation scores."""
+    """The numbers of the item's papers, tables, tasks and metrics that have a task."""
     item = study.item
     papers = item.option("compare") or (study.name,)
     tables = item.option("tables")
@@ -105,7 +105,7 @@ def _chosen(study: StudyResults) -> list[Published]:
 
 
 def _pairs(study: StudyResults, numbers: list[Published]) -> "list[tuple[Published, SummaryRow]]":
-    """Each printed number with the scores of the cells that it is of."""
+    """Each published number with the scores of matching cells."""
     import pandas
 
     stands_for: Mapping[str, StandsFor] = study.item.option("stands_for") or {}
@@ -124,7 +124,7 @@ def _pairs(study: StudyResults, numbers: list[Published]) -> "list[tuple[Publish
 
 
 def _speed_ups(study: StudyResults) -> Frame:
-    """How many times as fast as its source model a cell writes, as the metric `speed_up`."""
+    """The generation speed of cells relative to their source model, as the metric `speed_up`."""
     rows = speed_up_rows(study).sort_values("batch", kind="stable")
     rows = rows.drop_duplicates([*CELL, "task"])
     deviation = rows["std"] / rows["source_mean"]
@@ -132,15 +132,15 @@ def _speed_ups(study: StudyResults) -> Frame:
 
 
 def _within(one: Published, score: "SummaryRow") -> str:
-    """Whether a score lies within the spread of the paper's number or its own: `yes` or `no`.
+    """Whether a score is within the spread of the paper's number or its own: `yes` or `no`.
 
-    Empty where neither has a spread.
+    Empty if neither has a spread.
     """
     known = [float(spread) for spread in (one.spread, score["std"])
              if spread is not None and spread == spread]  # fmt: skip
     if not known:
         return ""
-    # Half a unit as a float may be a little less than the half that was rounded.
+    # Half a unit as a float may be slightly less than the exact half.
     reach = (_DEVIATIONS * max(known) + one.rounding) * (1 + 1e-9)
     return "yes" if abs(score["mean"] - one.value) <= reach else "no"
 
@@ -162,7 +162,7 @@ def _deviation(spread: float | None, decimals: int) -> str:
 
 
 def _line(one: Published, score: "SummaryRow", inside: str) -> dict[str, object]:
-    """One row of the data, numbers in the unit of the metric here."""
+    """One row of the data, with numbers in the unit of the metric here."""
     return {
         **{name: getattr(one, name) for name in ("paper", "table", "row", "column")},
         **{axis: score[axis] for axis in CELL},

@@ -41,7 +41,7 @@ class ResultOptions(ScoreOptions):
     batch_size: SpeedUpBatch = None
 
 
-# What captions say of scores.
+# The part of captions that explains scores.
 HOW_SHOWN = (
     "Mean ± sample standard deviation and change over Source. Blue (▲) is better than Source, red "
     "(▼) worse."
@@ -58,8 +58,8 @@ KIND = Kind(
 def build(study: StudyResults) -> Table | None:
     """Rows Source, LAPT and the initializers, by source model; a column per language and task.
 
-    With `averages`, means of these are columns, too. With `speed_up_of`, a last row of each source
-    model says how much faster that initializer's model writes the same text (Table 5).
+    With `averages`, there are also columns of means. With `speed_up_of`, the last row of each
+    source model shows how much faster that initializer's model generates the same text (Table 5).
     """
     chosen = models(study)
     columns = quality_columns(study)
@@ -73,8 +73,8 @@ def build(study: StudyResults) -> Table | None:
 def quality_columns(study: StudyResults) -> list[Column]:
     """`(language, task, metric)` of every task that measures quality, languages first.
 
-    What an item asks for is a column even where no record has it, if the study is to run it on the
-    language; and so is what could not be scored.
+    What an item names is a column even without a record, if the study runs it on the language or
+    if it could not be scored.
     """
     found = []
     item = study.item
@@ -84,7 +84,7 @@ def quality_columns(study: StudyResults) -> list[Column]:
         own = select(study.summary, language=language)
         tasks = dict.fromkeys(map(str, (study.summary if own.empty else own)["task"]))
         tasks |= dict.fromkeys(task for where, task in lost if where == language)
-        nowhere: set[str] = set()  # metrics that are asked for and that no record has
+        nowhere: set[str] = set()  # metrics that the item names and no record has
         if item.tasks:
             tasks = dict.fromkeys(item.tasks)
             nowhere, own = {*item.metrics} - {*study.summary["metric"]}, study.summary
@@ -159,7 +159,7 @@ def results_table(
 
 
 def _rows_of(summary: Frame, models: list[Model], columns: list[Column]) -> Frame:
-    """The rows of a summary that these models have in these columns."""
+    """The rows of a summary for these models and columns."""
     keys = summary[COLUMN].itertuples(index=False, name=None)
     shown, own = set(columns), set(models)
     return summary[[model in own and key in shown
@@ -169,9 +169,10 @@ def _rows_of(summary: Frame, models: list[Model], columns: list[Column]) -> Fram
 def column_heads(
     study: StudyResults, columns: list[Column], compact: bool
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """A language over its tasks and metrics, and notes; if compact, names that a note explains.
+    """Column heads with a language over its tasks and metrics, and notes.
 
-    These are `MT` for translation, the metric's name where that says more, or both.
+    If compact, a note explains short names: `MT` for translation, the metric's name if that is more
+    specific, or both.
     """
     arrows = {name: f"{metric(name).title} {'↓' if metric(name).lower_is_better else '↑'}"
               for *_, name in columns}  # fmt: skip
@@ -183,7 +184,7 @@ def column_heads(
     short = {task: task_name(task, study.kind(task)) for task in tasks}
     labels = {}
     for task, name in pairs:
-        # Two tasks of one kind have only their own names apart.
+        # Two tasks of the same kind are distinguished by their own names.
         label = task if list(short.values()).count(short[task]) > 1 else short[task]
         if (len(short) == 1 and len(tasks) > 1) or study.kind(task) == "perplexity":
             label = metric(name).title
@@ -199,7 +200,7 @@ def column_heads(
 def _with_speed_ups(
     table: Table, study: StudyResults, chosen: list[Model], columns: list[Column]
 ) -> Table:
-    """The table with a last row for each source model: the speed-up of the item's initializer."""
+    """Add a last row for each source model: the speed-up of the item's initializer."""
     import pandas
 
     from lexigraft.report.table_tests import speed_tests

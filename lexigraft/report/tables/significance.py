@@ -36,7 +36,7 @@ _BASELINES = ("Source", "LAPT")
 def build(study: StudyResults) -> Table | None:
     """Rows: all models against Source, then against LAPT.
 
-    In a cell: the difference with its stars, its 95 % interval, p and effect size.
+    Cells have the difference with its stars, its 95 % interval, p and effect size.
     """
     import pandas
 
@@ -52,7 +52,7 @@ def build(study: StudyResults) -> Table | None:
         if column[1] in with_outputs
         and not all(study.is_noise(source, column) for source in sources)
     ]
-    # Each model with its source model's Source (LAPT too), then with its LAPT.
+    # Each model (including LAPT) against Source, then against LAPT.
     pairs = [
         (name, model, other)
         for name in _BASELINES

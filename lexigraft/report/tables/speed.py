@@ -57,7 +57,7 @@ STEPS = "steps_per_sentence"
 COLUMNS = (STEPS, "tokens_per_second", "characters_per_second", "speed_up")
 _RATE = Metric("per second", False, 1)
 _SPEED = SAME_TEXT + "_per_second_batch_{batch}"
-# What a column shows -> how, its head, and what its numbers are called in records.
+# Content of a column -> how it is shown, its head, and the names of its numbers in records.
 _COLUMNS = {
     STEPS: (metric(STEPS), "steps/sentence", STEPS),
     "tokens_per_second": (_RATE, "tokens/s", "tokens_per_second_batch_{batch}"),
@@ -77,11 +77,11 @@ SPEED_UP_NOTE = (
 def build(study: StudyResults) -> Table | None:
     """Per language, speed task and batch size: tokens/s, characters/s and speed-up over Source.
 
-    Tokens per second measure how fast the model steps; a longer token makes each step produce more
-    text, so the speed-up is that of characters per second on the same text. The decoding steps per
-    sentence, where they were measured, explain it. An item that asks for
-    `speed_up` alone gets one column per language and task (the shape of Table 3), of one batch
-    size, with the tokens per second beside each speed-up.
+    Tokens per second measure the speed of decoding steps; with longer tokens, each step produces
+    more text, so the speed-up is that of characters per second on the same text. The decoding steps
+    per sentence, if they were measured, explain it. An item with only `speed_up` gets one column
+    per language and task (as in Table 3), for one batch size, with the tokens per second next to
+    each speed-up.
     """
     from lexigraft.report.table_tests import speed_tests
 
@@ -157,7 +157,7 @@ def build(study: StudyResults) -> Table | None:
 def speeds(study: StudyResults) -> Frame:
     """Rows of the summary that are speeds, with `unit`, `batch` and `speed_up` over Source.
 
-    For each task and batch size: tokens, and characters of the same text (`same_text_characters`).
+    For each task and batch size: tokens, and characters on the same text (`same_text_characters`).
     """
     parsed = study.summary["metric"].map(speed_of)
     found = study.summary[parsed.notna()].copy()
@@ -168,7 +168,7 @@ def speeds(study: StudyResults) -> Frame:
 
 
 def speed_up_rows(study: StudyResults) -> Frame:
-    """Rows of `speeds` that say how much faster text is written than by the source model."""
+    """Rows of `speeds` with the speed-up of generated text over the source model."""
     rows = speeds(study)
     return rows[(rows["unit"] != "tokens") & rows["speed_up"].notna()]
 
@@ -176,8 +176,8 @@ def speed_up_rows(study: StudyResults) -> Frame:
 def speed_ups(study: StudyResults, fast: Frame, model: Model) -> dict[tuple[str, str], SummaryRow]:
     """`(language, kind of task)` -> the row of `speeds` with a model's characters per second.
 
-    A speed task stands for the kind of task whose prompts it generates from. The batch size is the
-    item's, else the smallest.
+    A speed task represents the kind of task whose prompts it continues. The batch size is the
+    item's, otherwise the smallest.
     """
     fast = select(fast[fast["unit"] != "tokens"], **model.keys())
     if batch := study.item.option("batch_size"):
@@ -190,7 +190,7 @@ def speed_ups(study: StudyResults, fast: Frame, model: Model) -> dict[tuple[str,
 
 
 def speed_up_cell(found: "SummaryRow | None", compact: bool = False) -> TableCell:
-    """How many times as fast as Source a row of the summary is."""
+    """The speed-up of a row of the summary over Source."""
     if found is None or not found["source_mean"] > 0:
         return TableCell()
     ratio = found["mean"] / found["source_mean"]
@@ -208,7 +208,7 @@ def speed_up_cell(found: "SummaryRow | None", compact: bool = False) -> TableCel
 def _columns(
     study: StudyResults, measured: Frame, shown: tuple[str, ...]
 ) -> dict[tuple[Column, str], tuple[str, str]]:
-    """The column of the summary and what it is shown as -> its heads."""
+    """The column of the summary and its content -> its heads."""
     several = measured["task"].nunique() > 1
     pairs = measured[["task", "batch"]].drop_duplicates()
     found: dict[tuple[Column, str], tuple[str, str]] = {}
@@ -226,7 +226,7 @@ def _columns(
             if shown == ("speed_up",):
                 found[column, what] = names[0], name
                 continue
-            # The steps per sentence are the same whatever the batch.
+            # The steps per sentence do not depend on the batch size.
             names += [f"batch {batch}"] if what != STEPS else []
             found[column, what] = ", ".join(names), label
     return found

@@ -18,14 +18,14 @@ KIND = Kind(
 
 
 def build(study: StudyResults) -> Table | None:
-    """Rows procedure × objective and length, for the initializer that has most strategies.
+    """Rows procedure × objective and length, for the initializer with the most strategies.
 
-    Strategies that an item asks for are rows even where no record has them.
+    Strategies that an item names are rows even without a record.
     """
     compared = compared_models(study)
     columns = quality_columns(study)
     if "language" not in study.item.where:
-        # Languages in which only one of the strategies was trained have nothing to compare.
+        # Languages with only one trained strategy allow no comparison.
         columns = [
             column
             for column in columns
@@ -47,7 +47,7 @@ def build(study: StudyResults) -> Table | None:
 
 
 def compared_models(study: StudyResults) -> list[Model]:
-    """All trained strategies of the configuration with most of them; empty below two."""
+    """All trained strategies of the configuration with the most of them; empty below two."""
     adapted = study.scores[
         (study.scores["initializer"] != "none") & (study.scores["strategy"] != "none")
     ]
@@ -59,7 +59,7 @@ def compared_models(study: StudyResults) -> list[Model]:
     names = {*own["strategy"], *study.item.where.get("strategy", ())}
     found = [Model(source, vocabulary, initializer, name)
              for name in study.order("strategy") if name in names]  # fmt: skip
-    # Rows of one procedure stand together, procedures in the order in which the study lists them.
+    # Rows are grouped by procedure, in the order of the study.
     procedures = [study.strategy(model.strategy).procedure for model in found]
     found.sort(key=lambda model: procedures.index(study.strategy(model.strategy).procedure))
     return found

@@ -1,4 +1,4 @@
-"""What was read of each text, what was wrong with it, and what a reader must know of that."""
+"""Lines read from each text, their damage, and caveats that follow from it."""
 
 from typing import Any
 
@@ -12,15 +12,15 @@ KIND = Kind(
     "written in one encoding and read in another.",
     empty="no text was prepared",
 )
-# Count of cleaning -> what it is, and what a language's `repair` calls the remedy.
+# Count of cleaning -> description of the damage, and its name in a language's `repair`.
 ON_REQUEST = {
     "mojibake": ("read in a wrong encoding", "mojibake"),
     "zawgyi": ("in Zawgyi", "zawgyi"),
     "csv_quotes": ("with doubled quotes as in CSV files", "quotes"),
 }
-# Count of cleaning -> what its column is called. Always shown, and where some text has any.
+# Count of cleaning -> heading of its column: those always shown, and those shown if not all zero.
 _LINES = {"read": "read", "kept": "kept", "duplicate": "repeated"}
-# Key of a size of a corpus -> what it counts.
+# Key of a size of a corpus -> its unit.
 _SIZES = {
     "train_sentences": "training sentences",
     "train_characters": "characters of training text",
@@ -83,14 +83,14 @@ def build(study: StudyResults) -> Table | None:
 
 
 def repaired(card: dict[str, Any]) -> list[str]:
-    """What a corpus's language asked to have repaired, by the corpus's card."""
+    """The repairs that a corpus's language requests, from the corpus's card."""
     return list(card.get("job", {}).get("settings", {}).get("repair") or [])
 
 
 def contaminated(study: StudyResults) -> list[Contaminated]:
-    """Every set of tests that was looked for, by language: the corpus's own, then those of tasks.
+    """Every set of tests that was searched for, by language: the corpus's own, then those of tasks.
 
-    A set that a language lists by itself, and that a task brings too, has a row of each.
+    A set that both a language and a task list has two rows.
     """
     every = [
         Contaminated(language, tests, counts)
@@ -102,7 +102,7 @@ def contaminated(study: StudyResults) -> list[Contaminated]:
 
 
 def text_caveats(study: StudyResults) -> list[str]:
-    """Sentences on texts that are small or damaged, and on tests that models were trained on."""
+    """Sentences on small or damaged texts, and on tests in the training text."""
     found = _different_sizes(study)
     for key, card in study.corpora.items():
         if reduced := card.get("reduced"):
@@ -136,7 +136,7 @@ def text_caveats(study: StudyResults) -> list[str]:
 
 
 def _different_sizes(study: StudyResults) -> list[str]:
-    """A sentence on each task that was run on other numbers of texts in some languages or cells."""
+    """A sentence on each task with different numbers of texts between languages or cells."""
     sizes: dict[tuple[str, str], dict[int, dict[str, None]]] = {}
     for one in study.predictions:
         counts = {

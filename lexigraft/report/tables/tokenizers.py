@@ -1,4 +1,4 @@
-"""How tokenizers cut the text of languages, side by side (as in VocADT, SALT and CW2V)."""
+"""How tokenizers segment the text of languages, side by side (as in VocADT, SALT and CW2V)."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,9 +54,9 @@ _SHARES = ("unknown_tokens", "unused_tokens", "unreachable_tokens")
 
 @dataclass(frozen=True)
 class TokenizerComparison:
-    """What an item shows of a study's tokenizers."""
+    """The data of a study's tokenizers that an item shows."""
 
-    languages: list[str]  # in the order of the item, else of the study, as are the tokenizers
+    languages: list[str]  # in the order of the item, else of the study, like the tokenizers
     tokenizers: list[str]
     # `(language, tokenizer, metric)`, see `lexigraft.evaluation.fragmentation.measure_tokenizer`.
     values: dict[tuple[str, str, str], float]
@@ -84,7 +84,7 @@ def build(study: StudyResults) -> Table | None:
         return number_cell(value, 0 if name == "size" else metric(name).decimals)
 
     def change(language: str, tokenizer: str, other: str) -> TableCell:
-        """By how much a tokenizer's text is longer than another's."""
+        """The relative change in tokens from another tokenizer to this one."""
         own, others = (found.values.get((language, name, LENGTH)) for name in (tokenizer, other))
         if own is None or others is None:
             return TableCell()
@@ -111,7 +111,7 @@ def build(study: StudyResults) -> Table | None:
         "Never used: tokens, except special ones, that do not occur in the language's training "
         "text. Unreachable: tokens that no text is tokenized to."
     ]
-    # Languages without a parallel text do not compare with others: their sentences differ.
+    # Languages without parallel text are not comparable with others: their sentences differ.
     translated = {language for language, _, name in found.values if name == "english_parity"}
     if own := [study.language(name) for name in found.languages if name not in translated]:
         notes.append(
@@ -138,7 +138,7 @@ def build(study: StudyResults) -> Table | None:
 
 
 def compared(study: StudyResults) -> TokenizerComparison | None:
-    """What the item that a study was cut out for shows; None where nothing was measured."""
+    """The data of the item that shows this part of a study; None if nothing was measured."""
     frame = study.tokenizers
     languages = list(study.item.where.get("language") or map(str, frame["language"].unique()))
     tokenizers = list(study.item.option("tokenizers") or map(str, frame["tokenizer"].unique()))
@@ -155,11 +155,11 @@ def length_changes(
     languages: Iterable[str],
     pairs: Sequence[tuple[str, str]],
 ) -> "dict[tuple[str, str, str], PairedTest]":
-    """Test the tokens of one tokenizer over those of another, less one, on the same texts.
+    """Test the relative change in tokens between two tokenizers on the same texts.
 
-    Logarithms are compared, so that half as long is as far as twice as long. `counts` are by
-    tokenizer and language; the result by language and the tokenizers of a pair, where both were
-    measured on as many texts.
+    Logarithms are compared, so that halving and doubling are equal in size. `counts` are by
+    tokenizer and language; results are by language and the two tokenizers of a pair, if both were
+    measured on the same number of texts.
     """
     import numpy as np
 
