@@ -110,7 +110,7 @@ def read_settings(kind: type[Own], job: dict[str, Any]) -> Own:
 
 
 def of_adapted_languages(tests: dict[str, Any]) -> dict[str, Any]:
-    """The tests in languages that a cell is adapted to: all but English, unless it is the only."""
+    """The tests in languages that a cell is adapted to: all but English, if there are any."""
     return {name: test for name, test in tests.items() if name != ENGLISH} or tests
 
 

@@ -34,7 +34,7 @@ def task_rows(corpus: str | Path, kind: str) -> list[dict[str, str]]:
 
 
 def draw(rows: list[Row], count: int | None, job: dict[str, Any], what: str) -> list[Row]:
-    """Draw `count` rows without replacement, in order; all if there are no more or it is None.
+    """Draw `count` rows without replacement, keeping their order; all if it is None or too large.
 
     The seed of an evaluation is derived from language, task and run but not from the cell: all
     cells of a run are measured on the same rows, so their differences are paired, and the rows of

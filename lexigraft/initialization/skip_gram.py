@@ -57,7 +57,7 @@ class TokenStream:
         References
         ----------
         .. [1] Mikolov, Sutskever, Chen, Corrado and Dean 2013, "Distributed Representations of
-           Words and Phrases and their Compositionality", section 2.3, counts replacing frequencies.
+           Words and Phrases and their Compositionality", section 2.3, with counts for frequencies.
         """
         probability = np.sqrt(threshold / np.maximum(counts[self.tokens], 1))
         return replace(self, centres=rng.random(len(self.tokens)) < probability)

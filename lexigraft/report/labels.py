@@ -236,7 +236,7 @@ def _draw_glyph(axis: "Axes", mark: Named, offset: Place) -> None:
 
 
 def _clusters(at: list[Place], reach: float) -> list[list[int]]:
-    """Indices of connected positions, in order; those closer than `reach` are connected."""
+    """Indices of connected positions, in order; positions closer than `reach` are connected."""
     import numpy as np
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial.distance import cdist

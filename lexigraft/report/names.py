@@ -110,9 +110,7 @@ def _readable(key: str) -> str:
 
 
 def task_name(task: str, kind: str) -> str:
-    """A short task name for narrow columns: `MT` for translation, `ARC-E 5-shot` for
-    arc-easy-5-shot.
-    """
+    """A short name of a task: `MT` for translation, `ARC-E 5-shot` for arc-easy-5-shot."""
     if kind == AVERAGE:
         return task
     title = _title("tasks", task)

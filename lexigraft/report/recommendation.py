@@ -114,8 +114,7 @@ class SpeedGain(NamedTuple):
 
 
 class TrainingTime(NamedTuple):
-    """Training time of one cell, a mean over seeds; each of the `processes` has its own GPU, if any.
-    """
+    """Training time of one cell, a mean over seeds; each of the `processes` has a GPU, if any."""
 
     hours: float
     processes: int
@@ -232,10 +231,10 @@ def _cells(study: StudyResults, source: str, language: str) -> list[Model]:
 def _rivals(
     candidates: list[Model], axis: str, model: Model | None, reference: str | None
 ) -> list[Model]:
-    """The set of two or more candidates that differ only in one axis.
+    """A set of candidates that differ only in one axis.
 
-    If there are several, the one that agrees best with the `model` chosen so far, then the largest,
-    then the one with the reference strategy.
+    Sets of two or more are preferred, then the one that agrees best with the `model` chosen so far,
+    then the largest, then the one with the reference strategy.
     """
     others = [other for other in QUESTIONS if other != axis]
     groups: dict[tuple[str, ...], list[Model]] = {}

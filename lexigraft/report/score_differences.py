@@ -228,8 +228,8 @@ def _difference(
     seeds: dict[Pool, list[float]] = {}
     for one, scores in ((model, first), (baseline, second)):
         counts = [scored[one].seeds[key] for key in means_by_seed(scores)]
-        # The variance of a mean over `n` seeds is 1/n of that of one seed. So the variance of a mean
-        # of means equals that of a mean over `effective` seeds.
+        # The variance of a mean over `n` seeds is 1/n of that of one seed, so that of a mean of
+        # means equals that of a mean over `effective` seeds.
         effective = len(counts) ** 2 / sum(1 / count for count in counts)
         seeds.setdefault(spreads.pool(one), []).append(effective)
     names = (name for one in (model, baseline) for name in one.keys().values())

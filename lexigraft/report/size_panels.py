@@ -144,8 +144,7 @@ def _panel(
 def _missing_note(
     study: StudyResults, rows: list[PanelRow], missing: dict[tuple[str, str, str, str], list[str]]
 ) -> str:
-    """A note on missing points; it names their rows, unless all rows of a source model lack them.
-    """
+    """A note on missing points, with their rows unless all rows of a source model lack them."""
     several = len({row.source for row in rows}) > 1
     named = []
     for (source, name, vocabulary, language), lacks in list(missing.items())[:_MOST_NAMED]:

@@ -57,8 +57,7 @@ class Standing:
 
 
 class Gap(NamedTuple):
-    """The shares of the gap that the grafts of one source model and vocabulary close in one task.
-    """
+    """The shares of the gap that grafts of a source model and vocabulary close in one task."""
 
     shares: dict[Model, dict[str, GapShare]]  # by language
     means: dict[Model, Standing]  # over the languages with a gap, see `standings`

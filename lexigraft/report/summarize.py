@@ -18,8 +18,8 @@ def summarize(scores: Frame) -> Frame:
 
     `scores` has one row per cell, seed, task, run and metric. Its `value` becomes `mean`, `std`
     (sample standard deviation; missing below two repetitions), `n_seeds`, `n_runs`, `seeds`, `over`
-    (seeds or runs), `source_mean`, `change` (mean minus the source model's on the same language and
-    task) and `relative_change`.
+    (what the deviation is over), `source_mean`, `change` (mean minus the source model's on the same
+    language and task) and `relative_change`.
 
     Runs of one seed are averaged first, so that the deviation is over seeds. With one seed and
     several runs, as for the source model, the deviation and `over` refer to runs.

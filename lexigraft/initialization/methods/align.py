@@ -22,21 +22,20 @@ _SPACES = np.array([i for i in range(0x3001) if chr(i).isspace()], dtype=np.uint
 
 
 class Align(RecipeInitializer):
-    """The mean over the ways in which the source splits the token, weighted by frequency [1]_.
+    """The mean over the source's segmentations of the token, weighted by their frequency [1]_.
 
     Both tokenizers split every sentence, and their tokens are aligned by the bytes that they cover.
-    Where the tokens of one do not rebuild the sentence (WordPiece, a normalizer that changes
+    If the tokens of one do not reconstruct the sentence (WordPiece, a normalizer that changes
     letters, an unknown character), its character offsets are used; a token that begins a word then
     includes the space before it, as in the other families.
 
-    An occurrence of a new token counts the source tokens that lie within it or that it lies within;
-    where there are none, the source tokens that overlap it. All occurrences count. Special tokens
-    never count: none is added, and neither special tokens in a text nor unknown tokens are
-    evidence.
+    An occurrence of a new token aligns to the source tokens within it; if there are none, to those
+    that contain or overlap it. All occurrences count. Special tokens are never counted: none are
+    added to texts, and special tokens in a text and unknown tokens are ignored.
 
-    A new token that never occurs falls back. Of `sentences_` sentences read, `by_characters_`
-    needed the character offsets of a tokenizer; `occurrences_` [len(new_ids)] are the numbers of
-    aligned occurrences.
+    A new token that never occurs falls back. `sentences_` is the number of sentences read,
+    `by_characters_` the number that needed character offsets, and `occurrences_` [len(new_ids)] the
+    numbers of aligned occurrences.
 
     References
     ----------
@@ -76,8 +75,8 @@ class Align(RecipeInitializer):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All occurrences of new tokens in a batch of sentences.
 
-        For each its index into `new_ids` and its number of source tokens [n]; and these source
-        tokens, one occurrence after the other.
+        Returns the index into `new_ids` [n] and the number of source tokens [n] of each, and these
+        source tokens, concatenated.
         """
         begins = np.cumsum([0, *(len(text.encode()) + 1 for text in texts)])[:-1]
         (old, old_by_offsets), (new, new_by_offsets) = (
@@ -85,7 +84,7 @@ class Align(RecipeInitializer):
         )
         self.sentences_ += len(texts)
         self.by_characters_ += len(old_by_offsets | new_by_offsets)
-        # A space that only one tokenizer puts before a text does not belong to it.
+        # A space that only one tokenizer adds before a text is not part of the text.
         alone = np.setxor1d(begins[np.isin(begins, old[1])], begins[np.isin(begins, new[1])])
         for side in (old, new):
             side[1] += np.isin(side[1], alone)
@@ -94,10 +93,10 @@ class Align(RecipeInitializer):
         wanted = np.setdiff1d(pair.new_ids, list(pair.target_special_ids))
         new_ids, starts, ends = new[:, (new[2] > new[1]) & np.isin(new[0], wanted)]
         seen_of = np.searchsorted(pair.new_ids, new_ids)
-        # Both ends of spans are sorted, so that two lookups find a range of source tokens.
+        # Both ends of spans are sorted, so two lookups find a range of source tokens.
         first = np.searchsorted(old_starts, starts, side="left")
         last = np.searchsorted(old_ends, ends, side="right")
-        partly = first >= last  # no source token lies within: the one around it, or the overlapping
+        partly = first >= last  # none lies within: take those that contain or overlap it
         first[partly] = np.searchsorted(old_ends, starts[partly], side="right")
         last[partly] = np.searchsorted(old_starts, ends[partly], side="left")
         seen = last > first
@@ -117,14 +116,14 @@ class _Tokens:
 
 
 def _spans(tokens: _Tokens, texts: list[str], begins: np.ndarray) -> tuple[np.ndarray, set[int]]:
-    """Ids, first and last byte of all tokens [3, n], and the texts that needed offsets.
+    """Ids, start and end bytes of all tokens [3, n], and the texts that needed offsets.
 
-    The texts are concatenated, each after one byte at `begins`: the space that some tokenizers put
-    before a text.
+    The texts are concatenated, each after one byte at `begins` for the space that some tokenizers
+    add before a text.
     """
     encoded, pieces = tokens.encode(texts), tokens.pieces
     rebuilt = [b"".join([pieces[i] for i in ids]) for ids in encoded]
-    # Number of bytes that the tokenizer puts before a text; -1 where it does not rebuild the text.
+    # Number of bytes that the tokenizer adds before a text; -1 if it does not reconstruct it.
     added = np.array(
         [
             len(found) - len(data) if found in (data, b" " + data) else -1
@@ -136,7 +135,7 @@ def _spans(tokens: _Tokens, texts: list[str], begins: np.ndarray) -> tuple[np.nd
     ids = np.array([i for place in whole for i in encoded[place]], dtype=np.int64)
     sizes = tokens.sizes[ids]
     ends = np.cumsum(sizes)
-    # From positions in the concatenated rebuilt texts to positions in all texts.
+    # Convert positions in the concatenated reconstructed texts to positions in all texts.
     lengths = np.array([len(rebuilt[place]) for place in whole], dtype=np.int64)
     moves = (begins + 1 - added)[whole] - (np.cumsum(lengths) - lengths)
     ends += np.repeat(moves, np.array([len(encoded[place]) for place in whole], dtype=np.int64))
@@ -152,7 +151,7 @@ def _spans(tokens: _Tokens, texts: list[str], begins: np.ndarray) -> tuple[np.nd
 def _by_characters(
     tokens: _Tokens, texts: dict[int, str], begins: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Ids, first and last byte [3, n] of the tokens of each text, by their character offsets."""
+    """Ids, start and end bytes [3, n] of the tokens of each text, from character offsets."""
     encoded = tokens.tokenizer(list(texts.values()), return_offsets_mapping=True, **_PLAIN)
     begins_word = np.array([piece[:1] == b" " for piece in tokens.pieces], dtype=bool)
     space = np.array([piece == b" " for piece in tokens.pieces], dtype=bool)
@@ -163,7 +162,7 @@ def _by_characters(
         starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
         letters = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
         widths = 1 + (letters > 0x7F) + (letters > 0x7FF) + (letters > 0xFFFF)
-        # Byte positions of characters; before the first one is the space before a text.
+        # Byte positions of characters, preceded by that of the space before a text.
         places = np.concatenate([[-1], np.cumsum([0, *widths])]) + begins[number] + 1
         is_space = np.concatenate([[True], np.isin(letters, _SPACES), [True]])
         leads = begins_word[ids] & ~is_space[starts + 1] & is_space[starts]

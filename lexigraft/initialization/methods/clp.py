@@ -18,9 +18,9 @@ class CLP(AnchorInitializer):
     Parameters
     ----------
     sparse
-        Use sparsemax over the similarities instead (CLP+ [2]_): few weights, none negative. As
-        published, every new token uses every shared one, which for two large vocabularies does not
-        fit into memory.
+        Use sparsemax over the similarities instead (CLP+ [2]_): few weights, none negative. In CLP
+        as published, every new token uses every shared token, which does not fit into memory for
+        two large vocabularies.
 
     References
     ----------

@@ -28,13 +28,13 @@ class CW2V(RecipeInitializer):
     """`E_new = softmax(A) E`, with `A` trained by skip-gram with negative sampling [1]_.
 
     Words are the target tokens of the corpus; their vectors are input rows, their context vectors
-    output rows (of a tied model the same matrix, with two recipes; it gets the one of `input`).
-    Rows of source tokens are fixed; for each new token the weights on the source tokens are trained
-    with Adam. Special tokens are left out, and a new token that never occurs next to another falls
-    back. `auxiliary` holds the source's `matrices` and optionally a `dictionary`: pairs of an
-    English word and its translation, each of which is a sentence of the text. Every twentieth
-    sentence (of a text with at least twenty) is held out for `losses_`: the validation loss per
-    pair of tokens, before training and after each epoch.
+    output rows (in a tied model the same matrix, with two recipes, of which it gets `input`). Rows
+    of source tokens are fixed; for each new token, the weights on the source tokens are trained
+    with Adam. Special tokens are left out, and a new token that never occurs next to another token
+    falls back. `auxiliary` holds the source's `matrices` and optionally a `dictionary`: pairs of an
+    English word and its translation, each of which is added to the text as a sentence. Every
+    twentieth sentence (in a text with at least twenty) is held out for `losses_`: the validation
+    loss per pair of tokens, before training and after each epoch.
 
     Parameters
     ----------
@@ -45,18 +45,19 @@ class CW2V(RecipeInitializer):
     rank
         Rank of `A`: width of its two factors.
     epochs, learning_rate, weight_decay
-        Of Adam; the published code uses 5, 3e-4 and, for RoBERTa, 0.001, the paper names none.
+        Settings of Adam. The published code uses 5, 3e-4 and, for RoBERTa, 0.001; the paper gives
+        no values.
     batch_tokens
-        Tokens of the text per update, of those that are centres.
+        Number of centres per update.
     subsampling
         A token that occurs more often than this is a centre with probability √(subsampling /
-        count): the published code has 2, for RoBERTa 1. None: every token is.
+        count); the published code uses 2, and 1 for RoBERTa. None: every token is a centre.
     start
-        Initial row: `mean-of-all` source tokens, or nine tenths the `mean` of its source pieces.
-        The paper does not specify it.
+        Initial row: the `mean-of-all` source tokens, or this for one tenth and the `mean` of the
+        source pieces for nine tenths. The paper does not specify it.
     keep
-        Number of weights of a row that are stored individually, the largest, for each matrix; all
-        others together are a share of the mean of all source tokens.
+        Number of weights per row and matrix that are stored individually, the largest ones; all
+        others are replaced by a weight on the mean of all source tokens.
 
     References
     ----------
@@ -79,8 +80,8 @@ class CW2V(RecipeInitializer):
     def statistics(self) -> dict[str, Any]:
         """Statistics of both recipes, losses and speed of training, and the effect of `keep`.
 
-        `moved_weight` is the share of a row's weight that the stored recipes have on other source
-        tokens than the trained ones, the mean over rows and matrices.
+        `moved_weight` is the share of a row's weight that is on other source tokens in the stored
+        recipes than in the trained ones, averaged over rows and matrices.
         """
         return {
             **super().statistics(),
@@ -99,7 +100,7 @@ class CW2V(RecipeInitializer):
         words = (f"{english} {word}" for english, word in auxiliary.get("dictionary", ()))
         sentences = list(tokenized_sentences(pair.target_tokenizer, chain(corpus, words)))
         text, validation = (TokenStream.of(part) for part in validation_split(sentences))
-        beside = np.bincount(text.sentence)[text.sentence] > 1  # whether a token is next to another
+        beside = np.bincount(text.sentence)[text.sentence] > 1  # has another token in its sentence
         seen = np.intersect1d(text.tokens[beside], pair.new_ids)
         self.losses_: list[float] = []
         self._moved, self._speed = 0.0, None
@@ -120,7 +121,7 @@ class CW2V(RecipeInitializer):
         if self.start == "mean-of-all":
             return csr_array((len(pair.new_ids), s))
         means = mean_rows(decompose(pair, pair.new_ids.tolist()), pair.n_source)
-        means = csr_array(means[:, pair.source_ids])  # without the mean of all, which is zero
+        means = csr_array(means[:, pair.source_ids])  # the mean of all has logits of zero
         means.data = np.log1p((1 - _SPREAD) * means.data * s / _SPREAD)
         return means
 

@@ -1,4 +1,4 @@
-"""Dictionary alignment: tokens aligned over dictionary entries, then removed from the tokenizer."""
+"""Dictionary alignment: align tokens in dictionary entries, then remove them and align again."""
 
 import json
 import math
@@ -22,31 +22,32 @@ if TYPE_CHECKING:
 
 
 class DictionaryAlignment(RecipeInitializer):
-    """Weights are how often the token aligns to each source token in entries of a dictionary [1]_.
+    """Weights from how often the token aligns to each source token in dictionary entries [1]_.
 
     The auxiliary `dictionary` holds pairs of an English word, or a few, and its translation. Both
-    are tokenized as words of a text, the translation in lower case, and their tokens are aligned by
-    EM (`word_alignment`). All target tokens that align get their counts, divided by their sum, as
-    weights; they are removed from the tokenizer, which then cuts the same words into shorter
-    tokens, and these are aligned in the next of `rounds_` rounds, until no further one aligns.
+    are tokenized as words within a text, the translation in lower case, and their tokens are
+    aligned by EM (`word_alignment`). The weights of a target token that aligns are its counts,
+    divided by their sum. Aligned tokens are then removed from the tokenizer, which splits the same
+    words into shorter tokens, and these are aligned in the next of `rounds_` rounds, until no
+    further token aligns.
 
     Shared tokens are aligned and removed too, but copy their source row, as in every method here;
-    the published code mixes them. A new token that never aligns falls back. `entries_` pairs are
-    read, and `aligned_` new tokens align.
+    the published code mixes them. A new token that never aligns falls back. `entries_` is the
+    number of pairs used, `aligned_` the number of new tokens that align.
 
     Parameters
     ----------
     minimum_count
-        Tokens that align less often than this, rounded up, are ignored.
+        Pairs of tokens that align less often than this, rounded up, are ignored.
     alphabet
-        Whether letters, bytes of a byte-level tokenizer, are `removed` too, as in the published
-        code, or `kept`: nothing is shorter, and without them no merge makes the tokens that begin
-        with them.
+        Whether letters (bytes in a byte-level tokenizer) are `removed` too, as in the published
+        code, or `kept`: they cannot be split, and without them no merge produces the tokens that
+        begin with them.
     maximum_words
-        Entries with more English words are ignored, so that parallel text can serve as a
-        dictionary; None ignores none.
+        Entries with more English words are ignored, so that parallel text can be used as a
+        dictionary; None for no limit.
     iterations
-        Iterations of EM in each round; the 7 of the published code count one that learns nothing.
+        Iterations of EM in each round. The 7 of the published code include one that learns nothing.
 
     References
     ----------
@@ -100,16 +101,16 @@ class DictionaryAlignment(RecipeInitializer):
         """How often target tokens align to source tokens [target ids, n_source]."""
         bitext = Bitext.of(zip(english, cut, strict=True))
         counts = expected_counts(bitext, iterations=self.iterations).tocoo()
-        often = counts.data > self.minimum_count - 1  # that is, rounded up, `minimum_count`
+        often = counts.data > self.minimum_count - 1  # at least `minimum_count`, rounded up
         place = (counts.coords[1][often], counts.coords[0][often])
         return csr_array((counts.data[often], place), shape=shape)
 
 
 class _Remaining:
-    """A tokenizer from which tokens are removed, so that it cuts words into shorter ones.
+    """A tokenizer from which tokens are removed, so that it splits words into shorter ones.
 
-    The remaining tokens keep their ids. Merges of a BPE model that make a removed token or are made
-    of one are removed with it.
+    The remaining tokens keep their ids. Merges of a BPE model that produce or use a removed token
+    are removed too.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerFast") -> None:
@@ -118,13 +119,13 @@ class _Remaining:
         self._spelling = spelling(tokenizer)
 
     def tokenizer(self) -> "Tokenizer":
-        """The tokenizer without what is removed."""
+        """The tokenizer without the removed tokens."""
         from tokenizers import Tokenizer
 
         return Tokenizer.from_str(json.dumps(self._state))
 
     def alphabet(self) -> np.ndarray:
-        """Ids of the tokens that the model cannot cut any shorter: its letters, and bytes."""
+        """Ids of the tokens that the model cannot split any further: letters and bytes."""
         continues = "##" if self._spelling == "wordpiece" else ""
         return np.array(
             [
@@ -136,14 +137,14 @@ class _Remaining:
         )
 
     def remove(self, tokens: Iterable[int]) -> None:
-        """Remove some of its tokens, by their ids."""
+        """Remove tokens by their ids."""
         model = self._state["model"]
         removed = {self._strings[int(token)] for token in tokens}
         self._state["added_tokens"] = [
             token for token in self._state["added_tokens"] if token["content"] not in removed
         ]
         if isinstance(model["vocab"], list):
-            # The ids of Unigram are places in a list: a string that no text has takes the place.
+            # Unigram ids are positions in a list: fill them with a string that no text contains.
             model["vocab"] = [
                 [f"\0{place}", score] if piece in removed else [piece, score]
                 for place, (piece, score) in enumerate(model["vocab"])
@@ -160,7 +161,7 @@ class _Remaining:
 def _as_words(
     tokenizer: "PreTrainedTokenizerFast", pieces: list[bytes], words: list[str]
 ) -> list[str]:
-    """Words as texts that are tokenized as in the middle of a text, after a space."""
+    """Texts in which the words are tokenized as within a text, after a space."""
     first = tokenizer("a", add_special_tokens=False)["input_ids"][:1]
     adds_space = bool(first) and pieces[first[0]].startswith(b" ")
     return words if adds_space else [f" {word}" for word in words]

@@ -1,4 +1,4 @@
-"""Token distillation: rows for which the model's hidden states match those of the pieces."""
+"""Token distillation: rows for which the model's hidden states match those for the pieces."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -29,26 +29,26 @@ _DEFAULT_CONTEXT = 2048  # source tokens of a snippet, for models without a maxi
 class TokenDistillation(RowInitializer):
     """Input rows trained so that hidden states match those for the source pieces [1]_.
 
-    The source model is teacher and student: it reads snippets of the corpus as source tokens, and
-    with the new tokens in their place. Adam minimizes the mean squared difference of its last
-    hidden states, at the ends of all target tokens from the first new one on, by changing only the
-    rows of the new tokens, which start as the mean of their source pieces' rows. `auxiliary` holds
-    the source `model`. The defaults are those of the paper.
+    The source model is both teacher and student: it reads snippets of the corpus as source tokens,
+    and with new tokens in place of their pieces. Adam minimizes the mean squared difference of the
+    last hidden states at the ends of all target tokens from the first new token on. Only the rows
+    of new tokens are trained; they start as the mean of their source pieces' rows. `auxiliary`
+    holds the source `model`. The defaults are those of the paper.
 
-    Hidden states do not depend on the head. The new rows of an untied head are trained beside them:
-    they minimize the cross-entropy of each token of a snippet after the student's hidden states
-    before it, over all shared tokens and the new ones that occur in training. This loss moves
-    nothing else. A tied model has one matrix, which gets the rows of the input.
+    Hidden states do not depend on the head. The new rows of an untied head are trained at the same
+    time on another loss: the cross-entropy of each token of a snippet given the student's preceding
+    hidden states, over all shared tokens and the new tokens that occur in training. It affects no
+    other weights. A tied model has one matrix, which gets the input rows.
 
     A new token that occurs in none of the `snippets_` snippets found falls back to the mean of its
-    source pieces, and one without source pieces to the mean of all source tokens. `losses_` are the
+    source pieces or, without source pieces, to the mean of all source tokens. `losses_` are the
     mean squared differences on held-out snippets, before training and after each epoch, and
     `head_losses_` the cross-entropy in nats per token; empty if no new token occurs in the corpus.
 
     Parameters
     ----------
     snippets
-        Number of snippets of text for each new token, if the corpus has as many.
+        Number of snippets of text per new token, if the corpus has that many.
     length
         Maximum number of target tokens of a snippet.
     epochs
@@ -58,8 +58,8 @@ class TokenDistillation(RowInitializer):
     batch_size
         Snippets per update.
     head
-        Rows of an untied head: trained by `cross-entropy`, the default of the published code, or
-        the `mean` of their source pieces' rows there.
+        Rows of an untied head: trained with `cross-entropy`, the default of the published code, or
+        the `mean` of the source pieces' rows in the head.
 
     References
     ----------
@@ -144,7 +144,7 @@ class TokenDistillation(RowInitializer):
 
 
 def _beginning(tokenizer: "PreTrainedTokenizerFast") -> list[int]:
-    """Ids before a text, as in training: those that the tokenizer adds, else that of its end."""
+    """Ids before a text, as in training: those that the tokenizer adds, otherwise EOS or BOS."""
     before, _ = surrounding(tokenizer)
     others = (tokenizer.eos_token_id, tokenizer.bos_token_id)
     vocabulary = tokenizer.get_vocab()

@@ -21,9 +21,8 @@ class FOCUS(AnchorInitializer):
     Parameters
     ----------
     byte_anchors
-        Whether new tokens may also be mixed of shared tokens of which one is a fallback byte such
-        as `<0xC3>` and the other a letter of a byte-level alphabet. The published code does not
-        match these.
+        Whether to use shared tokens that are a fallback byte such as `<0xC3>` in one tokenizer and
+        a letter of a byte-level alphabet in the other. The published code does not match these.
 
     References
     ----------

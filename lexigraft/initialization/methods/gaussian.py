@@ -1,4 +1,4 @@
-"""Gaussian: each new row from one normal distribution around zero, whatever the source rows."""
+"""Gaussian: new rows from a normal distribution around zero, independent of source rows."""
 
 import numpy as np
 

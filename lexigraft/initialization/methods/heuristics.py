@@ -1,4 +1,4 @@
-"""Heuristics: each new row from the source rows of its script and position in a word."""
+"""Heuristics: new rows with the statistics of source rows of their script and position."""
 
 import unicodedata
 from collections import Counter
@@ -8,15 +8,15 @@ import numpy as np
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RandomInitializer
 from lexigraft.initialization.matrix import Matrix, row_deviation, row_mean
 
-_MIN_GROUP = 2  # source rows for a mean and a deviation
+_MIN_GROUP = 2  # minimum number of source rows for a mean and a deviation
 
 
 class Heuristics(RandomInitializer):
-    """N(mean, std) of the source tokens of the token's script and position, by dimension [1]_.
+    """N(mean, std), per dimension, of source tokens of the token's script and position [1]_.
 
     The script is that of most of the token's letters, by their Unicode names; tokens without a
-    letter (digits, punctuation, single bytes) form a script of their own. The position is the
-    beginning of a word or its inside, by the leading space.
+    letter (digits, punctuation, single bytes) form a separate script. The position is the beginning
+    or the inside of a word, determined by the leading space.
 
     A new token whose script and position have fewer than two source tokens uses its script alone;
     one whose script has fewer than two falls back to all source tokens. Special tokens of the
@@ -63,7 +63,7 @@ class Heuristics(RandomInitializer):
 
 
 def _script_and_position(data: bytes) -> tuple[str, str]:
-    """E.g. ("TELUGU", "inside"); the first word of a letter's name is its script."""
+    """Such as ("TELUGU", "inside"): the script is the first word of a letter's Unicode name."""
     letters = [c for c in data.decode("utf-8", "ignore") if unicodedata.category(c)[0] in "LM"]
     names = [unicodedata.name(letter, "") for letter in letters]
     scripts = Counter(name.partition(" ")[0] for name in names if name)

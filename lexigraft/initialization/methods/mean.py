@@ -18,8 +18,8 @@ from lexigraft.initialization.pairing import VocabularyPair
 class Mean(RecipeInitializer):
     """Uniform weights on the source pieces; a piece that occurs twice counts twice [1]_ [2]_.
 
-    Pieces that the source does not know (no byte fallback) are left out. A token without a known
-    piece falls back.
+    Pieces unknown to the source (no byte fallback) are left out. A token without a known piece
+    falls back.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ class Mean(RecipeInitializer):
         The fallback: the `mean-of-all` source tokens, or `random` weights on all of them, each
         drawn from (0, 1) and divided by their sum ([2]_, equation 3).
     pieces
-        What the source pieces of a token are: those of the `token`, by the source tokenizer's
-        model; or those of its `spelling`, tokenized as if it were text, as the published code of
-        [1]_ does. The latter begin with a `▁` too many in Llama 2, and are bytes of bytes in
+        Which source pieces are used: those into which the source tokenizer's model splits the
+        `token`; or those of its `spelling`, tokenized as if it were a text, as in the published
+        code of [1]_. The latter begin with an extra `▁` in Llama 2, and encode bytes twice in
         Llama 3; in Gemma 2 both are the same.
 
     References

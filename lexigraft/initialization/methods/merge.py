@@ -23,8 +23,8 @@ class Merge(RecipeInitializer):
     them. The recursion ends at shared tokens. A new single character has no rule: it is the mean of
     its bytes, or of its other source pieces. A part without source pieces is left out.
 
-    A longer token without a rule falls back. A target that is not BPE (Unigram, WordPiece) has no
-    merge rules and raises an error.
+    A longer token without a rule falls back. Targets other than BPE (Unigram, WordPiece) have no
+    merge rules and raise an error.
 
     References
     ----------
@@ -36,12 +36,12 @@ class Merge(RecipeInitializer):
         rules: dict[str, list[tuple[str, str]]] = {}
         for left, right in merge_rules(pair.target_tokenizer):
             rules.setdefault(left + right, []).append((left, right))
-        known = shared_weights(pair)  # and, below, of new tokens: empty without source pieces
+        known = shared_weights(pair)  # extended below by new tokens; empty without source pieces
         new = zip(pair.new_tokens, pair.new_ids.tolist(), strict=True)
         bare = {token: token_id for token, token_id in new if token not in rules}
         for token, pieces in zip(bare, decompose(pair, list(bare.values())), strict=True):
             known[token] = piece_shares(pieces)
-        # Both parts of a rule are shorter than its token, so shorter tokens are always done first.
+        # Both parts of a rule are shorter than its token, so shorter tokens come first.
         for token in sorted(pair.new_tokens, key=len):
             if token in rules:
                 derivations = [mean_of([known[part] for part in rule]) for rule in rules[token]]
@@ -63,7 +63,7 @@ def shared_weights(pair: VocabularyPair) -> dict[str, Weights]:
 
 
 def mean_of(parts: list[Weights]) -> Weights:
-    """The mean of several recipes, without empty ones."""
+    """The mean of several recipes, ignoring empty ones."""
     held = [part for part in parts if part]
     mean: Weights = {}
     for part in held:

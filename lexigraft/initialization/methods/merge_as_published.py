@@ -1,4 +1,4 @@
-"""Merge as the published code of Yamaguchi et al. computes it: many tokens stay at random."""
+"""Merge as in the published code of Yamaguchi et al.: many tokens keep random rows."""
 
 from collections.abc import Mapping
 
@@ -19,18 +19,18 @@ from lexigraft.initialization.recipe import assemble_recipe
 
 
 class MergeAsPublished(RowInitializer):
-    """`Merge` [1]_ with what its code does otherwise, to reproduce its results.
+    """`Merge` [1]_ with the deviations of its published code, to reproduce its results.
 
     - A new single character has no merge rule and no recipe, and neither has any token that is
-      built from one. Where only such tokens remain, one of them, the left part of the first
-      remaining rule, is the mean of the source tokens that its spelling is tokenized into.
-    - A token without a recipe has a row of N(mean, std) of the source rows in the input embeddings,
-      and a row of zeros in an untied head. These are the `fallbacks_`.
+      built from one. If only such tokens remain, one of them, the left part of the first remaining
+      rule, is the mean of the source tokens into which its spelling is tokenized.
+    - A token without a recipe gets a row drawn from N(mean, std) of the source rows in the input
+      embeddings, and a zero row in an untied head. These tokens are the `fallbacks_`.
     - Head rows are the same weighted sums of *input* rows.
 
-    For tokens with a recipe it is that of `Merge`. With the hundred new tokens of the paper, most
-    tokens of Telugu, Burmese and Sinhala have none in Llama 2, and all have one in Llama 3, whose
-    tokens are made of bytes.
+    Tokens with a recipe have that of `Merge`. With the hundred new tokens of the paper, most tokens
+    of Telugu, Burmese and Sinhala have no recipe in Llama 2; all have one in Llama 3, whose tokens
+    are built from bytes.
 
     References
     ----------
@@ -68,7 +68,7 @@ class MergeAsPublished(RowInitializer):
 
 
 def _recipes(pair: VocabularyPair) -> list[Weights]:
-    """The recipe of each new token, in the order of `new_ids`; empty where there is none."""
+    """The recipe of each new token, in the order of `new_ids`; empty if there is none."""
     new, known = {*pair.new_tokens}, shared_weights(pair)
     rules = [rule for rule in merge_rules(pair.target_tokenizer) if "".join(rule) in new]
     usable: dict[str, list[tuple[str, str]]] = {}

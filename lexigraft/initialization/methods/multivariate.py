@@ -1,4 +1,4 @@
-"""Multivariate: each new row from a normal distribution with the source rows' full covariance."""
+"""Multivariate: new rows from a normal distribution with the source rows' full covariance."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""OFA: as WECHSEL, with multilingual word vectors and a low-rank factorization of source rows."""
+"""OFA: WECHSEL with multilingual word vectors and a low-rank factorization of source rows."""
 
 from dataclasses import replace
 from typing import cast
@@ -17,15 +17,15 @@ class OFA(NeighbourInitializer):
     """Softmax over the cosine similarities to the nearest source tokens, at a reduced rank [1]_.
 
     OFA factorizes the source matrix into coordinates and primitives, `E = F P`, by a singular value
-    decomposition, keeps the leading `dimensions` of both, and mixes coordinates: `W F P`. That is
-    `W E` with every new row projected onto the leading right singular vectors of the matrix, which
-    `Recipe.apply` does for each matrix separately. The published models continue with `F` and `P`;
-    here the model keeps its shape, and source rows do not change.
+    decomposition, keeps the leading `dimensions` of both, and mixes coordinates: `W F P`. This is
+    `W E` with every new row projected onto the leading right singular vectors of the matrix;
+    `Recipe.apply` does this for each matrix separately. The published models are trained with `F`
+    and `P`; here the model keeps its shape, and source rows do not change.
 
     The auxiliaries are vectors of the target's tokens (`target`) and of the source's (`source`) in
     one space, such as ColexNet+ (`lexigraft.auxiliary.read_word_vectors`). A new token that differs
-    from a source token only in case copies it. One without a vector falls back (the published code
-    draws such coordinates at random).
+    from a source token only in case copies it. A token without a vector falls back (the published
+    code draws such coordinates at random).
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ class OMP(AnchorInitializer):
     """Orthogonal matching pursuit of the token's donor row over the shared tokens' rows [1]_.
 
     The auxiliary `plm` holds the embedding rows of a donor model with the target tokenizer. The
-    same weights, of either sign and any sum, give the input and the output row, as in mergekit's
+    same weights, of either sign and any sum, are used for input and output rows, as in mergekit's
     tokensurgeon. A new token without a row in the donor, or with a zero row, falls back.
     `unexplained_` is the mean share of a donor row's squared length that the approximation misses,
     NaN if no token is approximated.
@@ -22,8 +22,8 @@ class OMP(AnchorInitializer):
     atoms
         Maximum number of shared tokens per new token; 64 as in mergekit.
     candidates
-        Consider only this many shared tokens, those with the largest inner products with the
-        token's donor row; None for all, as in mergekit. The time is proportional to vocabulary
+        Consider only this many shared tokens, those with the largest absolute inner products with
+        the token's donor row; None for all, as in mergekit. The time is proportional to vocabulary
         size times width times `atoms`: for 50,000 new and 256,000 shared tokens it takes hours on
         two cores, and minutes with 500 candidates.
 

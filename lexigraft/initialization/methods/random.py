@@ -1,4 +1,4 @@
-"""Random: each new row from a normal distribution with the source rows' mean and deviation."""
+"""Random: new rows from a normal distribution with the source rows' mean and deviation."""
 
 import numpy as np
 

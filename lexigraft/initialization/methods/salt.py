@@ -26,7 +26,7 @@ _RANK_TOLERANCE = float(np.finfo(np.float32).eps)
 
 
 class SALT(RecipeInitializer):
-    """The least-squares map of the token's neighbours, applied to the token's own row [1]_.
+    """A least-squares map fitted to the token's neighbours, applied to the token's own row [1]_.
 
     Two auxiliaries: `target`, static vectors of the target's tokens (in the paper fastText word
     vectors), and `plm`, the embedding rows of a target-language model with this tokenizer. The
@@ -36,14 +36,14 @@ class SALT(RecipeInitializer):
     `e X`. Since that is `(e pinv(A)) B`, it is a recipe: weights on the neighbours' source rows, of
     either sign and any sum, which do not depend on the source matrix.
 
-    Tokens are shared if they stand for the same text ignoring white space: `alike_` new tokens also
-    copy a source token that differs from them only in white space, the shortest of several.
-    `anchors_` shared tokens can be neighbours. `unexplained_` is the mean share of the squared
-    length of a row in the model outside the span of its neighbours, NaN if no token is mapped.
+    Tokens with the same text except for white space are shared: `alike_` new tokens also copy a
+    source token that differs from them only in white space, the shortest if there are several.
+    `anchors_` is the number of shared tokens that can be neighbours. `unexplained_` is the mean
+    share of the squared length of a row in the model that lies outside the span of its neighbours,
+    NaN if no token is mapped.
 
-    A new token without a static vector or a row in the model, or with a zero one, falls back. (The
-    paper draws such rows from the normal distribution of the source rows, which no recipe
-    describes.)
+    A new token whose static vector or row in the model is missing or zero falls back. (The paper
+    draws such rows from the normal distribution of the source rows, which no recipe describes.)
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ class SALT(RecipeInitializer):
     ridge
         Weight of an L2 penalty on the map, in units of the mean squared length of the neighbours'
         rows in the model. Few neighbours do not determine a map of h_plm dimensions; 0 gives the
-        one of least norm.
+        map of minimum norm.
     minimum_neighbours
-        Where sparsemax gives fewer neighbours, the most similar tokens are added up to this number.
+        If sparsemax gives fewer neighbours, the most similar tokens are added up to this number.
 
     References
     ----------
@@ -75,7 +75,7 @@ class SALT(RecipeInitializer):
         copies, alike = alike_tokens(pair, without_space, lambda source, _: len(source))
         self.alike_ = len(copies)
         copied = pair.source_of.copy()
-        copied[copies] = alike  # a token that differs only in white space copies
+        copied[copies] = alike  # tokens that differ only in white space are copies
         known = np.intersect1d(words.tokens, model.tokens, assume_unique=True)
         shared = np.union1d(pair.shared_ids, copies)
         anchors = np.intersect1d(known, shared, assume_unique=True)
@@ -116,17 +116,17 @@ class SALT(RecipeInitializer):
         return supports
 
     def _weights(self, rows: np.ndarray, query: np.ndarray) -> tuple[np.ndarray, float]:
-        """The map of one token as weights [k] on its neighbours' source rows, and what they miss.
+        """The map of one token as weights [k] on its neighbours' source rows, and its residual.
 
         `rows` [k, h_plm] and `query` [h_plm] are those of the neighbours and of the token in the
-        model. The second is the share of the query's squared length.
+        model. The residual is a share of the query's squared length.
         """
         k, length = len(rows), float(query @ query)
         if self.centred:
             mean = rows.mean(axis=0)
             rows, query = rows - mean, query - mean
         # Least-squares weights w of w @ rows = query, that is query @ pinv(rows). A ridge penalty
-        # is the same with further rows that pull the weights to zero.
+        # is equivalent to additional rows that pull the weights towards zero.
         left, right = rows.T, query
         if self.ridge:
             pull = math.sqrt(self.ridge * float(np.square(rows).sum()) / k)

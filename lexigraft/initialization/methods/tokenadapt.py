@@ -17,7 +17,7 @@ from lexigraft.initialization.options import integer, number, positive
 from lexigraft.initialization.pairing import VocabularyPair, alike_tokens, lower_case
 from lexigraft.initialization.similarity import softmax_of_nearest, unit_vectors, vectors_of
 
-# The published code has 0.7 of the threshold for the pieces of a token.
+# For the pieces of a token, the published code uses 0.7 times the threshold.
 _OF_PIECES = 0.7
 
 
@@ -25,16 +25,16 @@ class TokenAdapt(RecipeInitializer):
     """A local estimate from the token's pieces and a global one from its neighbours [1]_.
 
     The auxiliaries `target` and `source` are vectors of the tokens of both vocabularies by a
-    sentence encoder (`lexigraft.auxiliary.encode_tokens`). The local estimate is the softmax over
-    the token's source pieces of the mean of two numbers, divided by the `temperature`: the cosine
-    of the piece and the token, and the length of the piece as a share of that of the token, in
-    characters. The global one is the softmax over the cosines to its nearest `neighbours`, divided
-    by the same `temperature`. The weights are `1 - weight` times the local and `weight` times the
-    global estimate, or the one that there is.
+    sentence encoder (`lexigraft.auxiliary.encode_tokens`). The local estimate is the softmax, with
+    a `temperature`, over the scores of the token's source pieces. A score is the mean of two
+    numbers: the cosine of the piece and the token, and the length of the piece as a share of that
+    of the token, in characters. The global estimate is the softmax, with the same `temperature`,
+    over the cosines to the nearest `neighbours`. The weights are `1 - weight` times the local plus
+    `weight` times the global estimate, or the only one if the other does not exist.
 
-    A new token that equals a source token but for its case and the space around it copies it: of
-    several the one that begins with a space as it does, then one in lower case. `alike_` do. One
-    without a vector falls back: special tokens have none. (The published code draws such rows from
+    `alike_` new tokens differ from a source token only in case and surrounding space and copy it;
+    of several, one with the same leading space is preferred, then one in lower case. A token
+    without a vector, such as a special token, falls back. (The published code draws such rows from
     a normal distribution.)
 
     Parameters
@@ -46,9 +46,9 @@ class TokenAdapt(RecipeInitializer):
     weight
         Weight of the global estimate.
     threshold
-        Neighbours with a smaller cosine are ignored, and, of the local estimate, cosines below 0.7
-        of it are 0, and the sum of both numbers takes the place of their mean: an earlier version
-        of the published code, which its README describes, with 0.6.
+        Neighbours with a smaller cosine are ignored. In the local estimate, cosines below 0.7
+        times the threshold are set to 0, and a score is the sum of both numbers, not their mean.
+        This is an earlier version of the published code, which its README describes, with 0.6.
 
     References
     ----------
@@ -96,7 +96,7 @@ class TokenAdapt(RecipeInitializer):
         queries: np.ndarray,
         rows: np.ndarray,
     ) -> csr_array:
-        """Weights on the pieces of each new token [len(new), n_source]; zeros where none counts."""
+        """Weights on each new token's pieces [len(new), n_source]; zeros if none has a vector."""
         pieces = decompose(pair, new.tolist())
         of = np.repeat(np.arange(len(new)), list(map(len, pieces)))
         ids = np.array([i for found in pieces for i in found], dtype=np.int64)
@@ -119,7 +119,7 @@ class TokenAdapt(RecipeInitializer):
     def _global(
         self, n_source: int, anchors: np.ndarray, queries: np.ndarray, rows: np.ndarray
     ) -> csr_array:
-        """Weights on the nearest source tokens [len(queries), n_source]; zeros where none is."""
+        """Weights on the nearest source tokens [len(queries), n_source]; zeros if none is."""
         least = -math.inf if self.threshold is None else self.threshold
         found = softmax_of_nearest(queries, rows, self.neighbours, self.temperature, least).tocoo()
         place = (found.coords[0], anchors[found.coords[1]])
@@ -127,12 +127,12 @@ class TokenAdapt(RecipeInitializer):
 
 
 def _lengths(pieces: list[bytes], ids: np.ndarray) -> np.ndarray:
-    """Characters of some tokens [n]; a byte that is no whole character is one."""
+    """Number of characters of some tokens [n], with incomplete characters read as U+FFFD."""
     return np.array([len(pieces[i].decode("utf-8", errors="replace")) for i in ids.tolist()])
 
 
 def _folded(piece: bytes) -> str:
-    """A token as lower-case text without the space around it; "" where it is no text."""
+    """A token as lower-case text without surrounding space; "" if it is not valid UTF-8."""
     try:
         return piece.decode("utf-8").strip().lower()
     except UnicodeDecodeError:
@@ -140,5 +140,5 @@ def _folded(piece: bytes) -> str:
 
 
 def _preference(source: bytes, target: bytes) -> tuple[bool, bool]:
-    """Of source tokens, those with the same space come first, then those in lower case."""
+    """Sort key: source tokens with the same leading space, then those in lower case."""
     return source[:1].isspace() != target[:1].isspace(), source != lower_case(source)

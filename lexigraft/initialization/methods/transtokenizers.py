@@ -22,42 +22,43 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 _PAIRS_AT_ONCE = 1000
-# Of tokens whose row is made of those of related tokens, source tokens that begin a word weigh
-# twice: a constant of the published code.
+# In recipes computed from related tokens, source tokens that begin a word have twice the weight: a
+# constant of the published code.
 _BEGINS_WORD = 2.0
 
 
 class Transtokenizers(RecipeInitializer):
-    """Weights are how often the token aligns to each source token in parallel text [1]_.
+    """Weights from how often the token aligns to each source token in parallel text [1]_.
 
     The auxiliary `parallel` holds pairs of an English sentence and its translation. Both sides are
-    tokenized, tokens are joined to words, and words are aligned by EM (`word_alignment`): a word of
-    the translation to one English word each time. The count of a pair of words is divided among
-    their tokens: one half evenly, the other by their places, as if both words were equally long.
-    The weights of a token are its counts, divided by their sum.
+    tokenized, tokens are joined into words, and words are aligned by EM (`word_alignment`): each
+    occurrence of a word in the translation aligns to one English word. The count of a pair of words
+    is divided among their tokens: one half evenly, the other half by their positions, as if both
+    words were equally long. The weights of a token are its counts, divided by their sum.
 
-    A token that does not align has the mean of the weights of its relatives: of the tokens that
-    begin with it, and of the longest tokens that are part of it. Shared tokens are among these, and
-    count as aligned to their source token once more. A token without any relative falls back.
-    `pairs_` pairs are read; `aligned_` new tokens align, `related_` have weights of relatives.
+    A token that does not align gets the mean of the weights of its relatives: the tokens that begin
+    with it, and the longest tokens that it contains. Relatives include shared tokens, which count
+    as aligned to their source token one more time. A token without relatives falls back. `pairs_`
+    is the number of pairs read, `aligned_` the number of new tokens that align, and `related_` the
+    number that get the weights of relatives.
 
     Shared tokens copy their source row, as in every method here; the published code mixes them too.
-    It takes the source's first piece for a number that does not align, which is a relative here,
-    rounds counts down to integers, and lets relatives be tokens that have relatives themselves, in
-    an order that is not defined.
+    It also uses the source's first piece for a number that does not align (here a relative), rounds
+    counts down to integers, and accepts relatives whose own weights come from relatives, in an
+    undefined order.
 
     Parameters
     ----------
     unit
-        What is aligned: `words`, of which each but its first token continues a letter with a
+        Unit of alignment: `words`, in which adjacent tokens are joined if a letter follows a
         letter, or `tokens`.
     minimum_count
-        Words that align less often than this are ignored.
+        Pairs of units that align less often than this are ignored.
     iterations
-        Iterations of EM; the 7 of the published code count one that learns nothing.
+        Iterations of EM. The 7 of the published code include one that learns nothing.
     diagonal_tension
-        How much words in like places of their sentences are preferred: 0, not at all, as in the
-        published code, or 4, which fast_align recommends.
+        Strength of the preference for words at similar positions in their sentences: 0 for none, as
+        in the published code, or 4, which fast_align recommends.
 
     References
     ----------
@@ -120,9 +121,9 @@ class Transtokenizers(RecipeInitializer):
 
 
 class _Units:
-    """The words of a side of parallel text, or its tokens, as numbers.
+    """The words of one side of parallel text, or its tokens, as numbers.
 
-    A word of one token has its id; each other word has a number from the size of the vocabulary on.
+    A word of one token has the token's id; all other words are numbered from the vocabulary size.
     """
 
     def __init__(
@@ -138,7 +139,7 @@ class _Units:
         self.ordinary[list(special)] = False
         edges = [(False, False) if whole else _edges(piece) for piece in pieces]
         self.begins_in_word, self.ends_in_word = np.array(edges, dtype=bool).reshape(-1, 2).T
-        # Of each unit; the first ones are the tokens themselves.
+        # The tokens of each unit; the first units are the tokens themselves.
         self.tokens: list[tuple[int, ...]] = [(number,) for number in range(size)]
         self._numbers: dict[tuple[int, ...], int] = {}
 
@@ -168,7 +169,7 @@ class _Units:
 def _edges(piece: bytes) -> tuple[bool, bool]:
     """Whether a token can continue a word, and whether a word can continue after it.
 
-    Letters and their marks do, and bytes that are no whole character.
+    This holds for letters and their marks, and for bytes of incomplete characters.
     """
     text = piece.decode("utf-8", errors="replace")
     if not text:
@@ -197,7 +198,7 @@ def _divided(
     counts: np.ndarray,
     shape: tuple[int, int],
 ) -> csr_array:
-    """The counts of pairs of units as counts of pairs of their tokens [target, source]."""
+    """Divide the counts of pairs of units among pairs of their tokens [target, source]."""
     words = [
         [side.tokens[unit] for unit in units.tolist()]
         for side, units in zip(sides, (of_source, of_target), strict=True)
@@ -217,8 +218,8 @@ def _divided(
 def token_shares(n: int, m: int) -> np.ndarray:
     """Shares of `n` source tokens in each of `m` target tokens [m, n] of a pair of words.
 
-    One half even, the other the part of the token that overlaps the source token if both words are
-    equally long.
+    One half is uniform; the other half is the part of the target token that overlaps the source
+    token if both words are equally long.
     """
     first, last = np.arange(n) / n, np.arange(1, n + 1) / n
     starts, ends = np.arange(m)[:, None] / m, np.arange(1, m + 1)[:, None] / m
@@ -227,10 +228,10 @@ def token_shares(n: int, m: int) -> np.ndarray:
 
 
 def _relatives(pieces: list[bytes], known: np.ndarray, others: np.ndarray) -> csr_array:
-    """Which known tokens each other token is related to, as ones [others, tokens].
+    """The known tokens to which each other token is related, as ones [others, tokens].
 
-    Those that begin with it, and the longest that are a part of it: of these none is part of
-    another.
+    These are the tokens that begin with it, and the longest that it contains, of which none is part
+    of another.
     """
     by_text: dict[bytes, list[int]] = {}
     for token in known.tolist():

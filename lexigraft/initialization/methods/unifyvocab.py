@@ -27,13 +27,13 @@ class UnifyVocab(RecipeInitializer):
     The auxiliaries are vectors of the target's tokens (`target`) and of the source's (`source`)
     that were trained separately on the same text (`lexigraft.auxiliary.train_glove`). The paper
     compares them directly; separately trained vectors have no common axes, so this is little better
-    than chance. With `anchors` each token is represented by its cosines to shared tokens instead:
+    than chance. With `anchors`, each token is represented by its cosines to shared tokens instead:
     the relative representation of [2]_, `+ Align Rep.` in Table 1 of the paper. Centring and CSLS
     [3]_ are extensions.
 
     A new token without a vector, or with a zero vector, falls back. (The published code copies a
-    random source token.) `anchors_` shared tokens are in the relative representation; 0 without
-    one.
+    random source token.) `anchors_` is the number of shared tokens in the relative representation,
+    0 without one.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ class UnifyVocab(RecipeInitializer):
         Number of random shared tokens that represent a token: 300 in the paper. None compares the
         vectors directly.
     renormalized
-        Whether relative representations are scaled to length one. The published code omits it:
-        source tokens with long representations are then the nearest to nearly all.
+        Whether relative representations are scaled to length one. The published code does not do
+        this: source tokens with long representations are then the nearest to nearly all.
     centred
         Whether the mean vector of each vocabulary is subtracted first.
     csls
-        Subtract half the mean cosine to this many nearest new tokens from a source token's score,
-        so that tokens near to all are not chosen for all. None for plain cosines.
+        Subtract half of a source token's mean cosine to this many nearest new tokens from its
+        score, so that hubs are not chosen for all tokens. None for plain cosines.
     shuffled
         Share of the new tokens, drawn at random, whose source tokens are permuted at random, to
         simulate a worse alignment ([1]_, appendix B.2, Figure 7b).
@@ -71,7 +71,7 @@ class UnifyVocab(RecipeInitializer):
     shuffled: float = number(0.0, maximum=1)
 
     def examples(self) -> list[dict[str, Any]]:
-        """The same with `nearest`: the three nearest source tokens, as text, and their scores."""
+        """Examples with `nearest`: the three nearest source tokens, as text, and their scores."""
         ids = example_ids(self._fitted())
         return [
             example | {"nearest": self._nearest.get(token_id, [])}

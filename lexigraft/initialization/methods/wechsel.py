@@ -1,4 +1,4 @@
-"""WECHSEL: a new token is a mixture of the source tokens nearest to it across both languages."""
+"""WECHSEL: a new token is a mixture of the nearest source tokens in aligned word vectors."""
 
 from lexigraft.initialization.similarity import NeighbourInitializer
 
@@ -7,8 +7,8 @@ class WECHSEL(NeighbourInitializer):
     """Softmax over the cosine similarities to the nearest source tokens [1]_.
 
     The auxiliaries are vectors of the target's tokens (`target`) and of the source's (`source`) in
-    one space: word vectors of both languages (`lexigraft.auxiliary.read_word_vectors`), the
-    target's rotated into the space of the other by a bilingual dictionary
+    one space: word vectors of both languages (`lexigraft.auxiliary.read_word_vectors`), those of
+    the target rotated into the space of the source with a bilingual dictionary
     (`lexigraft.auxiliary.align_vectors`).
 
     Shared tokens copy their source row, as in every method here; the published code mixes them too,

@@ -23,8 +23,8 @@ class ZeTT(RowInitializer):
 
     The rows depend on both matrices of an untied model: use `rows` with both, not `apply` for each.
     Shared tokens keep their rows, as in every method here; the published script keeps only those of
-    special tokens. A token that stands for no text gets the mean of the source rows. `cut_` new
-    tokens have more pieces than the hypernetwork reads, and are truncated.
+    special tokens. A token without text gets the mean of the source rows. `cut_` is the number of
+    new tokens that have more pieces than the hypernetwork reads and are truncated.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class ZeTT(RowInitializer):
         self._language = languages.index(str(self.language)) if languages else None
         model = _tokenizer_model(folder)
         letters = {byte: letter for letter, byte in byte_alphabet().items()}
-        # Its tokenizer is always byte-level: pieces are looked up by bytes.
+        # The hypernetwork's tokenizer is always byte-level: look up pieces by bytes.
         pair = self.pair_
         spelled = ["".join(map(letters.__getitem__, pair.target_bytes[i])) for i in pair.new_ids]
         self._pieces = [[piece.id for piece in model.tokenize(token)] for token in spelled]
@@ -98,7 +98,7 @@ class ZeTT(RowInitializer):
         ]
 
     def _predicted(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
-        """New rows [len(new_ids), width] by matrix, a batch of tokens at a time."""
+        """Predict the new rows [len(new_ids), width] of each matrix, one batch at a time."""
         import torch
 
         pair, network, where = self.pair_, self._network.to(device()), device()

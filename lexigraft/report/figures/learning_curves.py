@@ -134,8 +134,7 @@ def text_costs(
 
 
 def _writing_times(study: StudyResults, source: str, language: str) -> dict[str, float]:
-    """Seconds to generate 1,000 held-out sentences by vocabulary: of Source, and means of others.
-    """
+    """Seconds to generate 1,000 held-out sentences by vocabulary: Source's, and means of others."""
     measured = select(study.summary, source=source, language=language)
     rates = measured[measured["metric"].str.startswith(_STEP_SPEED)]
     if rates.empty:

@@ -1,4 +1,4 @@
-"""Initializers by how far they bring a graft before any training, and what they take."""
+"""Initializers ranked by the gap that they close before any training, with their costs."""
 
 import math
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ KIND = Kind(
     empty=NOTHING,
     options=StartingPointOptions,
 )
-# Statistics of a fit: column of the CSV file, heading, what of the languages' numbers is shown.
+# Statistics of a fit: column of the CSV file, heading, and aggregation over languages.
 _FIT = {
     "seconds": ("fit", "seconds", "mean"),
     "peak_memory_bytes": ("fit", "memory, MB", "max"),
@@ -51,7 +51,7 @@ Gaps = Mapping[tuple[str, str, str], Gap]  # by source model, vocabulary and tas
 
 
 def build(study: StudyResults) -> Table | None:
-    """Rows: the source model, then its initializers from the best on, by vocabulary.
+    """Rows: the source model, then its initializers, best first, by vocabulary.
 
     Columns of each task are means over languages; a row that lacks a language has none.
     """
@@ -77,7 +77,7 @@ def build(study: StudyResults) -> Table | None:
 
 
 def _order(model: Model, gap: Gap) -> tuple[bool, float]:
-    """The source model first, then from the best on."""
+    """Sort key: the source model first, then the best first."""
     return not model.baseline, -gap.means[model].share if model in gap.means else math.inf
 
 
@@ -110,7 +110,7 @@ def _cells(
 
 
 def _fits(study: StudyResults) -> dict[Model, dict[str, float]]:
-    """What making the rows took and where they lie, over languages and seeds."""
+    """Cost of computing the rows, and their norm and hull, aggregated over languages and seeds."""
     frame = study.initialization
     frame = frame[frame["statistic"].isin(_FIT)]
     found: dict[Model, dict[str, float]] = {}
@@ -122,7 +122,7 @@ def _fits(study: StudyResults) -> dict[Model, dict[str, float]]:
 
 
 def _data(found: Gaps, fits: Mapping[Model, Mapping[str, float]]) -> Frame:
-    """A row for each model, task and language, and one without a language for their means."""
+    """A row per model, task and language, and one without a language for their means."""
     import pandas
 
     rows: list[dict[str, Any]] = []
@@ -142,7 +142,7 @@ def _data(found: Gaps, fits: Mapping[Model, Mapping[str, float]]) -> Frame:
                        "gap_closed_high": mean.high}
                     | dict(fits.get(model, {}))
                 )  # fmt: skip
-    # The source model is beside each of its vocabularies.
+    # The source model is repeated for each vocabulary.
     return pandas.DataFrame(rows).drop_duplicates()
 
 

@@ -18,7 +18,7 @@ ON_REQUEST = {
     "zawgyi": ("in Zawgyi", "zawgyi"),
     "csv_quotes": ("with doubled quotes as in CSV files", "quotes"),
 }
-# Count of cleaning -> heading of its column: those always shown, and those shown if not all zero.
+# Count of cleaning -> heading of its column, which is always shown; `_DAMAGE` only where it occurs.
 _LINES = {"read": "read", "kept": "kept", "duplicate": "repeated"}
 # Key of a size of a corpus -> its unit.
 _SIZES = {
