@@ -1,6 +1,6 @@
 """fastText vectors of a corpus tokenized with the target tokenizer, for FOCUS.
 
-Training uses one thread and its own initial values: fastText is not reproducible with several
+Training uses one thread and initial values drawn here: fastText is not reproducible with several
 threads, and with one it leaves most initial values unset (0.9.2: zero; 0.9.3: undefined memory).
 """
 
@@ -44,9 +44,10 @@ def train_fasttext(
 ) -> TokenVectors:
     """Train fastText vectors [1]_ of the tokens of a tokenizer [2]_.
 
-    Special tokens, and tokens that occur less than `minimum_count` times, get none. The corpus is
-    read once and tokenized into a temporary file. Same corpus, options and seed: same bits. A
-    UserError is raised if the corpus is one string, or no token occurs often enough.
+    Special tokens, and tokens that occur less than `minimum_count` times, get no vector. The corpus
+    is read once and tokenized into a temporary file. The same corpus, options and seed give
+    identical bits. A UserError is raised if the corpus is one string, or no token occurs often
+    enough.
 
     Parameters
     ----------
@@ -55,12 +56,12 @@ def train_fasttext(
     window, negatives
         Maximum number of context tokens on either side, and negative samples per token.
     learning_rate
-        At the start; it decreases to zero.
+        Initial learning rate; it decreases to zero.
     subsampling
         Tokens with a larger share of the text than this are skipped at random.
     character_ngrams
-        Shortest and longest character n-gram of a token's spelling whose vectors are added to the
-        token's own, e.g. `(3, 6)`; None for none.
+        Minimum and maximum length of the character n-grams of a token's spelling whose vectors are
+        added to the token's vector, e.g. `(3, 6)`; None for no n-grams.
     buckets
         Number of hash buckets of n-grams; each takes `4 · dimensions` bytes. Nine in ten start at
         zero.
@@ -101,7 +102,7 @@ def train_fasttext(
         known = [words[i] for i in tokens]
         # A word outside fastText's vocabulary would be added to it through this file.
         ends = [END_OF_LINE] if lines >= minimum_count else []
-        # Initial values as fastText draws them.
+        # Draw initial values as fastText does.
         rng, bound = np.random.default_rng(seed), 1 / dimensions
         with start.open("w", encoding="utf-8", newline="\n") as out:
             out.write(f"{len(known) + len(ends)} {dimensions}\n")
@@ -124,7 +125,7 @@ def train_fasttext(
             minn=shortest,
             maxn=longest,
             bucket=buckets if character_ngrams else 0,
-            label="\n",  # no word begins with it, so that no word is a label
+            label="\n",  # no word begins with it, so no word is a label
             pretrainedVectors=str(start),
             thread=1,
             verbose=0,

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 _PAIRS_AT_ONCE = 1 << 23
-# Most pairs are of the few hundred most frequent tokens: these are counted in a dense table, and
-# only the others are sorted.
+# Most pairs consist of the few hundred most frequent tokens: pairs of frequent tokens are counted
+# in a dense table, and only the remaining pairs are sorted.
 _FREQUENT = 4096
 _BLOCKS = 16  # also the maximum number of busy threads
 logger = logging.getLogger(__name__)
@@ -55,12 +55,13 @@ def train_glove(
 ) -> TokenVectors:
     """Train GloVe vectors [1]_ of the tokens of a tokenizer.
 
-    Each is the sum of a token's two vectors, without biases. Weighting and updates are those of the
-    authors' program; the defaults are those of UnifyVocab [2]_ and its code. The corpus is read
-    once and tokenized into a temporary file. Special tokens, and tokens that occur less than
-    `minimum_count` times, are ignored and get no vector. Same corpus, options and seed on one kind
-    of processor: same bits, with any number of threads. A UserError is raised if the corpus is one
-    string, no token occurs often enough or has a neighbour, or the learning rate is too large.
+    A token's vector is the sum of its word and context vectors, without biases. Weighting and
+    updates are those of the authors' program; the defaults are those of UnifyVocab [2]_ and its
+    code. The corpus is read once and tokenized into a temporary file. Special tokens, and tokens
+    that occur less than `minimum_count` times, are ignored and get no vector. The same corpus,
+    options and seed give identical bits on one kind of processor, with any number of threads. A
+    UserError is raised if the corpus is one string, no token occurs often enough or has a
+    neighbour, or the learning rate is too large.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ def train_glove(
     seed
         Seed of the initial values and of the order of the cells.
     threads
-        At most 16.
+        Number of threads, of which at most 16 are busy.
 
     References
     ----------
@@ -121,22 +122,22 @@ def count_cooccurrences(ids: np.ndarray, counts: np.ndarray, window: int) -> coo
 
     `ids` (int32) are sentences of token ids, each followed by a negative number. `counts` [largest
     id + 1] are the occurrences of each token, 0 for tokens that are removed from the text; X has a
-    row for each of the others, in the order of their ids.
+    row for each remaining token, in the order of their ids.
 
     Returns the upper triangle of the symmetric X with its diagonal, float64, in row-major order. A
     value is the sum of 1/d over all pairs of the two tokens that are d apart; on the diagonal twice
-    that, since such a pair counts in both directions. Needs 16 bytes for each nonzero cell of X, at
-    its peak twice that, and 200 MB.
+    that, since such a pair counts in both directions. Needs 16 bytes for each nonzero cell of X,
+    twice that at its peak, plus 200 MB.
     """
     tokens = np.flatnonzero(counts)
     size = len(tokens)
     number = np.full(len(counts), -1, dtype=np.int64)  # row of each token, or -1
     number[tokens] = np.arange(size)
     frequent = np.sort(np.argsort(-counts[tokens], kind="stable")[:_FREQUENT])
-    place = np.full(size, -1, dtype=np.int64)  # of each row in the table of frequent ones, or -1
+    place = np.full(size, -1, dtype=np.int64)  # index of each row in the table, or -1
     place[frequent] = np.arange(len(frequent))
     table = np.zeros((len(frequent), len(frequent)))
-    # A pair and its distance are one integer: these sort ten times faster than pairs of arrays.
+    # A pair and its distance are one integer: integers sort ten times faster than pairs of arrays.
     bits = window.bit_length()
     buffer = np.empty(max(_PAIRS_AT_ONCE, window), dtype=np.int64)
     runs: list[tuple[np.ndarray, np.ndarray]] = []
@@ -146,7 +147,7 @@ def count_cooccurrences(ids: np.ndarray, counts: np.ndarray, window: int) -> coo
         found = buffer[:filled]
         found.sort()
         runs.append(_summed(found, bits))
-        # Each run is at least twice as long as the next, so that each cell is merged few times.
+        # Keep each run at least twice as long as the next, so that each cell is merged few times.
         while len(runs) > 1 and len(runs[-2][0]) < 2 * len(runs[-1][0]):
             runs.append(_merged(*runs.pop(-2), *runs.pop()))
     low, high = np.nonzero(table)  # in ascending order, as the frequent rows are
@@ -175,16 +176,16 @@ def initial_parameters(
 def stratify(
     counted: coo_array, x_max: float, alpha: float, rng: np.random.Generator
 ) -> list[tuple[np.ndarray, ...]]:
-    """Both triangles of X in strata, of which that of blocks i and j is at `i · blocks + j`.
+    """Split both triangles of X into strata; that of blocks i and j has index `i · blocks + j`.
 
-    The cells of each are in random order: rows and columns (int32), log X_ij and f(X_ij) (float32).
+    Each stratum has its cells in random order: rows, columns (int32), log X_ij, f(X_ij) (float32).
     Needs 40 bytes for each cell.
     """
     size, above = counted.shape[0], counted.row != counted.col
     rows = np.concatenate([counted.row, counted.col[above]])
     columns = np.concatenate([counted.col, counted.row[above]])
     values = np.concatenate([counted.data, counted.data[above]]).astype(np.float32)
-    # Frequent tokens have most cells: distributed in turn, they fill the strata evenly.
+    # Frequent tokens have most cells: assigned to blocks in turn, they fill the strata evenly.
     cells_of_token = np.bincount(rows, minlength=size)
     block = np.empty(size, dtype=np.uint8)
     block[np.argsort(-cells_of_token, kind="stable")] = np.arange(size) % _BLOCKS
@@ -211,8 +212,8 @@ def descend(
 ) -> Iterator[float]:
     """Update `words` and `contexts` in place, one epoch over all cells per yielded value.
 
-    That is the mean over the cells of half their term of the objective before their update, as the
-    authors' program reports it.
+    This value is the mean over the cells of half their term of the objective before their update,
+    as the authors' program reports it.
     """
     # Sums of squared gradients start at one, so that the first steps use the full learning rate.
     squares, rate = (np.ones_like(words), np.ones_like(contexts)), np.float32(learning_rate)
@@ -263,7 +264,7 @@ def _pairs(ids, number, place, table, window, bits, start, buffer):
 
 @njit(nogil=True)
 def _summed(pairs, bits):
-    """Cells in ascending order, and the sum of 1/distance in each, of pairs in ascending order."""
+    """Sum 1/distance over sorted pairs; returns the cells in ascending order and their sums."""
     cells = np.empty(len(pairs), dtype=np.int64)
     values = np.empty(len(pairs), dtype=np.float64)
     last = -1
@@ -279,7 +280,7 @@ def _summed(pairs, bits):
 
 @njit(nogil=True)
 def _merged(cells, values, more_cells, more_values):
-    """Two runs of cells in ascending order as one, the values of equal cells added."""
+    """Merge two runs of cells in ascending order into one, adding the values of equal cells."""
     merged = np.empty(len(cells) + len(more_cells), dtype=np.int64)
     sums = np.empty(len(merged), dtype=np.float64)
     one = other = length = 0
@@ -299,10 +300,10 @@ def _merged(cells, values, more_cells, more_values):
 
 
 # Reassociated sums and reciprocal multiplication make it fast; infinity and NaN keep their meaning,
-# so that a divergence is noticed.
+# so that divergence is detected.
 @njit(nogil=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, error_model="numpy")
 def _adagrad(rows, columns, logs, weights, words, contexts, word_squares, context_squares, rate):
-    """One update for each cell in turn; returns the sum of their halved terms."""
+    """Update once for each cell in turn; returns the sum of their halved terms."""
     bias = words.shape[1] - 1
     cost = 0.0
     for at in range(len(rows)):

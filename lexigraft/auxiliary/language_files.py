@@ -1,4 +1,4 @@
-"""Word vector files and bilingual dictionaries of a language: where they are, and checks of them.
+"""Locate, check and read the word vector files and bilingual dictionaries of a language.
 
 Imports only the standard library, since the Snakefile checks these files each time it is parsed.
 """
@@ -21,7 +21,7 @@ def word_vector_files(
     """The files from which word vectors of a language's tokens are read.
 
     `name` and `entry` are an auxiliary of kind `word-vectors`, `language` and `texts` a language
-    and its settings. The files are `word_vectors` and, where these are aligned,
+    and its settings. The files are `word_vectors` and, if these are aligned,
     `english_word_vectors` and `dictionary`: the config key of each, and its path or None.
     """
     own = "english_word_vectors" if entry.get("of") == "english" else "word_vectors"
@@ -57,11 +57,11 @@ def check_fasttext(where: str) -> None:
 
 
 def read_dictionary(path: str | Path, repeated: bool = False) -> list[tuple[str, str]]:
-    """Read a bilingual dictionary: `(English, translation)` in the order of the file.
+    """Read a bilingual dictionary: pairs `(English, translation)` in the order of the file.
 
-    Each pair is returned once, or, `repeated`, as often as the file has it.
+    Each pair is returned once or, if `repeated`, as often as it occurs in the file.
 
-    It is a UTF-8 text file with one pair per line, the English word first: two entries separated
+    The file is UTF-8 text with one pair per line, the English word first: two entries separated
     by a tab, as in the dictionaries of WECHSEL, or two words separated by spaces, as in those of
     MUSE. Empty lines are ignored. A UserError is raised if the file is missing, empty or not UTF-8
     text, or a line is not a pair.

@@ -1,4 +1,4 @@
-"""Sentence encoders: vectors of texts by meaning, and of the texts of a tokenizer's tokens."""
+"""Sentence encoders: semantic vectors of texts, and of a tokenizer's tokens."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 _BATCH = 32
-_LONGEST = 256  # tokens of a text; sentence encoders are trained on no more
+_LONGEST = 256  # tokens of a text; sentence encoders are not trained on longer ones
 
 
 class SentenceEncoder:
-    """A sentence encoder of the kind of all-mpnet-base-v2, as UnifyVocab uses (section B.4).
+    """A sentence encoder such as all-mpnet-base-v2, which UnifyVocab uses (section B.4).
 
-    A text's vector is the mean of the last hidden states of its tokens, special ones included,
-    scaled to length one; of a text of more than 256 tokens the rest is left out.
+    A text's vector is the mean of the last hidden states of its tokens, including special tokens,
+    scaled to length one. Texts are truncated to 256 tokens.
 
     `spec` is `{"hub": "org/name", "revision": …}` or `{"folder": path}`: a model in Hugging Face
     layout; `where` is its key in messages. Raises `UserError` if there is no such model, or if it
@@ -61,7 +61,7 @@ class SentenceEncoder:
         for first in tqdm(
             range(0, len(texts), _BATCH), desc="encode", unit=" batches", disable=None
         ):
-            # Some tokenizers refuse an empty batch entry; a space is as empty.
+            # Some tokenizers reject an empty batch entry; a space is equivalent.
             batch = self._tokenizer(
                 [text or " " for text in texts[first : first + _BATCH]],
                 padding=True,
@@ -78,10 +78,10 @@ class SentenceEncoder:
 
 
 def encode_tokens(tokenizer: "PreTrainedTokenizerFast", encoder: SentenceEncoder) -> TokenVectors:
-    """Give each token the vector of its text by a sentence encoder, for TokenAdapt.
+    """Encode the text of each token with a sentence encoder, for TokenAdapt.
 
-    Bytes that are no whole character are read as U+FFFD, as a decoder of the tokenizer shows them.
-    Special tokens get no vector.
+    Bytes of incomplete characters are read as U+FFFD, as in the tokenizer's decoder. Special tokens
+    get no vector.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def encode_tokens(tokenizer: "PreTrainedTokenizerFast", encoder: SentenceEncoder
     special, pieces = special_ids(tokenizer), token_bytes(tokenizer)
     tokens = [i for i in sorted(tokenizer.get_vocab().values()) if i not in special]
     texts = [pieces[i].decode("utf-8", errors="replace") for i in tokens]
-    # Texts of like length in one batch need the least padding.
+    # Batches of texts of similar length need the least padding.
     distinct = sorted(set(texts), key=lambda text: (len(text), text))
     vectors, place = encoder.vectors(distinct), {text: i for i, text in enumerate(distinct)}
     return TokenVectors(np.array(tokens, dtype=np.int64), vectors[[place[text] for text in texts]])

@@ -1,7 +1,7 @@
 """Vectors of the tokens of one vocabulary: in memory, on disk (`vectors.safetensors`), of a model.
 
 The input embeddings of another pretrained language model (PLM) are such vectors. SALT maps those of
-a target-language model, CLP and OMP compare tokens in those of a donor model.
+a target-language model; CLP and OMP compare tokens by those of a donor model.
 """
 
 import time
@@ -30,7 +30,7 @@ _FILE = "vectors.safetensors"
 class TokenVectors:
     """Static vectors of tokens of one tokenizer.
 
-    A ValueError is raised for arrays of the wrong type or shape, or that do not fit together.
+    A ValueError is raised for arrays of the wrong type or shape, or that do not match.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class TokenVectors:
 
 
 def save_vectors(vectors: TokenVectors, folder: str | Path) -> str:
-    """Write token vectors; same vectors, same bytes. Returns the name of the file."""
+    """Write token vectors, deterministically; returns the name of the file."""
     from safetensors.numpy import save_file
 
     with replacing(Path(folder) / _FILE) as temporary:
@@ -68,7 +68,7 @@ def save_vectors(vectors: TokenVectors, folder: str | Path) -> str:
 def store_vectors(
     job: Job, tokenizer: "PreTrainedTokenizerFast", vectors: TokenVectors, **facts: Any
 ) -> Written:
-    """Write the vectors of a tokenizer's tokens; returns what the card of the job says of them."""
+    """Write the vectors of a tokenizer's tokens; returns the file and facts for the job's card."""
     file = save_vectors(vectors, job["outputs"]["folder"])
     sizes = {"tokens": len(tokenizer), "tokens_with_vector": len(vectors.tokens)}
     return [file], sizes | facts
@@ -86,13 +86,13 @@ def train_vectors(job: Job, train: Callable[..., TokenVectors], **options: Any) 
 
 
 def training_seconds(folder: str | Path) -> float:
-    """How long training the vectors of a folder took, by its card; 0 where they were only read."""
+    """Seconds that training the vectors of a folder took, from its card; 0 if only read."""
     file = Path(folder) / CARD
     return read_card(file.parent).get("seconds", 0.0) if file.is_file() else 0.0
 
 
 def load_vectors(folder: str | Path) -> TokenVectors:
-    """Read what `save_vectors` wrote; a UserError if there is none, or it is damaged."""
+    """Read vectors that `save_vectors` wrote; raises a UserError if missing or damaged."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -111,10 +111,10 @@ def load_vectors(folder: str | Path) -> TokenVectors:
 def read_plm(tokenizer: "PreTrainedTokenizerFast", folder: str | Path) -> TokenVectors:
     """Read the input embeddings of a model; its other weights are not loaded.
 
-    There is one row for each token of the model, special tokens too; padding rows are left out. The
-    target tokenizer is that of the model, or one that appends tokens to it; the folder is a model
-    of any architecture in Hugging Face layout, with `config.json`, `tokenizer.json` and
-    safetensors.
+    There is one row for each token of the model, including special tokens; padding rows are left
+    out. The target tokenizer is that of the model, or one that appends tokens to it; the folder
+    contains a model of any architecture in Hugging Face layout, with `config.json`,
+    `tokenizer.json` and safetensors.
 
     A UserError is raised if the folder holds no such model, or the tokenizer does not belong to it.
 

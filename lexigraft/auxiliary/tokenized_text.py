@@ -1,6 +1,6 @@
 """Tokenized corpora on disk: as text for fastText, or as token ids for GloVe.
 
-fastText splits at white space and adds `</s>` at the end of a line, while tokens may contain both.
+fastText splits at white space and adds `</s>` at the end of a line, but tokens may contain either.
 """
 
 import re
@@ -25,16 +25,16 @@ _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]")
 
 
 def numbered_words(tokenizer: "PreTrainedTokenizerFast") -> list[str]:
-    """`t` and the id as the word of every token, by id; special tokens have none (`""`)."""
+    """A word for each token, by id: `t` followed by the id, or `""` for special tokens."""
     special = special_ids(tokenizer)
     return [f"t{i}" if i not in special else "" for i in range(_size(tokenizer))]
 
 
 def spelled_words(tokenizer: "PreTrainedTokenizerFast") -> list[str]:
-    """The vocabulary string as the word of every token, by id; special tokens have none (`""`).
+    """A word for each token, by id: its vocabulary string, or `""` for special tokens.
 
-    For fastText with character n-grams. White space is written as control pictures, repeated where
-    a token already has that spelling.
+    For fastText with character n-grams. White space is written as control pictures, repeated if a
+    token already has that spelling.
     """
     vocabulary, special = tokenizer.get_vocab(), special_ids(tokenizer)
     words = [""] * _size(tokenizer)
@@ -59,9 +59,9 @@ def write_sentences(
 ) -> tuple[np.ndarray, int]:
     """Tokenize a corpus into a text file with one line per sentence, in bounded memory.
 
-    `words` are those of the tokens, by id; tokens with `""` are left out. So are sentences of fewer
-    words between spaces than `minimum_words`, or, in Thai and Japanese, fewer characters. Returns
-    the number of occurrences of each token in the file, int64 [len(words)], and that of sentences.
+    `words` are those of the tokens, by id; tokens with `""` are left out, as are sentences with
+    fewer than `minimum_words` words between spaces (characters in Thai and Japanese). Returns the
+    number of occurrences of each token in the file, int64 [len(words)], and that of sentences.
     """
     check_corpus(corpus)
     counts, lines = np.zeros(len(words), dtype=np.int64), 0
@@ -112,5 +112,5 @@ def read_token_ids(file: str | Path) -> np.ndarray:
 
 
 def _size(tokenizer: "PreTrainedTokenizerFast") -> int:
-    """The largest id and one."""
+    """The largest id plus one."""
     return max(tokenizer.get_vocab().values()) + 1

@@ -1,7 +1,7 @@
 """Files of word vectors: fastText models (`.bin`), and word2vec's text format (`.vec`, `.vec.gz`).
 
-A file gives the vectors of selected words, or all of them in batches, so that two million words
-need the memory of a few thousand.
+Vectors are read for selected words, or for all words in batches, so that two million words need
+only the memory of a few thousand.
 """
 
 import contextlib
@@ -24,12 +24,12 @@ from lexigraft.auxiliary.language_files import BINARY, check_word_vectors
 from lexigraft.auxiliary.tokenized_text import END_OF_LINE
 from lexigraft.errors import UserError
 
-# Words, their vectors (float32 [words, dimensions]), and how often each occurs in the text on which
-# these were trained; None if the file does not say.
+# Words, their vectors (float32 [words, dimensions]), and the frequency of each word in the text on
+# which these were trained; None if the file does not contain it.
 WordBatch = tuple[list[str], np.ndarray, np.ndarray | None]
 _WORDS_AT_ONCE = 10_000
 _MAGIC = 793712314  # of fastText's binary format
-_SIZES = 8 + 12 * 4 + 8  # after it: the version, twelve integers and a double, then these
+_SIZES = 8 + 12 * 4 + 8  # offset: after magic, version, twelve integers and a double
 
 
 class WordVectorFile(ABC):
@@ -43,10 +43,10 @@ class WordVectorFile(ABC):
 
     @abstractmethod
     def vectors_of(self, words: set[str], unlisted: bool = False) -> dict[str, np.ndarray]:
-        """Nonzero vectors [dimensions] of those of the words that the file lists.
+        """Nonzero vectors [dimensions] of the given words that the file lists.
 
-        Of a word that is listed twice the first vector counts. With `unlisted` also vectors of
-        other words, composed of their character n-grams; a UserError if the file has none.
+        If a word is listed twice, the first vector counts. With `unlisted`, other words also get a
+        vector, composed of their character n-grams; raises a UserError if the file has none.
         """
 
     @abstractmethod
@@ -67,7 +67,7 @@ class WordVectorFile(ABC):
 def open_word_vectors(path: str | Path | WordVectorFile) -> WordVectorFile:
     """Open a fastText model (`.bin`) or a file in word2vec's text format (`.vec`, `.vec.gz`).
 
-    A file that is already open is returned as it is, so that a model is loaded once. A UserError is
+    A file that is already open is returned unchanged, so a model is loaded once. A UserError is
     raised for a file that is missing, empty, or has another extension.
     """
     if isinstance(path, WordVectorFile):
@@ -84,7 +84,7 @@ class _BinaryFile(WordVectorFile):
     def _model(self) -> Any:
         import fasttext
 
-        # fastText makes zero vectors of a truncated file, or the process crashes.
+        # With a truncated file, fastText returns zero vectors or crashes.
         try:
             with self.path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
                 whole = _announced_size(data)
@@ -129,7 +129,7 @@ class _BinaryFile(WordVectorFile):
 
 
 class _TextFile(WordVectorFile):
-    """The text format of word2vec, read a line at a time."""
+    """The text format of word2vec, read line by line."""
 
     def vectors_of(self, words: set[str], unlisted: bool = False) -> dict[str, np.ndarray]:
         if unlisted:
@@ -190,12 +190,12 @@ class _TextFile(WordVectorFile):
 
 
 def _announced_size(data: mmap) -> int:
-    """Size in bytes of the whole file; 0 if it is not a full model."""
+    """Size in bytes that the whole file should have; 0 if it is not a full model."""
     if struct.unpack_from("<i", data)[0] != _MAGIC:
         return 0
     size, _words, _labels, _tokens, pruned = struct.unpack_from("<iiiqq", data, _SIZES)
     at = _SIZES + struct.calcsize("<iiiqq")
-    for _ in range(size):  # words: each ends with a zero byte, its count and its type follow
+    for _ in range(size):  # each word ends with a zero byte, followed by its count and type
         if (end := data.find(b"\0", at)) < 0:
             raise struct.error("the word list does not end")
         at = end + 10

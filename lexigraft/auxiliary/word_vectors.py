@@ -30,9 +30,9 @@ def read_word_vectors(
     """Give each token the vector of the word that it spells, or a mean over words that contain it.
 
     The words are those of a fastText model (`.bin`), which is loaded as a whole, or of a file in
-    the text format of word2vec (`.vec`, `.vec.gz`), which is read a line at a time. Special tokens,
-    and tokens for which the file has no word, get no vector. A UserError is raised if the file is
-    missing, truncated, or of another format, or lists none of the words; or if the options exclude
+    the text format of word2vec (`.vec`, `.vec.gz`), which is read line by line. Special tokens, and
+    tokens for which the file has no word, get no vector. A UserError is raised if the file is
+    missing, truncated, of another format, or lists none of the words, or if the options exclude
     each other.
 
     Parameters
@@ -98,15 +98,15 @@ def align_vectors(
 ) -> tuple[TokenVectors, int]:
     """Rotate vectors of one language so that translations become similar [1]_.
 
-    `of` is the file of word vectors whose space they are in, `onto` that of English. `pairs` are
-    English words and their translations. Each word is looked up as it is, in lower case and
-    capitalized; pairs of which a file lists no form are ignored. A pair of forms counts once, or,
-    `repeated`, as often as it results, as in the published code: a pair of two words in lower case
-    four times, and each time that the dictionary has it.
+    `of` is the file of word vectors in whose space the vectors are, `onto` that of English. `pairs`
+    are English words and their translations. Each word is looked up unchanged, in lower case and
+    capitalized; pairs of which a file lists no form are ignored. A pair of forms counts once or, if
+    `repeated`, as often as it arises, as in the published code: four times for a pair of lower-case
+    words, each time that the pair occurs in the dictionary.
 
-    Returns the same tokens in the space of `onto`, lengths and angles unchanged, and the number of
-    pairs from which the rotation is computed. A UserError is raised if the files have vectors of
-    different widths, or list no pair.
+    Returns the same tokens in the space of `onto`, with lengths and angles unchanged, and the
+    number of pairs from which the rotation is computed. A UserError is raised if the files have
+    vectors of different widths, or list none of the pairs.
 
     References
     ----------
@@ -114,7 +114,7 @@ def align_vectors(
 
     Examples
     --------
-    Swahili vectors that stand at right angles to the English ones:
+    Swahili vectors that are orthogonal to the English ones:
 
     >>> import lexigraft
     >>> from lexigraft.auxiliary import align_vectors, read_word_vectors
@@ -199,7 +199,7 @@ def _pooled(
     """Give each token the mean vector of the words that contain it; zero vectors are left out.
 
     Each word is tokenized in several spellings, with and without a space before it, and counts once
-    for each that contains the token.
+    for each spelling that contains the token.
     """
     spellings = NOTATIONS[notation]
     size = max(tokenizer.get_vocab().values()) + 1

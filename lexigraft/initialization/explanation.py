@@ -118,8 +118,8 @@ def recipe_statistics(
 ) -> dict[str, Any]:
     """Statistics of how the new rows of a recipe depend on the source rows.
 
-    `fallback_ids` are the new tokens that got the method's fallback; `source_bytes` is what each
-    source token stands for, by id.
+    `fallback_ids` are the new tokens that got the method's fallback; `source_bytes` are the bytes
+    of each source token, by id.
 
     Keys: new_tokens; share_recipe, share_copy (an exact copy of one source row) and share_fallback,
     which sum to one; mean_nonzeros, the number of source rows in a recipe; mean_entropy, in nats,

@@ -1,6 +1,6 @@
-"""Tokenizers: expansion, training, reading of merges, saving."""
+"""Tokenizers: expand, prune, train, read and save them."""
 
-# `token_bytes` is not here: a package cannot offer a function under the name of its own module.
+# `token_bytes` is not here: a package cannot export a function under the name of its own module.
 from lexigraft.lazy_imports import lazy_imports
 
 _MODULES = {

@@ -11,9 +11,9 @@ from lexigraft.vocabulary.train import train_pieces
 
 
 def train_auxiliary(words: Counter[str], bpe: Bpe, size: int) -> list[Pair]:
-    """Merges of a BPE tokenizer with at most `size` tokens trained on the words, in order.
+    """Train a BPE tokenizer with at most `size` tokens on words; returns its merges in order.
 
-    No merge spans two words, whatever the source's pre-tokenizer.
+    No merge spans two words, regardless of the source's pre-tokenizer.
     """
     from tokenizers import Tokenizer
     from tokenizers.models import BPE
@@ -33,10 +33,10 @@ def train_auxiliary(words: Counter[str], bpe: Bpe, size: int) -> list[Pair]:
 
 
 def train_auxiliary_pieces(corpus: Iterable[str], bpe: Bpe, size: int) -> list[Pair]:
-    """Merges into the new pieces of a SentencePiece model of at most `size` pieces, in order.
+    """Train a SentencePiece model of at most `size` pieces; returns merges into new ones in order.
 
-    A merge is a pair for the sake of `choose_tokens`: SentencePiece merges any two tokens into a
-    piece.
+    Merges are pairs only because `choose_tokens` expects them: SentencePiece merges any two tokens
+    into a piece.
     """
     pieces = train_pieces(corpus, size)
     return [
@@ -54,12 +54,12 @@ def choose_tokens(
     """Add the most frequent new tokens of the auxiliary tokenizer, with their merges, to `rules`.
 
     `auxiliary` are its merges, most frequent first; `rules` are the merges of the source (`append`)
-    or none yet (`auxiliary-first`). Returns the new tokens in order, fewer than `new_tokens` if
+    or empty (`auxiliary-first`). Returns the new tokens in order, fewer than `new_tokens` if
     there are not enough candidates.
 
     A candidate is accepted if the merges so far produce the two parts of its own merge; otherwise
-    no text could produce it, and it is skipped. Characters of it that are not tokens are added
-    before it and count as new tokens. With `reorder`, auxiliary merges of source tokens into a
+    no text could produce it, and it is skipped. Its characters that are not tokens are added before
+    it and count as new tokens. With `reorder`, auxiliary merges of source tokens into a
     source token are added too: they move that token forward in the order of merges, which changes
     how English is segmented.
     """

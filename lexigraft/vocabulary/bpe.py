@@ -1,4 +1,4 @@
-"""The BPE model of a fast tokenizer: read and validated."""
+"""Read and validate the BPE model of a fast tokenizer."""
 
 import json
 from collections import Counter
@@ -23,7 +23,7 @@ Pair = tuple[str, str]
 class Bpe:
     """The BPE model of a fast tokenizer.
 
-    Its last three flags decide how a word is segmented.
+    `ignore_merges`, `unk_token` and `fuse_unk` affect how a word is segmented.
     """
 
     vocab: dict[str, int]  # every token, added ones included, to its id in 0 … len(vocab) - 1
@@ -34,7 +34,7 @@ class Bpe:
     ignore_merges: bool
     unk_token: str | None
     fuse_unk: bool
-    # What else tokenizer.json holds: all but the tokens and merges of the model.
+    # The rest of tokenizer.json: everything except the tokens and merges of the model.
     rest: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -72,14 +72,14 @@ class Bpe:
         )
 
     def extended(self, new_tokens: Sequence[str], merges: Sequence[Pair]) -> dict[str, Any]:
-        """`tokenizer.json` with `new_tokens` after the last id, and `merges` in place of its own.
+        """`tokenizer.json` with `new_tokens` after the last id, and `merges` instead of its own.
 
         Everything else is preserved: the flags of the model, normalizer, pre-tokenizer, decoder,
         post-processor, added tokens.
         """
         size = len(self.vocab)
-        # Loading would renumber added tokens after the model's last id, since the model now grows
-        # past them; `vocab` has them as well, so they keep their ids.
+        # Loading would renumber added tokens after the model's last id, since the model now extends
+        # past them; `vocab` also contains them, so they keep their ids.
         return self._state(
             self.vocab | {token: size + place for place, token in enumerate(new_tokens)}, merges
         )
@@ -87,8 +87,8 @@ class Bpe:
     def without(self, removed: Collection[str]) -> dict[str, Any]:
         """`tokenizer.json` without these tokens, none of them added, and without their merges.
 
-        The other tokens keep their order; their ids, also in added tokens and post-processor, count
-        from 0 on.
+        The remaining tokens keep their order and are renumbered from 0, including in added tokens
+        and the post-processor.
         """
         left = [token for token in self.vocab if token not in removed]
         vocab = {
@@ -128,11 +128,11 @@ def read_bpe(tokenizer: "PreTrainedTokenizerFast") -> Bpe:
 def bpe_of(backend: "Tokenizer") -> Bpe:
     """Read and validate the BPE model of a pipeline.
 
-    A UserError is raised if the model is not byte-level or byte-fallback BPE, or it is corrupt: two
+    A UserError is raised if the model is not byte-level or byte-fallback BPE, or is corrupt: two
     tokens with one id, missing ids, a duplicate merge. The `tokenizers` library loads such files
     without a warning and segments text differently.
     """
-    # Before serialization, in which two tokens with one id make the library panic.
+    # Check before serialization: two tokens with one id make the library panic.
     vocab = backend.get_vocab(with_added_tokens=True)
     _check_ids(vocab)
     state = json.loads(backend.to_str())
@@ -168,13 +168,13 @@ def bpe_of(backend: "Tokenizer") -> Bpe:
         rest=state,
     )
     if model.get("dropout") is None:
-        # The cached property: building the model again takes seconds for large vocabularies.
+        # Set the cached property: rebuilding the model takes seconds for large vocabularies.
         bpe.__dict__["model"] = backend.model
     return bpe
 
 
 def _with_ids(step: dict[str, Any] | None, vocab: Mapping[str, int]) -> dict[str, Any] | None:
-    """A post-processor, as `tokenizer.json` has it, with the ids of its tokens in a vocabulary."""
+    """A post-processor, as in `tokenizer.json`, with the ids of its tokens in a vocabulary."""
     if step is None:
         return None
     changed = dict(step)

@@ -1,4 +1,4 @@
-"""The source's own tokenizer with tokens of a language, or without unused ones, or both."""
+"""Expand the source's tokenizer with tokens of a language, prune unused tokens, or both."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -12,7 +12,8 @@ from lexigraft.vocabulary.tokenizer_files import describe_expansion, describe_pr
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_OTHERS = ("mode", "text", "prune", "prune_english", "prune_at_most")  # not of `expand_tokenizer`
+# Settings that are not options of `expand_tokenizer`.
+_OTHERS = ("mode", "text", "prune", "prune_english", "prune_at_most")
 
 
 def change_tokenizer(
@@ -21,14 +22,13 @@ def change_tokenizer(
     settings: Mapping[str, Any],
     english: Sequence[str] = (),
 ) -> "tuple[PreTrainedTokenizerFast, dict[str, Any]]":
-    """What an entry of vocabularies.yaml makes of a tokenizer, and its description.
+    """Change a tokenizer as an entry of vocabularies.yaml says; also returns its description.
 
-    `settings` are the entry's: `mode` (`expand` or `prune`) and `new_tokens` and other options of
-    `expand_tokenizer`; with `prune`, tokens that `lines` do not use are taken out of what that
-    gives, but none that it added. `prune_at_most` is how many go at most, by default as many as
-    were added, or all if none were; `prune_english` (default true) keeps what `english` uses too. A
-    UserError is raised where one of the two functions raises it, and if `english` is to be kept and
-    empty.
+    `settings` are the entry's: `mode` (`expand` or `prune`), and `new_tokens` and other options of
+    `expand_tokenizer`. With `prune`, tokens that `lines` do not use are then removed, except those
+    just added. `prune_at_most` is the maximum number to remove: by default as many as were added,
+    or all if none were. `prune_english` (default true) also keeps tokens that `english` uses.
+    Raises the errors of both functions, and a UserError if `english` should be kept but is empty.
     """
     tokenizer, new, description = source, [], None
     if settings["mode"] == "expand":
@@ -41,7 +41,7 @@ def change_tokenizer(
         at_most = settings.get("prune_at_most", settings.get("new_tokens"))
         tokenizer = prune_tokenizer(tokenizer, used, at_most=at_most, keep=new)
         description = describe_pruning(source, tokenizer, description)
-    assert description is not None  # one of the two, by the entry's model
+    assert description is not None  # the entry's model requires one of the two
     return tokenizer, description
 
 

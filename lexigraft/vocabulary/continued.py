@@ -2,7 +2,7 @@
 
 Each step adds the merge that saves the most tokens on the corpus. A merge of two tokens saves one
 token per occurrence. A token for a character that SentencePiece represents by bytes saves, per
-occurrence, the number of its bytes less one.
+occurrence, the number of its bytes minus one.
 """
 
 import heapq
@@ -20,7 +20,7 @@ from lexigraft.vocabulary.merges import Key, Rules, merge_once, segment
 
 # Marks a character without a token. No text contains a lone surrogate.
 _UNCOVERED = "\ud800"
-# A merge that occurs only once in the corpus is no regularity of the language.
+# A merge that occurs only once in the corpus is not a regularity of the language.
 MINIMUM_GAIN = 2
 
 
@@ -56,10 +56,10 @@ def learned_tokens(
 
     Ties are resolved in favour of the smaller pair (byte-level) or piece (SentencePiece) in code
     point order. A merge of old tokens into an old token is not learned: it would change how text is
-    segmented without adding a token. If a new token is a part of the merge, it is added and does
-    not count. A merge that the `limit` does not allow is not learned.
+    segmented without adding a token. If a new token is part of such a merge, the merge is learned
+    but does not count. A merge that the `limit` does not allow is not learned.
 
-    A merge that takes all occurrences of another new token would leave that token unused. It is
+    A merge that uses up all occurrences of another new token would leave that token unused. It is
     postponed, and learned only if the corpus has no other merge left.
     """
     corpus = _Corpus(words, bpe, rules)
@@ -95,11 +95,11 @@ def learned_tokens(
 
 
 class SentenceLimit:
-    """Sentences of another language, of which new merges may change a limited share.
+    """Limit the share of sentences of another language that new merges may change.
 
-    A merge is allowed if, with it, at most `share` of the `sentences` are segmented otherwise than
-    by the source tokenizer. Each sentence is given as its words, in the spelling of the model's
-    tokens.
+    A merge is allowed if, with it, at most `share` of the `sentences` are segmented differently
+    than by the source tokenizer. Each sentence is given as its words, in the spelling of the
+    model's tokens.
     """
 
     def __init__(self, sentences: Sequence[Iterable[str]], bpe: Bpe, rules: Rules, share: float):
@@ -109,16 +109,16 @@ class SentenceLimit:
                 containing[word].add(number)
         self._containing = list(containing.values())
         self._corpus = _Corpus(Counter(containing.keys()), bpe, rules)
-        # Of 100 sentences 0.29 are 29, though the product is a little less.
+        # 0.29 of 100 sentences are 29, although the floating-point product is slightly less.
         self._most = int(share * len(sentences) + 1e-6)
         self._changed: set[int] = set()
 
     def allows(self, key: Key) -> bool:
-        """Whether few enough sentences are changed with this merge."""
+        """Whether few enough sentences change with this merge."""
         return len(self._changed | self._sentences(key)) <= self._most
 
     def apply(self, key: Key) -> None:
-        """Segment the sentences with this merge, which the rules have already."""
+        """Segment the sentences with this merge, which the rules already contain."""
         self._changed |= self._sentences(key)
         self._corpus.apply(key, self._corpus.changes(key))
 
@@ -127,7 +127,7 @@ class SentenceLimit:
 
 
 class _Change(NamedTuple):
-    """What a merge makes of a word, and its symbols around all changes, before and after."""
+    """A word after a merge, and its symbols around all changes, before and after."""
 
     place: int
     word: list[str]
@@ -136,7 +136,7 @@ class _Change(NamedTuple):
 
 
 class _Changes(NamedTuple):
-    """What a merge changes in the words, and in the occurrences of each new token."""
+    """Changes of a merge to the words, and to the occurrences of each new token."""
 
     words: list[_Change]
     uses: Counter[str]
@@ -147,7 +147,7 @@ class _Corpus:
 
     def __init__(self, words: Counter[str], bpe: Bpe, rules: Rules):
         model = bpe.model
-        # Each token is one string in all words: in scripts without spaces there are as many tokens
+        # All words share one string per token: in scripts without spaces, there are as many tokens
         # in memory as in the text.
         tokens = {number: sys.intern(token) for token, number in bpe.vocab.items()}
         self._rules = rules
@@ -156,7 +156,7 @@ class _Corpus:
         ]
         self._counts = list(words.values())
         self._gains: defaultdict[Key, int] = defaultdict(int)
-        # Words in which the merge applies, or once applied; some twice.
+        # Words to which the merge applies, or once applied; may have duplicates.
         self._where: defaultdict[Key, array[int]] = defaultdict(lambda: array("i"))
         self._uses: Counter[str] = Counter()  # occurrences of new tokens; there are none yet
         for index, symbols in enumerate(self._words):
@@ -165,7 +165,7 @@ class _Corpus:
         heapq.heapify(self._heap)
 
     def best(self, rejected: set[Key]) -> Key | None:
-        """The merge that saves most; None if none saves enough."""
+        """The merge that saves the most tokens; None if none saves enough."""
         while self._heap:
             gain, key = heapq.heappop(self._heap)
             now = self._gains.get(key, 0)
@@ -173,13 +173,13 @@ class _Corpus:
                 continue
             if now == -gain:
                 return key
-            # The heap may have outdated entries with higher gains: reinsert with the current one.
+            # The heap may have outdated entries with higher gains: reinsert with the current gain.
             if now < -gain:
                 heapq.heappush(self._heap, (-now, key))
         return None
 
     def offer(self, keys: Iterable[Key]) -> None:
-        """Let `best` give these merges again, which it gave before and which were not applied."""
+        """Let `best` return merges again that it returned before and that were not applied."""
         for key in keys:
             heapq.heappush(self._heap, (-self._gains.get(key, 0), key))
 
@@ -193,7 +193,7 @@ class _Corpus:
         return found
 
     def changes(self, key: Key) -> _Changes:
-        """What the merge `key`, which the rules have already, changes in the words."""
+        """Changes to the words by the merge `key`, which the rules already contain."""
         found = []
         uses: Counter[str] = Counter()
         new_tokens = self._rules.new
@@ -220,11 +220,11 @@ class _Corpus:
         return _Changes(found, uses)
 
     def leaves_unused(self, changes: _Changes) -> bool:
-        """Whether these changes take the last occurrences of a new token from the words."""
+        """Whether these changes remove the last occurrences of a new token from the words."""
         return any(self._uses[token] + count <= 0 for token, count in changes.uses.items())
 
     def apply(self, key: Key, changes: _Changes) -> None:
-        """Make the changes of the merge `key`."""
+        """Apply the changes of the merge `key`."""
         grown: set[Key] = set()
         self._where.pop(key, None)
         for index, word, old, new in changes.words:
@@ -237,7 +237,7 @@ class _Corpus:
             heapq.heappush(self._heap, (-self._gains[grown_key], grown_key))
 
     def _places(self, symbols: list[str], key: Key) -> tuple[list[int], list[str]]:
-        """Where the merge may apply, and the symbols with a character that has become a token."""
+        """Where the merge may apply, and the symbols, in which a character may become a token."""
         pairs = pairwise(symbols)
         if not isinstance(key, str):
             return [place for place, pair in enumerate(pairs) if pair == key], symbols
@@ -254,7 +254,7 @@ class _Corpus:
         return sorted(places & set(range(len(symbols) - 1))), covered
 
     def _count(self, symbols: list[str], index: int) -> list[Key]:
-        """Add what merging adjacent symbols of a word would save; returns these merges."""
+        """Add the savings of merging adjacent symbols of a word; returns these merges."""
         keys, count = self._merges(symbols), self._counts[index]
         for key in keys:
             self._gains[key] += _saved(key) * count
@@ -264,7 +264,7 @@ class _Corpus:
         return keys
 
     def _discount(self, symbols: list[str], index: int) -> None:
-        """Subtract what merging adjacent symbols of a word saved."""
+        """Subtract the savings of merging adjacent symbols of a word."""
         count = self._counts[index]
         for key in self._merges(symbols):
             self._gains[key] -= _saved(key) * count
@@ -281,14 +281,14 @@ class _Corpus:
 
 
 def _saved(key: Key) -> int:
-    """How many tokens one merge saves; a single character stands for the bytes it is cut into."""
+    """Number of tokens that one merge saves; a single character replaces its bytes."""
     return 1 if len(key) > 1 else len(key.encode()) - 1
 
 
 def _unchanged(old: list[str], new: list[str], places: list[int]) -> tuple[int, int]:
-    """How many symbols at the start and at the end are not part of any changed pair."""
+    """Numbers of symbols at the start and at the end that are not part of any changed pair."""
     first, last = (places[0], len(old) - places[-1] - 2) if places else (0, 0)
-    # Changes outside the places are rare: old merges that become possible with a new piece.
+    # Changes outside `places` are rare: old merges that become possible with a new piece.
     if old[:first] != new[:first]:
         first = _common(old, new)
     if old[len(old) - last :] != new[max(len(new) - last, 0) :]:

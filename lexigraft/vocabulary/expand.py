@@ -1,4 +1,4 @@
-"""Expansion of a tokenizer by k tokens of a target language, each of which some text produces."""
+"""Expand a tokenizer by k tokens of a target language, all of them reachable."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,10 +42,10 @@ def expand_tokenizer(
 ) -> "PreTrainedTokenizerFast":
     """Add exactly `new_tokens` tokens, learned from a corpus, to a BPE tokenizer.
 
-    `append` and `auxiliary-first` follow Yamaguchi et al. [1]_: the most frequent new tokens of an
-    auxiliary tokenizer that is trained on the corpus. A UserError is raised if the
-    tokenizer is of another family or corrupt, the corpus is empty, or it yields too few tokens
-    (with their number).
+    `append` and `auxiliary-first` follow Yamaguchi et al. [1]_: they add the most frequent new
+    tokens of an auxiliary tokenizer that is trained on the corpus. A UserError is raised if the
+    tokenizer is of another family or corrupt, or if the corpus is empty or yields too few tokens
+    (the message gives their number).
 
     Parameters
     ----------
@@ -60,21 +60,21 @@ def expand_tokenizer(
         source. `auxiliary-first`: before them, as in the published code; changes how English is
         segmented.
     marks
-        Whether the pre-tokenizer may cut letters from their combining marks (vowel signs, tone
-        marks) as that of GPT-2, Llama 3 and Qwen does. `joined`: it no longer does. `apart`: it is
-        unchanged, and no new token holds both. `auto`: joined where the corpus is in a script with
+        Whether the pre-tokenizer may split letters from their combining marks (vowel signs, tone
+        marks), as those of GPT-2, Llama 3 and Qwen do. `joined`: it no longer does. `apart`: it is
+        unchanged, and no new token contains both. `auto`: joined if the corpus is in a script with
         marks and the pre-tokenizer can be changed.
     english, english_change
-        Of these sentences, at most this share is segmented otherwise than by the source tokenizer:
-        merges beyond that are not learned. For target languages in Latin script, with `continued`
-        alone.
+        Sentences, and the maximum share of them that may be segmented differently than by the
+        source tokenizer: merges beyond that are not learned. For target languages in Latin script,
+        only with `continued`.
     ascii
-        Whether a new token may have ASCII characters, a space at its beginning aside. False leaves
-        the words of Latin script nearly as they were, German ones too (CW2V's code, its Table 3).
+        Whether a new token may contain ASCII characters other than a leading space. False keeps
+        words in Latin script, including German ones, nearly unchanged (CW2V's code, its Table 3).
     auxiliary_trainer
         What trains the auxiliary tokenizer: `tokenizers`, Hugging Face's library, on the words of
-        the source's pre-tokenizer; or, for a byte-fallback source, `sentencepiece`, with its own
-        words, as in Yamaguchi et al. (§C.3). Byte-level sources always have the former.
+        the source's pre-tokenizer; or, for a byte-fallback source, `sentencepiece`, which splits
+        words itself, as in Yamaguchi et al. (§C.3). Byte-level sources always use the former.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def expand_tokenizer(
         `continued` and `append`, text without marks to which no new merge applies keeps its tokens.
         For corpora that are not mostly in Latin script, no new token can occur in English text, so
         this holds for all English text. No new token spans two words. With `continued`, the corpus
-        uses every new token, unless it has too few of them.
+        uses every new token, unless it has too few other merges.
 
     References
     ----------
@@ -92,7 +92,7 @@ def expand_tokenizer(
 
     Examples
     --------
-    A model's tokenizer, here one that has seen a little English, learns eight tokens from Swahili:
+    A model's tokenizer, here trained on a little English, learns eight tokens from Swahili:
 
     >>> import lexigraft
     >>> english = ["the rice and the river", "the river and the rain"] * 5
@@ -165,11 +165,11 @@ def expand_tokenizer(
 def expanded_sizes(
     source_tokenizer: "PreTrainedTokenizerFast", corpus: Iterable[str], sizes: Sequence[int]
 ) -> Iterator[tuple[int, "PreTrainedTokenizerFast"]]:
-    """Yield for each size in ascending order the tokenizer that `expand_tokenizer` makes of it.
+    """Yield each size in ascending order, with the tokenizer that `expand_tokenizer` returns.
 
     The merges are `continued`, and learned once for all sizes, since a larger vocabulary begins
-    with the tokens of a smaller one. Sizes that the corpus does not yield are left out; the last
-    pair then has all the tokens that there are, if any. Raises what `expand_tokenizer` raises.
+    with the tokens of a smaller one. Sizes for which the corpus is too small are left out; the last
+    pair then has all available tokens, if any. Raises the same errors as `expand_tokenizer`.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def _extended(
     added: Sequence[str],
     rules: Rules,
 ) -> "PreTrainedTokenizerFast":
-    """The source tokenizer with new tokens, their merges, and the pre-tokenizer of another."""
+    """The source tokenizer with new tokens, their merges, and another pre-tokenizer."""
     state = bpe.extended(added, rules.merges())
     state["pre_tokenizer"] = json.loads(pre_tokenizer.to_str())["pre_tokenizer"]
     target = fast_tokenizer(state, settings_of(source_tokenizer))
@@ -225,7 +225,7 @@ def new_token_ids(
 ) -> list[int]:
     """Ids that the target tokenizer adds to the source's, in order.
 
-    A UserError is raised if the target is no expansion: the token of a source id differs.
+    A UserError is raised if the target is not an expansion: a source token has another id in it.
     """
     source, target = source_tokenizer.get_vocab(), target_tokenizer.get_vocab()
     for token, number in source.items():

@@ -1,8 +1,8 @@
-"""Pre-tokenizers that cut words at combining marks, and the same ones without these cuts.
+"""Change pre-tokenizers that split words at combining marks so that they no longer do.
 
-GPT-2's pre-tokenizer and its descendants (Llama 3, Qwen, SmolLM) know letters, but not the marks
-that belong to them: vowel signs and viramas of Indic scripts, tone marks, vowel points. They cut
-a Telugu letter from its vowel sign, so no token holds both.
+GPT-2's pre-tokenizer and its descendants (Llama 3, Qwen, SmolLM) match letters, but not the marks
+that belong to them: vowel signs and viramas of Indic scripts, tone marks, vowel points. They split
+a Telugu letter from its vowel sign, so no token contains both.
 """
 
 import json
@@ -27,22 +27,22 @@ _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)
 # A run of letters as these patterns write it; character classes are skipped, not changed.
 _LETTERS = re.compile(r"(?P<class>\[(?:\\.|[^\]\\])*\])|\\p\{L\}\+")
 # Letters with their marks. Marks that follow no letter, such as the variation selectors of emoji,
-# stay where they were. A joiner after a mark is part of a conjunct (Sinhala, Malayalam); spelled as
-# characters, since notations of code points differ between regular expression engines.
+# are treated as before. A joiner after a mark is part of a conjunct (Sinhala, Malayalam). Joiners
+# are characters here, since notations of code points differ between regular expression engines.
 _WITH_MARKS = "\\p{L}+(?:\\p{M}+[\u200c\u200d]?\\p{L}*)*"
-# Of letters and marks. Of news, Burmese has 52 % marks, Hindi 39 %, Thai 20 %, Arabic 0.8 %.
+# Share of letters and marks. In news: Burmese 52 % marks, Hindi 39 %, Thai 20 %, Arabic 0.8 %.
 _SHARE = 0.01
 _PROBE = "कि"
 
 
 def cuts_at_marks(backend: "Tokenizer") -> bool:
-    """Whether the pre-tokenizer cuts a letter from a combining mark that follows it."""
+    """Whether the pre-tokenizer splits a letter from a combining mark that follows it."""
     pre_tokenizer = backend.pre_tokenizer
     return pre_tokenizer is not None and len(pre_tokenizer.pre_tokenize_str(_PROBE)) > 1
 
 
 def is_in_marked_script(texts: Iterable[str]) -> bool:
-    """Whether combining marks are part of how these texts are written."""
+    """Whether these texts are in a script that uses combining marks."""
     kinds: Counter[str] = Counter()
     characters: Counter[str] = Counter()
     for text in texts:
@@ -53,12 +53,12 @@ def is_in_marked_script(texts: Iterable[str]) -> bool:
 
 
 def pre_tokenization(backend: "Tokenizer", marks: str, texts: Iterable[str]) -> "Tokenizer":
-    """A tokenizer without tokens, of the normalizer and pre-tokenizer that an expansion gets.
+    """A tokenizer without tokens that has the normalizer and pre-tokenizer of an expansion.
 
-    `marks` is `joined`: letters and their marks are not cut apart; `apart`: the pre-tokenizer is
-    unchanged; or `auto`: joined if the texts, which are read in this case alone, are of a script
-    with marks and the pre-tokenizer can be changed. Text without marks is pre-tokenized as before
-    in any case. A UserError is raised if `joined` is not possible.
+    `marks` is `joined`: letters and their marks are not split; `apart`: the pre-tokenizer is
+    unchanged; or `auto`: joined if the texts, which are read only in this case, are in a script
+    with marks and the pre-tokenizer can be changed. Text without marks is always pre-tokenized as
+    before. A UserError is raised if `joined` is not possible.
     """
     from tokenizers import Tokenizer, models
 
@@ -94,15 +94,15 @@ def pre_tokenization(backend: "Tokenizer", marks: str, texts: Iterable[str]) -> 
 
 
 def _with_marks(component: dict[str, Any]) -> dict[str, Any]:
-    """A pre-tokenizer in JSON whose patterns of letters take marks along, as far as known."""
+    """A pre-tokenizer in JSON whose patterns of letters, if supported, also match marks."""
     steps = component["pretokenizers"] if component["type"] == "Sequence" else [component]
     joined = [part for step in steps for part in _steps_with_marks(step)]
     return joined[0] if len(joined) == 1 else {"type": "Sequence", "pretokenizers": joined}
 
 
 def _steps_with_marks(step: dict[str, Any]) -> list[dict[str, Any]]:
-    """What replaces one step of a pre-tokenizer."""
-    # A prefix space would be added to each piece that an earlier step made.
+    """The steps that replace one step of a pre-tokenizer."""
+    # A prefix space would be added to each piece from an earlier step.
     if step["type"] == "ByteLevel" and step["use_regex"] and not step["add_prefix_space"]:
         split = {"type": "Split", "behavior": "Isolated", "invert": False}
         return [split | {"pattern": {"Regex": _joined(_GPT2)}}, step | {"use_regex": False}]

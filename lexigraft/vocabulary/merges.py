@@ -16,7 +16,7 @@ from typing import Any
 from lexigraft.source.sentencepiece import splits
 from lexigraft.vocabulary.bpe import Pair
 
-# A merge: a pair or a piece, depending on the family; joined, it is the token that results.
+# A merge: a pair or a piece, depending on the family; `"".join(key)` is the resulting token.
 Key = Any
 Rank = Callable[[str, str], Any]
 
@@ -59,7 +59,7 @@ class PairRules:
             self.new.add("".join(key))
 
     def withdraw(self, key: Pair, is_new: bool) -> None:
-        """Remove the merge that was added last, and its token if that `is_new`."""
+        """Remove the merge that was added last, and its token if it `is_new`."""
         del self._ranks[key]
         if is_new:
             self.new.remove("".join(key))
@@ -79,7 +79,7 @@ class PieceRules:
     def __init__(self, known: Collection[str], merges: list[Pair]):
         self.known = known
         self.new: set[str] = set()
-        # A million in a large vocabulary: loops in Python would take seconds.
+        # A large vocabulary has a million merges: Python loops would take seconds.
         places = range(len(merges))
         self._pairs = dict(zip(merges, places, strict=True))
         self._last = dict(zip(map("".join, merges), places, strict=True))
@@ -96,7 +96,7 @@ class PieceRules:
     def rank(self, left: str, right: str) -> tuple[int, int] | None:
         """Priority of the pair, lowest first; None if it does not merge.
 
-        Among the splits of one piece, the one with the longer left part goes first: where several
+        Among the splits of one piece, the one with the longer left part comes first: if several
         apply, as in an|a|na, it is usually the leftmost one, which SentencePiece merges.
         """
         piece = left + right
@@ -155,11 +155,11 @@ Rules = PairRules | PieceRules
 def segment(symbols: Iterable[str], rank: Rank, places: Iterable[int] | None = None) -> list[str]:
     """Segment a word with BPE: merge adjacent tokens, best rank first, then leftmost.
 
-    `symbols` are the word as tokens, for example its characters, `rank` is the priority of merging
-    two adjacent tokens, lowest first; None if they do not merge. `places` are the initial
-    candidates (the position of the left token of each pair); None for all. In a segmented word
-    these are the positions of a new merge: restricting the search to them makes learning on scripts
-    without spaces, whose words are whole sentences, several times faster.
+    `symbols` are the tokens of the word, for example its characters. `rank` is the priority of
+    merging two adjacent tokens, lowest first, or None if they do not merge. `places` are the
+    initial candidates (the position of the left token of each pair), None for all. In a segmented
+    word, these are the positions of a new merge: restricting the search to them makes learning on
+    scripts without spaces, whose words are whole sentences, several times faster.
     """
     symbols = list(symbols)
     candidates = {
@@ -169,7 +169,7 @@ def segment(symbols: Iterable[str], rank: Rank, places: Iterable[int] | None = N
     }
     while candidates:
         _, place = min((value, place) for place, value in candidates.items())
-        # One string for a token in all words, see `continued`.
+        # Share one string per token in all words, see `continued`.
         symbols[place : place + 2] = [sys.intern(symbols[place] + symbols[place + 1])]
         candidates = {
             other - (other > place): value
@@ -185,9 +185,9 @@ def segment(symbols: Iterable[str], rank: Rank, places: Iterable[int] | None = N
 
 
 def merge_once(symbols: list[str], rank: Rank, place: int) -> list[str] | None:
-    """Merge the two tokens at a place of a segmented word, which is what `segment` mostly does.
+    """Merge the two tokens at a place of a segmented word: the most frequent case of `segment`.
 
-    None if a token beside them would merge with the result.
+    None if an adjacent token would merge with the result.
     """
     token = sys.intern(symbols[place] + symbols[place + 1])
     before, after = symbols[:place], symbols[place + 2 :]

@@ -1,8 +1,8 @@
-"""Leaf-based pruning of a BPE vocabulary: tokens that a sample of text never uses are taken out.
+"""Leaf-based pruning of a BPE vocabulary: remove tokens that a sample of text never uses.
 
-BPE makes a long token of shorter ones; a token that no other one is made of is a leaf. Only leaves
-are taken out, one after the other, so every token that stays is made by the same merges in the same
-order, and the texts of the sample are cut as before.
+BPE builds long tokens from shorter ones; a token from which no other token is built is a leaf. Only
+leaves are removed, one after the other, so every remaining token is built by the same merges in the
+same order, and the texts of the sample are segmented as before.
 """
 
 import math
@@ -32,24 +32,23 @@ def prune_tokenizer(
 ) -> "PreTrainedTokenizerFast":
     """A copy of a BPE tokenizer without the tokens that a corpus never uses (leaf-based, [1]_).
 
-    A token is taken out if no text of the corpus has it, and no token that stays is made of it.
-    Special tokens, other added ones and bytes always stay. The tokens that stay keep their order,
-    and their ids count from 0 on. Texts of the corpus are cut into the same tokens as before; in
-    other texts, what a token that is gone stood for is cut into shorter ones. A UserError is raised
-    if the tokenizer is neither byte-level BPE nor byte-fallback BPE, or corrupt, or the corpus is
-    empty.
+    A token is removed if no text of the corpus contains it, and no remaining token is built from
+    it. Special tokens, other added tokens and bytes are always kept. The remaining tokens keep
+    their order and are renumbered from 0. Texts of the corpus are segmented as before; in other
+    texts, shorter tokens replace the removed ones. A UserError is raised if the tokenizer is
+    neither byte-level BPE nor byte-fallback BPE, or is corrupt, or if the corpus is empty.
 
     Parameters
     ----------
     tokenizer
-        A fast tokenizer, for example of `expand_tokenizer`. It is not changed.
+        A fast tokenizer, for example from `expand_tokenizer`. It is not changed.
     corpus
         Texts, for example sentences of the target language and of English. Read once.
     at_most
-        How many tokens are taken out at most: those first whose merges were learned last, which
-        were the rarest in the text that the tokenizer was trained on. By default all.
+        Maximum number of tokens to remove, by default all. Tokens whose merges were learned last
+        are removed first: they were the rarest in the text that the tokenizer was trained on.
     keep
-        Ids of tokens that stay whether they are used or not, such as those just added.
+        Ids of tokens that are always kept, such as those just added.
 
     References
     ----------
@@ -81,7 +80,7 @@ def prune_tokenizer(
 
 
 def _unused_leaves(bpe: Bpe, fixed: Collection[str], at_most: float) -> set[str]:
-    """Tokens to take out: leaves, and what becomes a leaf without them, the last learned first."""
+    """Tokens to remove: leaves, and tokens that then become leaves, the last learned first."""
     ranks = {pair: rank for rank, pair in enumerate(bpe.merges)}
     made_by: defaultdict[str, list[Pair]] = defaultdict(list)
     for pair in bpe.merges:
@@ -92,7 +91,7 @@ def _unused_leaves(bpe: Bpe, fixed: Collection[str], at_most: float) -> set[str]
     free = bpe.mergeable.difference(fixed, letters, [bpe.unk_token])
 
     def order(token: str) -> tuple[float, str]:
-        """Tokens that nothing makes go first; characters, which need no merge, last."""
+        """Sort key: tokens that no merge produces first; characters, which need no merge, last."""
         without = 0 if len(token) == 1 else -math.inf
         return (-1 - ranks[made_by[token][0]] if token in made_by else without), token
 
@@ -110,10 +109,10 @@ def _unused_leaves(bpe: Bpe, fixed: Collection[str], at_most: float) -> set[str]
 
 
 def _parts(token: str, pairs: list[Pair], ranks: Mapping[Pair, int]) -> Pair | tuple[()]:
-    """The two tokens that a token is made of when it is cut by itself; none if it never is made."""
+    """The two tokens merged into a token when it is segmented alone; none if it is never built."""
     if len(pairs) == 1:
         return pairs[0]
-    # Of the splits of a piece, those of SentencePiece, only one is ever merged: that of the two
-    # tokens which its text becomes where the piece itself is unknown.
+    # Of the splits of a SentencePiece piece, only one is ever merged: the two tokens into which its
+    # text is segmented if the piece itself is unknown.
     found = segment(token, lambda one, two: None if one + two == token else ranks.get((one, two)))
     return (found[0], found[1]) if len(found) == 2 else ()

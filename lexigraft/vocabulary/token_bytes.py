@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _FALLBACK = re.compile("<0x[0-9A-F]{2}>")
 # Bytes that never occur in UTF-8.
 _NEVER = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
-# An ASCII character is one byte, so its byte is needed only where the character is no token.
+# An ASCII character is one byte, so its byte is needed only if the character is not a token.
 _ASCII = 0x80
 
 
@@ -29,7 +29,7 @@ def token_bytes(
     a space, <0xNN> is that byte, "##" is removed. A WordPiece token at the beginning of a word
     begins with a space, as in the other families; one that the pre-tokenizer always separates from
     a preceding letter, such as punctuation, does not. Added tokens are their literal UTF-8. `vocab`
-    is what `tokenizer.get_vocab()` returned, for callers that have it.
+    is the result of `tokenizer.get_vocab()`, for callers that have it.
     """
     written = spelling(tokenizer)
     added = {token.content for token in tokenizer.added_tokens_decoder.values()}
@@ -45,7 +45,7 @@ def token_bytes(
 
 
 def pre_tokens(backend: "Tokenizer", text: str) -> list[str]:
-    """A text after the normalizer and pre-tokenizer of a pipeline."""
+    """Split a text with the normalizer and pre-tokenizer of a pipeline."""
     from tokenizers import PreTokenizedString
 
     if backend.normalizer is not None:
@@ -100,7 +100,7 @@ def special_ids(tokenizer: "PreTrainedTokenizerFast") -> set[int]:
 
 
 def unreachable(tokenizer: "PreTrainedTokenizerFast") -> set[int]:
-    """Ids of the tokens that no text produces: they cost rows of the model and are never trained.
+    """Ids of the tokens that no text produces: they use rows of the model and are never trained.
 
     A token is unreachable if the model segments its own spelling into other tokens. (In BPE and
     Unigram, the segmentation of a string does not depend on its context as long as no merge or
@@ -140,7 +140,7 @@ def unreachable_by_merges(tokenizer: "PreTrainedTokenizerFast", tokens: Iterable
     """Tokens of a BPE tokenizer that its merges do not produce from their own spelling.
 
     `ignore_merges`, with which a word that is a token needs no merges, is disregarded: inside a
-    longer word the token needs its merges all the same.
+    longer word the token still needs its merges.
     """
     model = tokenizer.backend_tokenizer.model
     ignore_merges, model.ignore_merges = model.ignore_merges, False
@@ -154,9 +154,9 @@ def unreachable_by_merges(tokenizer: "PreTrainedTokenizerFast", tokens: Iterable
 
 @cache
 def byte_alphabet() -> dict[str, int]:
-    """Letter -> byte of byte-level BPE.
+    """Map each letter of byte-level BPE to its byte.
 
-    Printable Latin-1 bytes are their own letter; the others have the letters from U+0100 on.
+    Printable Latin-1 bytes are their own letter; all other bytes have the letters from U+0100.
     """
     printed = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printed]
@@ -165,6 +165,6 @@ def byte_alphabet() -> dict[str, int]:
     return letters
 
 
-# Called for each token of a vocabulary: faster than to look up each letter.
+# Used for each token of a vocabulary: faster than looking up each letter.
 _BYTE_LEVEL = re.compile(f"[{re.escape(''.join(byte_alphabet()))}]*")
 _LATIN_1 = {ord(letter): byte for letter, byte in byte_alphabet().items()}

@@ -49,15 +49,15 @@ def words_of(pre_tokenizer: "Tokenizer", bpe: Bpe, text: str) -> list[str]:
 def token_filter(
     bpe: Bpe, words: Counter[str], protect_latin: bool, ascii: bool = True
 ) -> Callable[[str], bool]:
-    """A function that tells whether a token may be added to a tokenizer.
+    """Return a function that decides whether a token may be added to a tokenizer.
 
     A token is rejected if it is already in the vocabulary; if it contains white space after its
     first character; and, in SentencePiece models, if it combines letters with other characters or
     digits with anything, as their trainer does. (In byte-level models the pre-tokenizer ensures
-    this.) With `protect_latin` also if it may occur in Latin script, unless the words of the corpus
-    are mostly in Latin script themselves. Otherwise names and loan words of, e.g., a Telugu corpus
-    would become tokens that change how English is segmented. Without `ascii` also if it has any
-    ASCII character but a space at its beginning.
+    this.) With `protect_latin`, it is also rejected if it may occur in Latin script, unless the
+    words of the corpus are mostly in Latin script themselves. Otherwise names and loan words of,
+    e.g., a Telugu corpus would become tokens that change how English is segmented. Without `ascii`,
+    it is also rejected if it contains ASCII characters other than a leading space.
     """
     protect_latin = protect_latin and not _is_mostly_latin(words, bpe.spelling)
 

@@ -44,10 +44,10 @@ def store_vocabulary(
     model: bytes | None = None,
     english: Sequence[str] = (),
 ) -> tuple[list[str], dict[str, Any]]:
-    """Write a tokenizer made of `source` and its description; returns file names and card facts.
+    """Write a tokenizer based on `source` and its description; returns file names and card facts.
 
-    `lines` are the training text, of which `MEASURED` are measured; `english` are sentences in the
-    language of the source; for `source_folder` and `model` see `save_tokenizer`.
+    `lines` are the training text, of which the first `MEASURED` are measured; `english` are
+    sentences in the language of the source; for `source_folder` and `model` see `save_tokenizer`.
     """
     lines = lines[:MEASURED]
     files = save_tokenizer(tokenizer, folder, source_folder, lines[:1000], model)
@@ -90,12 +90,12 @@ def save_tokenizer(
     Parameters
     ----------
     source_folder
-        Of the tokenizer that was expanded or pruned. Its `tokenizer.model`, if any, is changed too:
-        a copy would give users of the SentencePiece library the old vocabulary without any warning.
+        Folder of the tokenizer that was expanded or pruned. Its `tokenizer.model`, if any, is
+        changed too: a copy would give SentencePiece users the old vocabulary without any warning.
     samples
-        Texts for a check before the files appear: the saved tokenizer must give the ids of
-        `tokenizer`, and so must `tokenizer.model` (except on texts on which the two files of the
-        source already differ).
+        Texts for a check before the files are moved to `folder`: the saved tokenizer must give the
+        ids of `tokenizer`, and so must `tokenizer.model` (except on texts on which the two files of
+        the source already differ).
     model
         The content of `tokenizer.model` for a SentencePiece tokenizer that was trained.
     """
@@ -136,11 +136,11 @@ def save_tokenizer(
 def extended_model(source_file: str | Path, tokenizer: "PreTrainedTokenizerFast") -> bytes:
     """The SentencePiece model of `source_file` with the tokens of `tokenizer`, and no others.
 
-    Pieces that `tokenizer` lacks are taken out; tokens that the file lacks become pieces. If all
-    new merges come after the old ones, new pieces score below the lowest old score, in the order of
-    their ids. Otherwise (`auxiliary-first`) the position of its first merge becomes the score of
-    every piece, including old ones, since the library merges in order of scores. A UserError is
-    raised if `tokenizer` was not made from that of `source_file`.
+    Pieces that `tokenizer` lacks are removed; tokens that the file lacks become pieces. If all new
+    merges come after the old ones, new pieces score below the lowest old score, in the order of
+    their ids. Otherwise (`auxiliary-first`), every piece, including old ones, is scored by the
+    position of its first merge, since the library merges in order of scores. A UserError is raised
+    if `tokenizer` was not derived from that of `source_file`.
     """
     model = read_model(source_file)
     bpe = read_bpe(tokenizer)
@@ -192,8 +192,8 @@ def describe_expansion(
 ) -> dict[str, Any]:
     """Describe an expansion: the sizes before and after, and the new tokens.
 
-    These are `mode` ("expand"), `family`, `merges`, `marks` (`joined`, or `apart` where the
-    pre-tokenizer cuts letters from their combining marks), `source_size`, `size`, `new_merges`
+    The keys are `mode` ("expand"), `family`, `merges`, `marks` (`joined`, or `apart` if the
+    pre-tokenizer splits letters from their combining marks), `source_size`, `size`, `new_merges`
     (number of added merges), `unreachable` (number of new tokens that no text produces), and
     `new_tokens`: for each its `id`, its spelling in the vocabulary as `token`, and its `text`, with
     bytes of incomplete characters as \\xNN.
@@ -221,11 +221,11 @@ def describe_pruning(
     target_tokenizer: "PreTrainedTokenizerFast",
     expansion: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Describe a tokenizer from which unused tokens of the source were taken out.
+    """Describe a tokenizer from which unused tokens of the source were removed.
 
-    It has `mode` ("prune"), `family`, `source_size`, `size`, `rows_saved` (number of tokens that
-    were taken out) and `new_tokens`, of which there are none. After an `expansion`, whose
-    description this is, it is that description with `rows_saved` and the size and ids of now.
+    The keys are `mode` ("prune"), `family`, `source_size`, `size`, `rows_saved` (number of removed
+    tokens) and `new_tokens` (empty). After an expansion, it is the description `expansion` with
+    `rows_saved` and the new size and ids.
     """
     vocab = target_tokenizer.get_vocab()
     described = expansion or {
@@ -267,7 +267,7 @@ def describe_replacement(
 
 
 def _cut(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Iterator[list[str]]:
-    """The tokens of each text, as the vocabulary spells them."""
+    """The tokens of each text, as vocabulary strings."""
     for batch in encoded_batches(tokenizer, texts):
         yield from (list(tokenizer.convert_ids_to_tokens(ids)) for ids in batch)
 
@@ -300,7 +300,7 @@ def _check_extended(
             f"from the extended tokenizer.json, first {new[0]!r}"
         )
     logger.warning(
-        "%s and the tokenizer.json beside it differ on %d of %d samples, as before the expansion",
+        "%s and the tokenizer.json next to it differ on %d of %d samples, as before the expansion",
         source, len(differing), len(samples),
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Special tokens and the tokens around each text, transferred from one tokenizer to another."""
+"""Transfer special tokens and the tokens around each text from one tokenizer to another."""
 
 import json
 import re
@@ -19,7 +19,7 @@ _SETTINGS = (
     "model_max_length", "padding_side", "truncation_side", "model_input_names",
     "clean_up_tokenization_spaces", "split_special_tokens", "chat_template",
 )  # fmt: skip
-# What a chat template spells as a token; of added tokens, those that are no plain text.
+# Tokens as chat templates write them; added tokens that are not plain text.
 _TOKEN = re.compile(r"<\|[\w./-]+\|>")
 _MARKER = re.compile(r"[<\[{|].*\w.*[>\]}|]")
 # Roles that a source may use, and the role that replaces each if the tokenizer lacks it: in
@@ -45,16 +45,16 @@ def take_tokenizer(
     that `source_tokenizer` adds, and no others: BERT's `[SEP]` no longer ends a prompt. An encoder
     was trained on masked and padded texts and on pairs of texts, and needs tokens for them.
 
-    If the source's tokenizer has tokens that begin and end a text, so has the copy: its own; those
-    of encoders, `[CLS]` and `[SEP]`; or else the source's, added after its last id. If it has a
-    mask token, it belongs to an encoder, and the same holds for all tokens that an encoder needs:
-    `<s>` and `</s>` are used as `[CLS]` and `[SEP]`. The tokenizer may be of any family; its chat
-    template belongs to another model and is dropped. If its ids have a gap, which would be matrix
-    rows without a token, a UserError is raised.
+    If the source's tokenizer has tokens that begin and end a text, so does the copy: its own, its
+    `[CLS]` and `[SEP]`, or otherwise the source's, added after its last id. If the source has a
+    mask token, it is an encoder, and the same applies to all tokens that an encoder needs: `<s>`
+    and `</s>` are used as `[CLS]` and `[SEP]`. The tokenizer may be of any family; its chat
+    template belongs to another model and is dropped. A UserError is raised if its ids have a gap,
+    since matrix rows would have no token.
 
     Examples
     --------
-    Another model's tokenizer ends texts with a token; the source's adds none:
+    Another model's tokenizer ends texts with a token; the source's tokenizer adds none:
 
     >>> import lexigraft
     >>> from lexigraft.vocabulary import take_tokenizer
@@ -111,7 +111,7 @@ def take_tokenizer(
 def settings_of(tokenizer: "PreTrainedTokenizerFast") -> dict[str, Any]:
     """The settings of a fast tokenizer besides its pipeline, as keywords of the generic class.
 
-    Roles of special tokens, chat template, lengths and sides; unset ones are omitted.
+    These are roles of special tokens, chat template, lengths and sides; unset ones are omitted.
     """
     settings = {name: getattr(tokenizer, name) for name in _SETTINGS}
     settings.update({role: tokenizer._special_tokens_map.get(role) for role in ROLES})
@@ -124,9 +124,9 @@ def settings_of(tokenizer: "PreTrainedTokenizerFast") -> dict[str, Any]:
 def missing_template_tokens(
     tokenizer: "PreTrainedTokenizerFast", source_tokenizer: "PreTrainedTokenizerFast"
 ) -> list[str]:
-    """Tokens that the chat template names and that the tokenizer does not have as one token.
+    """Tokens in the chat template that are not single tokens of the tokenizer.
 
-    They are the source's added tokens, such as `<tool_call>`, and all that is written as `<|…|>`.
+    Tokens are the source's added tokens, such as `<tool_call>`, and everything written as `<|…|>`.
     """
     templates = tokenizer.chat_template or ""
     text = templates if isinstance(templates, str) else "\n".join(templates.values())
@@ -139,7 +139,7 @@ def missing_template_tokens(
 def treats_texts_alike(
     tokenizer: "PreTrainedTokenizerFast", other: "PreTrainedTokenizerFast"
 ) -> bool:
-    """Whether two tokenizers have the same settings and put the same tokens around texts."""
+    """Whether two tokenizers have the same settings and add the same tokens around texts."""
     one, two = (
         ({name: str(value) for name, value in settings_of(each).items()},
          surrounding(each), joining(each))
@@ -199,9 +199,9 @@ def surround(
 def fast_tokenizer(
     pipeline: "Tokenizer | Mapping[str, Any]", settings: Mapping[str, Any]
 ) -> "PreTrainedTokenizerFast":
-    """A fast tokenizer of the generic class for a pipeline, or for the content of `tokenizer.json`.
+    """Create a generic fast tokenizer from a pipeline or the content of `tokenizer.json`.
 
-    transformers 5 rebuilds the pipelines of other classes according to their names.
+    transformers 5 rebuilds the pipelines of other classes according to the class name.
     """
     from transformers import PreTrainedTokenizerFast
 

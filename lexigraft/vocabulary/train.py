@@ -1,4 +1,4 @@
-"""Training of tokenizers that replace the source's: SentencePiece and byte-level BPE."""
+"""Train tokenizers that replace the source's: SentencePiece and byte-level BPE."""
 
 import io
 import json
@@ -40,8 +40,8 @@ _PATTERN = rf" ?{_WORD}+|\p{{N}}| ?(?:(?!{_WORD})[^\s\p{{N}}])+|\s+(?!\S)|\s+"
 # Superwords span anything but digits and line ends.
 _SUPERWORD_PATTERN = r"\p{N}|[^\p{N}\r\n]+|[\r\n]+"
 _MOST_WORDS = 4
-# In bytes: 16 characters of three bytes, the maximum of SentencePiece. In scripts without spaces,
-# whole sentences would become tokens otherwise.
+# In bytes: 16 characters of three bytes, the maximum of SentencePiece. Otherwise, whole sentences
+# would become tokens in scripts without spaces.
 _LONGEST_TOKEN = 48
 _MINIMUM_COUNT = 2
 # Fixed, so that Unigram training sums in the same order on every machine.
@@ -66,10 +66,10 @@ def train_tokenizer(
     """Train a tokenizer of exactly `size` tokens that replaces the tokenizer of a model.
 
     These include special tokens and bytes. VocADT [1]_, for example, uses SentencePiece tokenizers
-    of 50,000 tokens. The corpus, texts such as sentences, is read once. Decoding
-    restores every text exactly, and no text has unknown tokens. The same texts give the same
-    tokenizer. A UserError is raised for an unknown family, an empty corpus, or a size that is too
-    large for the corpus or too small for its characters.
+    of 50,000 tokens. The corpus, texts such as sentences, is read once. Decoding restores every
+    text exactly, and no text has unknown tokens. The same texts give the same tokenizer. A
+    UserError is raised for an unknown family, an empty corpus, or a size that is too large for the
+    corpus or too small for its characters.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ def train_tokenizer(
         tokens are `<unk>`, `<s>` and `</s>` (`<|endoftext|>` for byte-level BPE), and none is added
         to texts.
     superwords
-        The share of the tokens that are learned last, across spaces (SuperBPE [2]_, which has 0.1).
-        They have at most four words, and with several words no colon, as in its code. For
-        `byte-level-bpe` alone.
+        Share of the tokens that are learned last, across spaces (SuperBPE [2]_, which uses 0.1).
+        These have at most four words and, with several words, no colon, as in its code. Only for
+        `byte-level-bpe`.
 
     References
     ----------
@@ -110,7 +110,7 @@ def train_family(
     source_tokenizer: "PreTrainedTokenizerFast | None" = None,
     superwords: float = 0.0,
 ) -> tuple["PreTrainedTokenizerFast", bytes | None]:
-    """As `train_tokenizer`, with the content of `tokenizer.model` for SentencePiece."""
+    """Like `train_tokenizer`; also returns the content of `tokenizer.model` for SentencePiece."""
     if family not in FAMILIES:
         raise unknown("family", family, FAMILIES)
     check_corpus(corpus)
@@ -151,7 +151,7 @@ def train_family(
 
 
 def train_pieces(corpus: Iterable[str], size: int) -> list[str]:
-    """The pieces of a SentencePiece BPE model with at most `size` pieces, by training order.
+    """Train a SentencePiece BPE model of at most `size` pieces; returns these in training order.
 
     Merged pieces come first, the most frequent first, then single characters. The settings are
     those of Llama 2, as far as Yamaguchi et al. give them in their code. A UserError is raised for
@@ -166,7 +166,7 @@ def train_pieces(corpus: Iterable[str], size: int) -> list[str]:
 
 
 def _texts(corpus: Iterable[str]) -> Iterator[str]:
-    """The texts that are not blank; a byte order mark or a stray line end is part of none."""
+    """Yield the texts that are not blank, without byte order marks and stray line ends."""
     return (text for line in corpus if (text := line.strip("\r\n\ufeff")).strip())
 
 
@@ -222,7 +222,7 @@ def _with_superwords(backend: "Tokenizer", texts: Iterable[str], size: int) -> "
 
 
 def _may_be_superword(token: str) -> bool:
-    """Whether a token of several words has few enough, no colon, and words of admitted length."""
+    """Whether a token has few enough words, none too long, and no colon if there are several."""
     words = piece_bytes(token, "byte-level").split()
     return (
         len(words) <= _MOST_WORDS
@@ -244,9 +244,9 @@ def _train_sentencepiece(
     The settings are those of Llama 2, Mistral and Gemma: no normalization, so that texts are
     restored byte for byte; a space before the first word; single digits; runs of spaces as pieces;
     and bytes for characters without a piece. The piece for unknown characters, which never occurs
-    due to the bytes, has id 0; the other special tokens follow in their order. Pieces that begin,
-    end and pad texts are declared as such, for readers of this file alone. `other` are settings of
-    the library that replace these.
+    because of the bytes, has id 0; the other special tokens follow in their order. Pieces that
+    begin, end and pad texts are declared as such, for programs that read only this file. `other`
+    are settings of the library that override these.
     """
     import sentencepiece
 

@@ -53,8 +53,8 @@ class CW2V(RecipeInitializer):
         A token that occurs more often than this is a centre with probability √(subsampling /
         count); the published code uses 2, and 1 for RoBERTa. None: every token is a centre.
     start
-        Initial row: the `mean-of-all` source tokens, or this for one tenth and the `mean` of the
-        source pieces for nine tenths. The paper does not specify it.
+        Initial row: the `mean-of-all` source tokens, or 0.1 times this plus 0.9 times the `mean`
+        of the source pieces. The paper does not specify it.
     keep
         Number of weights per row and matrix that are stored individually, the largest ones; all
         others are replaced by a weight on the mean of all source tokens.
@@ -121,7 +121,7 @@ class CW2V(RecipeInitializer):
         if self.start == "mean-of-all":
             return csr_array((len(pair.new_ids), s))
         means = mean_rows(decompose(pair, pair.new_ids.tolist()), pair.n_source)
-        means = csr_array(means[:, pair.source_ids])  # the mean of all has logits of zero
+        means = csr_array(means[:, pair.source_ids])  # drop the mean of all: its logits are zero
         means.data = np.log1p((1 - _SPREAD) * means.data * s / _SPREAD)
         return means
 

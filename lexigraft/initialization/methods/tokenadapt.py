@@ -119,7 +119,7 @@ class TokenAdapt(RecipeInitializer):
     def _global(
         self, n_source: int, anchors: np.ndarray, queries: np.ndarray, rows: np.ndarray
     ) -> csr_array:
-        """Weights on the nearest source tokens [len(queries), n_source]; zeros if none is."""
+        """Weights on nearest source tokens [len(queries), n_source]; zeros if there are none."""
         least = -math.inf if self.threshold is None else self.threshold
         found = softmax_of_nearest(queries, rows, self.neighbours, self.temperature, least).tocoo()
         place = (found.coords[0], anchors[found.coords[1]])
