@@ -19,7 +19,7 @@ from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
 NONE = IGNORED
 
 
-def aligned(own, other, tokens, most=1000, **parts):
+def aligned(own, other, tokens, most=10_000, **parts):
     """The teacher's tokens and chunks, and the own chunks, as lists."""
     sequence = TrainingSequence(np.array(tokens, dtype=np.int32), **parts)
     found = TokenAligner(own, other, most).align(sequence)
