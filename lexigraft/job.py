@@ -183,7 +183,7 @@ def _end_when_interrupted() -> None:
             signal.signal(other, signal.SIG_IGN)
         if os.environ.get("RANK", "0") == "0":
             name = signal.Signals(number).name
-            print(f"interrupted ({name}); run again to go on", file=sys.stderr, flush=True)
+            print(f"interrupted ({name}); run again to resume", file=sys.stderr, flush=True)
         raise SystemExit(128 + number)
 
     def watch() -> None:

@@ -203,7 +203,7 @@ def _described(card: Mapping[str, Any], key: str) -> list[tuple[str, dict[str, A
 
 
 def _remedy(folder: Path) -> str:
-    return f"; restore it, or delete {folder} and run again, which makes it anew"
+    return f"; restore it, or delete {folder} and run again to recompute it"
 
 
 def _digest(card: dict[str, Any]) -> str:

@@ -96,15 +96,15 @@ def push(folder: str | Path, name: str, private: bool = False) -> str:
             message = "Upload the model and its card"
             api.upload_folder(repo_id=place.repo_id, folder_path=staged, commit_message=message)
     except errors.HFValidationError as error:
-        raise UserError(f"push: '{name}' is no name of a repository ({error})") from None
+        raise UserError(f"push: '{name}' is not a valid repository name ({error})") from None
     except ValueError as error:  # the hub's validation of the model card, over several lines
         raise UserError(f"push {name}: {' '.join(str(error).split())}") from None
     except errors.HfHubHTTPError as error:
         raise UserError(f"push {name}: {_refusal(error)}") from None
     except (errors.HTTPError, OSError) as error:  # HTTPError: from the library's connections
         raise UserError(
-            f"push {name}: {api.endpoint} is not reached ({type(error).__name__}); check the "
-            "network, and run the same command again: it goes on where it was"
+            f"push {name}: {api.endpoint} cannot be reached ({type(error).__name__}); check "
+            "the network and run the same command again, which resumes the upload"
         ) from None
     return str(place)
 

@@ -88,7 +88,7 @@ def test_a_damaged_file_of_a_folder_is_named_with_what_to_do(folder, name, damag
     message = refused({"deep": [{"corpus": str(folder)}]})
     assert message.startswith(f"{folder / name}: ")
     assert said in message
-    assert message.endswith(f"; restore it, or delete {folder} and run again, which makes it anew")
+    assert message.endswith(f"; restore it, or delete {folder} and run again to recompute it")
 
 
 def test_of_a_file_its_neighbours_are_not_looked_at(folder):

@@ -248,7 +248,7 @@ def test_an_interrupted_job_ends_at_once_with_one_line(script, tmp_path, number)
     _, said = process.communicate(timeout=10)
     assert time.monotonic() - sent < 3
     assert process.returncode == 128 + number
-    assert said == f"interrupted ({number.name}); run again to go on\n"
+    assert said == f"interrupted ({number.name}); run again to resume\n"
 
 
 @pytest.mark.fault(

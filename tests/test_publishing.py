@@ -189,7 +189,7 @@ def test_what_the_card_lacks_is_said(model):
         ),
         (WRITES, "others/adapted", r"the token may not write there \(403\)"),
         ("hf_old", "me/adapted", "the hub does not know the token; run `hf auth login`"),
-        (WRITES, "a/b/c", "'a/b/c' is no name of a repository"),
+        (WRITES, "a/b/c", "'a/b/c' is not a valid repository name"),
     ],
 )
 def test_what_the_hub_refuses_is_one_line(token, name, message, hub, model, monkeypatch):
@@ -221,7 +221,7 @@ def test_a_hub_that_is_not_reached_is_one_line(hub, model, monkeypatch):
 
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(
-        UserError, match=r"http://127.0.0.1:9 is not reached \(\w+\); check the netw"
+        UserError, match=r"http://127.0.0.1:9 cannot be reached \(\w+\); check the n"
     ):
         push(model, "me/adapted")
 

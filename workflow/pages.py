@@ -193,7 +193,7 @@ def write_record(name: str, content: dict[str, Any]) -> Path:
 def _require(claim: bool) -> str:
     """Empty text; raises a UserError if the numbers no longer support a sentence of a page."""
     if not claim:
-        raise UserError("the numbers no longer bear this sentence out; write it anew")
+        raise UserError("the numbers no longer support this sentence; rewrite it")
     return ""
 
 

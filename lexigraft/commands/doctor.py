@@ -192,7 +192,7 @@ def check_hub() -> Iterator[Diagnosis]:
         cause = getattr(error, "reason", error)
         yield Diagnosis(
             ABSENT,
-            f"{constants.ENDPOINT} is not reached ({cause})",
+            f"{constants.ENDPOINT} cannot be reached ({cause})",
             "use models in folders or of packages, or a mirror: HF_ENDPOINT",
         )
         return

@@ -96,7 +96,7 @@ def ask_hub(
             return HubAnswer(GATED, f"access refused ({status}): `hf auth login`, or its terms")
         return HubAnswer(NO_ANSWER, f"the hub answers {status}; try again later")
     except (errors.HTTPError, OSError) as error:  # HTTPError: from the library's connections
-        return HubAnswer(NO_ANSWER, f"{api.endpoint} is not reached ({type(error).__name__})")
+        return HubAnswer(NO_ANSWER, f"{api.endpoint} cannot be reached ({type(error).__name__})")
 
 
 def cached_commit(asset: HubAsset) -> str | None:

@@ -133,8 +133,8 @@ def check_same_tokenizer(source: str | Path, other: str | Path) -> None:
     own, shared = (_cuts(folder) for folder in (source, other))
     if own != shared:
         raise UserError(
-            f"source {Path(source).name}: its tokenizer is not that of {Path(other).name}, as "
-            "`tokenizer_of` in its entry says; take that key out"
+            f"source {Path(source).name}: its tokenizer differs from that of "
+            f"{Path(other).name}, which `tokenizer_of` in its entry names; remove that key"
         )
 
 

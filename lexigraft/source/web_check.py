@@ -53,7 +53,7 @@ def _ask_pypi(name: str, version: str, sha256: str) -> HubAnswer:
     try:
         answer = requests.get(address, headers={"Accept": f"{_JSON}, */*"}, timeout=_SECONDS)
     except requests.RequestException as error:
-        return HubAnswer(NO_ANSWER, f"PyPI is not reached ({type(error).__name__})")
+        return HubAnswer(NO_ANSWER, f"PyPI cannot be reached ({type(error).__name__})")
     if answer.status_code == 404:
         return HubAnswer(MISSING, "PyPI has no such package")
     if not answer.ok:

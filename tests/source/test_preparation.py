@@ -41,7 +41,7 @@ def test_tokenizers_are_the_same_where_they_cut_texts_alike(whole_source, tiny_s
     check_same_tokenizer(tmp_path / "large", tmp_path / "small")
     content["model"]["merges"].reverse()
     file.write_text(json.dumps(content))
-    with pytest.raises(UserError, match="source large: its tokenizer is not that of small"):
+    with pytest.raises(UserError, match="source large: its tokenizer differs from that of small"):
         check_same_tokenizer(tmp_path / "large", tmp_path / "small")
 
 

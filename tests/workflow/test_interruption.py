@@ -69,6 +69,6 @@ def test_snakemake_and_its_training_end_within_seconds(prepared, send, number):
     output, _ = process.communicate(timeout=60)  # which also waits for the training
     assert time.monotonic() - sent < 20
     assert process.returncode == 1
-    assert "interrupted (SIGINT); run again to go on" in log.read_text()
+    assert "interrupted (SIGINT); run again to resume" in log.read_text()
     assert "Traceback" not in output + log.read_text()
     assert not (prepared.folder / TRAINED / "card.json").exists()
