@@ -21,7 +21,7 @@ min_version("9.27")
 REPOSITORY = str(workflow.current_basedir)
 if not os.path.isdir(REPOSITORY):
     raise WorkflowError(
-        "lexigraft's Snakefile works in a clone of its repository; clone it and name that Snakefile"
+        "lexigraft's Snakefile only works in a clone of its repository; use the one in a clone"
     )
 # Import the packages next to this file even if others have the same names: `lexigraft` of another
 # clone, installed in the environment and imported by a profile, or a folder `workflow` of the user.

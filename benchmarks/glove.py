@@ -71,7 +71,7 @@ def _ours(ids: np.ndarray, counts: np.ndarray, threads: int, epochs: int) -> dic
     few = ids[:2000].copy()
     begin = cpu()
     _descended(count_cooccurrences(few, counts, WINDOW), threads, 1, draws)  # compiles everything
-    print(f"compiled in {cpu() - begin:.1f} s, once in a process")
+    print(f"compiled in {cpu() - begin:.1f} s, once per process")
     found: dict[str, float] = {}
     begin = cpu()
     counted = count_cooccurrences(ids, counts, WINDOW)

@@ -68,7 +68,7 @@ def alone_in(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            logger.info("another process works on %s; waiting until it ends", folder)
+            logger.info("another process is working on %s; waiting for it to finish", folder)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

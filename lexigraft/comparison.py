@@ -148,7 +148,7 @@ def _outputs(top: Path) -> dict[str, _Output]:
         if not replaced.intersection(Path(place).parts[:1])
     }
     if not kept:
-        raise UserError(f"{top}: holds no outputs of finished jobs; name a folder of results")
+        raise UserError(f"{top}: contains no outputs of finished jobs; specify a results folder")
     return kept
 
 
@@ -172,7 +172,9 @@ def _of_output(place: str, first: _Output, second: _Output) -> Iterator[Differen
             files = first.folder / name, second.folder / name
             for file in files:
                 if not file.is_file():
-                    raise UserError(f"{file}: missing; `lexigraft verify` says what else is")
+                    raise UserError(
+                        f"{file}: missing; run `lexigraft verify` to list all missing files"
+                    )
             yield from _of_files(where, files, hashes)
 
 
@@ -316,4 +318,4 @@ def _arrays(file: Path) -> Iterator[Any]:
         with opened as arrays:
             yield arrays
     except (OSError, ValueError, BadZipFile, SafetensorError) as error:
-        raise UserError(f"{file}: cannot be read ({error}); make it again") from None
+        raise UserError(f"{file}: cannot be read ({error}); recompute it") from None

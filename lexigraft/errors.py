@@ -12,17 +12,17 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 _MESSAGES = {
-    errno.ENOSPC: "no space is left on the disk; make room and run again",
-    errno.EDQUOT: "the disk quota is used up; make room and run again",
-    errno.EFBIG: "the file would be larger than the limit (ulimit -f); raise it and run again",
-    errno.EROFS: "the file system is read-only; results must be where this user may write",
+    errno.ENOSPC: "no space left on the disk; free some space and run again",
+    errno.EDQUOT: "the disk quota is exceeded; free some space and run again",
+    errno.EFBIG: "the file would exceed the size limit (ulimit -f); raise it and run again",
+    errno.EROFS: "the file system is read-only; choose a writable folder for the results",
     errno.EACCES: "permission denied; the user of the job must be allowed to read and write there",
     errno.EIO: "the disk reports an input/output error; check it before you run again",
     errno.ESTALE: "the network file system lost the file; run again",
 }
-_MEMORY = "memory ran out; give the job more of it, or run fewer jobs at a time"
+_MEMORY = "out of memory; give the job more memory, or run fewer jobs at a time"
 _GPU_MEMORY = (
-    "the memory of the GPU ran out; use one with more, shorter sequences, or a smaller "
+    "out of GPU memory; use a GPU with more memory, shorter sequences, or a smaller "
     "LEXIGRAFT_PASS_TOKENS or LEXIGRAFT_BATCH_TOKENS"
 )
 _RUST = re.compile(r"\(os error (\d+)\)")
@@ -53,7 +53,7 @@ def suggestion(name: object, known: Iterable[str]) -> str:
     names = list(dict.fromkeys(known))
     if close := get_close_matches(str(name), names, n=1):
         return f"; did you mean '{close[0]}'?"
-    return f"; known are {', '.join(sorted(names)[:20])}" if names else ""
+    return f"; choose from {', '.join(sorted(names)[:20])}" if names else ""
 
 
 def first_line(error: BaseException) -> str:
@@ -69,9 +69,9 @@ def machine_fault(error: BaseException, folder: str) -> str | None:
     chain: BaseException | None = error
     while chain is not None:
         if isinstance(chain, MemoryError):
-            return f"{folder}: {_MEMORY}; what was finished stays"
+            return f"{folder}: {_MEMORY}; finished work is kept"
         if type(chain).__name__ == "OutOfMemoryError":  # torch's, which is not imported here
-            return f"{folder}: {_GPU_MEMORY}; what was finished stays"
+            return f"{folder}: {_GPU_MEMORY}; finished work is kept"
         if isinstance(chain, OSError):
             number, file = chain.errno, chain.filename or folder
         else:
@@ -80,6 +80,6 @@ def machine_fault(error: BaseException, folder: str) -> str | None:
             if found := _RUST.search(str(chain)):
                 number = int(found[1])
         if number in _MESSAGES:
-            return f"{os.fsdecode(file)}: {_MESSAGES[number]}; what was finished stays"
+            return f"{os.fsdecode(file)}: {_MESSAGES[number]}; finished work is kept"
         chain = chain.__cause__ or chain.__context__
     return None

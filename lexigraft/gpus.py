@@ -65,8 +65,8 @@ def reserve(count: int) -> None:
         return
     if count > len(names):
         raise UserError(
-            f"the job needs {count} GPUs and this machine offers {len(names)}; "
-            f"run Snakemake with --resources gpu={len(names)}"
+            f"the job needs {count} GPUs but this machine has {len(names)} available; run "
+            f"Snakemake with --resources gpu={len(names)}"
         )
     slurm_job = os.environ.get("SLURM_JOB_ID")
     if slurm_job and count == len(names):

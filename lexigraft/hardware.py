@@ -87,8 +87,9 @@ def _survives_bfloat16() -> bool:
     if os.waitpid(child, 0)[1] == 0:
         return True
     logger.warning(
-        "this machine fails to compute in bfloat16, though its CPU lists it; float32 is used. With "
-        "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 and LEXIGRAFT_PRECISION=bfloat16 it may work"
+        "bfloat16 computations fail on this machine, although its CPU reports support for them; "
+        "float32 is used. With ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 and "
+        "LEXIGRAFT_PRECISION=bfloat16 it may work"
     )
     return False
 
@@ -123,13 +124,13 @@ def attention(config: "PretrainedConfig") -> str | None:
     supported = model._supports_flash_attn if flash else model._supports_flex_attn
     obstacles = {
         "there is no GPU": device().type != "cuda",
-        f"transformers does not have it for {model.__name__}": not supported,
+        f"transformers does not support it for {model.__name__}": not supported,
         # Otherwise transformers would look for a kernel on the hub.
         "the package flash-attn is not installed": flash and not is_flash_attn_2_available(),
-        "it computes in bfloat16 alone": flash and precision() != torch.bfloat16,
-        "it has no dropout": not flash and bool(getattr(config, "attention_dropout", 0)),
+        "it supports only bfloat16": flash and precision() != torch.bfloat16,
+        "it does not support dropout": not flash and bool(getattr(config, "attention_dropout", 0)),
     }
     for obstacle, found in obstacles.items():
         if found:
-            raise UserError(f"LEXIGRAFT_ATTENTION: {name} cannot be used, {obstacle}; use sdpa")
+            raise UserError(f"LEXIGRAFT_ATTENTION: {name} cannot be used ({obstacle}); use sdpa")
     return str(name)

@@ -97,7 +97,7 @@ def run(
             date_inputs(expanded)
             if is_complete(expanded):
                 restore(job)
-                logger.info("complete already: nothing to do")
+                logger.info("already complete: nothing to do")
                 return
             check_inputs(checked(expanded))
             clear_partial(folder)
@@ -156,7 +156,7 @@ def read(arguments: list[str]) -> Job:
     """Read the job from a script's only argument: its JSON text, or the path of a file with it."""
     if len(arguments) != 1:
         raise UserError(
-            "a script takes one argument: the path of a job.json (it lies in every output folder)"
+            "a script takes one argument: the path of a job.json (every output folder contains one)"
         )
     text = arguments[0]
     try:
@@ -166,7 +166,9 @@ def read(arguments: list[str]) -> Job:
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise UserError(f"{arguments[0][:200]}: not a job description ({error})") from None
     if missing := {"rule", "inputs", "outputs", "settings"} - set(job):
-        raise UserError(f"{arguments[0][:200]}: the job lacks {', '.join(sorted(missing))}")
+        raise UserError(
+            f"{arguments[0][:200]}: the job description has no {', '.join(sorted(missing))}"
+        )
     return job
 
 

@@ -46,7 +46,7 @@ def known_device(name: str) -> str | None:
 
 def _listed(name: str) -> str:
     if known_device(name) is None:
-        raise ValueError(f"'{name}' is not known; name one of {', '.join(PEAKS)}")
+        raise ValueError(f"'{name}' is not known; choose one of {', '.join(PEAKS)}")
     return name
 
 

@@ -181,7 +181,7 @@ def fault_of(file: Path, described: Mapping[str, Any], since: int = 0) -> str | 
         return f"has {found.st_size} bytes instead of {described['bytes']}"
     is_hashed = found.st_size <= SMALL or found.st_mtime_ns > since
     if is_hashed and sha256_of(file) != described["sha256"]:
-        return "damaged, its SHA-256 is not the card's"
+        return "damaged, its SHA-256 differs from the card's"
     return None
 
 

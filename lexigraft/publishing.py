@@ -26,7 +26,7 @@ _FILES = (
 _NEEDED = (README, "config.json", "*.safetensors", "tokenizer.json")
 # Keys of the front matter that the hub uses to find models and to show their terms and origin.
 _EXPECTED = ("license", "base_model", "language")
-_LOGIN = "run `hf auth login` with a token that may write, or set HF_TOKEN"
+_LOGIN = "run `hf auth login` with a token that has write permission, or set HF_TOKEN"
 
 
 def published_files(folder: str | Path) -> dict[str, int]:
@@ -40,8 +40,8 @@ def published_files(folder: str | Path) -> dict[str, int]:
         raise UserError(f"{folder}: there is no such folder")
     if (folder / "changed.safetensors").is_file():
         raise UserError(
-            f"{folder}: a cell of a study, which only lexigraft loads; write it as a model first: "
-            "lexigraft export STUDY.yaml CELL --to FOLDER"
+            f"{folder}: a cell of a study, which only lexigraft can load; export it as a model "
+            "first: lexigraft export STUDY.yaml CELL --to FOLDER"
         )
     found = {
         file.name: file.stat().st_size
@@ -51,12 +51,13 @@ def published_files(folder: str | Path) -> dict[str, int]:
     for pattern in _NEEDED:
         if not any(fnmatch(name, pattern) for name in found):
             raise UserError(
-                f"{folder}: no {pattern}; name a folder that lexigraft export, adapt or graft wrote"
+                f"{folder}: contains no {pattern}; specify a folder written by lexigraft export, "
+                "adapt or graft"
             )
     if not front_matter(folder):
         raise UserError(
-            f"{folder / README}: its front matter, between lines of ---, is missing or no YAML; "
-            "the hub reads licence, language and source model there"
+            f"{folder / README}: its front matter, between lines of ---, is missing or is not "
+            "YAML; the hub reads licence, language and source model there"
         )
     return found
 
@@ -87,7 +88,7 @@ def push(folder: str | Path, name: str, private: bool = False) -> str:
     if constants.is_offline_mode():
         raise UserError("push: HF_HUB_OFFLINE is set, so nothing can be uploaded; unset it")
     if not get_token():
-        raise UserError(f"push: there is no token of the hub; {_LOGIN}")
+        raise UserError(f"push: there is no hub token; {_LOGIN}")
     api = HfApi()
     try:
         place = api.create_repo(name, private=private or None, exist_ok=True)
@@ -123,13 +124,14 @@ def _refusal(error: "HfHubHTTPError") -> str:
     """The hub's answer and what to do, in one line."""
     status = error.response.status_code
     if status == 401:
-        return f"the hub does not know the token; {_LOGIN}"
+        return f"the hub does not recognize the token; {_LOGIN}"
     if status in (403, 404):
         return (
-            f"the token may not write there ({status}); {_LOGIN}, or name a repository of your own"
+            f"the token has no write permission there ({status}); {_LOGIN}, or specify a "
+            "repository of your own"
         )
     said = " ".join(str(error.server_message or "").split())
-    return f"the hub answers {status}{f' ({said})' if said else ''}; try again later"
+    return f"the hub returned status {status}{f' ({said})' if said else ''}; try again later"
 
 
 def as_lines(files: Mapping[str, int]) -> list[str]:

@@ -123,7 +123,7 @@ def _missing(sources: dict[Path, Path], records: dict[Path, list[Path]]) -> Iter
         if not record.exists() and not any(record.parent.glob(COMPLETED.format("*"))):
             gone[_highest_missing(record)] += cards
     for place, cards in gone.items():
-        yield Fault(place, f"missing, but named in {cards[0]}", tuple(dict.fromkeys(cards)))
+        yield Fault(place, f"missing, but listed in {cards[0]}", tuple(dict.fromkeys(cards)))
 
 
 def _highest_missing(place: Path) -> Path:
@@ -137,7 +137,7 @@ def job_folders(top: Path) -> Iterator[tuple[Path, bool]]:
     A finished folder has a card or the completion record of a record.
     """
     if not top.is_dir():
-        raise UserError(f"{top}: there is no such folder; name a folder of results")
+        raise UserError(f"{top}: there is no such folder; specify a results folder")
     for place, folders, files in os.walk(top):
         folders.sort()
         has_notes = bool(fnmatch.filter(files, COMPLETED.format("*")))

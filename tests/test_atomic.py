@@ -29,8 +29,8 @@ def test_a_file_takes_the_place_of_the_old_one(tmp_path):
 
 @pytest.mark.fault(
     "disk",
-    "a job meets a full disk while it replaces a file",
-    "the old file stays, nothing half-written is left, and no card says that it is complete",
+    "the disk is full when a job replaces a file",
+    "the old file is kept, no partial file is left, and no card marks the output as complete",
 )
 def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path):
     (tmp_path / "a.txt").write_text("old")
@@ -101,8 +101,8 @@ def half_a_folder(path: Path) -> None:
 
 @pytest.mark.fault(
     "kill",
-    "a process is killed while it writes a file or a folder",
-    "the old one is there whole; what was begun is deleted next time",
+    "a process is killed while it writes a file or folder",
+    "the previous version stays intact; partial files are deleted on the next run",
 )
 def test_a_killed_process_leaves_the_old_file_and_what_it_began_is_deleted_next(tmp_path):
     folder = tmp_path / "corpus"

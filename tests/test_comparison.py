@@ -234,13 +234,13 @@ def with_a_damaged_file(folder: Path) -> None:
 
 
 @pytest.mark.bad_input(
-    "command", "results folders that cannot be compared", "one line, exit code 2"
+    "command", "results folders that cannot be compared", "a one-line error message and exit code 2"
 )
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (gone, "there is no such folder"),
-        (empty, "holds no outputs of finished jobs"),
+        (empty, "contains no outputs of finished jobs"),
         (without_a_file, "predictions.jsonl: missing"),
         (with_a_damaged_card, "card.json: damaged"),
         (with_a_damaged_file, "adapter.npz: cannot be read"),

@@ -83,8 +83,8 @@ def test_the_same_text_made_by_other_code_changes_nothing(job, corpus):
 
 @pytest.mark.fault(
     "damage",
-    "a file of finished work is damaged or gone when its job is asked for",
-    "the job does its work again",
+    "a file of finished work is damaged or missing when its job is requested",
+    "the work is recomputed",
 )
 def test_a_file_that_is_damaged_or_gone_makes_it_incomplete(job):
     made = Path(job["outputs"]["folder"], "made.txt")
@@ -102,9 +102,7 @@ def test_where_things_lie_does_not_matter(job, tmp_path):
     assert is_complete(json.loads(json.dumps(job).replace(str(tmp_path), str(moved))))
 
 
-@pytest.mark.fault(
-    "damage", "a card is deleted", "the job puts it back as it was and computes nothing"
-)
+@pytest.mark.fault("damage", "a card is deleted", "the job restores it and computes nothing")
 def test_a_card_that_was_deleted_comes_back_as_it_was(job):
     card = card_of(job)
     before = card.read_bytes()
@@ -121,8 +119,8 @@ def test_a_job_that_begins_again_is_not_complete_until_it_ends(job):
 
 @pytest.mark.fault(
     "damage",
-    "an input changes while a job runs that has read it",
-    "the output does not count as complete, and no cache takes it",
+    "an input changes while a job that has read it is running",
+    "the output does not count as complete and is not stored in a cache",
 )
 def test_an_input_that_changes_while_a_job_runs_leaves_it_incomplete(job, corpus):
     begun = begin(job)
@@ -134,8 +132,8 @@ def test_an_input_that_changes_while_a_job_runs_leaves_it_incomplete(job, corpus
 
 @pytest.mark.fault(
     "machine",
-    "a clock that was a day ahead when inputs were written, or was set back since",
-    "nothing is computed again",
+    "the clock was a day ahead when inputs were written, or has been set back since",
+    "nothing is recomputed",
 )
 def test_an_input_from_the_future_is_dated_now(job, corpus):
     """Snakemake discards an output that is older than an input."""

@@ -86,19 +86,21 @@ def said_when_full(write: Callable[[Path], None], file: Path) -> str:
 
 @pytest.mark.fault(
     "disk",
-    "a full disk or limit, whichever library writes: text, numpy, torch, safetensors, …",
-    "one line names the file and what to do; what was finished stays",
+    "a full disk or file size limit, with each writer: text, numpy, torch, safetensors, …",
+    "a one-line error message names the file and what to do; finished work is kept",
 )
 @pytest.mark.parametrize("write", WRITERS)
 def test_a_disk_that_takes_no_more_is_one_line_whoever_writes(write, tmp_path):
     write(tmp_path / "before.bin")  # imports all that it needs, and works
     said = said_when_full(write, tmp_path / "file.bin")
-    assert said.endswith("and run again; what was finished stays"), said
+    assert said.endswith("and run again; finished work is kept"), said
     assert "\n" not in said
 
 
 @pytest.mark.fault(
-    "disk", "no space left, as the kernel says it (`/dev/full`)", "one line names the file"
+    "disk",
+    "no space left, as reported by the kernel (`/dev/full`)",
+    "a one-line error message names the file",
 )
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="Linux has it")
 def test_the_kernels_own_full_disk_is_named():
@@ -106,7 +108,7 @@ def test_the_kernels_own_full_disk_is_named():
         Path("/dev/full").write_text("x")
     said = machine_fault(error.value, "results/x")
     assert said == (
-        "results/x: no space is left on the disk; make room and run again; what was finished stays"
+        "results/x: no space left on the disk; free some space and run again; finished work is kept"
     )
 
 
@@ -119,8 +121,8 @@ def test_an_error_that_followed_from_it_is_one_too():
 
 @pytest.mark.fault(
     "disk",
-    "a used-up quota, a read-only file system, a file without permission",
-    "one line names the file and the reason",
+    "an exceeded quota, a read-only file system, a file without permission",
+    "a one-line error message names the file and the reason",
 )
 @pytest.mark.parametrize(
     ("number", "word"),
@@ -143,8 +145,8 @@ def test_any_other_error_is_a_bug(error):
 
 @pytest.mark.fault(
     "machine",
-    "the memory of the machine or of a GPU runs out, whatever is made smaller",
-    "one line says which, and what to do",
+    "the memory of the machine or a GPU runs out, and nothing can be made smaller",
+    "a one-line error message says which memory and what to do",
 )
 def test_memory_that_runs_out_is_one_line_too():
     import torch
@@ -152,6 +154,6 @@ def test_memory_that_runs_out_is_one_line_too():
     gpu = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
     with pytest.raises(MemoryError) as error:
         bytearray(1 << 60)
-    for raised, said in ((gpu, "the memory of the GPU ran out"), (error.value, "memory ran out")):
+    for raised, said in ((gpu, "out of GPU memory"), (error.value, "out of memory")):
         message = machine_fault(raised, "results/x")
         assert message is not None and message.startswith(f"results/x: {said}; ")

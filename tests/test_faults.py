@@ -96,8 +96,8 @@ def kill_at(write: int) -> Callable[[], None]:
 
 @pytest.mark.fault(
     "kill",
-    "SIGKILL right before a write of a stage, at each of its writes in turn",
-    "only whole files are left, and the next run ends with the same bytes",
+    "a stage is killed with SIGKILL right before a write, for each of its writes in turn",
+    "only complete files are left; the next run produces identical bytes",
 )
 def test_a_kill_at_any_write_leaves_whole_files_and_the_next_run_ends_it(whole, tmp_path):
     folder = tmp_path / "results" / "corpus" / "en"
@@ -120,8 +120,8 @@ def test_a_kill_at_any_write_leaves_whole_files_and_the_next_run_ends_it(whole, 
 
 @pytest.mark.fault(
     "disk",
-    "a stage meets a full disk after some, many or most of its bytes",
-    "one line and no card; the next run ends with the same bytes",
+    "the disk is full after a few, many or most of the bytes that a stage writes",
+    "a one-line error message and no card; the next run produces identical bytes",
 )
 @pytest.mark.parametrize("limit", [10, 3000, 9000])
 def test_a_disk_that_is_full_is_one_line_and_the_next_run_ends_it(limit, whole, tmp_path):
@@ -136,7 +136,7 @@ def test_a_disk_that_is_full_is_one_line_and_the_next_run_ends_it(limit, whole, 
     assert status == 1
     assert "Traceback" not in said
     (line,) = [line for line in said.splitlines() if line.startswith("error: ")]
-    assert "the file would be larger than the limit" in line
+    assert "the file would exceed the size limit" in line
     assert not (folder / "card.json").exists()
     left = {name for name in contents(folder) if not name.startswith(READING)}
     assert left <= set(whole)
@@ -157,8 +157,8 @@ def unwritable(tmp_path):
 
 @pytest.mark.fault(
     "disk",
-    "results in a folder of another user, or on a read-only disk",
-    "one line names the folder, before anything is computed",
+    "a results folder of another user, or on a read-only disk",
+    "a one-line error message names the folder before anything is computed",
 )
 def test_results_that_cannot_be_written_to_are_one_line(whole, unwritable, tmp_path):
     job = corpus_job(tmp_path / "text.txt", unwritable / "en")
@@ -172,6 +172,6 @@ def test_results_that_cannot_be_written_to_are_one_line(whole, unwritable, tmp_p
     lines = said.splitlines()
     assert [line for line in lines if line.startswith("error: ")] == [
         f"error: {unwritable / 'en'}: permission denied; the user of the job must be allowed to "
-        "read and write there; what was finished stays"
+        "read and write there; finished work is kept"
     ]
     assert not any("Traceback" in line for line in lines)

@@ -55,8 +55,8 @@ def seen(process: subprocess.Popen) -> str:
 
 @pytest.mark.fault(
     "parallel",
-    "two jobs on one machine ask for a GPU",
-    "each gets another one, or waits until one is free",
+    "two jobs on one machine request a GPU",
+    "each gets a different one or waits until one is free",
 )
 def test_jobs_at_the_same_time_get_different_gpus(job):
     assert {seen(job(1)), seen(job(1))} == {"0", "1"}
@@ -64,8 +64,8 @@ def test_jobs_at_the_same_time_get_different_gpus(job):
 
 @pytest.mark.fault(
     "parallel",
-    "two jobs on one machine ask for a GPU",
-    "each gets another one, or waits until one is free",
+    "two jobs on one machine request a GPU",
+    "each gets a different one or waits until one is free",
 )
 def test_a_job_of_two_gpus_waits_until_both_are_free(job):
     single = job(1)
@@ -78,8 +78,8 @@ def test_a_job_of_two_gpus_waits_until_both_are_free(job):
 
 @pytest.mark.fault(
     "kill",
-    "a process is killed that holds the lock of a folder, or a GPU",
-    "lock and GPU are free at once",
+    "a process that holds a folder lock or a GPU is killed",
+    "the lock or GPU is released immediately",
 )
 def test_a_killed_job_frees_its_gpu(job):
     first, second = job(1), job(1)
@@ -118,10 +118,12 @@ def test_the_command_keeps_its_exit_status():
 
 
 @pytest.mark.fault(
-    "machine", "a job asks for more GPUs than the machine has", "one line says how many there are"
+    "machine",
+    "a job requests more GPUs than the machine has",
+    "a one-line error message gives the number available",
 )
 def test_a_job_that_needs_more_gpus_than_there_are_says_so():
-    with pytest.raises(UserError, match="needs 3 GPUs and this machine offers 2"):
+    with pytest.raises(UserError, match="needs 3 GPUs but this machine has 2"):
         gpus.reserve(3)
 
 

@@ -70,15 +70,15 @@ def test_what_no_card_tells_of_passes(folder, tmp_path):
 
 @pytest.mark.fault(
     "damage",
-    "a file of an output is truncated, has another bit, is gone or is a folder",
-    "the job that would read it ends with one line that names it and what to do",
+    "an output file is truncated, has a flipped bit, is missing, or is replaced by a folder",
+    "the job that would read it stops; a one-line error message names the file and what to do",
 )
 @pytest.mark.parametrize("name", ["train.txt", "tasks/pairs.jsonl"])
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
         (cut, "bytes instead of"),
-        (flip, "damaged, its SHA-256 is not the card's"),
+        (flip, "damaged, its SHA-256 differs from the card's"),
         (Path.unlink, "missing"),
         (replace_by_folder, "not a file"),
     ],
@@ -110,8 +110,8 @@ def test_a_record_without_a_card_is_checked_by_the_notes_on_its_completion(tmp_p
 
 @pytest.mark.fault(
     "damage",
-    "the notes on the completion of a record are cut off",
-    "they say nothing: the record is made anew",
+    "the hidden `.completed.json` of a record is truncated",
+    "it is ignored, and the record is recomputed",
 )
 def test_notes_that_were_cut_off_tell_of_no_file(tmp_path):
     (tmp_path / "record.json").write_text("{}")
@@ -123,8 +123,8 @@ def test_notes_that_were_cut_off_tell_of_no_file(tmp_path):
 
 @pytest.mark.fault(
     "damage",
-    "a card is cut off, or a number in it was changed",
-    "one line names the card; no report is made of it",
+    "a card is truncated, or a number in it was changed",
+    "a one-line error message names the card; no report is built from it",
 )
 def test_a_card_that_was_cut_off_is_named(folder):
     cut(folder / "card.json")
@@ -134,8 +134,8 @@ def test_a_card_that_was_cut_off_is_named(folder):
 
 @pytest.mark.fault(
     "damage",
-    "a card is cut off, or a number in it was changed",
-    "one line names the card; no report is made of it",
+    "a card is truncated, or a number in it was changed",
+    "a one-line error message names the card; no report is built from it",
 )
 def test_a_number_of_a_card_that_was_changed_is_noticed(folder):
     """Reports are made of such numbers."""
@@ -174,8 +174,8 @@ def test_a_large_file_that_was_copied_anew_passes(folder, monkeypatch):
 
 @pytest.mark.fault(
     "damage",
-    "a file of a source model in the hub cache is truncated, changed or gone",
-    "the step that reads it ends with one line that names it",
+    "a file of a source model in the hub cache is truncated, changed or missing",
+    "the step that reads it stops with a one-line error message that names the file",
 )
 @pytest.mark.parametrize("damage", [cut, flip, Path.unlink])
 def test_a_source_model_that_stays_where_it_is_counts_too(tmp_path, damage):

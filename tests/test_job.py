@@ -86,8 +86,8 @@ def test_a_job_is_read_from_its_json_and_from_a_file(tmp_path):
 
 @pytest.mark.bad_input(
     "command",
-    "a script of a step without its job, or with one that is none",
-    "one line says what it takes",
+    "a step's script that is called without a job, or with an invalid one",
+    "a one-line error message says what it expects",
 )
 @pytest.mark.parametrize("arguments", [[], ["a", "b"], ["no/such/file"], ["{not json"], ["{}"]])
 def test_anything_else_is_refused(arguments):
@@ -110,7 +110,9 @@ def let_end_when_it_waits(process: subprocess.Popen, go: Path) -> None:
 
 
 @pytest.mark.fault(
-    "parallel", "two processes work on one folder with different settings", "one after the other"
+    "parallel",
+    "two processes write to one folder with different settings",
+    "they run one after the other",
 )
 def test_two_processes_never_work_on_one_folder_at_a_time(script, tmp_path):
     first = script({"until": str(tmp_path / "go")})
@@ -123,7 +125,9 @@ def test_two_processes_never_work_on_one_folder_at_a_time(script, tmp_path):
 
 
 @pytest.mark.fault(
-    "parallel", "two processes do the same job", "the second waits, and finds the work done"
+    "parallel",
+    "two processes run the same job",
+    "the second one waits and reuses the finished work",
 )
 def test_a_job_that_another_process_did_meanwhile_is_done(script, tmp_path):
     first = script({"until": str(tmp_path / "go")})
@@ -134,13 +138,13 @@ def test_a_job_that_another_process_did_meanwhile_is_done(script, tmp_path):
     _, said = second.communicate()
     assert (first.wait(timeout=30), second.returncode) == (0, 0)
     assert (tmp_path / "out/order.txt").read_text().split() == ["begin", "end"]
-    assert "complete already" in said
+    assert "already complete" in said
 
 
 @pytest.mark.fault(
     "kill",
-    "a process is killed that holds the lock of a folder, or a GPU",
-    "lock and GPU are free at once",
+    "a process that holds a folder lock or a GPU is killed",
+    "the lock or GPU is released immediately",
 )
 def test_a_killed_process_leaves_no_lock_behind(script, tmp_path):
     first = script({"seconds": 60})
@@ -163,7 +167,7 @@ def error_of(process: subprocess.Popen) -> str:
 @pytest.mark.fault(
     "damage",
     "an input is damaged after its job was planned",
-    "the job stops before any of its outputs is touched",
+    "the job stops before it changes any output",
 )
 def test_a_damaged_input_stops_a_job_before_anything_changes(script, tmp_path):
     read = tmp_path / "corpus"
@@ -199,14 +203,14 @@ def limited() -> None:
 
 @pytest.mark.fault(
     "disk",
-    "a job meets a full disk while it replaces a file",
-    "the old file stays, nothing half-written is left, and no card says that it is complete",
+    "the disk is full when a job replaces a file",
+    "the old file is kept, no partial file is left, and no card marks the output as complete",
 )
 def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing_half_written(script, tmp_path):
     assert script({"write": 10}).wait() == 0
     said = error_of(script({"write": 100_000}, preexec_fn=limited))
-    assert "the file would be larger than the limit" in said
-    assert said.endswith("what was finished stays")
+    assert "the file would exceed the size limit" in said
+    assert said.endswith("finished work is kept")
     assert (tmp_path / "out/lines.txt").read_text() == "x\n" * 10
     assert not [*tmp_path.rglob(".partial-*")]
     assert not (tmp_path / "out/card.json").exists()
@@ -214,11 +218,11 @@ def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing_half_written(s
 
 @pytest.mark.fault(
     "machine",
-    "the memory of the machine or of a GPU runs out, whatever is made smaller",
-    "one line says which, and what to do",
+    "the memory of the machine or a GPU runs out, and nothing can be made smaller",
+    "a one-line error message says which memory and what to do",
 )
 def test_memory_that_runs_out_is_one_line(script):
-    assert "memory ran out; give the job more of it" in error_of(script({"allocate": True}))
+    assert "out of memory; give the job more memory" in error_of(script({"allocate": True}))
 
 
 def test_a_bug_still_shows_its_traceback(script):
@@ -235,8 +239,8 @@ def wait_for(file: Path) -> None:
 
 @pytest.mark.fault(
     "kill",
-    "SIGINT or SIGTERM to a job, several times, or while it computes outside of Python",
-    "it ends within seconds with one line that says how to go on",
+    "a job receives SIGINT or SIGTERM, repeatedly or during a computation outside Python",
+    "it ends within seconds, with one line that says how to resume",
 )
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_job_ends_at_once_with_one_line(script, tmp_path, number):
@@ -253,8 +257,8 @@ def test_an_interrupted_job_ends_at_once_with_one_line(script, tmp_path, number)
 
 @pytest.mark.fault(
     "kill",
-    "SIGINT or SIGTERM to a job, several times, or while it computes outside of Python",
-    "it ends within seconds with one line that says how to go on",
+    "a job receives SIGINT or SIGTERM, repeatedly or during a computation outside Python",
+    "it ends within seconds, with one line that says how to resume",
 )
 def test_an_interrupted_job_that_computes_outside_of_python_ends_too(script, tmp_path):
     process = script({"compute": True})
@@ -299,4 +303,4 @@ def test_what_a_script_reads_by_itself_counts_but_is_in_no_card(tmp_path):
         messages.append(done.stderr)
         assert json.loads((out / "card.json").read_text())["job"] == job
         assert json.loads((out / "job.json").read_text()) == job
-    assert ["complete already" in message for message in messages] == [False, True, False]
+    assert ["already complete" in message for message in messages] == [False, True, False]

@@ -185,10 +185,10 @@ def test_what_the_card_lacks_is_said(model):
         (
             READS,
             "me/adapted",
-            r"push me/adapted: the token may not write there \(403\); run `hf auth",
+            r"push me/adapted: the token has no write permission there \(403\); run `hf auth",
         ),
-        (WRITES, "others/adapted", r"the token may not write there \(403\)"),
-        ("hf_old", "me/adapted", "the hub does not know the token; run `hf auth login`"),
+        (WRITES, "others/adapted", r"the token has no write permission there \(403\)"),
+        ("hf_old", "me/adapted", "the hub does not recognize the token; run `hf auth login`"),
         (WRITES, "a/b/c", "'a/b/c' is not a valid repository name"),
     ],
 )
@@ -212,7 +212,9 @@ def test_what_the_hub_says_of_the_card_is_one_line(hub, model):
 
 def test_a_hub_that_fails_is_one_line(hub, model, monkeypatch):
     monkeypatch.setattr(Hub, "broken", True)
-    with pytest.raises(UserError, match=r"the hub answers 500 \(the disk is full\); try again"):
+    with pytest.raises(
+        UserError, match=r"the hub returned status 500 \(the disk is full\); try again"
+    ):
         push(model, "me/adapted")
 
 
@@ -231,7 +233,7 @@ def test_without_a_token_or_offline_nothing_is_tried(hub, model, monkeypatch, tm
 
     monkeypatch.delenv("HF_TOKEN")
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
-    with pytest.raises(UserError, match="there is no token of the hub; run `hf auth login`"):
+    with pytest.raises(UserError, match="there is no hub token; run `hf auth login`"):
         push(model, "me/adapted")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(UserError, match="HF_HUB_OFFLINE is set"):
@@ -244,9 +246,9 @@ def test_without_a_token_or_offline_nothing_is_tried(hub, model, monkeypatch, tm
         (shutil.rmtree, "there is no such folder"),
         (
             lambda folder: (folder / "model.safetensors").unlink(),
-            "no \\*.safetensors; name a folder",
+            "no \\*.safetensors; specify a folder",
         ),
-        (lambda folder: (folder / "README.md").unlink(), "no README.md; name a folder"),
+        (lambda folder: (folder / "README.md").unlink(), "no README.md; specify a folder"),
         (
             lambda folder: (folder / "README.md").write_text("# A model"),
             "its front matter, between",

@@ -142,7 +142,7 @@ def model(tmp_path, roberta_folder) -> Path:
 
 
 @pytest.mark.bad_input(
-    "hostile", "pickled weights", "never opened; one line says how to convert them"
+    "hostile", "pickled weights", "never loaded; a one-line error message says how to convert them"
 )
 @READERS
 def test_pickled_weights_are_not_read(read, model, attack):
@@ -153,7 +153,7 @@ def test_pickled_weights_are_not_read(read, model, attack):
 
 
 @pytest.mark.bad_input(
-    "hostile", "code that a model's repository brings", "never run; one line says so"
+    "hostile", "code in a model's repository", "never run; a one-line error message says so"
 )
 @READERS
 def test_code_of_a_model_is_not_run(read, model, tmp_path):
@@ -167,7 +167,9 @@ def test_code_of_a_model_is_not_run(read, model, tmp_path):
     assert not (tmp_path / "pwned").exists()
 
 
-@pytest.mark.bad_input("hostile", "a pickle in a recipe", "never opened; one line names the file")
+@pytest.mark.bad_input(
+    "hostile", "a pickle in a recipe", "never loaded; a one-line error message names the file"
+)
 @pytest.mark.parametrize("name", ["recipe.npz", "recipes.npz"])
 def test_a_pickle_in_a_recipe_is_not_read(name, tmp_path):
     from lexigraft.initialization.storage import load_initialization
@@ -206,7 +208,9 @@ def hub():
 
 
 @pytest.mark.bad_input(
-    "hostile", "a token of the hub in a failing request", "it is in no log, card or job"
+    "hostile",
+    "a failing request to the hub that carries a token",
+    "the token is in no log, card or job file",
 )
 def test_the_token_of_the_hub_is_in_no_log_and_no_file(hub, tmp_path):
     address, received = hub

@@ -102,7 +102,7 @@ def test_another_input_or_setting_is_another_entry(checkout, changed):
 
 
 @pytest.mark.fault(
-    "disk", "a shared cache on another file system", "files are copied in place of links"
+    "disk", "a shared cache on another file system", "files are copied instead of linked"
 )
 def test_files_are_copied_where_they_cannot_be_linked(checkout, monkeypatch):
     def refuse(*_: object) -> None:
@@ -122,7 +122,7 @@ def test_files_are_copied_where_they_cannot_be_linked(checkout, monkeypatch):
 @pytest.mark.fault(
     "damage",
     "an entry of the shared cache is truncated, changed or incomplete",
-    "it counts as missing and is made anew",
+    "it counts as missing and is recomputed",
 )
 @pytest.mark.parametrize("name", ["text.txt", "tasks/pairs.jsonl", "card.json"])
 @pytest.mark.parametrize("damage", [halve, flip, Path.unlink])
@@ -137,8 +137,8 @@ def test_a_damaged_entry_is_ignored_and_made_anew(checkout, name, damage):
 
 @pytest.mark.fault(
     "damage",
-    "an output is damaged that is linked into the shared cache",
-    "it is made anew, and the damage is never taken by others",
+    "an output that is linked into the shared cache is damaged",
+    "it is recomputed, and no other checkout reads the damaged file",
 )
 def test_a_damaged_file_of_the_results_is_never_stored(checkout):
     first = checkout("first")
@@ -150,8 +150,8 @@ def test_a_damaged_file_of_the_results_is_never_stored(checkout):
 
 @pytest.mark.fault(
     "damage",
-    "an input changes while a job runs that has read it",
-    "the output does not count as complete, and no cache takes it",
+    "an input changes while a job that has read it is running",
+    "the output does not count as complete and is not stored in a cache",
 )
 def test_what_was_made_while_an_input_changed_is_not_stored(checkout):
     assert checkout("first", changes_its_input=True).status == 0
@@ -160,8 +160,8 @@ def test_what_was_made_while_an_input_changed_is_not_stored(checkout):
 
 @pytest.mark.bad_input(
     "hostile",
-    "a card in the shared cache that names files outside of its folder",
-    "it counts as damaged",
+    "a card in the shared cache that lists files outside its folder",
+    "the entry counts as damaged",
 )
 @pytest.mark.parametrize("form", ["relative", "absolute"])
 def test_an_entry_names_no_file_outside_its_folder(checkout, form):
@@ -185,8 +185,8 @@ def test_whoever_may_write_to_the_cache_may_replace_its_entries(checkout):
 
 @pytest.mark.fault(
     "disk",
-    "a shared cache of another user, which can only be read or not be written at all",
-    "what it has is taken; what it lacks is made, and the log says that it was not stored",
+    "a shared cache of another user that cannot be written to",
+    "its entries are used; others are computed, and the log says that they were not stored",
 )
 def test_a_cache_that_is_only_read_gives_what_it_has(checkout):
     checkout("first")
@@ -202,8 +202,8 @@ def test_a_cache_that_is_only_read_gives_what_it_has(checkout):
 
 @pytest.mark.fault(
     "disk",
-    "a shared cache of another user, which can only be read or not be written at all",
-    "what it has is taken; what it lacks is made, and the log says that it was not stored",
+    "a shared cache of another user that cannot be written to",
+    "its entries are used; others are computed, and the log says that they were not stored",
 )
 def test_a_cache_that_cannot_be_written_stops_no_job(checkout):
     first = checkout("first", cache="/proc")  # also closed to the superuser

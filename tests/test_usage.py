@@ -32,7 +32,7 @@ def test_seconds_count_from_the_start_of_the_process_imports_included(tmp_path):
 
 
 @pytest.mark.fault(
-    "damage", "a line on the usage of a job is broken", "it is left out of times and costs"
+    "damage", "a line of a job's resource usage is damaged", "it is excluded from times and costs"
 )
 def test_a_broken_line_is_left_out_and_a_folder_without_any_has_none(tmp_path):
     with recorded(tmp_path):

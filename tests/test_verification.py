@@ -48,8 +48,8 @@ def test_the_checksums_are_those_of_sha256sum(results):
 
 @pytest.mark.fault(
     "damage",
-    "files and cards all over a results folder are damaged",
-    "`lexigraft verify` names each of them and no other",
+    "files and cards in several places of a results folder are damaged",
+    "`lexigraft verify` lists each of them and no others",
 )
 def test_each_damaged_file_is_named_and_no_other(results):
     damaged = {
@@ -133,8 +133,8 @@ def test_a_record_that_another_study_made_anew_is_not_damaged(results, evaluated
 
 @pytest.mark.fault(
     "damage",
-    "a card is cut off, or a number in it was changed",
-    "one line names the card; no report is made of it",
+    "a card is truncated, or a number in it was changed",
+    "a one-line error message names the card; no report is built from it",
 )
 def test_a_damaged_card_of_a_study_is_named(results, evaluated):
     cut(evaluated / "card-mine.json")
@@ -193,8 +193,8 @@ def test_what_an_earlier_run_began_is_unfinished_unless_somebody_works_on_it(res
 
 @pytest.mark.bad_input(
     "hostile",
-    "a card that names a device in place of a file",
-    "`verify` calls it no file, and does not read it",
+    "a device in place of a file that a card lists",
+    "`verify` reports that it is not a file, and does not read it",
 )
 def test_a_card_may_name_no_device(results):
     """Whoever sends results could have it read for ever."""

@@ -76,7 +76,9 @@ class Record:
         """The single value that these columns select; raises a UserError if it is not unique."""
         found = self.rows(table, **wanted)
         if len(found) != 1:
-            raise UserError(f"{self._path}: {len(found)} rows of {table} have {wanted}, not one")
+            raise UserError(
+                f"{self._path}: {len(found)} rows of {table} match {wanted}, expected one"
+            )
         return found[0][column]
 
     def by(self, key: str, table: str, column: str, **wanted: Any) -> dict[Any, Any]:
@@ -170,7 +172,9 @@ def main(*configs: str) -> None:
         for name in _figures(study.name):
             source = Path(study.output("build_report")) / "figures" / name
             if not source.is_file():
-                raise UserError(f"{source}: a page shows it; make it an item of the report")
+                raise UserError(
+                    f"{source}: missing, but shown on a page; add it to the items of the report"
+                )
             path.with_suffix("").mkdir(exist_ok=True)
             shutil.copyfile(source, path.with_suffix("") / name)
         print(f"{path.relative_to(ROOT)}: recorded")

@@ -89,7 +89,9 @@ def read_paper(study: str, folder: Path = FOLDER) -> tuple[Paper, list[PaperRow]
             PaperRow, given, f"{place}: row {number} ({given.get('row', 'without a name')})"
         )
         if row.row in [other.row for other in rows]:
-            raise UserError(f"{place}: row {number} ({row.row}): there is a row of this name above")
+            raise UserError(
+                f"{place}: row {number} ({row.row}): an earlier row has this name; rename one"
+            )
         rows.append(row)
     return paper, rows
 

@@ -73,7 +73,7 @@ def _marks(file: Path, name: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
                 continue
             where = f"{name}:{node.lineno}"
             if not test.startswith("test_"):
-                raise UserError(f"{where}: {mark} marks no test; put it at one")
+                raise UserError(f"{where}: {mark} does not mark a test; move it to one")
             yield mark, _arguments(node, mark, where), f"{name}::{test}"
 
 
@@ -88,7 +88,7 @@ def _arguments(call: ast.Call, mark: str, where: str) -> tuple[str, ...]:
     texts = (node.value for node in call.args if isinstance(node, ast.Constant))
     values = tuple(text for text in texts if isinstance(text, str))
     if call.keywords or not len(values) == len(call.args) == 3:
-        raise UserError(f"{where}: {mark} takes three texts: area, what is tried, what happens")
+        raise UserError(f"{where}: {mark} takes three strings: area, what is tried, what happens")
     if values[0] not in AREAS[mark]:
         raise unknown(f"{where}: area", values[0], AREAS[mark])
     return values

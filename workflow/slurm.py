@@ -27,8 +27,8 @@ def missing_slurm(executor: str) -> str | None:
     if executor != "slurm" or shutil.which("sbatch"):
         return None
     return (
-        "profiles/slurm: sbatch is not on PATH; start Snakemake where jobs are submitted to Slurm, "
-        "or without --profile to run on this machine"
+        "profiles/slurm: sbatch is not on PATH; start Snakemake on a machine that can submit jobs "
+        "to Slurm, or without --profile to run on this machine"
     )
 
 
@@ -53,7 +53,7 @@ def leftover_jobs(folder: Path) -> str | None:
         return None
     return (
         f"Slurm still has {len(jobs)} job(s) of an earlier run in this folder. New jobs on the "
-        f"same outputs wait for them; to cancel them instead: scancel {' '.join(jobs)}"
+        f"same outputs wait for them; to cancel them instead, run: scancel {' '.join(jobs)}"
     )
 
 

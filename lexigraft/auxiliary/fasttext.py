@@ -131,6 +131,6 @@ def train_fasttext(
             verbose=0,
         )
     if set(trained.get_words()) != {*known, *ends}:
-        raise RuntimeError("fastText has other words than the text written for it")
+        raise RuntimeError("fastText's words differ from those of the text written for it")
     vectors = np.stack([trained.get_word_vector(word) for word in known])
     return TokenVectors(tokens.astype(np.int64), np.ascontiguousarray(vectors, dtype=np.float32))

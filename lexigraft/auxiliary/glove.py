@@ -99,10 +99,10 @@ def train_glove(
         counted = count_cooccurrences(read_token_ids(file), counts, window)
     if not counted.nnz:
         raise UserError(
-            f"minimum_count: no two tokens that occur {minimum_count} times occur in one sentence; "
-            "give more text or a smaller minimum_count"
+            f"minimum_count: no two tokens that occur {minimum_count} times occur in the same "
+            "sentence; give more text or a smaller minimum_count"
         )
-    logger.info("%d tokens, %d pairs of them co-occur", len(tokens), counted.nnz)
+    logger.info("%d tokens, %d co-occurring pairs", len(tokens), counted.nnz)
     rng = np.random.default_rng(seed)
     words, contexts = initial_parameters(len(tokens), dimensions, rng)
     cells = stratify(counted, x_max, alpha, rng)

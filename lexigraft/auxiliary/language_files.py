@@ -51,8 +51,8 @@ def check_fasttext(where: str) -> None:
     """Raise a UserError, which begins with `where`, if fastText is not installed."""
     if find_spec("fasttext") is None:
         raise UserError(
-            f"{where}: needs fastText, which is not installed; `pip install fasttext-wheel`, with "
-            "Python 3.11 or 3.12 (there is no wheel for 3.13)"
+            f"{where}: needs fastText, which is not installed; run `pip install fasttext-wheel` "
+            "with Python 3.11 or 3.12 (there is no wheel for 3.13)"
         )
 
 
@@ -82,12 +82,11 @@ def read_dictionary(path: str | Path, repeated: bool = False) -> list[tuple[str,
                     words = [word.strip() for word in line.split("\t" if "\t" in line else None)]
                     if len(words) != 2 or not all(words):
                         raise UserError(
-                            f"{path}: line {number}: not a pair of an English word, a tab and its "
-                            "translation"
+                            f"{path}: line {number}: not an English word, a tab and its translation"
                         )
                     pairs.append((words[0], words[1]))
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text ({error})") from None
     if not pairs:
-        raise UserError(f"{path}: contains no pair of words")
+        raise UserError(f"{path}: contains no word pairs")
     return pairs if repeated else list(dict.fromkeys(pairs))

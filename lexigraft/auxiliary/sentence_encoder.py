@@ -43,12 +43,12 @@ class SentenceEncoder:
             )
         except (OSError, ValueError, ImportError) as error:
             raise UserError(
-                f"{where}: '{self.name}' cannot be loaded ({first_line(error)}); name a sentence "
-                "encoder with *.safetensors"
+                f"{where}: '{self.name}' cannot be loaded ({first_line(error)}); specify a "
+                "sentence encoder that has *.safetensors files"
             ) from None
         if self._tokenizer.pad_token is None:
             raise UserError(
-                f"{where}: '{self.name}' has no padding token; name a sentence encoder, whose "
+                f"{where}: '{self.name}' has no padding token; specify a sentence encoder whose "
                 "tokenizer has one"
             )
         self._model = model.float().eval()

@@ -49,7 +49,9 @@ class TokenVectors:
                 f"ids must be int64 and vectors float32, not {tokens.dtype}, {vectors.dtype}"
             )
         if tokens.ndim != 1 or vectors.ndim != 2 or len(tokens) != len(vectors):
-            raise ValueError(f"{tokens.shape} ids do not fit {vectors.shape} vectors")
+            raise ValueError(
+                f"ids of shape {tokens.shape} do not match vectors of shape {vectors.shape}"
+            )
         if (tokens < 0).any() or (np.diff(tokens) <= 0).any():
             raise ValueError("ids are not ascending")
         if not np.isfinite(vectors).all():
@@ -98,7 +100,7 @@ def load_vectors(folder: str | Path) -> TokenVectors:
 
     file = Path(folder) / _FILE
     if not file.is_file():
-        raise UserError(f"auxiliary {folder}: holds no {_FILE}")
+        raise UserError(f"auxiliary {folder}: contains no {_FILE}")
     try:
         tensors = load_file(file)
         return TokenVectors(tensors["tokens"], tensors["vectors"])
@@ -137,14 +139,14 @@ def read_plm(tokenizer: "PreTrainedTokenizerFast", folder: str | Path) -> TokenV
     foreign = next((token for token, i in own.items() if vocabulary.get(token) != i), None)
     if foreign is not None:
         raise UserError(
-            f"plm {folder}: its token {foreign!r} is not in the vocabulary under its id; the "
+            f"plm {folder}: its token {foreign!r} does not have the same id in the vocabulary; the "
             "vocabulary must be this model's own: {mode: replace, plm: …} in vocabularies.yaml"
         )
     rows = read_input_matrix(folder)
     tokens = np.array(sorted(own.values()), dtype=np.int64)
     if tokens[-1] >= len(rows):
         raise UserError(
-            f"plm {folder}: its tokenizer has tokens up to id {tokens[-1]} and the model "
+            f"plm {folder}: its tokenizer has tokens up to id {tokens[-1]} but the model has "
             f"{len(rows)} rows, so they do not belong together"
         )
     if not np.isfinite(rows[tokens]).all():

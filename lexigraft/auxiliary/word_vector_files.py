@@ -92,7 +92,7 @@ class _BinaryFile(WordVectorFile):
             whole = -1
         if whole == 0:
             raise UserError(
-                f"{self.path}: not a fastText model, or a quantized one; give the full .bin"
+                f"{self.path}: not a fastText model, or a quantized one; give the full .bin file"
             )
         if whole != self.path.stat().st_size:
             raise UserError(
@@ -164,7 +164,8 @@ class _TextFile(WordVectorFile):
                 header = next(lines, b"").split()
                 if len(header) != 2 or not all(part.isdigit() for part in header):
                     raise UserError(
-                        f"{self.path}: its first line is not the number of words and of dimensions"
+                        f"{self.path}: its first line does not give the number of words and the "
+                        "number of dimensions"
                     )
                 count, dimensions = map(int, header)
                 progress = tqdm(lines, self.path.name, count, unit=" words", disable=None)
@@ -197,7 +198,7 @@ def _announced_size(data: mmap) -> int:
     at = _SIZES + struct.calcsize("<iiiqq")
     for _ in range(size):  # each word ends with a zero byte, followed by its count and type
         if (end := data.find(b"\0", at)) < 0:
-            raise struct.error("the word list does not end")
+            raise struct.error("the word list is not terminated")
         at = end + 10
     at += 8 * max(pruned, 0)
     for _ in ("input", "output"):

@@ -73,7 +73,8 @@ def read_word_vectors(
         raise unknown("notation", notation, NOTATIONS)
     if pooling is not None and unlisted_words:
         raise UserError(
-            "unlisted_words: pooling is over the words that a file lists; leave one out"
+            "unlisted_words: pooling uses only the words that the file lists; remove one of the "
+            "two options"
         )
     if pooling is None and notation != "plain":
         raise UserError("notation: it applies only to pooled words; set pooling")
@@ -84,7 +85,8 @@ def read_word_vectors(
         found = _pooled(tokenizer, file, pooling == "frequency", notation)
     if not len(found.tokens):
         raise UserError(
-            f"{file.path}: lists none of the words that tokens spell; is it the language's?"
+            f"{file.path}: lists none of the words that the tokens spell; check that it is for "
+            "this language"
         )
     return found
 
@@ -148,13 +150,13 @@ def align_vectors(
     ]
     if not both:
         raise UserError(
-            f"dictionary: {of.path} and {onto.path} list no pair of it; is it a dictionary from "
-            "English into the language?"
+            f"dictionary: {of.path} and {onto.path} contain vectors for none of its pairs; check "
+            "that it translates from English into this language"
         )
     if len(both[0][0]) != len(both[0][1]):
         raise UserError(
-            f"{of.path} has {len(both[0][0])} dimensions and {onto.path} {len(both[0][1])}; give "
-            "word vectors of one width"
+            f"{of.path} has {len(both[0][0])} dimensions but {onto.path} has {len(both[0][1])}; "
+            "give word vectors of the same width"
         )
     rotation = procrustes_rotation(*map(np.stack, zip(*both, strict=True)))
     rotated = (vectors.vectors @ rotation).astype(np.float32)

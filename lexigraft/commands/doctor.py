@@ -116,7 +116,7 @@ def check_device() -> Iterator[Diagnosis]:
         )
     else:
         yield Diagnosis(
-            ABSENT, "no GPU; all is computed on the CPU, which is enough for models below 1 B"
+            ABSENT, "no GPU; everything runs on the CPU, which is enough for models below 1 B"
         )
     try:
         yield Diagnosis(OK, f"computes in {str(precision()).removeprefix('torch.')}")
@@ -146,7 +146,7 @@ def check_room() -> Iterator[Diagnosis]:
     )
     if not os.access(Path.cwd(), os.W_OK):
         yield Diagnosis(
-            IMPOSSIBLE, f"{Path.cwd()} cannot be written", "start in a folder of your own"
+            IMPOSSIBLE, f"{Path.cwd()} is not writable", "start in a folder that you can write to"
         )
 
 
@@ -182,9 +182,9 @@ def check_hub() -> Iterator[Diagnosis]:
         free = shutil.disk_usage(there).free / 1e9
         yield Diagnosis(OK, f"cache of the hub in {cache}, {free:.0f} GB free")
     else:
-        yield Diagnosis(ABSENT, f"cache of the hub {cache} cannot be written", "set HF_HOME")
+        yield Diagnosis(ABSENT, f"cache of the hub {cache} is not writable", "set HF_HOME")
     if constants.HF_HUB_OFFLINE:
-        yield Diagnosis(ABSENT, "the hub is switched off by HF_HUB_OFFLINE; only its cache is read")
+        yield Diagnosis(ABSENT, "the hub is disabled by HF_HUB_OFFLINE; only its cache is read")
         return
     try:
         urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=_SECONDS).close()
@@ -193,13 +193,13 @@ def check_hub() -> Iterator[Diagnosis]:
         yield Diagnosis(
             ABSENT,
             f"{constants.ENDPOINT} cannot be reached ({cause})",
-            "use models in folders or of packages, or a mirror: HF_ENDPOINT",
+            "use models from folders or packages, or set HF_ENDPOINT to a mirror",
         )
         return
     logged_in = "with" if get_token() else "without"
     yield Diagnosis(
         OK,
-        f"{constants.ENDPOINT} is reached, {logged_in} a token",
+        f"{constants.ENDPOINT} is reachable, {logged_in} a token",
         "" if get_token() else "`hf auth login`, for models whose terms must be accepted",
     )
 

@@ -47,7 +47,9 @@ def prepare_examples(settings: Row, folder: str | Path) -> tuple[list[str], dict
         else:
             examples.append({"id": f"{counts['read']:06d}", **example})
     if not examples:
-        raise UserError(f"{folder}: none of {counts['read']} rows is an example; check `columns`")
+        raise UserError(
+            f"{folder}: none of {counts['read']} rows is a valid example; check `columns`"
+        )
     write_jsonl(Path(folder) / EXAMPLES, examples)
     logger.info("%s: %d examples of %d rows", folder, len(examples), counts["read"])
     facts = {"examples": len(examples), "rows": counts, "labels": settings.get("labels")}
@@ -80,7 +82,9 @@ def _tagged(row: Row, where: str, columns: Row, labels: list[str]) -> Example | 
     words = list_of(row, columns["words"], where, str)
     tags = list_of(row, columns["tags"], where)
     if len(words) != len(tags):
-        raise UserError(f"{where}: {len(words)} words and {len(tags)} tags; each word has one")
+        raise UserError(
+            f"{where}: {len(words)} words but {len(tags)} tags; each word needs one tag"
+        )
     tagged = [pair for pair in zip(words, tags, strict=True) if pair[0].strip()]
     if not tagged:
         return "blank"
@@ -98,7 +102,7 @@ def _question(row: Row, where: str, columns: Row, labels: list[str]) -> Example 
     texts = list_of(row, columns["answers"], where, str)
     starts = list_of(row, columns["starts"], where, int)
     if len(texts) != len(starts):
-        raise UserError(f"{where}: {len(texts)} answers and {len(starts)} positions of answers")
+        raise UserError(f"{where}: {len(texts)} answers but {len(starts)} answer positions")
     answers = [
         {"text": text, "start": start}
         for text, start in zip(texts, starts, strict=True)
@@ -115,7 +119,7 @@ def _label_name(label: Any, labels: list[str], where: str) -> str:
         return labels[label]
     if isinstance(label, str) and label in labels:
         return label
-    raise UserError(f"{where}: label {label!r} is none of {', '.join(labels)}; correct `labels`")
+    raise UserError(f"{where}: label {label!r} is not one of {', '.join(labels)}; correct `labels`")
 
 
 _READERS: dict[str, Callable[[Row, str, Row, list[str]], Example | str]] = {

@@ -58,8 +58,8 @@ def mix_corpora(
     for name, own in sizes.items():
         if not len(own):
             raise UserError(
-                f"language {settings['name']}: all training text of '{name}' contains tests of a "
-                "member; give it more text"
+                f"language {settings['name']}: all training text of '{name}' overlaps with test or "
+                "held-out texts of a member; give it more text"
             )
     try:
         totals = {name: int(own.sum()) for name, own in sizes.items()}

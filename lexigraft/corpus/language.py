@@ -67,7 +67,7 @@ def prepare_corpus(
     write_jsonl(folder / SUMMARIZATION, _tasks(split.summarization, code, "reference"))
     counted = (split.train, split.heldout, split.translation, split.summarization)
     logger.info(
-        "%s: %d sentences to train on, %d held out, %d pairs to translate, %d to summarize",
+        "%s: %d training sentences, %d held-out sentences, %d translation pairs, %d articles",
         settings["name"],
         *(len(part) for part in counted),
     )

@@ -26,8 +26,8 @@ def text_files(path: str | Path) -> list[Path]:
     found = _expanded(path)
     if not found:
         raise UserError(
-            f"{path}: the folder has no texts; their names end in .txt or .jsonl (which may be "
-            "compressed: .gz, .xz, .zst) or .parquet"
+            f"{path}: the folder contains no text files; their names must end in .txt or .jsonl "
+            "(optionally compressed: .gz, .xz, .zst) or .parquet"
         )
     return found
 

@@ -82,7 +82,9 @@ def check_shares(members: list[str], shares: Mapping[str, float]) -> None:
     """
     for name in shares:
         if name not in members:
-            raise UserError(f"shares: '{name}' is no member; known are {', '.join(members)}")
+            raise UserError(
+                f"shares: '{name}' is not a member; the members are {', '.join(members)}"
+            )
     total, missing = sum(shares.values()), [name for name in members if name not in shares]
     if not missing and abs(total - 1) > ROUNDING:
         raise UserError(f"shares: they add up to {total:g}, not 1; change them or leave one out")

@@ -202,7 +202,7 @@ def _read_package(text: _Text, package: str | Path | None) -> list[Pair]:
 
 def _folder(text: _Text, package: str | Path | None) -> str | Path:
     if package is None:
-        raise UserError(f"package {text['package']}: the job names no input package")
+        raise UserError(f"package {text['package']}: the job specifies no input package")
     return package
 
 
@@ -214,8 +214,8 @@ def _read_tsv(
             columns = line.split("\t")
             if len(columns) < max(source, target):
                 raise UserError(
-                    f"{path}: line {number} has {len(columns)} columns, of which {source} and "
-                    f"{target} are needed; tabs separate columns"
+                    f"{path}: line {number} has {len(columns)} columns, but columns {source} and "
+                    f"{target} are needed; columns are separated by tabs"
                 )
             pair = (columns[source - 1], columns[target - 1])
             yield pair, None if quality is None or len(columns) < quality else columns[quality - 1]
@@ -230,8 +230,9 @@ def _read_aligned_files(
             if left is None or right is None:
                 longer, shorter = (target, source) if left is None else (source, target)
                 raise UserError(
-                    f"{shorter}: has {number - 1} lines and {longer} has "
-                    f"{number + sum(1 for _ in lines)}; aligned files have equally many"
+                    f"{shorter}: has {number - 1} lines but {longer} has "
+                    f"{number + sum(1 for _ in lines)}; aligned files must have the same number of "
+                    "lines"
                 )
             yield left, right
 
@@ -242,7 +243,7 @@ def _read_aligned_files(
         yield from zip(pairs(), read_lines(quality), strict=True)
     except ValueError:
         raise UserError(
-            f"{quality}: has not as many lines as {source}; it must have one number per pair"
+            f"{quality}: does not have as many lines as {source}; it must have one number per pair"
         ) from None
 
 
@@ -256,8 +257,8 @@ def _read_configurations(text: _Text) -> Iterator[Pair]:
     for number, ((source, _), (target, _)) in enumerate(rows, start=1):
         if source is None or target is None or source[identifier] != target[identifier]:
             raise UserError(
-                f"{where}: row {number} of {configs[0]} and of {configs[1]} do not have the "
-                f"same '{identifier}', so they are not a pair"
+                f"{where}: row {number} of {configs[0]} and of {configs[1]} differ in "
+                f"'{identifier}', so they are not a pair"
             )
         yield text_of(source, column, where), text_of(target, column, where)
 

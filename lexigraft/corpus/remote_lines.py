@@ -56,7 +56,7 @@ def remote_lines(address: str, folder: str | Path) -> Iterator[str]:
         part.forget()
         raise UserError(
             f"{address}: the compressed file is damaged after line {number} ({error}); run again "
-            "to fetch it from its beginning"
+            "to download it from the beginning"
         ) from None
     if number == 0:
         raise UserError(f"{address}: the file is empty")
@@ -86,4 +86,4 @@ def _decompressed(blocks: Iterator[bytes], make: Callable[[], Any] | None) -> It
             yield stream.decompress(block)
             block = stream.unused_data
     if not stream.eof:
-        raise EOFError("it ends within a stream")
+        raise EOFError("it ends in the middle of a stream")

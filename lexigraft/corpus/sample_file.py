@@ -53,6 +53,6 @@ def write_samples(folder: str | Path, samples: Iterable[tuple[str, str]]) -> lis
     """Write `samples.jsonl` to a folder and return its name for the card."""
     rows = [{"prompt": prompt, "answer": answer} for prompt, answer in samples]
     if not rows:
-        raise UserError(f"{folder}: no sample is left; give more text")
+        raise UserError(f"{folder}: no samples are left; give more text")
     write_jsonl(Path(folder) / SAMPLES, rows)
     return [SAMPLES]

@@ -224,7 +224,9 @@ def log_reduced(name: str, reduced: Mapping[str, Mapping[str, int]]) -> None:
     """Warn about the sizes that a text does not reach, see `Split.reduced`."""
     if reduced:
         sizes = (f"{key} {size['taken']:,} of {size['wanted']:,}" for key, size in reduced.items())
-        logger.warning("%s: the text is smaller than its sizes: %s", name, ", ".join(sizes))
+        logger.warning(
+            "%s: the text is smaller than the requested sizes: %s", name, ", ".join(sizes)
+        )
 
 
 def _draw_pairs(
@@ -384,8 +386,8 @@ def _check_sizes(found: Mapping[str, int], sizes: Sizes) -> dict[str, dict[str, 
             lacking.append(f"{key} {taken} (at least {least})")
     if lacking:
         raise UserError(
-            f"the text is too small: {', '.join(lacking)}; give more text. Counted are distinct "
-            f"sentences that are in no other part, and pairs with at least "
-            f"{sizes.minimum_english_words} English words"
+            f"the text is too small: {', '.join(lacking)}; give more text. Only distinct sentences "
+            f"that are in no other part, and pairs with at least {sizes.minimum_english_words} "
+            "English words, are counted"
         )
     return reduced

@@ -82,7 +82,7 @@ def text_of(row: Mapping[str, Any], field: str, where: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise UserError(f"{where}: field '{field}' holds a {type(value).__name__}, not text")
+        raise UserError(f"{where}: field '{field}' contains a {type(value).__name__}, not text")
     return value
 
 
@@ -93,5 +93,5 @@ def list_of(row: Mapping[str, Any], field: str, where: str, kind: type = object)
         return []
     if not isinstance(value, list) or not all(isinstance(one, kind) for one in value):
         wanted = {str: "a list of texts", int: "a list of whole numbers"}.get(kind, "a list")
-        raise UserError(f"{where}: field '{field}' holds {str(value)[:60]}, not {wanted}")
+        raise UserError(f"{where}: field '{field}' contains {str(value)[:60]}, not {wanted}")
     return value

@@ -47,7 +47,9 @@ def prepare_test_set(
     found = list(read(settings, cleaning))
     rows = [row for row in found if row]
     if not rows:
-        raise UserError(f"{folder}: none of {cleaning.read} rows is a test; check the columns")
+        raise UserError(
+            f"{folder}: none of {cleaning.read} rows is a valid test; check the columns"
+        )
     write_jsonl(Path(folder) / TEST_SET, rows)
     logger.info("%s: %d of %d rows", folder, len(rows), cleaning.read)
     counts = {"cleaning": asdict(cleaning), "unanswered": len(found) - len(rows)}

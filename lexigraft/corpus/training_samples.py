@@ -131,7 +131,7 @@ def translations(
     if not chosen:
         dropped = ", ".join(f"{key} {count}" for key, count in selection.items())
         raise UserError(
-            f"pairs: the text has none that are good and contain no test ({dropped}); lower "
+            f"pairs: none is of sufficient quality and free of test texts ({dropped}); lower "
             "minimum_quality or give more text"
         )
     samples: list[Pair] = []
@@ -177,8 +177,8 @@ def questions(
     counts["like_tests"] = len(drawn) - len(samples)
     if not samples:
         raise UserError(
-            f"questions: none of {counts['read']} rows has prompt and answer and contains no test; "
-            "correct the templates or give more text"
+            f"questions: none of {counts['read']} rows has a prompt and an answer and is free of "
+            "test texts; correct the templates or give more text"
         )
     taken = samples[:wanted]
     return taken, {"rows": counts, "reduced": _reduced("questions", wanted, len(taken))}
@@ -240,7 +240,7 @@ def _template(source: str, key: str) -> Callable[[Mapping[str, Any], str], str]:
             return template.render(row)
         except (TemplateError, LookupError, TypeError, ValueError) as error:
             raise UserError(
-                f"{where}: the template '{key}' does not fit ({error}); the columns are "
+                f"{where}: the template '{key}' cannot be filled ({error}); the columns are "
                 f"{', '.join(map(str, row))}"
             ) from None
 

@@ -39,7 +39,9 @@ def alignment_record(job: dict[str, Any]) -> dict[str, Any]:
     metrics: dict[str, float | int] = {}
     details: dict[str, Any] = {}
     if isinstance(fitted, DenseRows):
-        details["not_measured"] = "its rows are drawn: no source token stands for a new one"
+        details["not_measured"] = (
+            "its rows are drawn at random: no source token corresponds to a new one"
+        )
     else:
         target = open_tokenizer(inputs["tokenizer"])
         ids = target.get_vocab()
@@ -98,7 +100,9 @@ def alignment(
     its mapped tokens, decoded as text. Raises `UserError` if there are no texts.
     """
     if not texts:
-        raise UserError("heldout.txt: empty; alignment is measured on text, so give it more")
+        raise UserError(
+            "heldout.txt: empty; alignment is measured on this text; give the language more text"
+        )
     references = list(tokenize(source, texts))
     cut = list(tokenize(target, texts))
     used = np.unique(np.fromiter((token for ids in cut for token in ids), dtype=np.int64))

@@ -82,7 +82,7 @@ def inspect_tokenizer(
     (3.7, 1.3)
     """
     if len(texts) < 2:
-        raise UserError(f"text: {len(texts)} sentences are too few to inspect a tokenizer with")
+        raise UserError(f"text: {len(texts)} sentences are too few to inspect a tokenizer")
     metrics = measure_tokenizer(tokenizer, texts=texts, train=texts).metrics
     of_english = measure_tokenizer(tokenizer, texts=english).metrics if english else {}
     order = generator("inspection").permutation(len(texts)).tolist()

@@ -228,9 +228,9 @@ def article_prompts(
     except NoRoomError:
         raise UserError(
             f"config/tasks.yaml: task '{job['task']}': a prompt of {limit} tokens has no room for "
-            f"an article (max_prompt_tokens {max_prompt_tokens}; the model holds "
-            f"{positions_of(model)} tokens, {max_new_tokens} of them new); change these or leave "
-            "the task out"
+            f"an article (max_prompt_tokens {max_prompt_tokens}; the model's context is "
+            f"{positions_of(model)} tokens, {max_new_tokens} of them new); change these or remove "
+            "the task"
         ) from None
     cut = sum(one != other for one, other in zip(articles, fitting, strict=True))
     texts = [text.join(frame) for text in fitting]
@@ -272,14 +272,14 @@ def examples_and_tests(
     pool = read_test_set(job, "shots", language or None)
     every = tests if pool is None else pool
     if len(every) < shots:
-        raise UserError(f"{where} is {shots}, but there are {len(every)} examples; change it")
+        raise UserError(f"{where} is {shots}, but there are only {len(every)} examples; lower it")
     drawn = every[:shots] if first else draw(every, shots, job, f"shots {language}".strip())
     taken = {letters(row[key]) for row in drawn for key in texts}
     left = [row for row in tests if taken.isdisjoint(letters(row[key]) for key in texts)]
     if not left:
         raise UserError(
-            f"{where}: beside {shots} examples nothing is left of {len(tests)} to test; lower it, "
-            "or take the examples from a text of their own (examples.shots)"
+            f"{where}: {shots} examples leave none of {len(tests)} tests; lower it, or take the "
+            "examples from a separate text (examples.shots)"
         )
     return drawn, left
 

@@ -41,7 +41,7 @@ def windows(
     if length // 2 - _AROUND <= stride:
         raise UserError(
             f"config/tasks.yaml: windows of {length} tokens have no room for a stride of {stride} "
-            "beside a question; raise length (the model may hold no more) or lower stride"
+            "and a question; raise length (at most to the model's context) or lower stride"
         )
     encoded = tokenizer(
         [_cut(tokenizer, example["question"], length // 2) for example in examples],

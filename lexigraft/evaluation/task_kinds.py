@@ -83,7 +83,7 @@ def task_file(kind: str) -> str:
     Raises `UserError` if there is no such kind.
     """
     if kind not in kinds():
-        raise UserError(f"config/tasks.yaml: kind '{kind}' is none of {', '.join(kinds())}")
+        raise UserError(f"config/tasks.yaml: kind '{kind}' is not one of {', '.join(kinds())}")
     return f"lexigraft/evaluation/tasks/{kind}.py"
 
 

@@ -207,7 +207,7 @@ def rouge_tokenizer(
     except (OSError, ValueError, ImportError) as error:
         raise UserError(
             f"config/tasks.yaml: rouge_tokenizer: '{name}' cannot be loaded ({first_line(error)}); "
-            "name a folder that holds the tokenizer, or null"
+            "specify a folder that contains the tokenizer, or null"
         ) from None
 
 

@@ -218,24 +218,40 @@ def _casts_each_weight_once() -> Iterator[None]:
 
 @torch.no_grad()
 @_casts_each_weight_once()
+def per_position(
+    readout: ChunkedLogits,
+    wanted: torch.Tensor,
+    compute: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+) -> torch.Tensor:
+    """Compute values from the logits of the `wanted` positions [batch, tokens], without gradient.
+
+    `compute` is called with the float32 logits [n, vocabulary] of a chunk of positions and with
+    their indices [n] in the flattened [batch, tokens], and returns float32 values [n, ...]. The
+    result is [batch, tokens, ...], zero at other positions.
+    """
+    places = wanted.flatten().nonzero()[:, 0]
+    states = readout.states.flatten(0, 1)[places]
+
+    def score(chunk: slice) -> torch.Tensor:
+        return compute(readout.logits(states[chunk]).float(), places[chunk])
+
+    values = torch.cat(readout.in_chunks(len(places), score))
+    found = values.new_zeros((wanted.numel(), *values.shape[1:]))
+    found[places] = values
+    return found.unflatten(0, wanted.shape)
+
+
 def nll_per_token(readout: ChunkedLogits, targets: torch.Tensor) -> torch.Tensor:
     """The negative log-likelihood of each target in nats, [batch, tokens] float32, no gradient.
 
     IGNORED targets are zero and not computed.
     """
     flat = targets.flatten()
-    places = flat.ne(IGNORED).nonzero()[:, 0]
-    states, wanted = readout.states.flatten(0, 1)[places], flat[places]
-    found = torch.zeros(flat.shape, device=flat.device)
 
-    def score(chunk: slice) -> None:
-        scores = readout.logits(states[chunk]).float()
-        found[places[chunk]] = torch.nn.functional.cross_entropy(
-            scores, wanted[chunk], reduction="none"
-        )
+    def nats(logits: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(logits, flat[places], reduction="none")
 
-    readout.in_chunks(len(places), score)
-    return found.view_as(targets)
+    return per_position(readout, targets.ne(IGNORED), nats)
 
 
 def targets_ahead(

@@ -87,7 +87,7 @@ def generate(
         raise UserError(
             f"prompt '{longest}' has {len(encoded[longest])} tokens and with max_new_tokens "
             f"{max_new_tokens} exceeds the model's context of {limit}: lower max_new_tokens in "
-            "config/tasks.yaml or leave this sentence out of the task's data"
+            "config/tasks.yaml or remove this sentence from the task's data"
         )
     if beams > 1 and isinstance(model, VllmModel):
         raise UserError("vLLM generates greedily only: set beams to 1, or remove engine")

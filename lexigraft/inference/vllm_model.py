@@ -71,7 +71,7 @@ class VllmModel:
         limit = self._engine.model_config.max_model_len
         if (longest := max(map(len, prompts)) + max_new_tokens) > limit:
             raise UserError(
-                f"vLLM has memory for texts of {limit:,} tokens, and a prompt with max_new_tokens "
+                f"vLLM has memory for texts of {limit:,} tokens, but a prompt with max_new_tokens "
                 f"has {longest:,}: lower max_new_tokens, or set engine: transformers"
             )
         # Sampling and penalties in the model's own files are ignored.
@@ -96,7 +96,8 @@ def engine_name() -> str:
         import vllm
     except ImportError as error:
         raise UserError(
-            f"vLLM cannot be used here ({error}): install it as docs/generation.md says, or set "
-            "engine: transformers for the task or LEXIGRAFT_ENGINE=transformers for this machine"
+            f"vLLM cannot be used here ({error}): install it as described in docs/generation.md, "
+            "or set engine: transformers for the task or LEXIGRAFT_ENGINE=transformers for this "
+            "machine"
         ) from None
     return f"vllm {vllm.__version__}"

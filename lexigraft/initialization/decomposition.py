@@ -173,7 +173,7 @@ def check_dense(method: str, tokens: int, sources: int, advice: str) -> None:
     if tokens * sources > _MOST_WEIGHTS:
         raise UserError(
             f"initializer '{method}': {tokens:,} new tokens that use {sources:,} source tokens "
-            f"each are more weights than fit into memory; {advice}"
+            f"each require more weights than fit into memory; {advice}"
         )
 
 

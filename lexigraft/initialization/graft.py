@@ -98,7 +98,7 @@ def check_fit(rows: int, tokenizer: "PreTrainedTokenizerFast", initializer: Init
     """Raise a `UserError` if an initialization is not for `rows` rows and this tokenizer."""
     if initializer.n_source != rows:
         raise UserError(
-            f"initializer: it was fitted for {initializer.n_source} matrix rows, the model has "
+            f"initializer: it was fitted for {initializer.n_source} matrix rows, but the model has "
             f"{rows}; fit it with n_source={rows}"
         )
     size = max(tokenizer.get_vocab().values()) + 1

@@ -139,7 +139,7 @@ def new_folder(place: str | Path) -> Path:
     """Path of a folder to write; raises a UserError unless it is new or empty."""
     folder = Path(place)
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise UserError(f"{folder}: there is something already; choose another folder")
+        raise UserError(f"{folder}: already exists and is not empty; choose another folder")
     return folder
 
 

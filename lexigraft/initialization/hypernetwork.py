@@ -146,7 +146,7 @@ def load_hypernetwork(folder: str | Path) -> Hypernetwork:
         if name not in weights or weights[name].shape != tensor.shape:
             held = tuple(weights[name].shape) if name in weights else "nothing"
             raise UserError(
-                f"hypernetwork {folder}: its weights have {held} for {name}, its config.json "
+                f"hypernetwork {folder}: its weights have {held} for {name}, but its config.json "
                 f"describes {tuple(tensor.shape)}; fetch it again"
             )
     network.load_state_dict({name: weights[name].float() for name in wanted})

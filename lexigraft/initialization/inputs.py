@@ -14,7 +14,7 @@ def required_corpus(method: str, corpus: Corpus) -> Iterable[str]:
     """The corpus of a method that needs one; raises a `UserError` if there is none."""
     if corpus is None:
         raise UserError(
-            f"initializer '{method}': it needs a corpus, sentences of the language; name a "
+            f"initializer '{method}': it needs a corpus, sentences of the language; specify a "
             "text, or call fit(…, corpus=sentences)"
         )
     return corpus
@@ -28,9 +28,9 @@ def required_pairs(method: str, auxiliary: Auxiliaries, role: str) -> Iterable[t
     if role not in auxiliary:
         what = "words" if role == "dictionary" else "sentences"
         raise UserError(
-            f"initializer '{method}': it needs pairs of English {what} and their "
-            f"translations as auxiliary '{role}'; name them in its config entry, or call "
-            f"fit(…, auxiliary={{'{role}': pairs}})"
+            f"initializer '{method}': it needs pairs of English {what} and their translations as "
+            f"auxiliary '{role}'; specify them in its config entry, or call fit(…, "
+            f"auxiliary={{'{role}': pairs}})"
         )
     return auxiliary[role]
 
@@ -48,14 +48,13 @@ def required_vectors(
     if not isinstance(vectors, TokenVectors):
         raise UserError(
             f"initializer '{method}': it needs vectors of the {side}'s tokens as auxiliary "
-            f"'{role}'; name one in its config entry, or call "
-            f"fit(…, auxiliary={{'{role}': …}}) with what lexigraft.auxiliary makes of that "
-            "tokenizer"
+            f"'{role}'; specify one in its config entry, or call fit(…, auxiliary={{'{role}': …}}) "
+            "with vectors that lexigraft.auxiliary computes for that tokenizer"
         )
     if len(vectors.tokens) and vectors.tokens[-1] >= size:
         raise UserError(
-            f"auxiliary '{role}': it has a vector of token {vectors.tokens[-1]}, but the "
-            f"{side} tokenizer has {size} tokens; give vectors made with this tokenizer"
+            f"auxiliary '{role}': it has a vector for token {vectors.tokens[-1]}, but the {side} "
+            f"tokenizer has {size} tokens; give vectors computed with this tokenizer"
         )
     return vectors
 
@@ -71,9 +70,9 @@ def required_space(
     source = required_vectors(method, pair, auxiliary, "source")
     if target.vectors.shape[1] != source.vectors.shape[1]:
         raise UserError(
-            f"initializer '{method}': its auxiliaries have {target.vectors.shape[1]} "
-            f"dimensions for the target and {source.vectors.shape[1]} for the source; give "
-            "vectors of one space, such as word vectors aligned by a dictionary"
+            f"initializer '{method}': its auxiliaries have {target.vectors.shape[1]} dimensions "
+            f"for the target and {source.vectors.shape[1]} for the source; give vectors in the "
+            "same space, such as word vectors aligned by a dictionary"
         )
     return target, source
 
@@ -88,8 +87,8 @@ def required_matrices(
     given = auxiliary.get("matrices")
     if not given or "input" not in given:
         raise UserError(
-            f"initializer '{method}': it needs the source's matrices; call fit(…, auxiliary="
-            "{'matrices': {'input': …}}) with, unless tied, an 'output' too"
+            f"initializer '{method}': it needs the source's matrices; call fit(…, "
+            "auxiliary={'matrices': {'input': …}}) with 'output' as well unless tied"
         )
     matrices = {"input": given["input"], "output": given.get("output", given["input"])}
     for matrix in matrices.values():

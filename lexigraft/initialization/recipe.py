@@ -201,19 +201,19 @@ class Recipe:
         right = _factor(arrays, f"{prefix}right") if f"{prefix}right_shape" in arrays else None
         new_ids = arrays[f"{prefix}new_ids"].astype(np.int64)
         if right is not None and right.shape[0] != left.shape[1]:
-            raise ValueError("its two factors do not fit together")
+            raise ValueError("its two factors do not match")
         if new_ids.ndim != 1 or (new_ids < 0).any() or (new_ids >= left.shape[0]).any():
-            raise ValueError("its new ids are not rows of it")
+            raise ValueError("its new ids are not among its rows")
         rank = int(arrays[f"{prefix}rank"]) if f"{prefix}rank" in arrays else None
         if rank is not None and rank < 1:
-            raise ValueError("its rank is not above zero")
+            raise ValueError("its rank is not positive")
         norm_of = arrays.get(f"{prefix}norm_of")
         norm_of = None if norm_of is None else norm_of.astype(np.int64)
         n_source = (left if right is None else right).shape[1]
         if norm_of is not None and not (
             norm_of.ndim == 1 and len(norm_of) and norm_of.min() >= 0 and norm_of.max() < n_source
         ):
-            raise ValueError("its rows that norms are taken of are not source rows")
+            raise ValueError("its rows for norms are not source rows")
         return cls(left, right, new_ids, rank, norm_of)
 
 
@@ -325,8 +325,8 @@ class DenseRows:
         rows = self.new[which]
         if rows.shape != (len(self.new_ids), matrix.shape[1]):
             raise UserError(
-                f"matrix '{which}': it has width {matrix.shape[1]}, the new rows have width "
-                f"{rows.shape[1]}; they were made for another model"
+                f"matrix '{which}': it has width {matrix.shape[1]}, but the new rows have width "
+                f"{rows.shape[1]}; they were computed for another model"
             )
         return iter([(slice(None), rows)])
 
@@ -381,7 +381,7 @@ def _read_arrays(path: str | Path) -> dict[str, np.ndarray]:
 def _factor(arrays: dict[str, np.ndarray], name: str) -> csr_array:
     parts = [arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr")]
     if parts[0].dtype != np.float64 or not np.isfinite(parts[0]).all():
-        raise ValueError(f"its {name} factor holds no finite float64 weights")
+        raise ValueError(f"its {name} factor does not contain finite float64 weights")
     n_rows, n_columns = arrays[f"{name}_shape"].tolist()
     matrix = csr_array(tuple(parts), shape=(n_rows, n_columns))
     matrix.check_format(full_check=True)

@@ -31,12 +31,12 @@ def initializer(name: str, **options: Any) -> "Initializer":
     parameters = signature(method).parameters
     for option in options:
         if not parameters:
-            raise UserError(f"initializer '{name}' has no options; take out '{option}'")
+            raise UserError(f"initializer '{name}' has no options; remove '{option}'")
         if option not in parameters:
             raise unknown(f"initializer '{name}'", option, list(parameters), "one of its options")
     for option, parameter in parameters.items():
         if parameter.default is parameter.empty and option not in options:
-            raise UserError(f"initializer '{name}': option '{option}' is missing; name it")
+            raise UserError(f"initializer '{name}': option '{option}' is missing; specify it")
     return method(**options)
 
 

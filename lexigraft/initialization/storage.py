@@ -37,8 +37,8 @@ def save_initialization(
         _save_rows(fitted.rows(matrices), folder / written)
     else:
         raise UserError(
-            f"initializer '{fitted.name}': its rows are made of the source matrices; give them as "
-            "matrices={'input': …} and, unless tied, 'output'"
+            f"initializer '{fitted.name}': its rows are computed from the source matrices; give "
+            "them as matrices={'input': …} and, unless tied, 'output'"
         )
     for other in {*_FILES} - {written}:
         (folder / other).unlink(missing_ok=True)
@@ -53,7 +53,7 @@ def load_initialization(folder: str | Path) -> Recipe | RecipePair | DenseRows:
     folder = Path(folder)
     file = next((folder / name for name in _FILES if (folder / name).is_file()), None)
     if file is None:
-        raise UserError(f"initialization {folder}: holds none of {', '.join(_FILES)}")
+        raise UserError(f"initialization {folder}: contains none of {', '.join(_FILES)}")
     try:
         if file.name == _ROWS:
             return _load_rows(file)

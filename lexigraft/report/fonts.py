@@ -58,7 +58,7 @@ class Fonts:
             script = script_of(chr(code))
             if script not in self.missing:
                 self.missing.add(script)
-                logger.warning("no font shows %s: give a folder of fonts that does", script)
+                logger.warning("no font covers %s; specify a folder with a font that does", script)
         return list(dict.fromkeys([*chosen, _OWN]))
 
     @property
@@ -115,7 +115,7 @@ def _read(path: Path) -> _Font | None:
                 return None
             return _Font(path, font["name"].getBestFamilyName(), frozenset(font.getBestCmap()))
     except (TTLibError, KeyError, OSError) as error:
-        logger.warning("%s: not a font that can be read (%s)", path, error)
+        logger.warning("%s: not a readable font (%s)", path, error)
         return None
 
 

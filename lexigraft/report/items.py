@@ -206,7 +206,7 @@ def read_items(given: Sequence[str | Mapping[str, Any]]) -> list[Item]:
         where = {axis: names for axis, of in LISTS.items() if (names := getattr(chosen, of))}
         own = _validated(load(kind).KIND.options, options, place, kind)
         if name in items:
-            raise UserError(f"{place}: there is a '{name}' already; give it a name of its own")
+            raise UserError(f"{place}: the name '{name}' already exists; give it another name")
         items[name] = Item(kind, name, title, where, own)
     return [*items.values()]
 
@@ -229,14 +229,14 @@ def check_items(
     known = {
         "tasks": (tasks, "run by this study"),
         "tokenizers": (fragmentation["tokenizers"], "compared by this study"),
-        **{of: (names, "of this study") for of, names in of_cells.items()},
-        "languages": ({*of_cells["languages"], *members}, "of this study"),
+        **{of: (names, "in this study") for of, names in of_cells.items()},
+        "languages": ({*of_cells["languages"], *members}, "in this study"),
     }
     of_cells["languages"] += fragmentation["languages"]
     for number, item in enumerate(items):
         place = f"report.items[{number}]"
         asked: list[tuple[str, Sequence[str], Collection[str], str]] = [
-            (f"where.{LISTS[axis]}", names, of_cells[LISTS[axis]], "of this study")
+            (f"where.{LISTS[axis]}", names, of_cells[LISTS[axis]], "in this study")
             for axis, names in item.where.items()
         ]
         for option, names, marked in _marked(item.options):
@@ -244,8 +244,8 @@ def check_items(
                 asked.append((option, names, *known[marked.to]))
             elif taken := [name for name in names if name in known[marked.to][0]]:
                 raise UserError(
-                    f"{place}.{option}: '{taken[0]}' is among the {marked.to} of this study; give "
-                    "it another name"
+                    f"{place}.{option}: '{taken[0]}' is already one of the {marked.to} of this "
+                    "study; give it another name"
                 )
         for option, names, valid, among in asked:
             for name in names:
@@ -295,10 +295,12 @@ def _validated(model: type[BaseModel], given: Mapping[str, Any], where: str, kin
             raise unknown(where, option, _Where.model_fields)
         case "extra_forbidden":
             known = ("name", "title", "where", *model.model_fields)
-            raise UserError(f"{where}: '{kind}' takes no {option}{suggestion(option, known)}")
+            raise UserError(
+                f"{where}: '{kind}' has no option '{option}'{suggestion(option, known)}"
+            )
         case "literal_error":
             raise unknown(place, value, choices(model.model_fields[option].annotation))
         case "string_pattern_mismatch":
             allowed = "letters, digits, '.', '_' and '-'"
-            raise UserError(f"{place}: '{value}' is not a name: {allowed}")
+            raise UserError(f"{place}: '{value}' is not a valid name: use only {allowed}")
     raise UserError(explained)

@@ -53,7 +53,7 @@ def _read(path: Path) -> list[Published]:
 
 def _number(row: dict[str, str], path: Path, line: int) -> Published:
     if None in row or None in row.values():
-        raise UserError(f"{path}, line {line}: it does not have {len(FIELDS)} fields")
+        raise UserError(f"{path}, line {line}: does not have {len(FIELDS)} fields")
     where = f"{path}, line {line}"
     if bool(row["task"]) != bool(row["metric"]):
         raise UserError(f"{where}: give both a task and a metric, or neither")

@@ -234,7 +234,7 @@ def _scores(
     """A row per score of a record, and its cell, task and run."""
     missing = {"task", "kind", "cell", "run", "metrics"} - set(record)
     if missing:
-        raise UserError(f"{path}: not an evaluation record, lacks {', '.join(sorted(missing))}")
+        raise UserError(f"{path}: not an evaluation record (missing: {', '.join(sorted(missing))})")
     cell = _reported({axis: record["cell"][axis] for axis in SEEDED}, untrained)
     cell["seed"] = int(cell["seed"])
     run = (cell, record["task"], int(record["run"]))

@@ -311,7 +311,9 @@ def read_json(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise UserError(f"{path}: does not exist; run the stage that writes it") from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as JSON ({error}); make it again") from None
+        raise UserError(
+            f"{path}: cannot be read as JSON ({error}); run the stage that writes it again"
+        ) from None
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -159,7 +159,9 @@ def _header(data: bytes, file: Path) -> Header:
     if not all(1 <= size < 1 << 20 for size in sizes) or (
         header.hidden % header.heads or header.heads % header.key_value_heads
     ):
-        raise UserError(f"source {file}: not a llama2.c checkpoint (its header has no such sizes)")
+        raise UserError(
+            f"source {file}: not a llama2.c checkpoint (the sizes in its header are invalid)"
+        )
     return header
 
 
@@ -170,7 +172,8 @@ def _arrays(data: bytes, header: Header, file: Path) -> tuple[dict[str, np.ndarr
         count = int(np.prod(shape))
         if place + 4 * count > len(data):
             raise UserError(
-                f"source {file}: {len(data)} bytes are too few for its header; it is truncated"
+                f"source {file}: has only {len(data)} bytes, fewer than its header requires; it is "
+                "truncated"
             )
         arrays[name] = np.frombuffer(data, "<f4", count, place).reshape(shape)
         place += 4 * count
@@ -185,19 +188,22 @@ def _pieces(data: bytes, count: int, file: Path) -> list[tuple[str, float]]:
             score, length = struct.unpack_from("<fi", data, place)
             text = data[place + 8 : place + 8 + length]
             if length < 0 or len(text) < length:
-                raise struct.error("a piece ends after the file")
+                raise struct.error("a piece extends beyond the end of the file")
             pieces.append((text.decode("utf-8"), score))
             place += 8 + length
     except (struct.error, UnicodeDecodeError) as error:
         raise UserError(
-            f"source {file}: no tokenizer.bin of {count} pieces after the weights ({error})"
+            f"source {file}: the weights are not followed by a tokenizer.bin of {count} pieces "
+            f"({error})"
         ) from None
     byte_pieces = pieces[3:259]
     # Older files have the character with the byte's number instead of <0xNN>.
     if len(byte_pieces) < 256 or any(
         text not in (f"<0x{byte:02X}>", chr(byte)) for byte, (text, _) in enumerate(byte_pieces)
     ):
-        raise UserError(f"source {file}: its pieces are not those of a Llama tokenizer with bytes")
+        raise UserError(
+            f"source {file}: its pieces are not those of a Llama tokenizer with byte pieces"
+        )
     # llama2.c uses a space for SentencePiece's "▁", and adds newlines to the two special pieces.
     names = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
     names += [text.replace(" ", "▁") for text, _ in pieces[259:]]

@@ -41,7 +41,7 @@ class RefusedError(UserError):
     """A server does not have a file or refuses it; `status` is the HTTP status of its answer."""
 
     def __init__(self, url: str, status: int):
-        super().__init__(f"{url}: the server answers {status}")
+        super().__init__(f"{url}: the server returned status {status}")
         self.status = status
 
 
@@ -133,7 +133,7 @@ class PartialFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         failures = 0
         while not self.is_whole:
-            before, cause = self.size, "no byte arrives"
+            before, cause = self.size, "no data was received"
             try:
                 with self._opened() as answer, self.path.open("ab") as out:
                     # `read1` returns what has arrived, so a lost connection loses no bytes.
@@ -174,7 +174,7 @@ class PartialFile:
                 headers["If-Range"] = known.etag
         with requests.get(known.url, headers=headers, stream=True, timeout=SECONDS) as answer:
             if answer.status_code in _BUSY:
-                raise requests.ConnectionError(f"the server answers {answer.status_code}")
+                raise requests.ConnectionError(f"the server returned status {answer.status_code}")
             found = _described(known.url, answer)
             if not answer.ok and answer.status_code != _BEYOND:
                 raise RefusedError(known.url, answer.status_code)
@@ -193,15 +193,15 @@ class ChangedError(UserError):
 
     def __init__(self, url: str):
         super().__init__(
-            f"{url}: it has changed since its beginning was fetched, or its server gives no "
-            "ranges; run again to fetch it from its beginning"
+            f"{url}: the file changed during the download, or its server does not support range "
+            "requests; run again to download it from the beginning"
         )
 
 
 class _UnansweredError(UserError):
     def __init__(self, url: str, cause: str):
         reason = cause.splitlines()[0]
-        super().__init__(f"{url}: not reached ({reason}); check the network, then run again")
+        super().__init__(f"{url}: cannot be reached ({reason}); check the network, then run again")
 
 
 def _ask(url: str) -> Remote:
@@ -218,7 +218,7 @@ def _ask(url: str) -> Remote:
     except _broken() as error:
         raise _UnansweredError(url, str(error) or type(error).__name__) from None
     if found.status_code in _BUSY:
-        raise _UnansweredError(url, f"the server answers {found.status_code}")
+        raise _UnansweredError(url, f"the server returned status {found.status_code}")
     if not found.ok:
         raise RefusedError(url, found.status_code)
     return _described(url, found)

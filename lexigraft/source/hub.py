@@ -66,7 +66,10 @@ def resolve(spec: Mapping[str, Any], wanted: list[str] = WANTED) -> tuple[Path, 
     except (errors.HFValidationError, errors.HfHubHTTPError, OSError) as error:
         reason = _answer(error) or first_line(error)
     except errors.HTTPError as error:  # from the library's connections
-        reason = f"the download broke off ({type(error).__name__}); run again, whole files stay"
+        reason = (
+            f"the download was interrupted ({type(error).__name__}); run again, complete files "
+            "are kept"
+        )
     named = f"{name} at revision {revision}" if revision else name
     raise UserError(f"source hub {named}: {reason}")
 
@@ -76,7 +79,7 @@ def _answer(error: BaseException | None) -> str:
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in (401, 403):
         return f"the hub refuses access ({status}); run `hf auth login`"
-    return f"the hub answers {status}; try again later" if status else ""
+    return f"the hub returned status {status}; try again later" if status else ""
 
 
 def resolve_place(
@@ -112,7 +115,9 @@ def find_tokenizer(
         folder, commit = resolve(settings, TOKENIZER)
         return open_tokenizer(folder), commit
     if package is None:
-        raise UserError(f"tokenizer package {settings['package']}: the job names no input package")
+        raise UserError(
+            f"tokenizer package {settings['package']}: the job specifies no input package"
+        )
     file = Path(package) / settings["file"]
     if not file.is_file():
         raise UserError(f"tokenizer file {file.name}: not in package {settings['package']}")

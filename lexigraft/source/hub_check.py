@@ -19,7 +19,7 @@ OK, NOT_PINNED, GATED, MISSING, UNUSABLE, NO_ANSWER = (
 )  # fmt: skip
 USABLE = (OK, NOT_PINNED)
 PARQUET = "refs/convert/parquet"  # the branch with the hub's own copy of a data set
-SCRIPT_ALONE = f"has a loading script alone; read its branch {PARQUET}"
+SCRIPT_ALONE = f"has only a loading script; use its branch {PARQUET}"
 # Files that an asset must have: at least one of each tuple.
 _NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {
     "model": (("*.safetensors",), ("config.json",), ("tokenizer.json", "tokenizer.model")),
@@ -85,16 +85,20 @@ def ask_hub(
     try:
         return _retried(lambda: _ask(api, asset), sleep)
     except errors.GatedRepoError:
-        return HubAnswer(GATED, f"accept its terms: {api.endpoint}/{_path(asset)}, `hf auth login`")
+        return HubAnswer(
+            GATED, f"accept its terms at {api.endpoint}/{_path(asset)}, then run `hf auth login`"
+        )
     except errors.RevisionNotFoundError:
         return HubAnswer(MISSING, f"no revision {asset.revision}")
     except errors.RepositoryNotFoundError:
-        return HubAnswer(MISSING, "no such repository, or it is private: `hf auth login`")
+        return HubAnswer(MISSING, "no such repository, or it is private: run `hf auth login`")
     except errors.HfHubHTTPError as error:
         status = error.response.status_code
         if status in (401, 403):
-            return HubAnswer(GATED, f"access refused ({status}): `hf auth login`, or its terms")
-        return HubAnswer(NO_ANSWER, f"the hub answers {status}; try again later")
+            return HubAnswer(
+                GATED, f"access denied ({status}): run `hf auth login`, or accept its terms"
+            )
+        return HubAnswer(NO_ANSWER, f"the hub returned status {status}; try again later")
     except (errors.HTTPError, OSError) as error:  # HTTPError: from the library's connections
         return HubAnswer(NO_ANSWER, f"{api.endpoint} cannot be reached ({type(error).__name__})")
 
@@ -131,7 +135,7 @@ def _ask(api: "HfApi", asset: HubAsset) -> HubAnswer:
     size = sum(size for name, size in files.items() if _matches(name, patterns, asset))
     if not asset.is_pinned:
         named = f"revision {asset.revision}" if asset.revision else "no revision"
-        return HubAnswer(NOT_PINNED, f"{named}; today it is {info.sha}", size, info.sha)
+        return HubAnswer(NOT_PINNED, f"{named}; the current commit is {info.sha}", size, info.sha)
     return HubAnswer(OK, "", size, info.sha)
 
 

@@ -47,7 +47,9 @@ def open_source(folder: str | Path) -> SourceModel:
         source = json.loads(file.read_text(encoding="utf-8"))
         model_folder = folder / source["path"]  # relative to `folder`, or absolute
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"source {file}: cannot be read ({error}); run the source again") from None
+        raise UserError(
+            f"source {file}: cannot be read ({error}); run the source stage again"
+        ) from None
     if not (model_folder / "config.json").is_file():
         raise UserError(
             f"source {folder.name}: its model is no longer in {model_folder}; delete {folder} "
@@ -335,7 +337,7 @@ def _located(
     stored = stored_parameters(folder, model)
     found = {which: stored[name] for which, name in names.items() if name in stored}
     if "input" not in found:
-        raise UserError(f"source {folder}: its files hold no input matrix")
+        raise UserError(f"source {folder}: its files contain no input matrix")
     return found
 
 

@@ -303,7 +303,7 @@ def _download_tarball(name: str, version: str, folder: Path) -> Path:
             if not answer.ok:
                 reason = _REFUSALS.get(
                     answer.status_code,
-                    f"the npm registry answers {answer.status_code} ({answer.reason})",
+                    f"the npm registry returned status {answer.status_code} ({answer.reason})",
                 )
                 raise UserError(f"package {name}@{version}: {reason}")
             size = int(answer.headers.get("Content-Length") or 0)

@@ -59,7 +59,9 @@ def prepare_source(
     folder.mkdir(parents=True, exist_ok=True)
     if "package" in settings:
         if package is None:
-            raise UserError(f"source package {settings['package']}: the job names no input package")
+            raise UserError(
+                f"source package {settings['package']}: the job specifies no input package"
+            )
         files = _convert(settings, Path(package), folder)
         source = {"kind": "package", "path": ".", "repo": settings["package"], "revision": None}
         facts = describe_model(folder)
@@ -115,12 +117,13 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> None:
     if not has_output_matrix(folder):
         raise UserError(
             f"source {folder}: config.json says that the output matrix is not tied, but the files "
-            f"hold no {matrix_names(folder)['output']}; transformers would initialize it at random"
+            f"contain no {matrix_names(folder)['output']}; transformers would initialize it at "
+            "random"
         )
     highest = max(load_tokenizer(folder).get_vocab().values(), default=-1)
     if highest >= rows:
         raise UserError(
-            f"source {folder}: the tokenizer has tokens up to id {highest} and the model only "
+            f"source {folder}: the tokenizer has tokens up to id {highest} but the model has only "
             f"{rows} rows, so the tokenizer does not belong to this model"
         )
 
@@ -133,8 +136,8 @@ def check_same_tokenizer(source: str | Path, other: str | Path) -> None:
     own, shared = (_cuts(folder) for folder in (source, other))
     if own != shared:
         raise UserError(
-            f"source {Path(source).name}: its tokenizer differs from that of "
-            f"{Path(other).name}, which `tokenizer_of` in its entry names; remove that key"
+            f"source {Path(source).name}: its tokenizer differs from that of {Path(other).name}, "
+            "which its entry specifies as `tokenizer_of`; remove that key"
         )
 
 

@@ -39,9 +39,9 @@ def parse_model(data: bytes, name: str) -> Any:
     kind = _kind(model)
     if kind not in ("BPE", "UNIGRAM") or not any(piece.type == BYTE for piece in model.pieces):
         raise UserError(
-            f"{name}: a SentencePiece model of kind {kind}"
-            f"{' without byte pieces' if kind in ('BPE', 'UNIGRAM') else ''}; only BPE and Unigram "
-            "with byte fallback work"
+            f"{name}: a SentencePiece model of kind "
+            f"{kind}{' without byte pieces' if kind in ('BPE', 'UNIGRAM') else ''}; only BPE and "
+            "Unigram with byte fallback are supported"
         )
     return model
 

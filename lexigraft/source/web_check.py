@@ -24,13 +24,15 @@ def ask_web(url: str, recorded: Remote | None = None) -> HubAnswer:
         found = ask_file(url)
     except RefusedError as error:
         if error.status in (401, 403):
-            return HubAnswer(GATED, f"the server refuses it ({error.status})")
-        return HubAnswer(MISSING, f"the server answers {error.status}")
+            return HubAnswer(GATED, f"the server denies access ({error.status})")
+        return HubAnswer(MISSING, f"the server returned status {error.status}")
     except UserError as error:
         return HubAnswer(NO_ANSWER, str(error).removeprefix(f"{url}: "))
     pairs = ((recorded.bytes, found.bytes), (recorded.etag, found.etag)) if recorded else ()
     if any(None not in pair and pair[0] != pair[1] for pair in pairs):
-        return HubAnswer(CHANGED, "the server has another file than was fetched", found.bytes)
+        return HubAnswer(
+            CHANGED, "the file on the server differs from the downloaded one", found.bytes
+        )
     return HubAnswer(OK, "", found.bytes)
 
 
@@ -57,10 +59,10 @@ def _ask_pypi(name: str, version: str, sha256: str) -> HubAnswer:
     if answer.status_code == 404:
         return HubAnswer(MISSING, "PyPI has no such package")
     if not answer.ok:
-        return HubAnswer(NO_ANSWER, f"PyPI answers {answer.status_code}")
+        return HubAnswer(NO_ANSWER, f"PyPI returned status {answer.status_code}")
     if not answer.headers.get("Content-Type", "").startswith(_JSON):  # HTML, as from old mirrors
         found = sha256 in answer.text
-        return HubAnswer(OK) if found else HubAnswer(MISSING, f"no file of {version} as pinned")
+        return HubAnswer(OK) if found else HubAnswer(MISSING, f"no pinned file of {version}")
     for file in answer.json()["files"]:
         if file["hashes"].get("sha256") == sha256:
             return HubAnswer(OK, "", file.get("size"))

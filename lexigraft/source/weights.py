@@ -65,8 +65,8 @@ def tensors(folder: str | Path) -> dict[str, tuple[Path, tuple[int, ...]]]:
         for name, file_name in _weight_map(folder).items():
             if found.get(name, (None,))[0] != folder / file_name:
                 raise UserError(
-                    f"source {folder}: {INDEX_FILE} assigns {name} to {file_name}, which lacks it; "
-                    "fetch the model again"
+                    f"source {folder}: {INDEX_FILE} assigns {name} to {file_name}, which does not "
+                    "contain it; fetch the model again"
                 )
     return found
 

@@ -37,21 +37,21 @@ def attach_adapters(
     """
     if isinstance(start, DenseRows):
         raise UserError(
-            "trainable: an adapter needs a recipe to start from, and these rows are drawn or "
-            "projected; choose an initializer such as mean or vocadt-start"
+            "trainable: an adapter needs a recipe to start from, but these rows are drawn at "
+            "random or projected; choose an initializer such as mean or vocadt-start"
         )
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
     if not isinstance(embeddings, torch.nn.Embedding) or not isinstance(head, torch.nn.Linear):
         raise UserError(
-            f"trainable: the matrices of {type(model).__name__} are no plain embedding and linear "
-            "head, which an adapter needs"
+            f"trainable: the matrices of {type(model).__name__} are not a plain embedding and a "
+            "linear head, which an adapter needs"
         )
     check_fit(embeddings.num_embeddings, tokenizer, start)
     tied = head.weight is embeddings.weight
     recipes = [start.recipe("input"), start.recipe("input" if tied else "output")]
     if not all(recipe.is_linear for recipe in recipes):
         raise UserError(
-            "trainable: an adapter cannot start from rows of reduced rank or of another norm; "
+            "trainable: an adapter cannot start from rows of reduced rank or with a changed norm; "
             "choose an initializer that keeps all dimensions, such as ofa-none, without source_norm"
         )
     form: type[Adapter] = SparseAdapter if settings.form == "sparse" else DenseAdapter

@@ -196,7 +196,7 @@ def _attention_config(layer: Module) -> Any:
         if hasattr(module, "config") and hasattr(module, "layer_idx"):
             return module.config
     raise UserError(
-        f"aim: {type(layer).__name__} does not show its attention; use objective alm instead"
+        f"aim: {type(layer).__name__} does not return its attention; use objective alm instead"
     )
 
 

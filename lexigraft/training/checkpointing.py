@@ -177,7 +177,7 @@ class RetainedCheckpoints:
         total = sum(steps)
         if total and checkpoints > total:
             raise UserError(
-                f"strategy: {checkpoints} checkpoints of {total} optimizer steps; lower "
+                f"strategy: {checkpoints} checkpoints exceed the {total} optimizer steps; lower "
                 "checkpoints, or train longer"
             )
         inside = range(1, checkpoints if total else 1)

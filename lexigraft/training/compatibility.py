@@ -46,7 +46,7 @@ def check_length(model: PreTrainedModel, plan: Iterable[SequenceDataset]) -> Non
         longest = int(sequences.tokens().max())
         if limit is not None and longest > limit:
             raise UserError(
-                f"strategy: phase {number} reads sequences of {longest} tokens, and the source "
+                f"strategy: phase {number} reads sequences of {longest} tokens, but the source "
                 f"model has {limit} positions; lower the phase's length to {limit}"
             )
 

@@ -204,13 +204,13 @@ class SampleSequences:
         if not fitting:
             shortest = min(len(sequence.tokens) for sequence in sequences)
             raise UserError(
-                f"samples '{name}': the shortest of {len(sequences)} has {shortest} tokens and a "
-                f"sequence of its phase {length}; raise the phase's length"
+                f"samples '{name}': the shortest of {len(sequences)} has {shortest} tokens but a "
+                f"sequence of its phase has {length}; raise the phase's length"
             )
         too_long = len(sequences) - len(fitting)
         if too_long:
             logger.info(
-                "samples '%s': %d of %d are longer than %d tokens and left out",
+                "samples '%s': %d of %d are longer than %d tokens and are left out",
                 name, too_long, len(sequences), length,
             )  # fmt: skip
         return cls(fitting, name, too_long)

@@ -127,7 +127,8 @@ def cell_facts(cell_folder: str | Path) -> ModelFacts:
         data_sets=_data_sets(folder, card, cards["corpus"]),
         numbers=_numbers(card),
         measured_on=f"Bits per byte of up to {strategy['curve']['sentences']} sentences that were "
-        "held out of training, each scored separately (lower is better), before and after training.",
+        "held out of training, each scored separately (lower is better), before and after "
+        "training.",
         limits=["A short continued training of a pretrained model: it was not tuned to follow "
                 "instructions, and its texts were not checked by anybody.",
                 *template_limits(*tokenizers)],
@@ -239,4 +240,6 @@ def check_replaceable(out: Path) -> None:
     except (OSError, ValueError):
         is_export = False
     if not is_export and not names <= set(JOB_FILES):
-        raise UserError(f"{out}: holds files that no export wrote; choose another folder")
+        raise UserError(
+            f"{out}: contains files that were not written by an export; choose another folder"
+        )

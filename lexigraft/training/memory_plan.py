@@ -181,7 +181,7 @@ def _gibibytes(count: int) -> str:
 def _described(plan: MemoryPlan, phases: Sequence[SimulatedPhase]) -> str:
     parts = []
     for one, phase in dict.fromkeys(zip(plan.phases, phases, strict=True)):
-        part = f"passes of {max(one.tokens, phase.phase.length)} tokens"
+        part = f"micro-batches of {max(one.tokens, phase.phase.length)} tokens"
         if phase.strategy.gradient_checkpointing:
             part += f", {one.recompute:.0%} of the layers recomputed"
         parts.append(part)

@@ -30,7 +30,7 @@ def attach_new_rows(model: PreTrainedModel, ids: Sequence[int]) -> None:
     """
     if not len(ids):
         raise UserError(
-            "trainable: new-rows needs a vocabulary with new tokens, and this cell has none; give "
+            "trainable: new-rows needs a vocabulary with new tokens, but this cell has none; give "
             "it a vocabulary and an initializer, or train embeddings and head"
         )
     # transformers types its layers as plain modules, without the weights that they have.
@@ -39,8 +39,8 @@ def attach_new_rows(model: PreTrainedModel, ids: Sequence[int]) -> None:
     kinds = ((embeddings, torch.nn.Embedding), (head, torch.nn.Linear))
     if not all(isinstance(module, kind) for module, kind in kinds):
         raise UserError(
-            f"trainable: the matrices of {type(model).__name__} are no plain embedding and linear "
-            "head, which new-rows needs; train embeddings and head"
+            f"trainable: the matrices of {type(model).__name__} are not a plain embedding and a "
+            "linear head, which new-rows needs; train embeddings and head"
         )
     places = torch.tensor(sorted(map(int, ids)), device=embeddings.weight.device)
     rows = torch.nn.Parameter(embeddings.weight.detach()[places])

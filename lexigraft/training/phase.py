@@ -232,7 +232,8 @@ class PhaseTrainer(Trainer):
                     raise
             self.tokens = max(one["input_ids"].numel() for one in self.passes) // 2
             logger.warning(
-                "a pass does not fit into memory; from here on passes have at most %d tokens",
+                "a micro-batch does not fit into memory; from here on micro-batches have at most "
+                "%d tokens",
                 self.tokens,
             )
             discard_gradients(model)

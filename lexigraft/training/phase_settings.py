@@ -100,6 +100,13 @@ class AlmSettings(Settings):
     next_weight: float = Field(
         0.0, ge=0, description="weight of the next-token loss that is added to it"
     )
+    debias: float = optional(
+        "outcome chunk debiasing: a chunk's likelihood includes the probability that a word ends "
+        "after it, and a chunk is joined with the next one unless this probability exceeds the "
+        "given threshold under the teacher. The published code uses 0.1. By default, no debiasing",
+        ge=0,
+        lt=1,
+    )
     teacher_length: int = optional(
         "maximum number of tokens of a sequence that the teacher reads; the rest has no part in "
         "the matching loss. By default four times the phase's `length`, or the teacher's maximum "
@@ -266,13 +273,13 @@ class Phase(Settings):
     @classmethod
     def _fit_together(cls, items: tuple[str | Layers, ...]) -> tuple[str | Layers, ...]:
         parts = [item for item in items if isinstance(item, str)]
-        alone = {"all": "already holds every parameter", "adapter": "keeps the model as it is"}
+        alone = {"all": "already includes all parameters", "adapter": "leaves the model unchanged"}
         for part, reason in alone.items():
             if part in parts and len(items) > 1:
-                raise ValueError(f"'{part}' {reason}; list nothing beside it")
+                raise ValueError(f"'{part}' {reason}; remove the other items")
         whole = {"embeddings", "head", "outside-layers"} & set(parts)
         if "new-rows" in parts and whole:
-            raise ValueError(f"'{min(whole)}' already holds the new rows; take out 'new-rows'")
+            raise ValueError(f"'{min(whole)}' already includes the new rows; remove 'new-rows'")
         if "lora" in parts and len(parts) < len(items):
             raise ValueError(
                 "'lora' adapts every linear layer, so whole layers need a phase of their own"
@@ -283,7 +290,10 @@ class Phase(Settings):
     def _has_one_amount(self) -> "Phase":
         given = [key for key in ("share", *AMOUNTS) if key in self.model_fields_set]
         if len(given) > 1:
-            raise KeyedError(given[1], f"'{given[0]}' says how long the phase is; take one out")
+            raise KeyedError(
+                given[1],
+                f"'{given[0]}' already sets the length of the phase; remove one of the two",
+            )
         return self
 
     @model_validator(mode="after")
@@ -292,18 +302,18 @@ class Phase(Settings):
         for name in objectives():
             for key in objective(name).options:
                 if key in given and key not in own.options:
-                    reason = f"only objective {name} takes this key; take out '{key}'"
+                    reason = f"only objective {name} takes this key; remove '{key}'"
                     raise KeyedError(key, reason)
         for part, what in {"new-rows": "new rows have", "adapter": "an adapter has"}.items():
             if self.objective == "mtp" and part in self.trainable:
-                reason = f"{what} no head of their own to copy; take out 'mtp'"
+                reason = f"{what} no head of their own to copy; remove 'mtp'"
                 raise KeyedError("objective", reason)
         if self.objective == "distill" and self.distill is None:
-            raise KeyedError("distill.teacher", "missing; name an entry of sources.yaml")
+            raise KeyedError("distill.teacher", "missing; specify an entry of sources.yaml")
         if "adapter" not in self.trainable and "adapter" in given:
-            raise KeyedError("adapter", "this phase trains no adapter; take out 'adapter'")
+            raise KeyedError("adapter", "this phase trains no adapter; remove 'adapter'")
         if self.anchor and not _WITH_ROWS.intersection(
             item for item in self.trainable if isinstance(item, str)
         ):
-            raise KeyedError("anchor", "this phase trains no rows; take out 'anchor'")
+            raise KeyedError("anchor", "this phase trains no rows; remove 'anchor'")
         return self

@@ -73,9 +73,9 @@ def plan_phases(
         order = visiting_order(source, epochs, share, own)
         if not len(order):
             raise UserError(
-                f"strategy: phase {number} gets no sequence of {len(source)} x "
-                f"{epochs:g} epochs of '{first}'; raise its share, or the strategy's epochs or "
-                "tokens, or give more text"
+                f"strategy: phase {number} gets none of the {len(source)} sequences x {epochs:g} "
+                f"epochs of '{first}'; raise its share, or the strategy's epochs or tokens, or "
+                "give more text"
             )
         if others:
             sources, orders = [source], [order]

@@ -153,12 +153,14 @@ class Strategy(Settings):
                 key = f"phases[{number}].trainable"
                 raise KeyedError(key, "only the first phase can train an adapter; put it first")
             if phase.anchor and "adapter" in self.phases[0].trainable:
-                reason = "rows that an adapter makes have no other start; take out 'anchor'"
+                reason = "rows computed by an adapter have no other initial values; remove 'anchor'"
                 raise KeyedError(f"phases[{number}].anchor", reason)
         found = (phase_teacher(plain(phase), "the cell's own source") for phase in self.phases)
         names = sorted({name for name in found if name})
         if len(names) > 1:
-            raise KeyedError("phases", f"the teachers {' and '.join(names)}; a cell has one")
+            raise KeyedError(
+                "phases", f"use the teachers {' and '.join(names)}; a cell can have only one"
+            )
         # What phases inherit. As plain data, they have only what the user gave them.
         completed = []
         for phase in self.phases:
@@ -185,40 +187,42 @@ class Strategy(Settings):
                 continue
             where = f"phases[{number}].converged"
             if phase is self.phases[-1]:
-                raise KeyedError(where, "no other phase takes its remaining steps; take it out")
+                raise KeyedError(where, "no later phase can take its remaining steps; remove it")
             if len(phase.data) > 1:
                 raise KeyedError(
-                    where, "the phase reads several texts; give it one, or take it out"
+                    where, "the phase reads several texts; give it only one, or remove this key"
                 )
             after = self.phases[number + 1]
             for key in ("length", "batch_sequences", "data"):
                 if getattr(phase, key) != getattr(after, key):
-                    reason = f"phases[{number + 1}] has another {key}; give both the same"
+                    reason = f"phases[{number + 1}] has a different {key}; give both the same"
                     raise KeyedError(where, reason)
 
     def _check_schedule(self) -> None:
         """Check that the parts of the schedule fit into the steps."""
         if self.schedule != "wsd" and "decay" in self.model_fields_set:
-            reason = "only schedule wsd takes this key; take out 'decay'"
+            reason = "only schedule wsd takes this key; remove 'decay'"
             raise KeyedError("decay", reason)
         if self.schedule == "wsd" and self.warmup + self.decay > 1:
-            reason = f"with a warmup of {self.warmup:g} more than all steps; lower one of the two"
+            reason = (
+                f"exceeds all steps together with a warmup of {self.warmup:g}; lower one of the two"
+            )
             raise KeyedError("decay", reason)
 
     def _check_amounts(self) -> None:
         """Check that the phases share the strategy's amount, or each has its own."""
         given = [key for key in AMOUNTS if key in self.model_fields_set]
         if {"tokens", "tokens_per_language"} <= {*given}:
-            reason = "'tokens' says how much is trained on; take one out"
+            reason = "'tokens' already sets the amount of training; remove one of the two"
             raise KeyedError("tokens_per_language", reason)
         own = [phase.has_own_amount for phase in self.phases]
         if any(own):
             if not all(own):
                 key, keys = f"phases[{own.index(False)}]", ", ".join(AMOUNTS)
-                reason = f"needs one of {keys}, as another phase has one of its own"
+                reason = f"needs one of {keys}, because another phase has one of its own"
                 raise KeyedError(key, reason)
             if given:
-                reason = "every phase has an amount of its own; take this one out"
+                reason = "every phase has an amount of its own; remove this one"
                 raise KeyedError(given[0], reason)
             return
         total = sum(phase.share for phase in self.phases)
@@ -247,11 +251,11 @@ def check_optimizer(
         needed = "install its package: pip install bitsandbytes"
     elif sharded:
         needed = (
-            "set training_sharded: false and take full_training_gpus out, or use adamw; it does "
-            "not divide a weight's moments"
+            "set training_sharded: false and remove full_training_gpus, or use adamw; the moments "
+            "of a weight cannot be divided"
         )
     elif offload:
-        needed = "unset offload, or use adamw; it does not compute on a CPU"
+        needed = "unset offload, or use adamw; it does not run on a CPU"
     else:
         return
     raise UserError(f"{where}.optimizer: adamw-8bit cannot be used; {needed}")

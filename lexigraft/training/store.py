@@ -142,7 +142,8 @@ def reference(folder: Path, card: dict[str, Any], name: str) -> Path:
     path = Path(os.path.normpath(folder / card["references"][name]))
     if not path.is_dir():
         raise UserError(
-            f"{folder}: its {name} {path} is gone; restore it; cells move only with all of results/"
+            f"{folder}: its {name} {path} no longer exists; restore it (a cell can only be moved "
+            "together with all of results/)"
         )
     return path
 

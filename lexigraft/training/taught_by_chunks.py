@@ -96,8 +96,8 @@ class TaughtByChunks(Objective):
         first = (aligned[place].teacher for place in range(min(_LOOKED_AT, len(aligned))))
         if all(one is None or (one.chunks == IGNORED).all() for one in first):
             raise UserError(
-                f"{cls.teacher_key}: the tokens of {source.name} and of the cell have no boundary "
-                f"in common in the first {min(_LOOKED_AT, len(aligned))} sequences, so one cannot "
+                f"{cls.teacher_key}: the tokens of {source.name} and of the cell have no common "
+                f"boundary in the first {min(_LOOKED_AT, len(aligned))} sequences, so one cannot "
                 "teach the other; use objective clm"
             )
         return aligned

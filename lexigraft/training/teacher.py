@@ -36,8 +36,8 @@ def check_teacher(folder: str | Path, key: str, length: int) -> SourceModel:
     limit = context_length(config)
     if limit is not None and limit < length:
         raise UserError(
-            f"{key}: {source.name} holds {limit} tokens, and a sequence of its phase has "
-            f"{length}; lower the phase's length"
+            f"{key}: the context of {source.name} is {limit} tokens, but a sequence of its phase "
+            f"has {length}; lower the phase's length"
         )
     return source
 

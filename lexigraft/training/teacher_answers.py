@@ -79,8 +79,8 @@ def answer_samples(
     ]
     if not answered:
         raise UserError(
-            f"samples.teacher: {source.name} has no whole answer to any of {len(samples)} prompts "
-            f"({facts}); raise max_new_tokens, or name another teacher"
+            f"samples.teacher: {source.name} gave no complete answer to any of {len(samples)} "
+            f"prompts ({facts}); raise max_new_tokens, or specify another teacher"
         )
     files = write_samples(folder, answered)
     partial.unlink()

@@ -78,7 +78,7 @@ def tokenize_corpus(
                 if found[number]:
                     continue
                 if file.exists():
-                    logger.warning("%s is damaged and written again", file)
+                    logger.warning("%s is damaged and is written again", file)
                 with replacing(file) as temporary, temporary.open("wb") as out:
                     write(out, part)
                 found[number] = _read(file)

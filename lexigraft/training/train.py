@@ -213,8 +213,8 @@ class _Run:
         schedule = schedules(strategy, self.steps)[number]
         if schedule.highest < 1 and rank() == 0:
             logger.warning(
-                "%s: the warm-up takes %s of phase %d, so its learning rate reaches %.3g and not "
-                "%.3g; give it more text, or lower warmup or batch_sequences",
+                "%s: the warm-up takes %s of phase %d, so its learning rate reaches %.3g instead "
+                "of %.3g; give it more text, or lower warmup or batch_sequences",
                 self.heldout.name,
                 "the only step" if schedule.steps == 1 else f"all {schedule.steps} steps",
                 number,
@@ -371,14 +371,14 @@ class _Run:
             changed = matrix_names(model)
         elif adapter is not None:
             raise UserError(
-                "strategy: an adapter is trained for a new vocabulary, and this cell has none; "
+                "strategy: an adapter is trained for a new vocabulary, but this cell has none; "
                 "give it a vocabulary and an initializer, or another strategy"
             )
         rows = next(model.get_input_embeddings().parameters()).shape[0]
         if len(self.tokenizer) > rows:
             raise UserError(
-                f"{self.inputs['tokenizer']}: {len(self.tokenizer)} tokens for a model with {rows} "
-                "rows; choose an initializer for this vocabulary"
+                f"{self.inputs['tokenizer']}: has {len(self.tokenizer)} tokens but the model has "
+                f"{rows} rows; choose an initializer for this vocabulary"
             )
         return model, changed
 

@@ -135,8 +135,8 @@ def decoder_layers(model: "PreTrainedModel") -> ModuleList:
     stacks = [modules for modules in lists if len(modules) == count]
     if not stacks:
         raise UserError(
-            f"trainable: no stack of {count} decoder layers in {type(model).__name__}; "
-            "this architecture cannot train single layers"
+            f"trainable: {type(model).__name__} has no stack of {count} decoder layers; single "
+            "layers of this architecture cannot be trained"
         )
     return max(stacks, key=lambda stack: sum(p.numel() for p in stack.parameters()))
 
@@ -160,7 +160,9 @@ def own_parameters(model: "PreTrainedModel", phase: Phase) -> "dict[str, Paramet
         stack = decoder_layers(model)
         for index in phase.layers:
             if not -len(stack) <= index < len(stack):
-                raise UserError(f"trainable: layer {index} of a model with {len(stack)} layers")
+                raise UserError(
+                    f"trainable: layer {index} does not exist; the model has {len(stack)} layers"
+                )
             modules.append(stack[index])
     # By identity: a tied head is the input embedding under a second name.
     wanted = {id(parameter) for module in modules for parameter in module.parameters()}

@@ -200,7 +200,7 @@ def open_report(name: str, folder: Path, step: int) -> Callable[[Line], None]:
         send = _wandb(name, folder) if service == "wandb" else _tensorboard(folder, step)
     except ImportError:
         raise UserError(
-            f"report_to: {service} is not installed; `pip install {service}`, or unset it"
+            f"report_to: {service} is not installed; run `pip install {service}`, or unset it"
         ) from None
 
     def report(line: Line) -> None:

@@ -120,7 +120,7 @@ def read_bpe(tokenizer: "PreTrainedTokenizerFast") -> Bpe:
     if backend is None:
         raise UserError(
             f"{type(tokenizer).__name__} is not a fast tokenizer (it has no tokenizer.json); "
-            "convert it first, a tokenizer.model with lexigraft.source.sentencepiece_to_fast"
+            "convert it first (a tokenizer.model with lexigraft.source.sentencepiece_to_fast)"
         )
     return bpe_of(backend)
 
@@ -215,5 +215,6 @@ def _check_merges(vocab: dict[str, int], merges: list[Pair]) -> None:
         for part in (left, right, left + right):
             if part not in vocab:
                 raise UserError(
-                    f"corrupt tokenizer: the merge {(left, right)} needs {part!r}, no token"
+                    f"corrupt tokenizer: the merge {(left, right)} needs {part!r}, which is not a "
+                    "token"
                 )

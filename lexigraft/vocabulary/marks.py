@@ -88,7 +88,7 @@ def pre_tokenization(backend: "Tokenizer", marks: str, texts: Iterable[str]) -> 
         )
     logger.warning(
         "the pre-tokenizer cuts words at combining marks, in a way that cannot be changed: no "
-        "token will hold a letter with its marks"
+        "token will contain a letter with its marks"
     )
     return empty
 

@@ -120,7 +120,7 @@ def save_tokenizer(
         for text in samples:
             if loaded.encode(text) != tokenizer.encode(text):
                 raise UserError(
-                    f"{folder}: loaded again, the tokenizer segments {text!r} differently"
+                    f"{folder}: after reloading, the tokenizer segments {text!r} differently"
                 )
         # A tokenizer with several chat templates has a folder of them.
         every = (path for path in written.rglob("*") if path.is_file())
@@ -150,7 +150,7 @@ def extended_model(source_file: str | Path, tokenizer: "PreTrainedTokenizerFast"
     for number, piece in enumerate(old):
         if tokens[number : number + 1] != [piece]:
             raise UserError(
-                f"{source_file}: id {number} is {piece!r} here and another token in the tokenizer; "
+                f"{source_file}: id {number} is {piece!r} here but another token in the tokenizer; "
                 "the file belongs to another tokenizer"
             )
     if len(kept) < len(model.pieces):
@@ -296,8 +296,8 @@ def _check_extended(
     as_before = _differing(fast, source, differing)
     if new := [text for text in differing if text not in as_before]:
         raise UserError(
-            f"{source}: extended, it segments {len(new)} of {len(samples)} samples differently "
-            f"from the extended tokenizer.json, first {new[0]!r}"
+            f"{source}: after the extension it segments {len(new)} of {len(samples)} samples "
+            f"differently from the extended tokenizer.json, first {new[0]!r}"
         )
     logger.warning(
         "%s and the tokenizer.json next to it differ on %d of %d samples, as before the expansion",

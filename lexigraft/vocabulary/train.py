@@ -118,9 +118,11 @@ def train_family(
         raise UserError(f"size: {size!r} is not a number of tokens (1, 2, 3 …)")
     byte_level = family == "byte-level-bpe"
     if not 0 <= superwords < 1:
-        raise UserError(f"superwords: {superwords} is no share of the tokens, from 0 to below 1")
+        raise UserError(
+            f"superwords: {superwords} is not a share of the tokens (from 0 to below 1)"
+        )
     if superwords and not byte_level:
-        raise UserError(f"superwords: only family byte-level-bpe has them, not {family}")
+        raise UserError(f"superwords: only family byte-level-bpe supports them, not {family}")
     if source_tokenizer is not None:
         settings = settings_of(source_tokenizer) | {"clean_up_tokenization_spaces": False}
         settings |= {role: str(settings[role]) for role in ROLES if role in settings}

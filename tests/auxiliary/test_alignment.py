@@ -43,14 +43,14 @@ def test_words_are_tried_in_lower_case_and_with_a_capital(both):
 
 def test_a_dictionary_of_other_words_is_refused(both):
     vectors = TokenVectors(np.array([0]), np.ones((1, 2), np.float32))
-    with pytest.raises(UserError, match="list no pair of it"):
+    with pytest.raises(UserError, match="contain vectors for none of its pairs"):
         align_vectors(vectors, *both, [("hund", "dog")])
 
 
 def test_vectors_of_different_widths_are_refused(both, vec):
     vectors = TokenVectors(np.array([0]), np.ones((1, 2), np.float32))
     wide = vec({"dog": "1 2 3"}, "wide.vec", header="1 3")
-    with pytest.raises(UserError, match=r"2 dimensions and .*wide\.vec 3"):
+    with pytest.raises(UserError, match=r"2 dimensions but .*wide\.vec has 3"):
         align_vectors(vectors, both[0], wide, [("dog", "hund")])
 
 

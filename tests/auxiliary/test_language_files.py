@@ -31,16 +31,16 @@ def test_windows_line_ends_a_byte_order_mark_and_repeated_or_empty_lines_do_not_
 
 @pytest.mark.bad_input(
     "vectors",
-    "a dictionary with a line that is no pair, or with none",
-    "one line with file and line",
+    "a dictionary that is missing, has no pairs, or has a line that is not a pair",
+    "a one-line error message names the file and the line",
 )
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b"dog\thund\nthree little words\n", "line 2: not a pair"),
-        (b"dog\thund\thunde\n", "line 1: not a pair"),
-        (b"dog\n", "line 1: not a pair"),
-        (b"\n \n", "contains no pair"),
+        (b"dog\thund\nthree little words\n", "line 2: not an English word"),
+        (b"dog\thund\thunde\n", "line 1: not an English word"),
+        (b"dog\n", "line 1: not an English word"),
+        (b"\n \n", "contains no word pairs"),
         (b"", "the file is empty"),
         (b"dog\thund\xff\n", "not UTF-8"),
     ],
@@ -53,8 +53,8 @@ def test_a_file_that_is_no_dictionary_is_refused_by_line(dictionary, content, me
 
 @pytest.mark.bad_input(
     "vectors",
-    "a dictionary with a line that is no pair, or with none",
-    "one line with file and line",
+    "a dictionary that is missing, has no pairs, or has a line that is not a pair",
+    "a one-line error message names the file and the line",
 )
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UserError, match=r"dictionary: .*none\.txt: there is no such file"):

@@ -94,7 +94,7 @@ def test_another_tokenizer_is_refused(plm, smollm2_tokenizer):
 def test_a_model_that_is_smaller_than_its_tokenizer_is_refused(letters, tmp_path):
     bert(BertModel, 4).save_pretrained(tmp_path)
     letters.save_pretrained(tmp_path)
-    with pytest.raises(UserError, match=r"tokens up to id 11 and the model 4 rows"):
+    with pytest.raises(UserError, match=r"tokens up to id 11 but the model has 4 rows"):
         read_plm(letters, tmp_path)
 
 

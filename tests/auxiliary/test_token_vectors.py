@@ -18,11 +18,13 @@ def test_vectors_come_back_as_they_were_and_the_same_bytes_are_written(tmp_path)
 
 
 def test_a_folder_without_vectors_says_so(tmp_path):
-    with pytest.raises(UserError, match=r"holds no vectors\.safetensors"):
+    with pytest.raises(UserError, match=r"contains no vectors\.safetensors"):
         load_vectors(tmp_path)
 
 
-@pytest.mark.fault("damage", "token vectors are cut off", "one line names the file")
+@pytest.mark.fault(
+    "damage", "a file of token vectors is truncated", "a one-line error message names the file"
+)
 def test_a_file_that_is_cut_off_says_so(tmp_path):
     file = tmp_path / save_vectors(TokenVectors(TOKENS, VECTORS), tmp_path)
     file.write_bytes(file.read_bytes()[:-3])
@@ -34,7 +36,7 @@ def test_a_file_of_other_tensors_says_so(tmp_path):
     from safetensors.numpy import save_file
 
     save_file({"tokens": TOKENS, "vectors": VECTORS[:2]}, tmp_path / "vectors.safetensors")
-    with pytest.raises(UserError, match="do not fit"):
+    with pytest.raises(UserError, match="do not match"):
         load_vectors(tmp_path)
 
 

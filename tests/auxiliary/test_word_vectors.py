@@ -81,8 +81,8 @@ def test_a_text_file_holds_no_ngrams(letters, vec):
 
 @pytest.mark.bad_input(
     "vectors",
-    "a fastText model that is cut off anywhere, or is another format",
-    "one line names the file",
+    "a fastText model that is truncated at any length, or has another format",
+    "a one-line error message names the file",
 )
 def test_a_model_that_is_cut_off_anywhere_is_refused(letters, word_model, tmp_path):
     whole = word_model.read_bytes()
@@ -98,8 +98,8 @@ def test_a_model_that_is_cut_off_anywhere_is_refused(letters, word_model, tmp_pa
 
 @pytest.mark.bad_input(
     "vectors",
-    "a fastText model that is cut off anywhere, or is another format",
-    "one line names the file",
+    "a fastText model that is truncated at any length, or has another format",
+    "a one-line error message names the file",
 )
 def test_another_binary_file_is_refused(letters, tmp_path):
     (tmp_path / "other.bin").write_bytes(b"word2vec's own format" * 9)
@@ -107,7 +107,7 @@ def test_another_binary_file_is_refused(letters, tmp_path):
         read_word_vectors(letters, tmp_path / "other.bin")
 
 
-@pytest.mark.bad_input("vectors", "a quantized fastText model", "one line says so")
+@pytest.mark.bad_input("vectors", "a quantized fastText model", "a one-line error message says so")
 def test_a_quantized_model_is_refused(letters, tmp_path, fasttext):
     text = tmp_path / "labelled.txt"
     text.write_text("".join(f"__label__{i % 2} w{i} x{i}\n" for i in range(200)))
@@ -120,18 +120,18 @@ def test_a_quantized_model_is_refused(letters, tmp_path, fasttext):
 
 @pytest.mark.bad_input(
     "vectors",
-    "word vectors as text with a wrong header, a short line or no number",
-    "one line with file and line",
+    "word vectors as text with a wrong header, a short line or an invalid number",
+    "a one-line error message names the file and the line",
 )
 @pytest.mark.parametrize(
     "words, header, message",
     [
-        ({"a": "1 1"}, "a 1 1", "its first line is not the number of words"),
+        ({"a": "1 1"}, "a 1 1", "its first line does not give the number of words"),
         ({"a": "1 1", "b": "2 2"}, "3 2", "contains 2 of 3 words"),
         ({"a": "1 1", "b": "2"}, None, "line 3 does not have 2 numbers"),
         ({"a": "1 one"}, None, "line 2 does not have 2 numbers"),
         ({"a": "1 nan"}, None, "vectors that are not finite"),
-        ({"x": "1 1"}, None, "lists none of the words that tokens spell"),
+        ({"x": "1 1"}, None, "lists none of the words that the tokens spell"),
     ],
 )
 def test_a_bad_text_file_is_refused_in_one_line(letters, vec, words, header, message):
@@ -140,7 +140,9 @@ def test_a_bad_text_file_is_refused_in_one_line(letters, vec, words, header, mes
     assert "words.vec" in str(error.value)
 
 
-@pytest.mark.bad_input("vectors", "compressed vectors that are cut off", "one line names the file")
+@pytest.mark.bad_input(
+    "vectors", "compressed vectors that are truncated", "a one-line error message names the file"
+)
 def test_a_damaged_compressed_file_is_refused(letters, vec, tmp_path):
     packed = gzip.compress(vec({"a": "1 1", "b": "2 2"}).read_bytes())
     (tmp_path / "words.vec.gz").write_bytes(packed[:-6])
@@ -150,8 +152,8 @@ def test_a_damaged_compressed_file_is_refused(letters, vec, tmp_path):
 
 @pytest.mark.bad_input(
     "vectors",
-    "word vectors as text with a wrong header, a short line or no number",
-    "one line with file and line",
+    "word vectors as text with a wrong header, a short line or an invalid number",
+    "a one-line error message names the file and the line",
 )
 @pytest.mark.parametrize("name, reason", [("words.txt", "is not a .bin"), ("none.vec", "no such")])
 def test_a_file_of_no_known_format_or_none_at_all_is_refused(letters, vec, tmp_path, name, reason):
@@ -239,18 +241,18 @@ def test_the_words_of_a_model_weigh_alike_when_asked(mistral_tokenizer, word_mod
 
 
 @pytest.mark.bad_input(
-    "vectors", "options of vectors that do not go together", "one line with the option"
+    "vectors", "incompatible options of word vectors", "a one-line error message names the option"
 )
 @pytest.mark.parametrize(
     "options, message",
     [
         ({"pooling": "frequency"}, "'frequency' needs a .bin file"),
-        ({"pooling": "mean"}, "'mean' is not known; known are frequency, uniform"),
+        ({"pooling": "mean"}, "'mean' is not known; choose from frequency, uniform"),
         (
             {"pooling": "uniform", "notation": "latex"},
             "'latex' is not known",
         ),
-        ({"pooling": "uniform", "unlisted_words": True}, "unlisted_words: pooling is over"),
+        ({"pooling": "uniform", "unlisted_words": True}, "unlisted_words: pooling uses only"),
         ({"notation": "colexnet"}, "set pooling"),
     ],
 )
@@ -259,7 +261,9 @@ def test_options_that_do_not_go_together_are_refused(letters, vec, options, mess
         read_word_vectors(letters, vec({"a": "1 1"}), **options)
 
 
-@pytest.mark.bad_input("vectors", "vectors that are not finite", "one line names the file")
+@pytest.mark.bad_input(
+    "vectors", "vectors with values that are not finite", "a one-line error message names the file"
+)
 def test_vectors_that_are_not_finite_are_refused(letters, vec):
     with pytest.raises(UserError, match=r"words\.vec: contains vectors that are not finite"):
         read_word_vectors(letters, vec({"a": "1 nan"}), pooling="uniform")

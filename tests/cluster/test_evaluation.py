@@ -71,7 +71,7 @@ def test_the_job_fails_after_three_attempts(runs):
 @pytest.mark.fault(
     "cluster",
     "one of several tasks of an evaluation fails in every attempt",
-    "the others are recorded and not repeated; the message names the task and why",
+    "the others are recorded and not repeated; the message names the task and the reason",
 )
 def test_the_other_tasks_are_recorded(runs):
     assert set(runs.after_failure) == set(OTHERS)
@@ -85,7 +85,7 @@ def test_no_attempt_repeats_a_recorded_task(runs):
 @pytest.mark.fault(
     "cluster",
     "one of several tasks of an evaluation fails in every attempt",
-    "the others are recorded and not repeated; the message names the task and why",
+    "the others are recorded and not repeated; the message names the task and the reason",
 )
 def test_the_message_names_the_task_that_failed_and_why(runs):
     assert f"error: 1 of 3 tasks failed: greek: {GREEK}/heldout.txt: damaged" in runs.failed.output

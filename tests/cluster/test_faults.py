@@ -88,8 +88,8 @@ def test_all_cells_complete(faulty_run):
 
 @pytest.mark.fault(
     "cluster",
-    "five cells are hit by five faults in one run",
-    "only failed jobs are submitted again; a complete cell is not trained again",
+    "five faults affect five cells in one run",
+    "only failed jobs are resubmitted; a complete cell is not trained again",
 )
 def test_a_complete_cell_is_not_trained_again(faulty_run):
     assert faulty_run.jobs[DONE] == []
@@ -98,8 +98,8 @@ def test_a_complete_cell_is_not_trained_again(faulty_run):
 
 @pytest.mark.fault(
     "cluster",
-    "five cells are hit by five faults in one run",
-    "only failed jobs are submitted again; a complete cell is not trained again",
+    "five faults affect five cells in one run",
+    "only failed jobs are resubmitted; a complete cell is not trained again",
 )
 def test_only_failed_jobs_are_submitted_again(faulty_run):
     assert len(faulty_run.checkout.submitted()) == sum(map(len, faulty_run.jobs.values()))
@@ -111,7 +111,7 @@ def test_only_failed_jobs_are_submitted_again(faulty_run):
 @pytest.mark.fault(
     "cluster",
     "a job is cancelled, or its process is killed",
-    "it is submitted again, resumes from its checkpoint and ends like one without a fault",
+    "it is resubmitted and resumes from its checkpoint; the result is bit-identical",
 )
 @pytest.mark.parametrize("cell", [CANCELLED, KILLED, LOST, LITTLE_TIME])
 def test_training_resumes_from_its_last_checkpoint(faulty_run, cell):
@@ -121,7 +121,7 @@ def test_training_resumes_from_its_last_checkpoint(faulty_run, cell):
 @pytest.mark.fault(
     "cluster",
     "a job is cancelled, or its process is killed",
-    "it is submitted again, resumes from its checkpoint and ends like one without a fault",
+    "it is resubmitted and resumes from its checkpoint; the result is bit-identical",
 )
 @pytest.mark.parametrize("cell", [CANCELLED, LOST])
 def test_the_result_equals_that_of_a_run_without_faults(faulty_run, without_faults, cell):
@@ -129,7 +129,7 @@ def test_the_result_equals_that_of_a_run_without_faults(faulty_run, without_faul
 
 
 @pytest.mark.fault(
-    "cluster", "a job runs out of the memory that it asked for", "it is submitted again with more"
+    "cluster", "a job exceeds its requested memory", "it is resubmitted with more memory"
 )
 def test_a_job_that_ran_out_of_memory_gets_more(faulty_run):
     jobs = faulty_run.jobs[LITTLE_MEMORY]
@@ -138,7 +138,9 @@ def test_a_job_that_ran_out_of_memory_gets_more(faulty_run):
 
 
 @pytest.mark.fault(
-    "cluster", "a job runs into its time limit", "it is submitted again with more time, and resumes"
+    "cluster",
+    "a job exceeds its time limit",
+    "it is resubmitted with more time and resumes from its checkpoint",
 )
 def test_a_job_that_ran_out_of_time_gets_more(faulty_run):
     jobs = faulty_run.jobs[LITTLE_TIME]
@@ -146,7 +148,7 @@ def test_a_job_that_ran_out_of_time_gets_more(faulty_run):
     assert jobs[0].state == "TIMEOUT"
 
 
-@pytest.mark.fault("cluster", "a node loses its power", "its job runs on another node")
+@pytest.mark.fault("cluster", "a node loses power", "its job runs on another node")
 def test_the_job_of_a_lost_node_runs_on_another(faulty_run):
     jobs = faulty_run.jobs[LOST]
     assert jobs[0].state == "NODE_FAIL"

@@ -51,8 +51,8 @@ def failure_of(submitter) -> str:
 
 @pytest.mark.fault(
     "disk",
-    "a file system that fills up and then turns read-only, under a run on a cluster",
-    "no complete cell is lost, and once there is room the run goes on",
+    "a file system fills up and then becomes read-only during a run on a cluster",
+    "no complete cell is lost; the run continues once the disk is writable again",
 )
 def test_full_and_read_only_disks_lose_no_complete_cell(small_disk):
     used = shutil.disk_usage(small_disk.folder / "results").used
@@ -80,8 +80,8 @@ def test_full_and_read_only_disks_lose_no_complete_cell(small_disk):
 
 @pytest.mark.fault(
     "damage",
-    "a cell's file is truncated before its evaluation on a cluster",
-    "the jobs that read it stop; other cells go on; without its folder it is trained again",
+    "a file of a cell is truncated before its evaluation on a cluster",
+    "jobs that read it stop, others continue; after its folder is deleted, it is trained again",
 )
 def test_a_truncated_file_stops_the_jobs_that_read_it_and_is_trained_again(prepared, copied):
     checkout = copied(prepared)
@@ -112,8 +112,8 @@ def test_a_truncated_file_stops_the_jobs_that_read_it_and_is_trained_again(prepa
 
 @pytest.mark.fault(
     "machine",
-    "a clock that was a day ahead when inputs were written, or was set back since",
-    "nothing is computed again",
+    "the clock was a day ahead when inputs were written, or has been set back since",
+    "nothing is recomputed",
 )
 def test_inputs_dated_tomorrow_cost_no_training(prepared, copied):
     """A clock was wrong when they were written, or has been set back since."""

@@ -40,7 +40,7 @@ def runs(prepared, copied):
 @pytest.mark.fault(
     "parallel",
     "a second Snakemake is started in the same folder",
-    "it is refused, and says that another one holds the folder",
+    "it is refused with a message that the folder is locked",
 )
 def test_a_second_snakemake_on_the_same_folder_is_refused(runs):
     _, concurrent, _, _ = runs
@@ -49,7 +49,7 @@ def test_a_second_snakemake_on_the_same_folder_is_refused(runs):
 
 
 @pytest.mark.fault(
-    "cluster", "the folder stays locked after a kill", "the message says how to unlock it"
+    "cluster", "the working folder stays locked after a kill", "the message says how to unlock it"
 )
 def test_after_a_kill_the_message_says_how_to_unlock_the_folder(runs):
     _, _, locked, _ = runs
@@ -59,8 +59,8 @@ def test_after_a_kill_the_message_says_how_to_unlock_the_folder(runs):
 
 @pytest.mark.fault(
     "cluster",
-    "the Snakemake that submits is killed while its jobs run",
-    "the next one names those jobs, waits for them and takes what they complete",
+    "the Snakemake process that submits is killed while its jobs run",
+    "the next run lists these jobs, waits for them and reuses what they complete",
 )
 def test_the_next_run_names_the_jobs_that_still_run(runs):
     checkout, _, _, last = runs
@@ -70,8 +70,8 @@ def test_the_next_run_names_the_jobs_that_still_run(runs):
 
 @pytest.mark.fault(
     "cluster",
-    "the Snakemake that submits is killed while its jobs run",
-    "the next one names those jobs, waits for them and takes what they complete",
+    "the Snakemake process that submits is killed while its jobs run",
+    "the next run lists these jobs, waits for them and reuses what they complete",
 )
 def test_what_a_leftover_job_completes_is_not_trained_again(runs):
     checkout, _, _, last = runs
@@ -80,14 +80,14 @@ def test_what_a_leftover_job_completes_is_not_trained_again(runs):
     ended = ["COMPLETED", "COMPLETED"]
     wait_until(lambda: [job.state for job in checkout.submitted()] == ended, 60, "both jobs ended")
     log = (checkout.folder / f"results/logs/training/{TARGET}.log").read_text()
-    assert "complete already: nothing to do" in log
+    assert "already complete: nothing to do" in log
     assert json.loads((checkout.folder / card(TARGET)).read_text())["resumed_from_step"] is None
 
 
 @pytest.mark.fault(
     "cluster",
-    "the Snakemake that submits is killed while its jobs run",
-    "the next one names those jobs, waits for them and takes what they complete",
+    "the Snakemake process that submits is killed while its jobs run",
+    "the next run lists these jobs, waits for them and reuses what they complete",
 )
 def test_what_completes_between_two_runs_is_not_trained_again(prepared, copied):
     checkout = copied(prepared)
@@ -112,8 +112,8 @@ def test_what_completes_between_two_runs_is_not_trained_again(prepared, copied):
 
 @pytest.mark.fault(
     "cluster",
-    "Slurm refuses a job whose outputs of earlier settings are there",
-    "it does not count as complete",
+    "Slurm rejects a job whose folder has outputs of earlier settings",
+    "the job does not count as complete",
 )
 def test_a_job_that_slurm_refuses_does_not_count_as_complete(prepared, copied):
     """Results of an earlier configuration are in the folder of the refused job."""
@@ -133,7 +133,7 @@ def test_a_job_that_slurm_refuses_does_not_count_as_complete(prepared, copied):
 
 
 @pytest.mark.fault(
-    "parallel", "two checkouts with one results folder run the same cell", "it is trained once"
+    "parallel", "two checkouts with a shared results folder run the same cell", "it is trained once"
 )
 def test_two_folders_that_share_results_train_each_cell_once(prepared, copied):
     checkouts = [copied(prepared) for _ in range(2)]
@@ -151,4 +151,4 @@ def test_two_folders_that_share_results_train_each_cell_once(prepared, copied):
         checkout.resume_training()
     for submitter in (first, second):
         assert submitter.wait() == 0, submitter.output
-    assert "complete already: nothing to do" in log.read_text()
+    assert "already complete: nothing to do" in log.read_text()

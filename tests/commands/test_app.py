@@ -65,7 +65,7 @@ def test_every_command_explains_itself(call, name):
 
 
 @pytest.mark.bad_input(
-    "command", "a command that does not exist", "exit code 2, with the one that was meant"
+    "command", "an unknown command", "exit code 2 and a message that suggests a similar command"
 )
 def test_a_wrong_command_ends_with_code_2_and_the_one_that_was_meant(call):
     code, _, said = call("plam")
@@ -73,7 +73,7 @@ def test_a_wrong_command_ends_with_code_2_and_the_one_that_was_meant(call):
     assert "'plan'" in said
 
 
-@pytest.mark.bad_input("command", "an option that does not exist", "exit code 2")
+@pytest.mark.bad_input("command", "an unknown option", "exit code 2")
 def test_an_option_that_does_not_exist_ends_with_code_2(call):
     assert call("plan", "--no-such-option", "study.yaml")[0] == 2
 
@@ -98,10 +98,12 @@ def test_with_debug_an_error_shows_its_traceback(failing):
         app.main(["--debug", "plan", "study.yaml"])
 
 
-@pytest.mark.fault("disk", "a full disk under a command", "one line, no traceback")
+@pytest.mark.fault(
+    "disk", "the disk is full when a command runs", "a one-line error message without a traceback"
+)
 def test_a_full_disk_is_no_bug(call, failing):
     failing(OSError(28, "No space left on device", "results/x"))
-    assert "results/x: no space is left" in call("plan", "study.yaml")[2]
+    assert "results/x: no space left" in call("plan", "study.yaml")[2]
 
 
 def test_ctrl_c_ends_with_code_130(call, failing):

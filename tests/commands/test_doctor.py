@@ -48,7 +48,7 @@ def test_packages_of_other_pythons_and_extras_are_not_asked_for(monkeypatch):
     assert {one.state for one in requires(monkeypatch, *lines).values()} == {OK}
 
 
-@pytest.mark.fault("network", "the hub is not reached", "one line names its address")
+@pytest.mark.fault("network", "the hub is unreachable", "a one-line error message gives its URL")
 def test_a_hub_that_is_not_reached_is_absent_and_says_what_to_do(monkeypatch, tmp_path):
     from huggingface_hub import constants
 

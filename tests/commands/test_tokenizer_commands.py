@@ -342,7 +342,9 @@ def test_what_an_initializer_lacks_is_named_with_its_option(
 
 
 @pytest.mark.bad_input(
-    "command", "a folder to write that holds something", "one line; nothing in it changes"
+    "command",
+    "an output folder that is not empty, or is a file",
+    "a one-line error message; existing files are unchanged",
 )
 @pytest.mark.parametrize("command", ["expand", "graft"])
 def test_a_folder_with_something_in_it_is_never_written_to(
@@ -350,17 +352,19 @@ def test_a_folder_with_something_in_it_is_never_written_to(
 ):
     (tmp_path / "thesis.tex").write_text("dear to me")
     more = ["--tokenizer", expanded[0]] if command == "graft" else []
-    with pytest.raises(UserError, match="there is something already"):
+    with pytest.raises(UserError, match="already exists and is not empty"):
         run(command, smollm2_folder_tiny, "--text", files / "el.txt", *more, "--out", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-@pytest.mark.bad_input("command", "wrong options of `graft`", "one line, before any work")
+@pytest.mark.bad_input(
+    "command", "invalid options of `graft`", "a one-line error message before any work starts"
+)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--initializer", "meen"], "did you mean 'mean'"),
-        ([], "--tokenizer: name the new tokenizer"),
+        ([], "--tokenizer: specify the new tokenizer"),
     ],
 )
 def test_wrong_options_of_graft_are_told_before_any_work(
@@ -387,7 +391,9 @@ def test_english_that_cannot_be_read_is_told_by_its_option_before_any_work(
 
 
 @pytest.mark.bad_input(
-    "command", "sizes of `inspect` that are no numbers of tokens", "one line with the size"
+    "command",
+    "values of `inspect --sizes` that are not numbers of tokens",
+    "a one-line error message names the option",
 )
 @pytest.mark.parametrize("sizes", ["ten", "0,5"])
 def test_sizes_that_are_no_numbers_of_tokens_are_refused(sizes, files, smollm2_folder_tiny):

@@ -58,7 +58,9 @@ def test_an_amount_of_each_language_is_equal_whatever_the_shares(group, word_tok
         assert [line[0] for line in found] == 5 * ["α"] + 5 * ["s"]
 
 
-@pytest.mark.bad_input("text", "an amount of text that is none", "one line with the key")
+@pytest.mark.bad_input(
+    "text", "an invalid amount of text", "a one-line error message names the key"
+)
 @pytest.mark.parametrize("text", [{"sentences": 1, "tokens": 2}, {"tokens": 0}, {"words": 3}])
 def test_an_amount_that_is_none_is_refused(group, text):
     with pytest.raises(UserError, match=r"^text"):

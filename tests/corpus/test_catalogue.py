@@ -82,8 +82,8 @@ def test_equal_pairs_of_different_components_come_once(tmp_path):
 
 @pytest.mark.bad_input(
     "text",
-    "a message catalogue that is none, or lacks the language",
-    "one line with file or languages",
+    "an invalid message catalogue, or one without the language",
+    "a one-line error message names the file or lists the available languages",
 )
 def test_an_unknown_locale_is_reported_with_those_there_are(tmp_path):
     write_catalogue(tmp_path, "en", {"x": "House"})
@@ -94,8 +94,8 @@ def test_an_unknown_locale_is_reported_with_those_there_are(tmp_path):
 
 @pytest.mark.bad_input(
     "text",
-    "a message catalogue that is none, or lacks the language",
-    "one line with file or languages",
+    "an invalid message catalogue, or one without the language",
+    "a one-line error message names the file or lists the available languages",
 )
 @pytest.mark.parametrize("content", ["{", "[]", "\ufeff{}"])
 def test_a_file_that_is_no_catalogue_is_named(content, tmp_path):

@@ -36,8 +36,8 @@ def found(line, *repairs):
 
 @pytest.mark.bad_input(
     "text",
-    "Zawgyi, mojibake, quotes of CSV",
-    "counted, and repaired on request; correct text is left",
+    "Zawgyi encoding, mojibake, CSV quotes",
+    "counted, and repaired on request; correct text is unchanged",
 )
 @pytest.mark.parametrize(
     ("line", "right", "count", "name"),
@@ -69,8 +69,8 @@ def test_replacement_characters_are_counted_and_kept():
 
 @pytest.mark.bad_input(
     "text",
-    "Zawgyi, mojibake, quotes of CSV",
-    "counted, and repaired on request; correct text is left",
+    "Zawgyi encoding, mojibake, CSV quotes",
+    "counted, and repaired on request; correct text is unchanged",
 )
 @pytest.mark.parametrize(
     "line",

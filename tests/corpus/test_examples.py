@@ -70,7 +70,7 @@ def test_the_second_text_is_optional(made):
 @pytest.mark.parametrize("label", [2, -1, "maybe", None, 0.5])
 def test_a_label_without_a_name_is_reported_with_its_row(made, label):
     rows = [{"premise": "a", "hypothesis": "b", "label": label}]
-    with pytest.raises(UserError, match=r"line 1: label .* is none of yes, no"):
+    with pytest.raises(UserError, match=r"line 1: label .* is not one of yes, no"):
         made(NLI, rows)
 
 
@@ -85,15 +85,18 @@ def test_words_keep_their_tags_and_lose_white_space(made):
 
 
 def test_words_and_tags_correspond(made):
-    with pytest.raises(UserError, match="line 1: 2 words and 1 tags"):
+    with pytest.raises(UserError, match="line 1: 2 words but 1 tags"):
         made(NER, [{"tokens": ["a", "b"], "ner_tags": [0]}])
 
 
 @pytest.mark.bad_input(
-    "text", "answers that are no texts, or words no list", "one line with the row and what it holds"
+    "text",
+    "answers or words that are not lists of texts",
+    "a one-line error message gives the row and its value",
 )
 @pytest.mark.parametrize(
-    ("words", "message"), [("Ada", "holds Ada, not a list of texts"), ([None], "holds \\[None\\]")]
+    ("words", "message"),
+    [("Ada", "contains Ada, not a list of texts"), ([None], "contains \\[None\\]")],
 )
 def test_words_that_are_no_list_of_texts_are_reported(made, words, message):
     with pytest.raises(UserError, match=f"line 1: field 'tokens' {message}"):
@@ -120,7 +123,7 @@ def test_answers_must_be_at_the_position_in_the_table(made):
 
 
 def test_a_table_without_examples_or_columns_is_reported(made):
-    with pytest.raises(UserError, match="none of 1 rows is an example"):
+    with pytest.raises(UserError, match="none of 1 rows is a valid example"):
         made(NLI, [{"premise": "", "hypothesis": "b", "label": 0}])
     with pytest.raises(UserError, match="no field 'hypothesis'"):
         made(NLI, [{"premise": "a", "label": 0}])

@@ -119,7 +119,9 @@ def test_a_group_of_small_texts_takes_what_there_is_and_says_so(members, tmp_pat
     taken = {name: one["train_sentences"] for name, one in facts["members"].items()}
     assert taken == {"el": 16, "sw": 14}
     assert facts["reduced"] == {"train_sentences": {"wanted": 90, "taken": 30}}
-    assert "Two: the text is smaller than its sizes: train_sentences 30 of 90" in caplog.text
+    assert (
+        "Two: the text is smaller than the requested sizes: train_sentences 30 of 90" in caplog.text
+    )
     _, whole = mix_corpora(settings(equal), members, tmp_path / "all", SEED)
     assert whole["reduced"] == {}
 

@@ -35,5 +35,5 @@ def test_a_page_that_is_not_there_or_not_text_is_named(tmp_path):
     (tmp_path / "page.html").write_bytes(b"\xff\xfe")
     with pytest.raises(UserError, match=r"page.html: not UTF-8"):
         read_page(tmp_path, "page.html")
-    with pytest.raises(UserError, match="package pages: the job names no input package"):
+    with pytest.raises(UserError, match="package pages: the job specifies no input package"):
         list(read_sentences({"loader": "html", "package": "pages", "page": "page.html"}))

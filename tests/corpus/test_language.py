@@ -303,7 +303,7 @@ def test_a_users_text_of_any_size_is_prepared_at_the_first_try(
         if size < SIZES[key]
     }
     assert facts["reduced"] == expected
-    (said,) = (line for line in caplog.messages if "smaller than its sizes" in line)
+    (said,) = (line for line in caplog.messages if "smaller than the requested sizes" in line)
     assert f"train_sentences {train:,} of 30,000" in said
 
 
@@ -338,7 +338,9 @@ def test_english_must_come_from_somewhere(files, tmp_path):
 
 
 @pytest.mark.bad_input(
-    "config", "a text file that is not there", "refused before the first job, with key and file"
+    "config",
+    "a text file that does not exist",
+    "rejected before the first job, with a message that names the key and the file",
 )
 @pytest.mark.parametrize(
     ("part", "settings", "key"),
@@ -369,7 +371,7 @@ def test_a_missing_file_is_named_with_its_key_before_any_job(
 @pytest.mark.bad_input(
     "text",
     "an empty file, a file of blank lines, a Parquet file without rows",
-    "one line names the file",
+    "a one-line error message names the file",
 )
 def test_an_empty_file_is_named_with_its_key(tmp_path):
     (tmp_path / "te.txt").write_bytes(b"")
@@ -395,8 +397,8 @@ def test_checking_files_loads_nothing_heavy():
 
 @pytest.mark.bad_input(
     "config",
-    "an unknown loader of texts, or one without its keys",
-    "refused, with the loaders there are",
+    "an unknown text loader, or one without its required keys",
+    "rejected with a message that lists the loaders or names the missing key",
 )
 @pytest.mark.parametrize(
     ("text", "message"),

@@ -72,11 +72,15 @@ def test_a_mix_has_its_shares_of_characters_to_within_a_sentence(sizes, share, c
         assert total * shares[name] - own.max() <= drawn.sizes.sum() <= total * shares[name] + 0.1
 
 
-@pytest.mark.bad_input("text", "shares of a group that cannot be had", "one line with the member")
+@pytest.mark.bad_input(
+    "text",
+    "invalid shares of a group of languages",
+    "a one-line error message names the member or gives their sum",
+)
 @pytest.mark.parametrize(
     ("shares", "message"),
     [
-        ({"c": 0.5}, "'c' is no member"),
+        ({"c": 0.5}, "'c' is not a member"),
         ({"a": 0.5, "b": 0.4}, "they add up to 0.9, not 1"),
         ({"a": 1.0}, "leaves nothing for b"),
     ],

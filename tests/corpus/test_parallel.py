@@ -78,8 +78,8 @@ def test_pairs_of_equal_quality_are_drawn_at_random(tmp_path):
 
 @pytest.mark.bad_input(
     "text",
-    "pairs without a side, repeated, with placeholders or without a quality",
-    "dropped and counted; if none is left, one line says why",
+    "pairs that lack a side or a quality score, are repeated, or contain placeholders",
+    "dropped and counted; if none are left, a one-line error message says why",
 )
 def test_bad_pairs_are_dropped_and_counted(tmp_path):
     rows = [
@@ -121,15 +121,15 @@ def test_pairs_that_give_a_test_away_are_replaced_by_the_next_best(tmp_path):
 
 @pytest.mark.bad_input(
     "text",
-    "pairs without a side, repeated, with placeholders or without a quality",
-    "dropped and counted; if none is left, one line says why",
+    "pairs that lack a side or a quality score, are repeated, or contain placeholders",
+    "dropped and counted; if none are left, a one-line error message says why",
 )
 def test_fewer_pairs_than_asked_for_are_taken_and_said_and_none_is_an_error(tmp_path):
     text = tsv(tmp_path, [(*PAIRS[0], 0.9), (*PAIRS[1], 0.1)], quality_column=3)
     samples, facts = translations(settings(text, pairs=2, minimum_quality=0.5), SEED, NO_TESTS)
     assert (len(samples), facts["pairs"]) == (2, 1)  # one pair in both directions
     assert facts["reduced"] == {"pairs": {"wanted": 2, "taken": 1}}
-    with pytest.raises(UserError, match=r"pairs: the text has none .*below_minimum 2"):
+    with pytest.raises(UserError, match=r"pairs: none is of sufficient quality .*below_minimum 2"):
         translations(settings(text, minimum_quality=5), SEED, NO_TESTS)
 
 
@@ -174,14 +174,16 @@ def test_a_file_of_qualities_must_have_one_for_each_pair(tmp_path):
     for name, lines in (("en", 3), ("te", 3), ("score", 2)):
         (tmp_path / name).write_text("1\n" * lines)
     text = {"loader": "files", "source": str(tmp_path / "en"), "target": str(tmp_path / "te")}
-    with pytest.raises(UserError, match="score: has not as many lines"):
+    with pytest.raises(UserError, match="score: does not have as many lines"):
         list(read_scored_pairs({**text, "quality": str(tmp_path / "score")}))
 
 
 @pytest.mark.bad_input(
-    "text", "a table line without a tab, a pair without its columns", "one line with file and line"
+    "text",
+    "a table line without a tab, a pair without the required columns",
+    "a one-line error message names the file and the line",
 )
 def test_a_line_without_its_columns_is_named(tmp_path):
     text = tsv(tmp_path, [PAIRS[0], ("alone",)])
-    with pytest.raises(UserError, match="line 2 has 1 columns, of which 1 and 2 are needed"):
+    with pytest.raises(UserError, match="line 2 has 1 columns, but columns 1 and 2 are needed"):
         list(read_scored_pairs(text))

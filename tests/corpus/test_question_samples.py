@@ -91,20 +91,22 @@ def test_fewer_rows_than_asked_for_are_taken_and_none_is_an_error(tmp_path):
     assert len(samples) == 2
     assert facts["reduced"] == {"questions": {"wanted": 3, "taken": 2}}
     blank = settings(tmp_path, [{"q": " "}], prompt="{{q}}", answer="{{q}}")
-    with pytest.raises(UserError, match="questions: none of 1 rows has prompt and answer"):
+    with pytest.raises(UserError, match="questions: none of 1 rows has a prompt and an answer"):
         questions(blank, SEED, NO_TESTS)
 
 
 @pytest.mark.bad_input(
-    "text", "a template of samples that does not fit the rows", "one line with template and line"
+    "text",
+    "a sample template that does not fit the rows",
+    "a one-line error message names the template and the line",
 )
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"prompt": "{{quastion}}"}, r"line 1: the template 'prompt' does not fit .*label"),
-        ({"answer": " {{choices.text[7]}}"}, "template 'answer' does not fit"),
+        ({"prompt": "{{quastion}}"}, r"line 1: the template 'prompt' cannot be filled .*label"),
+        ({"answer": " {{choices.text[7]}}"}, "template 'answer' cannot be filled"),
         ({"answer": " {{choices.text[label"}, "answer: not a Jinja template"),
-        ({"answer": "{{ ''.__class__.__mro__ }}"}, "template 'answer' does not fit"),
+        ({"answer": "{{ ''.__class__.__mro__ }}"}, "template 'answer' cannot be filled"),
     ],
 )
 def test_errors_are_one_line(tmp_path, change, message):

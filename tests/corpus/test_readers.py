@@ -94,7 +94,9 @@ def test_sentences_of_a_corpus_are_its_first_lines_with_text(tmp_path):
 
 
 @pytest.mark.bad_input(
-    "text", "a prepared text that was deleted", "one line that says which, and what to run"
+    "text",
+    "a prepared text that was deleted",
+    "a one-line error message names the file and says what to run",
 )
 def test_a_prepared_text_that_was_deleted_is_named(tmp_path):
     with pytest.raises(UserError, match=r"english\.txt: missing; run the corpus stage"):
@@ -107,7 +109,9 @@ def test_several_files_are_read_one_after_the_other(tmp_path):
 
 
 @pytest.mark.bad_input(
-    "text", "a byte that is not UTF-8", "one line with file, line and place of the byte"
+    "text",
+    "a text with a byte that is not UTF-8",
+    "a one-line error message gives the file, the line and the position of the byte",
 )
 def test_a_byte_that_is_not_utf_8_is_named_with_its_line_and_place(tmp_path):
     file = write(tmp_path, "a.txt", b"good\nna" + b"\xefve\n")
@@ -115,7 +119,9 @@ def test_a_byte_that_is_not_utf_8_is_named_with_its_line_and_place(tmp_path):
         list(read_lines(file))
 
 
-@pytest.mark.bad_input("text", "a text in UTF-16", "one line with the command that converts it")
+@pytest.mark.bad_input(
+    "text", "a text in UTF-16", "a one-line error message gives the command that converts it"
+)
 def test_utf_16_is_named(tmp_path):
     with pytest.raises(UserError, match=r"iconv -f UTF-16 -t UTF-8"):
         list(read_lines(write(tmp_path, "a.txt", "text".encode("utf-16"))))
@@ -124,7 +130,7 @@ def test_utf_16_is_named(tmp_path):
 @pytest.mark.bad_input(
     "text",
     "an empty file, a file of blank lines, a Parquet file without rows",
-    "one line names the file",
+    "a one-line error message names the file",
 )
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
 def test_an_empty_file_is_reported(name, tmp_path):
@@ -139,8 +145,8 @@ def test_a_missing_file_is_named(tmp_path):
 
 @pytest.mark.bad_input(
     "text",
-    "a compressed file that is cut off or not compressed (gz, xz, zst)",
-    "one line names the file",
+    "a compressed file (gz, xz, zst) that is truncated or not in that format",
+    "a one-line error message names the file",
 )
 @pytest.mark.parametrize("name", ["a.txt.gz", "a.txt.xz", "a.txt.zst"])
 @pytest.mark.parametrize("damage", [lambda b: b"plain text", lambda b: b[:-10]])
@@ -176,21 +182,23 @@ def test_a_folder_is_its_texts_by_name_and_nothing_else(tmp_path):
         write(tmp_path, name, "not a text\n")
     assert list(read_texts([tmp_path], "title")) == ["first", "second", "third"]
     (empty := tmp_path / "none").mkdir()
-    with pytest.raises(UserError, match=r"none: the folder has no texts; their names end in \.txt"):
+    with pytest.raises(
+        UserError, match=r"none: the folder contains no text files; their names must end in \.txt"
+    ):
         list(read_texts([empty]))
 
 
 @pytest.mark.bad_input(
     "text",
-    "a Parquet column that is not there or holds no text",
-    "one line with the columns there are",
+    "a Parquet column that does not exist or contains no text",
+    "a one-line error message names the column or lists the existing ones",
 )
 def test_what_is_wrong_in_a_file_of_a_folder_has_its_name_and_place(tmp_path):
     write(tmp_path, "a.jsonl", '{"text": "good"}\n{"content": "x"}\n')
     with pytest.raises(UserError, match=r"a\.jsonl: line 2: has no field 'text'; it has content"):
         list(read_texts([tmp_path]))
     write_parquet(tmp_path, {"text": ["a", "b", "c"], "number": [1, 2, 3]})
-    with pytest.raises(UserError, match=r"a\.parquet: row 1: field 'number' holds a int"):
+    with pytest.raises(UserError, match=r"a\.parquet: row 1: field 'number' contains a int"):
         list(read_texts([tmp_path / "a.parquet"], "number"))
 
 
@@ -211,14 +219,14 @@ def test_null_reads_as_blank(tmp_path):
 
 @pytest.mark.bad_input(
     "text",
-    "a JSON line that is no JSON, no object, or lacks its field",
-    "one line with file and line",
+    "a JSON line that is not valid JSON, is not an object, or lacks the field",
+    "a one-line error message names the file and the line",
 )
 @pytest.mark.parametrize(
     ("second", "message"),
     [
         ('{"txt": "x"}', r"line 2: has no field 'text'; it has txt"),
-        ('{"text": 3}', r"line 2: field 'text' holds a int, not text"),
+        ('{"text": 3}', r"line 2: field 'text' contains a int, not text"),
         ('{"text": "x"', r"line 2 is not JSON"),
         ('["x"]', r"line 2 is not a JSON object"),
     ],
@@ -236,14 +244,14 @@ def test_a_column_of_parquet_is_read_across_row_groups(tmp_path):
 
 @pytest.mark.bad_input(
     "text",
-    "a Parquet column that is not there or holds no text",
-    "one line with the columns there are",
+    "a Parquet column that does not exist or contains no text",
+    "a one-line error message names the column or lists the existing ones",
 )
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
         ({"body": ["a"]}, r"has no column 'text'; it has body"),
-        ({"text": [1, 2]}, r"field 'text' holds a int, not text"),
+        ({"text": [1, 2]}, r"field 'text' contains a int, not text"),
     ],
 )
 def test_a_bad_parquet_column_is_named(columns, message, tmp_path):
@@ -254,7 +262,7 @@ def test_a_bad_parquet_column_is_named(columns, message, tmp_path):
 @pytest.mark.bad_input(
     "text",
     "an empty file, a file of blank lines, a Parquet file without rows",
-    "one line names the file",
+    "a one-line error message names the file",
 )
 def test_an_empty_parquet_file_is_reported(tmp_path):
     import pyarrow
@@ -301,7 +309,9 @@ def test_a_translation_column_gives_pairs(tmp_path):
 
 
 @pytest.mark.bad_input(
-    "text", "a column or split that a data set does not have", "one line with those it has"
+    "text",
+    "a column or split that a data set does not have",
+    "a one-line error message lists the existing ones",
 )
 @pytest.mark.parametrize(
     ("column", "split", "message"),
@@ -316,13 +326,17 @@ def test_a_bad_column_or_split_of_a_dataset_is_named(column, split, message, tmp
         read_dataset(str(tmp_path), column, split)
 
 
-@pytest.mark.fault("network", "a data set cannot be reached", "one line names it")
+@pytest.mark.fault(
+    "network", "a data set is unreachable", "a one-line error message names the data set"
+)
 def test_a_dataset_that_cannot_be_reached_is_reported():
     with pytest.raises(UserError, match=r"dataset nobody/nothing, split train: cannot be read"):
         read_dataset("nobody/nothing", "text")
 
 
-@pytest.mark.fault("network", "a data set cannot be reached", "one line names it")
+@pytest.mark.fault(
+    "network", "a data set is unreachable", "a one-line error message names the data set"
+)
 def test_a_connection_to_the_hub_that_breaks_is_reported(tmp_path, monkeypatch):
     from fsspec.implementations.local import LocalFileSystem
     from huggingface_hub.errors import HTTPError
@@ -343,10 +357,12 @@ def test_pairs_of_a_table_are_its_first_two_columns(tmp_path):
 
 
 @pytest.mark.bad_input(
-    "text", "a table line without a tab, a pair without its columns", "one line with file and line"
+    "text",
+    "a table line without a tab, a pair without the required columns",
+    "a one-line error message names the file and the line",
 )
 def test_a_table_line_without_a_tab_is_named(tmp_path):
-    with pytest.raises(UserError, match="line 2 has 1 columns, of which 1 and 2 are needed"):
+    with pytest.raises(UserError, match="line 2 has 1 columns, but columns 1 and 2 are needed"):
         list(read_pairs({"loader": "tsv", "path": write(tmp_path, "a.tsv", "a\tb\nc d\n")}))
 
 
@@ -358,7 +374,7 @@ def test_aligned_files_give_pairs(tmp_path):
 @pytest.mark.parametrize("swap", [False, True])
 def test_aligned_files_of_different_length_are_reported_with_both_lengths(swap, tmp_path):
     files = [write(tmp_path, "long", "1\n2\n3\n4\n"), write(tmp_path, "short", "1\n2\n")]
-    with pytest.raises(UserError, match=r"short: has 2 lines and .*long has 4"):
+    with pytest.raises(UserError, match=r"short: has 2 lines but .*long has 4"):
         read_files(*(files[::-1] if swap else files))
 
 
@@ -382,7 +398,7 @@ def test_lines_of_a_compressed_file_are_read_by_path_and_by_address(name, tmp_pa
 
 
 @pytest.mark.fault(
-    "network", "a file behind an address is cut off or has no content", "one line names the address"
+    "network", "a remote file is truncated or missing", "a one-line error message gives its URL"
 )
 def test_an_address_without_content_is_named(address):
     with pytest.raises(UserError, match=r"dataset text, split train: cannot be read .*gone\.xz"):
@@ -390,7 +406,7 @@ def test_an_address_without_content_is_named(address):
 
 
 @pytest.mark.fault(
-    "network", "a file behind an address is cut off or has no content", "one line names the address"
+    "network", "a remote file is truncated or missing", "a one-line error message gives its URL"
 )
 def test_a_cut_off_file_behind_an_address_is_reported(tmp_path, address):
     file = write(tmp_path, "a.txt.xz", "\n".join(LINES * 100))
@@ -444,9 +460,7 @@ def test_two_configurations_of_a_dataset_give_pairs(split, flores):
 )
 def test_rows_that_are_no_pair_are_reported(rows, flores):
     (flores / "devtest" / "tel_Telu.jsonl").write_text(rows)
-    with pytest.raises(
-        UserError, match="row 2 of eng_Latn and of tel_Telu do not have the same 'id'"
-    ):
+    with pytest.raises(UserError, match="row 2 of eng_Latn and of tel_Telu differ in 'id'"):
         aligned(flores)
 
 

@@ -94,8 +94,8 @@ class Killed(BaseException):
 
 @pytest.mark.fault(
     "kill",
-    "reading a large text is interrupted",
-    "the next job goes on where it was and draws the same sentences",
+    "a job is interrupted while it reads a large text",
+    "the next job resumes from the last stored state and samples the same sentences",
 )
 @pytest.mark.parametrize("most", [None, 1000])
 def test_an_interrupted_reading_goes_on_and_draws_the_same(language, tmp_path, monkeypatch, most):

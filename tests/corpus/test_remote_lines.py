@@ -80,7 +80,7 @@ def test_a_reading_goes_on_with_the_bytes_that_it_has(files, tmp_path, monkeypat
     monkeypatch.setattr(reading, "SAVE_SECONDS", -1.0)
     for have in (20_000, 40_000):  # then no connection brings a byte, and the job fails
         files.breaks = [20_000, *[0] * 6]
-        with pytest.raises(UserError, match="not reached"):
+        with pytest.raises(UserError, match="cannot be reached"):
             draw_text(language(files), tmp_path / "cut", SEED, CleaningCounts(), 100, None)
         assert files.sent["/te.txt.xz"] == have
     counts = CleaningCounts()
@@ -101,11 +101,11 @@ def test_with_an_amount_its_part_of_the_file_is_fetched(files, tmp_path):
 def test_of_a_file_that_changed_nothing_is_left(files, tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "SAVE_SECONDS", -1.0)
     files.breaks = [20_000, *[0] * 6]
-    with pytest.raises(UserError, match="not reached"):
+    with pytest.raises(UserError, match="cannot be reached"):
         draw_text(language(files), tmp_path, SEED, CleaningCounts(), 100, None)
     other = "".join(f"{line} x\n" for line in LINES).encode()
     files.contents["/te.txt.xz"] = lzma.compress(other, preset=0)
-    with pytest.raises(UserError, match="has changed"):
+    with pytest.raises(UserError, match="changed during the download"):
         draw_text(language(files), tmp_path, SEED, CleaningCounts(), 100, None)
     drawn = draw_text(language(files), tmp_path, SEED, CleaningCounts(), 100, None)
     assert len(drawn) == 100 and all(line.endswith("x") for line in drawn)

@@ -287,7 +287,7 @@ def test_a_smaller_part_is_a_part_of_the_larger_one(caplog):
     assert small.heldout == large.heldout[:40]
     log_reduced("Telugu", small.reduced)
     sizes = "heldout_sentences 40 of 1,000, train_sentences 360 of 1,000"
-    assert caplog.messages == [f"Telugu: the text is smaller than its sizes: {sizes}"]
+    assert caplog.messages == [f"Telugu: the text is smaller than the requested sizes: {sizes}"]
     assert large.reduced == {}
 
 

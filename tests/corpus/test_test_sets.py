@@ -168,13 +168,17 @@ def test_an_answer_may_be_a_single_text_in_a_column_of_another_name(prepared, tm
 
 
 @pytest.mark.bad_input(
-    "text", "answers that are no texts, or words no list", "one line with the row and what it holds"
+    "text",
+    "answers or words that are not lists of texts",
+    "a one-line error message gives the row and its value",
 )
 def test_answers_that_are_no_texts_are_reported(prepared, parquet):
     row = {"question": "Who?", "context": "Ada did.", "answers": {"text": ["Ada"], "start": [0]}}
     text = {"loader": "parquet", "path": parquet("rows.parquet", [row])}
     columns = {"question": "question", "context": "context", "answers": "answers"}
-    with pytest.raises(UserError, match=r"row 1: field 'answers' holds \{'text': .*, not a list"):
+    with pytest.raises(
+        UserError, match=r"row 1: field 'answers' contains \{'text': .*, not a list"
+    ):
         prepared("question_answering", text, columns=columns)
 
 
@@ -198,7 +202,7 @@ def test_a_text_without_remaining_rows_is_reported(prepared, tmp_path):
     (tmp_path / "rows.jsonl").write_text('{"q": "", "c": "x", "a": "y"}\n')
     text = {"loader": "jsonl", "path": str(tmp_path / "rows.jsonl")}
     columns = {"question": "q", "context": "c", "answers": "a"}
-    with pytest.raises(UserError, match="none of 1 rows is a test"):
+    with pytest.raises(UserError, match="none of 1 rows is a valid test"):
         prepared("question_answering", text, columns=columns)
 
 

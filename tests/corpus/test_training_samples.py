@@ -116,5 +116,5 @@ def test_of_other_samples_no_translations_are_read(tmp_path):
 
 
 def test_no_sample_is_an_error_before_training(tmp_path):
-    with pytest.raises(UserError, match="no sample is left"):
+    with pytest.raises(UserError, match="no samples are left"):
         write_samples(tmp_path, [])

@@ -158,8 +158,8 @@ def test_the_other_job_of_a_cell_leaves_alone_what_a_run_is_writing(cell_job, mo
 
 @pytest.mark.fault(
     "kill",
-    "SIGKILL to an evaluation",
-    "the run under way is lost at most; records that were complete stay as they are",
+    "an evaluation is killed with SIGKILL",
+    "at most the current run is lost; complete records are unchanged",
 )
 def test_what_was_complete_before_a_kill_stays_and_the_rest_follows(cell_job, monkeypatch):
     job = cell_job(perplexity={}, translation={"runs": 2, **TRANSLATION})
@@ -186,8 +186,8 @@ def test_what_was_complete_before_a_kill_stays_and_the_rest_follows(cell_job, mo
 
 @pytest.mark.fault(
     "kill",
-    "an evaluation ends in the middle of a run",
-    "the batch under way is repeated at most, and no prediction changes",
+    "an evaluation is interrupted in the middle of a run",
+    "at most the current batch is repeated; predictions are unchanged",
 )
 def test_a_kill_costs_at_most_the_batch_under_way(cell_job, monkeypatch):
     from transformers import LlamaForCausalLM
@@ -215,7 +215,7 @@ def test_a_kill_costs_at_most_the_batch_under_way(cell_job, monkeypatch):
 @pytest.mark.fault(
     "cluster",
     "one of several tasks of an evaluation fails in every attempt",
-    "the others are recorded and not repeated; the message names the task and why",
+    "the others are recorded and not repeated; the message names the task and the reason",
 )
 def test_a_task_that_fails_neither_stops_the_others_nor_loses_them(cell_job, loads):
     job = cell_job(

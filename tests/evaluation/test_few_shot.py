@@ -67,8 +67,8 @@ def test_all_cells_of_a_run_have_the_same_examples_and_runs_have_others(make_job
 @pytest.mark.parametrize(
     ("shots", "message"),
     [
-        (21, "shots is 21, but there are 20 examples"),
-        (20, "nothing is left of 20 to test; lower it"),
+        (21, "shots is 21, but there are only 20 examples"),
+        (20, "examples leave none of 20 tests; lower it"),
     ],
 )
 def test_too_many_shots_are_told(make_job, shots, message):

@@ -142,7 +142,7 @@ def test_large_rows_change_the_output_and_examples_show_how(measure, model, byte
 @pytest.mark.fault(
     "machine",
     "GPU memory runs out while texts are generated or scored",
-    "batches are halved, and texts and scores are the same",
+    "batches are halved; texts and scores are the same",
 )
 def test_batches_that_do_not_fit_into_memory_are_halved(measure, monkeypatch):
     def train(model):

@@ -153,7 +153,7 @@ def test_runs_ask_other_questions(model, byte_tokenizer, job):
     [
         ({"normalization": "f1"}, "normalization: 'f1' is not one of 'mlqa', 'squad'"),
         ({"max_prompt_tokens": 60}, "a prompt of 60 tokens has no room for question 0001"),
-        ({"shots": 4}, "beside 4 examples nothing is left"),
+        ({"shots": 4}, "4 examples leave none"),
     ],
 )
 def test_what_cannot_be_is_told_before_anything_is_generated(

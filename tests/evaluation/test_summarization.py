@@ -103,8 +103,8 @@ def test_the_shortest_are_the_same_for_every_run(model, byte_tokenizer, make_job
 
 @pytest.mark.fault(
     "kill",
-    "an evaluation ends in the middle of a run",
-    "the batch under way is repeated at most, and no prediction changes",
+    "an evaluation is interrupted in the middle of a run",
+    "at most the current batch is repeated; predictions are unchanged",
 )
 def test_an_interruption_changes_no_prediction(model, byte_tokenizer, make_job, interrupt_at):
     job = make_job("summarization", max_new_tokens=8, batch_size=1)

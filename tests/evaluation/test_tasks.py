@@ -66,7 +66,7 @@ def test_the_registered_tasks_have_all_settings_of_their_kind_and_say_where_they
 
 
 def test_an_unknown_kind_names_the_known_ones():
-    with pytest.raises(UserError, match=r"kind 'bleu' is none of .*translation"):
+    with pytest.raises(UserError, match=r"kind 'bleu' is not one of .*translation"):
         task_file("bleu")
 
 

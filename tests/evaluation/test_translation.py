@@ -46,8 +46,8 @@ def test_no_partial_outputs_are_left(model, byte_tokenizer, job):
 
 @pytest.mark.fault(
     "kill",
-    "an evaluation ends in the middle of a run",
-    "the batch under way is repeated at most, and no prediction changes",
+    "an evaluation is interrupted in the middle of a run",
+    "at most the current batch is repeated; predictions are unchanged",
 )
 def test_an_interruption_changes_no_prediction(model, byte_tokenizer, make_job, interrupt_at):
     job = make_job("translation", max_new_tokens=8, batch_size=1)
@@ -133,7 +133,7 @@ def test_cells_are_asked_as_alma_trains_them_in_both_directions(model, byte_toke
 
 
 def test_a_prompt_that_is_not_there_is_refused(model, byte_tokenizer, make_job):
-    with pytest.raises(UserError, match="'chat' is not known; known are cw2v, names"):
+    with pytest.raises(UserError, match="'chat' is not known; choose from cw2v, names"):
         evaluate(model, byte_tokenizer(), make_job("translation", prompt="chat"))
 
 

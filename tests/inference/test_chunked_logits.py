@@ -128,7 +128,7 @@ def limit_chunks(model, positions, fails):
 @pytest.mark.fault(
     "machine",
     "GPU memory runs out for a chunk of logits",
-    "chunks are halved, and gradients are the same",
+    "chunks are halved; gradients are the same",
 )
 @pytest.mark.parametrize("fails", ["forward", "backward"])
 @pytest.mark.parametrize("weight", [None, torch.tensor(1.5)])

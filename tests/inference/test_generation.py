@@ -86,7 +86,7 @@ def test_texts_do_not_depend_on_the_batch_size(run, tmp_path, batch_size):
 @pytest.mark.fault(
     "machine",
     "GPU memory runs out while texts are generated or scored",
-    "batches are halved, and texts and scores are the same",
+    "batches are halved; texts and scores are the same",
 )
 def test_batches_that_do_not_fit_into_memory_are_halved_and_the_texts_are_the_same(
     model, run, monkeypatch, caplog
@@ -285,8 +285,8 @@ def test_a_batch_takes_no_more_steps_than_its_longest_text(model, run, byte_toke
 
 @pytest.mark.fault(
     "kill",
-    "generation is interrupted between two batches, or in the middle of a line",
-    "it resumes with identical texts; a line that was cut off is generated again",
+    "generation is interrupted between two batches or while a line is written",
+    "it resumes and produces identical texts; a truncated line is generated again",
 )
 def test_an_interrupted_run_resumes_with_identical_outputs(model, run, monkeypatch, tmp_path):
     whole = run(partial=tmp_path / "whole.jsonl")
@@ -309,8 +309,8 @@ def test_a_finished_run_generates_nothing_again(model, run, monkeypatch):
 
 @pytest.mark.fault(
     "kill",
-    "generation is interrupted between two batches, or in the middle of a line",
-    "it resumes with identical texts; a line that was cut off is generated again",
+    "generation is interrupted between two batches or while a line is written",
+    "it resumes and produces identical texts; a truncated line is generated again",
 )
 def test_a_line_cut_off_by_an_interruption_is_generated_again(model, run, monkeypatch, tmp_path):
     whole = run()
@@ -341,8 +341,8 @@ def test_outputs_of_other_work_are_not_reused(model, run, monkeypatch, change):
 
 @pytest.mark.bad_input(
     "text",
-    "a prompt longer than the context of the model",
-    "one line, before anything is generated",
+    "a prompt longer than the model's context",
+    "a one-line error message before any text is generated",
 )
 def test_a_prompt_beyond_the_context_is_named_before_anything_is_generated(run):
     with pytest.raises(UserError, match=r"prompt 'big' has 600 tokens.*context of 512"):

@@ -66,7 +66,7 @@ def without_memory_for(model, tokens, monkeypatch):
 @pytest.mark.fault(
     "machine",
     "GPU memory runs out while texts are generated or scored",
-    "batches are halved, and texts and scores are the same",
+    "batches are halved; texts and scores are the same",
 )
 def test_batches_that_do_not_fit_into_memory_are_halved_and_scored_the_same(
     model, without_bos, monkeypatch, caplog

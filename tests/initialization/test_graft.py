@@ -153,8 +153,8 @@ def test_the_bias_of_a_head_grows_with_it(pair, name):
 
 @pytest.mark.bad_input(
     "vectors",
-    "rows of another width or number than the model's",
-    "one line with both; the model is unchanged",
+    "rows whose number or width differs from the model's",
+    "a one-line error message gives both values; the model is unchanged",
 )
 def test_a_model_with_another_number_of_rows_is_an_error_and_unchanged(pair, tiny_llama):
     source = tiny_llama(len(pair[0]) + 9)

@@ -63,8 +63,8 @@ def test_an_empty_folder_is_an_error_that_names_it(tmp_path):
 
 @pytest.mark.fault(
     "damage",
-    "a recipe or drawn rows are cut off at any length, or have any bit flipped",
-    "one line names the file, unless nothing depends on the bit",
+    "a recipe or file of drawn rows is truncated at any length, or any of its bits is flipped",
+    "a one-line error message names the file, unless nothing depends on the bit",
 )
 @pytest.mark.parametrize("name", ["mean-of-all", "random"])
 def test_a_file_cut_off_anywhere_is_an_error_that_names_it(fit, pair, matrix, tmp_path, name):
@@ -78,8 +78,8 @@ def test_a_file_cut_off_anywhere_is_an_error_that_names_it(fit, pair, matrix, tm
 
 @pytest.mark.fault(
     "damage",
-    "a recipe or drawn rows are cut off at any length, or have any bit flipped",
-    "one line names the file, unless nothing depends on the bit",
+    "a recipe or file of drawn rows is truncated at any length, or any of its bits is flipped",
+    "a one-line error message names the file, unless nothing depends on the bit",
 )
 @pytest.mark.parametrize("name", ["mean-of-all", "random"])
 def test_a_damaged_file_is_an_error_or_unchanged(fit, pair, matrix, tmp_path, name):
@@ -99,7 +99,9 @@ def test_a_damaged_file_is_an_error_or_unchanged(fit, pair, matrix, tmp_path, na
             assert loaded.apply(rows).tobytes() == fitted.apply(rows).tobytes()
 
 
-@pytest.mark.bad_input("hostile", "a pickle in a recipe", "never opened; one line names the file")
+@pytest.mark.bad_input(
+    "hostile", "a pickle in a recipe", "never loaded; a one-line error message names the file"
+)
 def test_a_pickle_is_never_opened(tmp_path):
     np.savez(tmp_path / "recipe.npz", left_data=np.array([{}], dtype=object), allow_pickle=True)
     with pytest.raises(UserError, match=r"recipe\.npz"):
@@ -107,7 +109,9 @@ def test_a_pickle_is_never_opened(tmp_path):
 
 
 @pytest.mark.bad_input(
-    "vectors", "a recipe that names rows outside of the matrix", "one line names the file"
+    "vectors",
+    "a recipe that refers to rows outside the matrix",
+    "a one-line error message names the file",
 )
 def test_a_recipe_whose_indices_lie_outside_is_an_error(fit, tmp_path):
     fitted = fit("mean")
@@ -126,8 +130,8 @@ def test_rows_of_a_tied_model_have_none_for_a_head(fit, pair, matrix, tmp_path):
 
 @pytest.mark.bad_input(
     "vectors",
-    "rows of another width or number than the model's",
-    "one line with both; the model is unchanged",
+    "rows whose number or width differs from the model's",
+    "a one-line error message gives both values; the model is unchanged",
 )
 def test_rows_of_another_width_are_an_error(fit, pair, matrix, tmp_path):
     save_initialization(fit("random"), tmp_path, {"input": matrix(len(pair[0]) + 1)})

@@ -123,7 +123,7 @@ def test_translations_can_be_the_entries_of_a_dictionary(job):
 def test_a_method_that_needs_an_auxiliary_says_so(job):
     without = job("focus")
     del without["inputs"]["auxiliary"]
-    with pytest.raises(UserError, match="name one in its config entry"):
+    with pytest.raises(UserError, match="specify one in its config entry"):
         run(without)
 
 

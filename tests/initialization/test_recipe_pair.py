@@ -76,8 +76,8 @@ def test_saving_again_leaves_one_file(fitted, tokenizers, tmp_path):
 
 @pytest.mark.fault(
     "damage",
-    "a recipe or drawn rows are cut off at any length, or have any bit flipped",
-    "one line names the file, unless nothing depends on the bit",
+    "a recipe or file of drawn rows is truncated at any length, or any of its bits is flipped",
+    "a one-line error message names the file, unless nothing depends on the bit",
 )
 def test_a_file_cut_off_anywhere_is_an_error_that_names_it(fitted, tmp_path):
     save_initialization(fitted, tmp_path)

@@ -148,7 +148,7 @@ def test_an_edited_study_is_not_overwritten(adapted, files, smollm2_folder_tiny)
     text = file.read_text(encoding="utf-8")
     file.write_text(text + "# mine\n", encoding="utf-8")
     try:
-        with pytest.raises(UserError, match="you have edited it"):
+        with pytest.raises(UserError, match="has been edited"):
             adapt(files, smollm2_folder_tiny, out, "--initializer", "mean")
         assert file.read_text(encoding="utf-8").endswith("# mine\n")
     finally:

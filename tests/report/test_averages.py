@@ -103,8 +103,14 @@ def test_what_is_one_column_has_no_mean():
     ("average", "message"),
     [
         ({"tasks": ["arc", "bolq"]}, ".averages[0].tasks: 'bolq' is not run by this study; did"),
-        ({"languages": ["te"]}, ".averages[0].languages: 'te' is not of this study; known are el"),
-        ({"title": "arc"}, ".averages[0].title: 'arc' is among the tasks of this study; give"),
+        (
+            {"languages": ["te"]},
+            ".averages[0].languages: 'te' is not in this study; choose from el",
+        ),
+        (
+            {"title": "arc"},
+            ".averages[0].title: 'arc' is already one of the tasks of this study; give",
+        ),
         ({"over": ["metrics"]}, ".averages[0].over[0]: 'metrics' is not one of"),
         ({"task": ["arc"]}, ".averages[0]: unknown key 'task'; did you mean 'tasks'?"),
     ],

@@ -356,7 +356,7 @@ def test_no_records_is_the_users_error(made_study, tmp_path):
 @pytest.mark.fault(
     "damage",
     "an evaluation record is damaged when the report reads it",
-    "one line names the record",
+    "a one-line error message names the record",
 )
 def test_a_damaged_record_is_the_users_error(made_study, tmp_path):
     one_language(made_study)

@@ -89,8 +89,9 @@ def test_where_becomes_names_by_axis():
     ("items", "message"),
     [
         (["resluts"], "report.items[0]: 'resluts' is not known; did you mean 'results'?"),
-        (["speed", "speed"], "report.items[1]: there is a 'speed' already"),
-        ([{"item": "fertility", "tasks": ["mt"]}], "report.items[0]: 'fertility' takes no tasks"),
+        (["speed", "speed"], "report.items[1]: the name 'speed' already exists"),
+        ([{"item": "fertility", "tasks": ["mt"]}],
+         "report.items[0]: 'fertility' has no option 'tasks'"),
         ([{"item": "speed", "metrics": ["speedup"]}],
          "report.items[0].metrics: 'speedup' is not known; did you mean 'speed_up'?"),
         ([{"item": "loss_curves", "over": "token"}],
@@ -102,12 +103,13 @@ def test_where_becomes_names_by_axis():
         ([{"item": "results", "tasks": ["mt", "mt"]}],
          "report.items[0].tasks: 'mt' is listed twice; list each once"),
         ([{"item": "results", "metric": ["chrf"]}],
-         "report.items[0]: 'results' takes no metric; did you mean 'metrics'?"),
+         "report.items[0]: 'results' has no option 'metric'; did you mean 'metrics'?"),
         ([{"item": "results", "where": {"source": ["m"]}}],
          "report.items[0].where: 'source' is not known; did you mean 'sources'?"),
         ([{"item": "results", "tasks": "mt"}], "report.items[0].tasks: 'mt' is not a list"),
         ([{"item": "results", "tasks": ["a/b"]}],
-         "report.items[0].tasks: 'a/b' is not a name: letters, digits, '.', '_' and '-'"),
+         "report.items[0].tasks: 'a/b' is not a valid name: use only letters, digits, '.', '_' "
+         "and '-'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_the_users_error(items, message):
@@ -119,10 +121,10 @@ def test_what_cannot_be_is_the_users_error(items, message):
     ("item", "message"),
     [
         ({"where": {"initializers": ["aling"]}},
-         ".where.initializers: 'aling' is not of this study; did you mean 'align'?"),
-        ({"where": {"sources": ["other"]}}, ".where.sources: 'other' is not of this study; known"),
+         ".where.initializers: 'aling' is not in this study; did you mean 'align'?"),
+        ({"where": {"sources": ["other"]}}, ".where.sources: 'other' is not in this study; choose"),
         ({"tasks": ["translate"]}, ".tasks: 'translate' is not run by this study; did you mean"),
-        ({"speed_up_of": "merge"}, ".speed_up_of: 'merge' is not of this study; known are align"),
+        ({"speed_up_of": "merge"}, ".speed_up_of: 'merge' is not in this study; choose from align"),
     ],
 )  # fmt: skip
 def test_a_name_that_the_study_does_not_have_is_the_users_error(item, message):

@@ -126,7 +126,7 @@ def test_a_source_model_that_the_study_has_not_is_refused():
     items = read_items([{"item": "published", "stands_for": {"n": {"source": "m"}}}])
     axes = ("sources", "languages", "vocabularies", "initializers", "strategies")
     block = {axis: ["m"] for axis in axes}
-    with pytest.raises(UserError, match=r"items\[0\]\.stands_for: 'n' is not of this study"):
+    with pytest.raises(UserError, match=r"items\[0\]\.stands_for: 'n' is not in this study"):
         check_items(items, [block], ["mt"], {"tokenizers": [], "languages": []})
 
 

@@ -20,7 +20,9 @@ def test_a_whole_source_passes(whole_source):
 
 
 @pytest.mark.bad_input(
-    "model", "a folder without config.json, or with a damaged one", "one line names the file"
+    "model",
+    "a model folder without config.json, or with a damaged one",
+    "a one-line error message names the file",
 )
 def test_no_config_is_reported(tiny_source):
     (tiny_source / "config.json").unlink()
@@ -29,7 +31,9 @@ def test_no_config_is_reported(tiny_source):
 
 
 @pytest.mark.bad_input(
-    "model", "a folder without config.json, or with a damaged one", "one line names the file"
+    "model",
+    "a model folder without config.json, or with a damaged one",
+    "a one-line error message names the file",
 )
 def test_a_damaged_config_is_reported(tiny_source):
     (tiny_source / "config.json").write_text("{")
@@ -38,7 +42,9 @@ def test_a_damaged_config_is_reported(tiny_source):
 
 
 @pytest.mark.bad_input(
-    "model", "an unknown type of model, or none named", "one line names the type"
+    "model",
+    "an unknown model type, or a config without an architecture",
+    "a one-line error message names the type or says that the architecture is missing",
 )
 def test_an_unknown_model_type_is_reported(tiny_source):
     change_config(tiny_source, model_type="mystery")
@@ -47,7 +53,7 @@ def test_an_unknown_model_type_is_reported(tiny_source):
 
 
 @pytest.mark.bad_input(
-    "hostile", "code that a model's repository brings", "never run; one line says so"
+    "hostile", "code in a model's repository", "never run; a one-line error message says so"
 )
 def test_remote_code_is_refused(tiny_source):
     change_config(tiny_source, auto_map={"AutoModelForCausalLM": "modeling.Evil"})
@@ -57,7 +63,9 @@ def test_remote_code_is_refused(tiny_source):
 
 
 @pytest.mark.bad_input(
-    "model", "a model that is no causal language model", "one line names its architecture"
+    "model",
+    "a model that is not a causal language model",
+    "a one-line error message names its architecture",
 )
 @pytest.mark.parametrize(
     ("kind", "architecture"),
@@ -76,7 +84,9 @@ def test_a_model_that_is_no_causal_language_model_is_named(kind, architecture, t
 
 
 @pytest.mark.bad_input(
-    "model", "an unknown type of model, or none named", "one line names the type"
+    "model",
+    "an unknown model type, or a config without an architecture",
+    "a one-line error message names the type or says that the architecture is missing",
 )
 def test_a_config_without_an_architecture_is_reported(tiny_source):
     change_config(tiny_source, architectures=None)
@@ -84,7 +94,7 @@ def test_a_config_without_an_architecture_is_reported(tiny_source):
         check_source(tiny_source)
 
 
-@pytest.mark.bad_input("model", "quantized weights", "one line says so")
+@pytest.mark.bad_input("model", "quantized weights", "a one-line error message says so")
 def test_quantized_weights_are_refused(tiny_source):
     change_config(tiny_source, quantization_config={"quant_method": "awq", "bits": 4})
     with pytest.raises(UserError, match="weights are quantized"):
@@ -92,7 +102,7 @@ def test_quantized_weights_are_refused(tiny_source):
 
 
 @pytest.mark.bad_input(
-    "hostile", "pickled weights", "never opened; one line says how to convert them"
+    "hostile", "pickled weights", "never loaded; a one-line error message says how to convert them"
 )
 def test_pickled_weights_are_refused(tiny_source):
     (tiny_source / "model.safetensors").rename(tiny_source / "pytorch_model.bin")
@@ -101,7 +111,9 @@ def test_pickled_weights_are_refused(tiny_source):
 
 
 @pytest.mark.bad_input(
-    "model", "weights that are cut off, too long or no safetensors", "one line names the file"
+    "model",
+    "weights that are truncated, too long, or not in safetensors format",
+    "a one-line error message names the file",
 )
 def test_truncated_weights_are_reported(tiny_source):
     file = tiny_source / "model.safetensors"
@@ -111,19 +123,23 @@ def test_truncated_weights_are_reported(tiny_source):
 
 
 @pytest.mark.bad_input(
-    "model", "weights without an embedding matrix or a head", "one line names the matrix"
+    "model",
+    "weights without an embedding matrix or a head",
+    "a one-line error message names the matrix",
 )
 @pytest.mark.parametrize("name", ["model.embed_tokens.weight", "lm_head.weight"])
 def test_a_matrix_that_the_files_lack_is_reported(name, tiny_source):
     weights = load_file(tiny_source / "model.safetensors")
     del weights[name]
     save_file(weights, tiny_source / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(UserError, match=r"hold no (input matrix|lm_head\.weight)"):
+    with pytest.raises(UserError, match=r"contain no (input matrix|lm_head\.weight)"):
         check_source(tiny_source)
 
 
 @pytest.mark.bad_input(
-    "model", "a model without a tokenizer, or with a slow one", "one line says how to convert it"
+    "model",
+    "a model without a tokenizer, or with a slow one",
+    "a one-line error message says what is missing or how to convert it",
 )
 def test_no_tokenizer_is_reported(tiny_source):
     (tiny_source / "tokenizer.json").unlink()
@@ -132,7 +148,9 @@ def test_no_tokenizer_is_reported(tiny_source):
 
 
 @pytest.mark.bad_input(
-    "model", "a model without a tokenizer, or with a slow one", "one line says how to convert it"
+    "model",
+    "a model without a tokenizer, or with a slow one",
+    "a one-line error message says what is missing or how to convert it",
 )
 def test_a_bare_sentencepiece_tokenizer_is_reported_with_the_faithful_way_to_convert_it(
     tiny_source,
@@ -143,11 +161,13 @@ def test_a_bare_sentencepiece_tokenizer_is_reported_with_the_faithful_way_to_con
 
 
 @pytest.mark.bad_input(
-    "model", "a tokenizer with more tokens than the model has rows", "one line with both numbers"
+    "model",
+    "a tokenizer with more tokens than the model has rows",
+    "a one-line error message gives both numbers",
 )
 def test_a_tokenizer_with_more_tokens_than_rows_does_not_belong(tiny_source, tiny_llama):
     tiny_llama(200).save_pretrained(tiny_source)
-    with pytest.raises(UserError, match="tokens up to id 270 and the model only 200 rows"):
+    with pytest.raises(UserError, match="tokens up to id 270 but the model has only 200 rows"):
         check_source(tiny_source)
 
 

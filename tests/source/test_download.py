@@ -44,7 +44,7 @@ def test_a_file_arrives_whole_over_connections_that_break(files, url, tmp_path):
 
 def test_a_fetch_that_was_given_up_goes_on_where_it_was(files, url, tmp_path):
     files.breaks = [40_000, *[0] * 6]
-    with pytest.raises(UserError, match="not reached"):
+    with pytest.raises(UserError, match="cannot be reached"):
         download(url, tmp_path / "big", no_sleep)
     assert not (tmp_path / "big").exists()
     download(url, tmp_path / "big", no_sleep)
@@ -82,13 +82,13 @@ def test_a_busy_server_is_asked_again_and_a_refusal_is_told_at_once(files, url, 
     files.statuses = [503]
     assert ask_file(url, waited.append).bytes == len(CONTENT) and len(waited) == 3
     for fetch in (ask_file, lambda address: download(address, tmp_path / "other", waited.append)):
-        with pytest.raises(RefusedError, match="answers 404"):
+        with pytest.raises(RefusedError, match="returned status 404"):
             fetch(f"{files.address}/none")
     assert len(waited) == 3
 
 
 def test_a_server_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(UserError, match="not reached"):
+    with pytest.raises(UserError, match="cannot be reached"):
         ask_file("http://127.0.0.1:9/big", no_sleep)
 
 

@@ -36,7 +36,7 @@ def test_a_tokenizer_json_of_a_package(tmp_path, byte_tokenizer):
     assert tokenizer("the")["input_ids"] == own("the")["input_ids"]
 
 
-@pytest.mark.bad_input("model", "a damaged tokenizer", "one line names the file")
+@pytest.mark.bad_input("model", "a damaged tokenizer", "a one-line error message names the file")
 @pytest.mark.parametrize(
     ("content", "message"),
     [(None, "not in package p"), ("{", "not a tokenizer"), ("no model", "not a SentencePiece")],

@@ -32,8 +32,8 @@ def test_a_cached_model_resolves_to_its_commit_offline(revision, cache):
 
 @pytest.mark.fault(
     "network",
-    "offline, a model or revision is not in the cache",
-    "one line says which, and how to fetch it",
+    "a model or revision is not in the cache while offline",
+    "a one-line error message names it and says how to download it",
 )
 def test_a_revision_that_is_not_cached_is_told_offline(cache):
     with pytest.raises(UserError, match="org/name at revision v2: not in the cache"):
@@ -42,8 +42,8 @@ def test_a_revision_that_is_not_cached_is_told_offline(cache):
 
 @pytest.mark.fault(
     "network",
-    "offline, a model or revision is not in the cache",
-    "one line says which, and how to fetch it",
+    "a model or revision is not in the cache while offline",
+    "a one-line error message names it and says how to download it",
 )
 def test_a_model_that_is_not_cached_is_told_offline(cache):
     with pytest.raises(UserError, match="source hub org/other: not in the cache"):
@@ -80,8 +80,8 @@ def test_only_safe_files_of_the_top_folder_are_requested(monkeypatch, tmp_path):
 
 @pytest.mark.fault(
     "network",
-    "a gated model without a token, or with terms that were not accepted",
-    "one line names the page with the terms and `hf auth login`",
+    "a gated model without a token, or without accepted terms",
+    "a one-line error message gives the page with the terms and `hf auth login`",
 )
 @pytest.mark.parametrize(
     ("error", "message"),

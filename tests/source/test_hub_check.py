@@ -60,8 +60,8 @@ def test_a_model_without_safe_weights_is_unusable(ask):
 
 @pytest.mark.fault(
     "network",
-    "a gated model without a token, or with terms that were not accepted",
-    "one line names the page with the terms and `hf auth login`",
+    "a gated model without a token, or without accepted terms",
+    "a one-line error message gives the page with the terms and `hf auth login`",
 )
 def test_terms_that_were_not_accepted_are_named_with_what_to_do(ask, endpoint):
     answer, _ = ask("model", "org/gated", COMMIT)
@@ -71,8 +71,8 @@ def test_terms_that_were_not_accepted_are_named_with_what_to_do(ask, endpoint):
 
 @pytest.mark.fault(
     "network",
-    "the hub answers 401, 403 or 404 when a study is checked",
-    "the asset is missing, or its terms are named with `hf auth login`; no retry",
+    "the hub answers 401, 403 or 404 for a model or data set when a study is checked",
+    "it is reported as missing, or the message names its terms and `hf auth login`; no retries",
 )
 @pytest.mark.parametrize(
     ("kind", "name", "revision"),
@@ -86,8 +86,8 @@ def test_what_is_not_there_is_missing(ask, kind, name, revision):
 
 @pytest.mark.fault(
     "network",
-    "the hub answers 401, 403 or 404 when a study is checked",
-    "the asset is missing, or its terms are named with `hf auth login`; no retry",
+    "the hub answers 401, 403 or 404 for a model or data set when a study is checked",
+    "it is reported as missing, or the message names its terms and `hf auth login`; no retries",
 )
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_refusal_without_a_reason_asks_for_a_token(ask, status):
@@ -98,7 +98,9 @@ def test_a_refusal_without_a_reason_asks_for_a_token(ask, status):
 
 
 @pytest.mark.fault(
-    "network", "the hub is busy (429, 503)", "it is asked again after as long as it says"
+    "network",
+    "the hub is busy (429, 503)",
+    "the request is repeated after the delay that the hub specifies",
 )
 def test_a_busy_hub_is_asked_again_when_it_says(ask):
     FAULTS["models/org/model"] = [429, 503, 429]
@@ -107,7 +109,9 @@ def test_a_busy_hub_is_asked_again_when_it_says(ask):
 
 
 @pytest.mark.fault(
-    "network", "the hub keeps failing (500)", "it is asked five times; the answer says its status"
+    "network",
+    "the hub keeps failing (500)",
+    "the request is sent five times; the result gives the status",
 )
 def test_a_hub_that_stays_broken_gives_no_answer(ask):
     FAULTS["models/org/model"] = [500] * 9
@@ -115,7 +119,7 @@ def test_a_hub_that_stays_broken_gives_no_answer(ask):
     assert (answer.state, len(waited)) == (NO_ANSWER, 4) and "500" in answer.detail
 
 
-@pytest.mark.fault("network", "the hub is not reached", "one line names its address")
+@pytest.mark.fault("network", "the hub is unreachable", "a one-line error message gives its URL")
 def test_a_hub_that_is_not_reached_gives_no_answer():
     answer = ask_hub(HubAsset("model", "org/model"), "http://127.0.0.1:9", lambda _: None)
     assert answer.state == NO_ANSWER and "127.0.0.1:9" in answer.detail

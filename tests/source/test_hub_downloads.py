@@ -87,7 +87,7 @@ def refusal() -> str:
 @pytest.mark.fault(
     "network",
     "the hub answers 401, 403, 404, 429, 500 or 503 when a model is downloaded",
-    "one line names the model, the status and what to do",
+    "a one-line error message names the model, the status and what to do",
 )
 @pytest.mark.parametrize(
     ("status", "code", "message"),
@@ -98,9 +98,9 @@ def refusal() -> str:
         (403, None, "the hub refuses access (403); run `hf auth login`"),
         (404, "RepoNotFound", "no such repository"),
         (404, "RevisionNotFound", "no such revision"),
-        (429, None, "the hub answers 429; try again later"),
-        (500, None, "the hub answers 500; try again later"),
-        (503, None, "the hub answers 503; try again later"),
+        (429, None, "the hub returned status 429; try again later"),
+        (500, None, "the hub returned status 500; try again later"),
+        (503, None, "the hub returned status 503; try again later"),
     ],
 )
 def test_each_answer_of_a_hub_that_refuses_is_one_line(hub, status, code, message):
@@ -112,12 +112,12 @@ def test_each_answer_of_a_hub_that_refuses_is_one_line(hub, status, code, messag
 
 @pytest.mark.fault(
     "network",
-    "the network is gone in the middle of a model's download",
-    "one line says so; the next run downloads what is not there, and all files are whole",
+    "the connection breaks while a model is downloaded",
+    "a one-line error message; the next run downloads the missing files, and all are intact",
 )
 def test_a_download_that_breaks_off_is_one_line_and_goes_on_next_time(hub):
     hub.cut = "model.safetensors"
-    assert "the download broke off" in refusal()
+    assert "the download was interrupted" in refusal()
     hub.cut = None
     hub.sent.clear()
     folder, commit = resolve(SPEC)

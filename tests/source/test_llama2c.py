@@ -176,10 +176,10 @@ def test_a_file_that_is_no_whole_bundle_is_reported(tmp_path):
     other = tokenizer_bin([*SPECIAL, *(["x"] * 256), *LETTERS])
     for content, message in (
         (b"", "shorter than its header"),
-        (b"GGUF" + bytes(100), "no such sizes"),
+        (b"GGUF" + bytes(100), "the sizes in its header are invalid"),
         (data[:-8], "truncated"),
-        (data, "no tokenizer.bin of 266 pieces"),
-        (whole[:-3], "no tokenizer.bin of 266 pieces"),
+        (data, "not followed by a tokenizer.bin of 266 pieces"),
+        (whole[:-3], "not followed by a tokenizer.bin of 266 pieces"),
         (data + other, "not those of a Llama tokenizer"),
     ):
         (tmp_path / "toy.data").write_bytes(content)

@@ -79,8 +79,8 @@ def test_other_members_replace_the_folder(index, tmp_path):
 
 @pytest.mark.fault(
     "network",
-    "a download has another checksum than is pinned",
-    "it is refused, and nothing is left",
+    "the checksum of a download differs from the pinned one",
+    "the download is rejected, and no files are left",
 )
 def test_a_wrong_checksum_is_refused_and_leaves_nothing(index, tmp_path):
     with pytest.raises(UserError, match=f"SHA-256 {index}, expected 00"):
@@ -90,8 +90,8 @@ def test_a_wrong_checksum_is_refused_and_leaves_nothing(index, tmp_path):
 
 @pytest.mark.fault(
     "network",
-    "a package index is not reached, or has no such version",
-    "one line tells the one from the other",
+    "a package index is unreachable or does not have the version",
+    "a one-line error message distinguishes these cases",
 )
 def test_a_missing_version_is_named(index, tmp_path):
     with pytest.raises(UserError, match=r"toy==2\.0: the package index has no wheel"):
@@ -100,8 +100,8 @@ def test_a_missing_version_is_named(index, tmp_path):
 
 @pytest.mark.fault(
     "network",
-    "a package index is not reached, or has no such version",
-    "one line tells the one from the other",
+    "a package index is unreachable or does not have the version",
+    "a one-line error message distinguishes these cases",
 )
 def test_an_unreachable_index_is_distinguished_from_a_missing_version(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
@@ -112,7 +112,7 @@ def test_an_unreachable_index_is_distinguished_from_a_missing_version(tmp_path, 
         fetch_package("toy", "1.0", "00", ["toy/*"], tmp_path / "out")
 
 
-@pytest.mark.bad_input("hostile", "names of packages that pip would read as options", "refused")
+@pytest.mark.bad_input("hostile", "package names that pip would read as options", "rejected")
 @pytest.mark.parametrize("name", ["--index-url=http://evil", "-r/etc/passwd", "a b", ""])
 def test_a_name_that_pip_would_read_as_an_option_is_refused(name, tmp_path):
     with pytest.raises(UserError, match="not a package name"):
@@ -151,7 +151,7 @@ def test_a_wheel_of_another_platform_is_fetched_by_its_tags(tmp_path, monkeypatc
     assert (into / "toy/a").read_text() == "a"
 
 
-@pytest.mark.bad_input("hostile", "names of packages that pip would read as options", "refused")
+@pytest.mark.bad_input("hostile", "package names that pip would read as options", "rejected")
 def test_tags_that_pip_would_read_as_an_option_are_refused(tmp_path):
     with pytest.raises(UserError, match="is not the python-abi-platform"):
         fetch_package("toy", "1.0", "00", ["*"], tmp_path / "out", tags="--index-url=x-y-z")

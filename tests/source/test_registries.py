@@ -94,8 +94,8 @@ def test_the_members_that_match_are_unpacked_with_a_card(name, registry, tmp_pat
 
 @pytest.mark.fault(
     "network",
-    "a package registry breaks off a download, wants a login or has no such version",
-    "one line says which; nothing is left",
+    "a package registry aborts a download, requires a login, or does not have the version",
+    "a one-line error message says which; no files are left",
 )
 @pytest.mark.parametrize(
     ("name", "version", "message"),
@@ -116,8 +116,8 @@ def test_what_cannot_be_fetched_is_reported_in_one_line(name, version, message, 
 
 @pytest.mark.fault(
     "network",
-    "a download has another checksum than is pinned",
-    "it is refused, and nothing is left",
+    "the checksum of a download differs from the pinned one",
+    "the download is rejected, and no files are left",
 )
 def test_a_wrong_checksum_is_refused(registry, tmp_path):
     with pytest.raises(UserError, match=f"SHA-256 {SHA256}, expected 00"):
@@ -126,8 +126,8 @@ def test_a_wrong_checksum_is_refused(registry, tmp_path):
 
 @pytest.mark.fault(
     "network",
-    "a package index is not reached, or has no such version",
-    "one line tells the one from the other",
+    "a package index is unreachable or does not have the version",
+    "a one-line error message distinguishes these cases",
 )
 def test_an_unreachable_registry_is_reported(no_npmrc, tmp_path, monkeypatch):
     monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9")
@@ -166,7 +166,9 @@ def test_the_licence_is_found_in_older_packages(content, licence, tmp_path):
 
 
 @pytest.mark.bad_input(
-    "hostile", "a login in the address of a registry", "refused, and not repeated in the message"
+    "hostile",
+    "a registry URL that contains a login",
+    "rejected; the message does not repeat the login",
 )
 def test_a_login_in_the_address_is_refused_and_not_repeated(no_npmrc, monkeypatch):
     monkeypatch.setenv("npm_config_registry", "https://me:secret@registry.example/npm")

@@ -82,7 +82,9 @@ def test_flex_attention_keeps_the_soft_cap_and_the_window_of_gemma_2(gemma2, mon
 
 
 @pytest.mark.bad_input(
-    "model", "attention that is unknown or not installed", "one line says what is missing"
+    "model",
+    "an attention implementation that is unknown or not installed",
+    "a one-line error message says what is missing",
 )
 @pytest.mark.parametrize(
     ("attention", "on_gpu", "message"),
@@ -192,7 +194,7 @@ def test_a_tokenizer_is_what_its_file_says_whatever_class_the_config_names(tiny_
     assert load_tokenizer(tiny_source)("the  cat sat on a mat").input_ids == expected
 
 
-@pytest.mark.bad_input("model", "a damaged tokenizer", "one line names the file")
+@pytest.mark.bad_input("model", "a damaged tokenizer", "a one-line error message names the file")
 def test_a_damaged_tokenizer_is_named(tiny_source):
     (tiny_source / "tokenizer.json").write_text("{}")
     with pytest.raises(UserError, match=r"tokenizer\.json: not a tokenizer"):

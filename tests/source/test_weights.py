@@ -27,7 +27,9 @@ def test_tensors_of_shards_are_found_with_file_and_shape(tmp_path):
 
 
 @pytest.mark.bad_input(
-    "model", "a shard that is missing or lacks its tensor", "one line names shard and tensor"
+    "model",
+    "a shard of weights that is missing or lacks a tensor",
+    "a one-line error message names the shard and the tensor",
 )
 def test_a_missing_shard_is_named(tmp_path):
     write_shards(tmp_path)
@@ -37,17 +39,23 @@ def test_a_missing_shard_is_named(tmp_path):
 
 
 @pytest.mark.bad_input(
-    "model", "a shard that is missing or lacks its tensor", "one line names shard and tensor"
+    "model",
+    "a shard of weights that is missing or lacks a tensor",
+    "a one-line error message names the shard and the tensor",
 )
 def test_a_shard_without_its_tensor_is_named(tmp_path):
     write_shards(tmp_path)
     save_file({"c": numpy.zeros(4, "float32")}, tmp_path / "x-2.safetensors")
-    with pytest.raises(UserError, match=r"assigns b to x-2\.safetensors, which lacks it"):
+    with pytest.raises(
+        UserError, match=r"assigns b to x-2\.safetensors, which does not contain it"
+    ):
         tensors(tmp_path)
 
 
 @pytest.mark.bad_input(
-    "hostile", "an index of weights that leads outside of its folder", "refused, with the index"
+    "hostile",
+    "an index of weights that refers to files outside its folder",
+    "rejected with a message that names the index",
 )
 def test_an_index_that_leads_outside_the_folder_is_refused(tmp_path):
     index = {"weight_map": {"a": "../x.safetensors"}}
@@ -57,7 +65,7 @@ def test_an_index_that_leads_outside_the_folder_is_refused(tmp_path):
 
 
 @pytest.mark.bad_input(
-    "hostile", "pickled weights", "never opened; one line says how to convert them"
+    "hostile", "pickled weights", "never loaded; a one-line error message says how to convert them"
 )
 def test_pickled_weights_are_refused_with_the_way_to_convert_them(tmp_path):
     (tmp_path / "pytorch_model.bin").write_bytes(b"")
@@ -71,7 +79,9 @@ def test_a_folder_without_weights_is_reported(tmp_path):
 
 
 @pytest.mark.bad_input(
-    "model", "weights that are cut off, too long or no safetensors", "one line names the file"
+    "model",
+    "weights that are truncated, too long, or not in safetensors format",
+    "a one-line error message names the file",
 )
 @pytest.mark.parametrize("change", [lambda b: b[:-1], lambda b: b + b"x", lambda b: b[:60]])
 def test_a_file_of_the_wrong_length_is_damaged(change, tmp_path):
@@ -83,7 +93,9 @@ def test_a_file_of_the_wrong_length_is_damaged(change, tmp_path):
 
 
 @pytest.mark.bad_input(
-    "model", "weights that are cut off, too long or no safetensors", "one line names the file"
+    "model",
+    "weights that are truncated, too long, or not in safetensors format",
+    "a one-line error message names the file",
 )
 @pytest.mark.parametrize(
     "content", [b"", b"abc", b"\xff" * 100, b"\x02" + bytes(7) + b"[]", b"version https://git-lfs"]

@@ -191,8 +191,8 @@ def test_alpha_holds_shared_tokens_where_they_were(cells, phase):
 
 @pytest.mark.fault(
     "kill",
-    "a training is interrupted early, late, or between two phases",
-    "it goes on from its last checkpoint and ends with the same bits",
+    "training is interrupted early, late, or between two phases",
+    "it resumes from its last checkpoint; the result is bit-identical",
 )
 @pytest.mark.parametrize(
     ("first", "tied", "where"),

@@ -46,14 +46,16 @@ def test_a_phase_that_trains_none_has_none():
     assert of_new_vocabulary({"phases": [PHASE, ALL]}) == ["adapter"]
 
 
-@pytest.mark.bad_input("config", "a setting of adapters that does not fit", "refused, with the key")
+@pytest.mark.bad_input(
+    "config", "an invalid adapter setting", "rejected with a message that names the key"
+)
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
         ({"phases": [ALL, {**PHASE, "share": 0.5}]}, "phases[1].trainable: only the first phase"),
-        ({"phases": [{**PHASE, "trainable": ["adapter", "lora"]}]}, "list nothing beside it"),
-        ({"phases": [{**PHASE, "objective": "mtp"}]}, "take out 'mtp'"),
-        ({"phases": [{**ALL, "share": 1, "adapter": {}}]}, "trains no adapter; take out 'adapter'"),
+        ({"phases": [{**PHASE, "trainable": ["adapter", "lora"]}]}, "remove the other items"),
+        ({"phases": [{**PHASE, "objective": "mtp"}]}, "remove 'mtp'"),
+        ({"phases": [{**ALL, "share": 1, "adapter": {}}]}, "trains no adapter; remove 'adapter'"),
         (
             {"phases": [{**PHASE, "adapter": {"form": "thin"}}]},
             "form: 'thin' is not one of 'dense', 'sparse'",
@@ -62,7 +64,7 @@ def test_a_phase_that_trains_none_has_none():
         ({"phases": [{**PHASE, "adapter": {"entries": 0}}]}, "entries: 0 is not at least 1"),
         (
             {"phases": [{**PHASE, "adapter": {"r": 8}}]},
-            "adapter: unknown key 'r'; known are alpha, entries, form",
+            "adapter: unknown key 'r'; choose from alpha, entries, form",
         ),
         ({"phases": [PHASE], "lora": {"alpha": 0}}, "lora.alpha: 0 is not above 0"),
     ],

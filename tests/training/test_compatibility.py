@@ -140,7 +140,9 @@ def test_a_model_that_does_not_is_refused():
 
 
 @pytest.mark.bad_input(
-    "model", "a sequence longer than the model's context", "one line with both lengths"
+    "model",
+    "a sequence longer than the model's context",
+    "a one-line error message gives both lengths",
 )
 def test_a_sequence_longer_than_the_model_is_refused(tiny_llama):
     def plan(length):

@@ -79,8 +79,8 @@ def test_a_loss_that_still_falls_lets_a_phase_take_all_its_steps(run):
 
 @pytest.mark.fault(
     "kill",
-    "a training is interrupted at or after the step at which its phase converges",
-    "the phase ends there, and the cell is the same as without",
+    "training is interrupted at or after the step at which a phase converges",
+    "the phase ends at the same step, and the cell is bit-identical",
 )
 @pytest.mark.parametrize("before", [4, 5])
 def test_an_interrupted_run_converges_at_the_same_step(run, before):
@@ -115,16 +115,16 @@ def test_checkpoints_at_and_after_the_step_of_convergence_are_the_model_of_their
 @pytest.mark.parametrize(
     ("phases", "message"),
     [
-        (HALVES[::-1], r"phases\[1\].converged: no other phase takes its remaining steps"),
+        (HALVES[::-1], r"phases\[1\].converged: no later phase can take its remaining steps"),
         (
             [HALVES[0], {**HALVES[1], "length": 64}],
-            r"phases\[0\].converged: phases\[1\] has another length; give both the same",
+            r"phases\[0\].converged: phases\[1\] has a different length; give both the same",
         ),
-        ([HALVES[0], {**HALVES[1], "batch_sequences": 8}], "has another batch_sequences"),
-        ([HALVES[0], {**HALVES[1], "data": "tasks"}], "has another data"),
+        ([HALVES[0], {**HALVES[1], "batch_sequences": 8}], "has a different batch_sequences"),
+        ([HALVES[0], {**HALVES[1], "data": "tasks"}], "has a different data"),
         (
             [{**HALVES[0], "data": {"monolingual": 0.5, "tasks": 0.5}}, HALVES[1]],
-            "the phase reads several texts; give it one",
+            "the phase reads several texts; give it only one",
         ),
         (
             [{**HALVES[0], "converged": {"window": 0}}, HALVES[1]],

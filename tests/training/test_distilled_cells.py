@@ -146,8 +146,8 @@ def interrupted_before(step, job):
 
 @pytest.mark.fault(
     "kill",
-    "a training is interrupted early, late, or between two phases",
-    "it goes on from its last checkpoint and ends with the same bits",
+    "training is interrupted early, late, or between two phases",
+    "it resumes from its last checkpoint; the result is bit-identical",
 )
 @pytest.mark.parametrize("where", ["in the first phase", "in the second phase"])
 def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(distilled, where):

@@ -163,8 +163,8 @@ def test_processes_that_share_a_model_score_batches_of_the_same_size(training_se
 # Of about eight operations on files a step: in each of the two phases, and in the second one.
 @pytest.mark.fault(
     "kill",
-    "one of several processes of a training is killed",
-    "all end, and the next run goes on bit for bit",
+    "one of several training processes is killed",
+    "all of them end; the next run resumes, and the result is bit-identical",
 )
 @pytest.mark.parametrize(("sharded", "deaths"), [(False, (25, 22)), (True, (40,))])
 def test_several_processes_go_on_bit_for_bit_after_one_was_killed(job, whole, sharded, deaths):
@@ -185,7 +185,11 @@ def test_one_process_goes_on_with_what_several_with_parts_of_the_model_began(job
     close(outcome(job), whole())
 
 
-@pytest.mark.fault("kill", "a training is killed again and again", "it ends like one that was not")
+@pytest.mark.fault(
+    "kill",
+    "training is killed repeatedly",
+    "the result is bit-identical to that of an uninterrupted run",
+)
 def test_a_run_that_is_killed_again_and_again_ends_like_one_that_was_not(job, whole):
     dies_at = 1
     while (status := train(job, dies_at=dies_at)) == -signal.SIGKILL:

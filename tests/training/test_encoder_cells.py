@@ -82,8 +82,8 @@ def test_training_restores_more_of_the_held_out_text(place, phase):
 
 @pytest.mark.fault(
     "kill",
-    "a training is interrupted early, late, or between two phases",
-    "it goes on from its last checkpoint and ends with the same bits",
+    "training is interrupted early, late, or between two phases",
+    "it resumes from its last checkpoint; the result is bit-identical",
 )
 def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(place):
     phases = [{**ALL, "share": 0.5}, {**LORA, "share": 0.5}]

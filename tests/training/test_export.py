@@ -184,17 +184,19 @@ def test_an_earlier_export_is_replaced_and_nothing_else_is(cell, tmp_path):
     assert not (tmp_path / "out" / "leftover").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("dear to me")
-    with pytest.raises(UserError, match="mine: holds files that no export wrote"):
+    with pytest.raises(UserError, match="mine: contains files that were not written by an export"):
         export(folder, tmp_path / "mine")
     assert (tmp_path / "mine" / "thesis.tex").read_text() == "dear to me"
 
 
 @pytest.mark.bad_input(
-    "command", "a folder to write that holds something", "one line; nothing in it changes"
+    "command",
+    "an output folder that is not empty, or is a file",
+    "a one-line error message; existing files are unchanged",
 )
 def test_a_file_in_the_place_of_the_folder_is_refused(cell, tmp_path):
     (tmp_path / "out").touch()
-    with pytest.raises(UserError, match="no export wrote"):
+    with pytest.raises(UserError, match="were not written by an export"):
         export(cell("embeddings"), tmp_path / "out")
 
 

@@ -59,8 +59,9 @@ def trained(job, policy=None):
     )
 
 
-def test_a_cell_comes_to_find_texts_as_unlikely_as_its_teacher_does(matched):
-    changed, steps = trained(matched([{**PHASE, "alm": {"temperature": 20.0}}], epochs=3))
+@pytest.mark.parametrize("more", [{}, {"debias": 0.0}], ids=["plain", "debiased"])
+def test_a_cell_comes_to_find_texts_as_unlikely_as_its_teacher_does(matched, more):
+    changed, steps = trained(matched([{**PHASE, "alm": {"temperature": 20.0, **more}}], epochs=3))
     assert steps[-1]["alm_loss"] < 0.8 * steps[0]["alm_loss"]
     assert [line["loss"] for line in steps] == [line["alm_loss"] for line in steps]
     assert steps[-1]["next_loss"] > steps[0]["next_loss"] + 1

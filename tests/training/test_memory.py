@@ -47,7 +47,7 @@ def strategy_of(*phases):
         ("gemma2", [ADAPTER | {"adapter": {"form": "sparse", "entries": 8}}], 1),
         ("llama", [DISTILLED], 1),
         ("llama", [DISTILLED], 2),
-        ("gemma2", [MATCHED | {"alm": {"next_weight": 1.0}}], 1),
+        ("gemma2", [MATCHED | {"alm": {"next_weight": 1.0, "debias": 0.1}}], 1),
         ("llama", [MATCHED], 2),
         ("llama", [INFLUENCE], 1),
         ("llama", [INFLUENCE | {"trainable": MATRICES, "aim": {"next_weight": 1.0}}], 2),

@@ -181,9 +181,9 @@ def test_without_new_tokens_there_is_nothing_to_train(tiny_llama):
 @pytest.mark.parametrize(
     ("phase", "complaint"),
     [
-        ({"trainable": ["new-rows", "head"]}, "'head' already holds the new rows"),
-        ({"trainable": ["new-rows", "outside-layers"]}, "'outside-layers' already holds"),
-        ({"trainable": ["all", "new-rows"]}, "'all' already holds every parameter"),
+        ({"trainable": ["new-rows", "head"]}, "'head' already includes the new rows"),
+        ({"trainable": ["new-rows", "outside-layers"]}, "'outside-layers' already includes"),
+        ({"trainable": ["all", "new-rows"]}, "'all' already includes all parameters"),
         ({"trainable": ["new-rows"], "objective": "mtp"}, "no head of their own to copy"),
     ],
 )
@@ -231,8 +231,8 @@ def test_a_cell_keeps_every_old_row_and_lowers_the_loss(grafted, tied):
 
 @pytest.mark.fault(
     "kill",
-    "a training is interrupted early, late, or between two phases",
-    "it goes on from its last checkpoint and ends with the same bits",
+    "training is interrupted early, late, or between two phases",
+    "it resumes from its last checkpoint; the result is bit-identical",
 )
 @pytest.mark.parametrize(
     ("phases", "at"),

@@ -78,8 +78,8 @@ def test_passes_are_added_up(trained):
 
 @pytest.mark.fault(
     "kill",
-    "a training is interrupted early, late, or between two phases",
-    "it goes on from its last checkpoint and ends with the same bits",
+    "training is interrupted early, late, or between two phases",
+    "it resumes from its last checkpoint; the result is bit-identical",
 )
 @pytest.mark.parametrize("stop", [2, -1])
 def test_an_interrupted_run_goes_on_bit_for_bit(trained, stop):
@@ -91,7 +91,7 @@ def test_an_interrupted_run_goes_on_bit_for_bit(trained, stop):
 @pytest.mark.fault(
     "machine",
     "GPU memory runs out in a training step",
-    "the step begins anew with passes of half as many tokens, and ends with the same bits",
+    "it is repeated with micro-batches of half the size, bit-identical to starting with that size",
 )
 def test_a_step_that_does_not_fit_begins_anew(trained, limited):
     small = trained(True, tokens=32, adapters=True)

@@ -89,7 +89,7 @@ def limited(monkeypatch):
 @pytest.mark.fault(
     "machine",
     "GPU memory runs out in a training step",
-    "the step begins anew with passes of half as many tokens, and ends with the same bits",
+    "it is repeated with micro-batches of half the size, bit-identical to starting with that size",
 )
 @pytest.mark.parametrize("phases", [[LAYERS], TWO_STAGE], ids=["layers", "two stages"])
 def test_a_step_that_does_not_fit_ends_like_one_that_did(

@@ -202,7 +202,9 @@ def test_an_amount_for_each_language_grows_with_the_group(group, without_bos):
 
 def test_a_phase_without_a_sequence_is_refused(job, without_bos):
     phases = [{**PHASE, "data": "sums", "share": 0.99}, {**PHASE, "data": "sums", "share": 0.01}]
-    with pytest.raises(UserError, match="phase 1 gets no sequence of 9 x 1 epochs of 'sums'"):
+    with pytest.raises(
+        UserError, match="phase 1 gets none of the 9 sequences x 1 epochs of 'sums'"
+    ):
         planned(job({"phases": phases}), without_bos)
 
 

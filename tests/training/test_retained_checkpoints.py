@@ -54,7 +54,9 @@ def test_a_step_belongs_to_its_phase_and_a_phases_end_needs_no_file():
 
 
 def test_more_checkpoints_than_steps_are_refused():
-    with pytest.raises(UserError, match="5 checkpoints of 4 optimizer steps; lower checkpoints"):
+    with pytest.raises(
+        UserError, match="5 checkpoints exceed the 4 optimizer steps; lower checkpoints"
+    ):
         RetainedCheckpoints(Path("x"), [2, 2], 5)
 
 
@@ -87,8 +89,8 @@ def test_a_checkpoint_scores_as_the_model_did_at_that_step(training_setup, phase
 
 @pytest.mark.fault(
     "kill",
-    "a training is interrupted between the checkpoints that it keeps",
-    "it keeps the same checkpoints as without",
+    "training is interrupted between the checkpoints that it retains",
+    "it retains the same checkpoints as an uninterrupted run",
 )
 @pytest.mark.parametrize("before", [2, 3, 4])
 def test_an_interrupted_run_keeps_the_same_checkpoints(training_setup, before):

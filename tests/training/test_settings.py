@@ -123,7 +123,11 @@ def test_several_texts_keep_their_order_and_shares():
     assert list(phase.data.items()) == [("tasks", 0.15), ("monolingual", 0.85)]
 
 
-@pytest.mark.bad_input("config", "shares of training data that are none", "refused, with their sum")
+@pytest.mark.bad_input(
+    "config",
+    "invalid shares of training data",
+    "rejected with a message that gives their sum or names the key",
+)
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -169,8 +173,8 @@ def test_plain_data_has_of_a_phase_only_what_was_given():
 
 @pytest.mark.bad_input(
     "config",
-    "a setting of a strategy that is unknown, missing or out of bounds",
-    "refused, with the phase, the key and the bound",
+    "an unknown, missing or out-of-range setting of a strategy",
+    "rejected with a message that names the phase, the key and the valid range",
 )
 @pytest.mark.parametrize(
     ("settings", "named"),
@@ -191,14 +195,14 @@ def test_plain_data_has_of_a_phase_only_what_was_given():
             {"phases": [{**PHASE, "trainable": [{"layers": ["a"]}]}]},
             "layers[0]: 'a' is not a whole number",
         ),
-        ({"phases": [{**PHASE, "trainable": ["all", "head"]}]}, "'all' already holds"),
+        ({"phases": [{**PHASE, "trainable": ["all", "head"]}]}, "'all' already includes"),
         ({"phases": [{**PHASE, "trainable": ["lora", {"layers": [0]}]}]}, "phase of their own"),
         ({"phases": [PHASE, PHASE]}, "add up to 2"),
         (
             {"phases": [{**PHASE, "objective": "rtd"}]},
             "objective: 'rtd' is not one of 'aim', 'alm', 'clm', 'distill', 'mlm', 'mtp'",
         ),
-        ({"phases": [{**PHASE, "extra_head": "random"}]}, "take out 'extra_head'"),
+        ({"phases": [{**PHASE, "extra_head": "random"}]}, "remove 'extra_head'"),
         ({"phases": [{**PHASE, "alm": {}}]}, "phases[0].alm: only objective alm takes this key"),
         (
             {"phases": [{**PHASE, "objective": "alm", "alm": {"temperature": 0}}]},
@@ -230,14 +234,14 @@ def test_plain_data_has_of_a_phase_only_what_was_given():
                     {"trainable": ["all"], "length": 8, "share": 0.5, "anchor": 1.0},
                 ]
             },
-            "phases[1].anchor: rows that an adapter makes have no other start",
+            "phases[1].anchor: rows computed by an adapter have no other initial values",
         ),
         ({"phases": [{**PHASE, "anchor": -1}]}, "phases[0].anchor: -1 is not at least 0"),
         ({"phases": [PHASE], "decay": 0.2}, "strategy.decay: only schedule wsd takes this key"),
         ({"phases": [PHASE], "schedule": "wsd", "decay": 0}, "strategy.decay: 0 is not above 0"),
         (
             {"phases": [PHASE], "schedule": "wsd", "warmup": 0.4, "decay": 0.7},
-            "strategy.decay: with a warmup of 0.4 more than all steps",
+            "strategy.decay: exceeds all steps together with a warmup of 0.4",
         ),
         ({"phases": [PHASE], "batch_sequences": 2.5}, "batch_sequences: 2.5 is not a whole number"),
         ({"phases": [PHASE], "learning_rate": "1e-4"}, "learning_rate: '1e-4' is not a number"),
@@ -247,7 +251,7 @@ def test_plain_data_has_of_a_phase_only_what_was_given():
         ),
         (
             {"phases": [PHASE], "lora": {"rank": 8}},
-            "lora: unknown key 'rank'; known are alpha, dora, dropout, learning_rate_ratio, r",
+            "lora: unknown key 'rank'; choose from alpha, dora, dropout, learning_rate_ratio, r",
         ),
         ({"phases": [{**PHASE, "length": 7}]}, "length: 7 is not at least 8"),
         ({"phases": [PHASE], "lora": {"dropout": 1}}, "lora.dropout: 1 is not below 1"),

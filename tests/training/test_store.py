@@ -185,7 +185,7 @@ def flip(file):
 @pytest.mark.fault(
     "damage",
     "the tensors of a cell are damaged",
-    "loading the cell ends with one line that names the file",
+    "loading the cell fails with a one-line error message that names the file",
 )
 @pytest.mark.parametrize(
     ("name", "damage", "message"),
@@ -208,17 +208,19 @@ def test_a_damaged_file_is_named(trained_cell, name, damage, message):
 
 @pytest.mark.fault(
     "damage",
-    "a file of a source model in the hub cache is truncated, changed or gone",
-    "the step that reads it ends with one line that names it",
+    "a file of a source model in the hub cache is truncated, changed or missing",
+    "the step that reads it stops with a one-line error message that names the file",
 )
 def test_a_source_that_is_gone_is_named(trained_cell, training_setup):
     folder, _ = trained_cell(["embeddings"])
     shutil.rmtree(training_setup().source.parent)
-    with pytest.raises(UserError, match=r"its source .* is gone"):
+    with pytest.raises(UserError, match=r"its source .* no longer exists"):
         load_cell(folder)
 
 
-@pytest.mark.bad_input("model", "tensors of another model in a cell", "one line names them")
+@pytest.mark.bad_input(
+    "model", "a cell with tensors of another model", "a one-line error message names the tensors"
+)
 def test_tensors_of_another_model_are_refused(trained_cell):
     folder, _ = trained_cell(["embeddings"])
     save_file({"model.embed_tokens.weight": torch.zeros(320, 8)}, folder / "changed.safetensors")

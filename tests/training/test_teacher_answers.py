@@ -97,12 +97,14 @@ def test_a_prompt_is_answered_once(answer):
 
 
 def test_a_teacher_without_an_answer_is_named(answer):
-    with pytest.raises(UserError, match="large has no whole answer to any of 1 prompts"):
+    with pytest.raises(UserError, match="large gave no complete answer to any of 1 prompts"):
         answer(("2;", " b"))
 
 
 @pytest.mark.fault(
-    "kill", "a teacher's answering is interrupted", "it goes on and ends with the same samples"
+    "kill",
+    "the generation of a teacher's answers is interrupted",
+    "it resumes and produces the same samples",
 )
 def test_an_interrupted_run_goes_on_and_ends_with_the_same_samples(answer, monkeypatch):
     samples = [(f"{'z' * n}{end}", " a") for n in range(6) for end in ":?"]

@@ -65,8 +65,8 @@ def test_all_jobs_read_what_the_first_one_tokenized(corpus, batches, with_bos):
 
 @pytest.mark.fault(
     "parallel",
-    "jobs that start together tokenize the same corpus",
-    "one does, and the others read what it made",
+    "jobs that start at the same time tokenize the same corpus",
+    "one of them tokenizes it, and the others read its result",
 )
 def test_jobs_that_start_together_tokenize_once(corpus, batches, with_bos):
     with ThreadPoolExecutor(4) as pool:
@@ -101,7 +101,7 @@ def test_another_text_takes_the_place_of_the_old_one(corpus, telugu, with_bos, w
     assert len(stored(corpus)) == 1
 
 
-@pytest.mark.fault("damage", "stored tokens of a corpus are damaged", "they are made anew")
+@pytest.mark.fault("damage", "the stored tokens of a corpus are damaged", "they are recomputed")
 @pytest.mark.parametrize(
     "damage",
     [
@@ -126,7 +126,7 @@ def test_a_damaged_file_is_made_anew(corpus, batches, with_bos, caplog, damage):
 @pytest.mark.fault(
     "kill",
     "the tokenization of a corpus is interrupted",
-    "the next job goes on with the shard it was at, and deletes what was left",
+    "the next job resumes from the unfinished shard and deletes partial files",
 )
 def test_what_a_killed_process_left_is_deleted(corpus, with_bos):
     tokenize_corpus(with_bos, corpus)
@@ -138,8 +138,8 @@ def test_what_a_killed_process_left_is_deleted(corpus, with_bos):
 
 @pytest.mark.fault(
     "disk",
-    "a corpus that the user of a training cannot write to",
-    "its tokens are not stored, as the log says, and the training reads the same",
+    "a corpus folder that the user who trains cannot write to",
+    "the log says that tokens are not stored; training reads the same tokens",
 )
 def test_a_corpus_that_cannot_be_written_to_is_read_all_the_same(corpus, with_bos, caplog):
     (corpus / ".tokens").write_text("not a folder: nothing can be put into it")
@@ -205,7 +205,7 @@ def test_blocks_run_over_the_ends_of_shards(in_shards, with_bos, monkeypatch, ap
 @pytest.mark.fault(
     "kill",
     "the tokenization of a corpus is interrupted",
-    "the next job goes on with the shard it was at, and deletes what was left",
+    "the next job resumes from the unfinished shard and deletes partial files",
 )
 def test_an_interrupted_job_goes_on_with_the_shard_it_was_at(in_shards, with_bos):
     tokenize_corpus(with_bos, in_shards)

@@ -73,7 +73,7 @@ def test_a_training_of_one_step_learns_and_says_that_its_warm_up_takes_it(train,
     assert step["learning_rate"] == SHARED["learning_rate"] / 2
     assert curve[-1]["bits_per_byte"] < curve[0]["bits_per_byte"]
     assert "the warm-up takes the only step of phase 0" in caplog.text
-    assert "its learning rate reaches 0.005 and not 0.01" in caplog.text
+    assert "its learning rate reaches 0.005 instead of 0.01" in caplog.text
 
 
 def test_the_log_counts_every_token_of_every_pass(train, training_setup, without_bos):
@@ -211,8 +211,8 @@ def uninterrupted(training_setup_in, tmp_path_factory):
 
 @pytest.mark.fault(
     "kill",
-    "a training is interrupted early, late, or between two phases",
-    "it goes on from its last checkpoint and ends with the same bits",
+    "training is interrupted early, late, or between two phases",
+    "it resumes from its last checkpoint; the result is bit-identical",
 )
 @pytest.mark.parametrize(
     ("phases", "where"),
@@ -285,8 +285,8 @@ class EightBits(torch.optim.Optimizer):
 
 @pytest.mark.fault(
     "kill",
-    "a training is interrupted early, late, or between two phases",
-    "it goes on from its last checkpoint and ends with the same bits",
+    "training is interrupted early, late, or between two phases",
+    "it resumes from its last checkpoint; the result is bit-identical",
 )
 def test_a_run_with_moments_in_8_bits_is_resumed_bit_for_bit(training_setup, monkeypatch):
     def optimizer(arguments, model=None):
@@ -316,7 +316,7 @@ def test_an_optimizer_that_is_not_installed_is_one_line(training_setup, monkeypa
 @pytest.mark.fault(
     "machine",
     "a loss, a gradient or a held-out likelihood is not finite",
-    "the training stops with one line that names cell and step",
+    "training stops with a one-line error message that names the cell and the step",
 )
 def test_a_run_that_diverges_stops_with_one_line(train):
     with pytest.raises(UserError, match=r"tiny/te/.*: the loss is .* at step \d+; lower learning"):
@@ -369,7 +369,7 @@ def test_a_diverging_run_names_the_cell_and_leaves_no_card(training_setup):
 
 def test_a_phase_without_a_sequence_is_refused(training_setup):
     shares = [{**LORA, "share": 0.999}, {**LORA, "share": 0.001}]
-    with pytest.raises(UserError, match="phase 1 gets no sequence"):
+    with pytest.raises(UserError, match="phase 1 gets none of the"):
         train_cell(training_setup(sentences=5).job({**SHARED, "phases": shares}))
 
 

@@ -166,10 +166,12 @@ def test_below_the_lowest_trained_parameter_nothing_is_computed_backwards(tiny_l
 
 
 @pytest.mark.bad_input(
-    "model", "a layer that the model does not have", "one line with the layers it has"
+    "model",
+    "a layer that the model does not have",
+    "a one-line error message gives the number of layers",
 )
 def test_a_layer_that_is_not_there_is_named(tiny_llama):
-    with pytest.raises(UserError, match="layer 4 of a model with 4 layers"):
+    with pytest.raises(UserError, match="layer 4 does not exist; the model has 4 layers"):
         prepare_phase(tiny_llama(50), phase({"layers": [4]}))
 
 

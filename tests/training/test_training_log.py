@@ -72,7 +72,7 @@ def test_a_point_that_was_logged_is_not_scored_again(training_log):
 @pytest.mark.fault(
     "machine",
     "a loss, a gradient or a held-out likelihood is not finite",
-    "the training stops with one line that names cell and step",
+    "training stops with a one-line error message that names the cell and the step",
 )
 def test_a_heldout_likelihood_that_is_not_finite_stops_the_run(training_log):
     with pytest.raises(UserError, match="a/b: the held-out likelihood is nan after step 5"):
@@ -82,7 +82,7 @@ def test_a_heldout_likelihood_that_is_not_finite_stops_the_run(training_log):
 @pytest.mark.fault(
     "machine",
     "a loss, a gradient or a held-out likelihood is not finite",
-    "the training stops with one line that names cell and step",
+    "training stops with a one-line error message that names the cell and the step",
 )
 @pytest.mark.parametrize(
     ("loss", "gradient"), [(float("nan"), 1.0), (float("inf"), 1.0), (2.0, float("nan"))]
@@ -194,5 +194,5 @@ def test_a_service_that_is_not_installed_is_named(tmp_path, monkeypatch, service
     monkeypatch.delitem(sys.modules, "torch.utils.tensorboard", raising=False)
     monkeypatch.setitem(sys.modules, service, None)
     monkeypatch.setenv("LEXIGRAFT_REPORT_TO", service)
-    with pytest.raises(UserError, match=f"report_to: {service} is not installed; `pip install"):
+    with pytest.raises(UserError, match=f"report_to: {service} is not installed; run `pip install"):
         open_report("a/b", tmp_path, 0)

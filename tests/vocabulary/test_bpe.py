@@ -52,8 +52,8 @@ class Stub:
 
 @pytest.mark.bad_input(
     "model",
-    "a vocabulary with gaps, shared ids or merges that lead nowhere",
-    "one line names token or merge",
+    "a vocabulary with gaps, duplicate ids or invalid merges",
+    "a one-line error message names the token or the merge",
 )
 @pytest.mark.parametrize(
     ("vocab", "merges", "message"),
@@ -74,7 +74,9 @@ def test_what_the_library_loads_without_a_word_is_refused(vocab, merges, message
 
 
 @pytest.mark.bad_input(
-    "model", "a tokenizer of a family that is not expanded", "one line names the family"
+    "model",
+    "a tokenizer of a family whose vocabulary cannot be expanded",
+    "a one-line error message names the family",
 )
 @pytest.mark.parametrize(
     ("model", "named"),

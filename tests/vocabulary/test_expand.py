@@ -227,7 +227,11 @@ def test_the_source_is_left_as_it_was(llama3_like, telugu):
     assert llama3_like.backend_tokenizer.to_str() == before
 
 
-@pytest.mark.bad_input("model", "impossible requests for new tokens", "one line names the argument")
+@pytest.mark.bad_input(
+    "model",
+    "invalid arguments for vocabulary expansion",
+    "a one-line error message names the argument",
+)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -63,7 +63,11 @@ def test_an_old_tokenizer_model_is_removed_with_a_new_tokenizer_json(smollm2_tok
     assert not (tmp_path / "tokenizer.model").exists()
 
 
-@pytest.mark.bad_input("model", "tokenizer files that disagree", "one line; nothing is written")
+@pytest.mark.bad_input(
+    "model",
+    "tokenizer files that segment text differently",
+    "a one-line error message; nothing is written",
+)
 def test_files_that_disagree_are_rejected_and_nothing_is_written(
     mistral_folder, mistral_tokenizer, telugu, tmp_path
 ):

@@ -114,7 +114,9 @@ def test_without_a_source_there_is_an_end_of_text(family, telugu):
 
 
 @pytest.mark.bad_input(
-    "text", "more new tokens than the text can give", "one line says how many it can"
+    "text",
+    "more new tokens than the text yields",
+    "a one-line error message gives the number that it yields",
 )
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_size_that_the_text_cannot_fill_is_refused_with_what_it_can(family, telugu):
@@ -123,7 +125,9 @@ def test_a_size_that_the_text_cannot_fill_is_refused_with_what_it_can(family, te
 
 
 @pytest.mark.bad_input(
-    "model", "impossible requests for a trained tokenizer", "one line names the argument"
+    "model",
+    "invalid arguments for tokenizer training",
+    "a one-line error message names the argument",
 )
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_size_too_small_for_the_characters_is_refused(family, telugu):
@@ -132,7 +136,9 @@ def test_a_size_too_small_for_the_characters_is_refused(family, telugu):
 
 
 @pytest.mark.bad_input(
-    "model", "impossible requests for a trained tokenizer", "one line names the argument"
+    "model",
+    "invalid arguments for tokenizer training",
+    "a one-line error message names the argument",
 )
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -199,13 +205,18 @@ def test_superwords_span_no_digit_and_no_line_end():
 
 
 @pytest.mark.bad_input(
-    "model", "impossible requests for a trained tokenizer", "one line names the argument"
+    "model",
+    "invalid arguments for tokenizer training",
+    "a one-line error message names the argument",
 )
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"family": "sentencepiece-bpe", "superwords": 0.1}, "only family byte-level-bpe has them"),
-        ({"family": "byte-level-bpe", "superwords": 1}, "superwords: 1 is no share"),
+        (
+            {"family": "sentencepiece-bpe", "superwords": 0.1},
+            "only family byte-level-bpe supports them",
+        ),
+        ({"family": "byte-level-bpe", "superwords": 1}, "superwords: 1 is not a share"),
     ],
 )
 def test_impossible_superwords_are_refused(options, message, telugu):

@@ -146,18 +146,18 @@ def test_an_initializer_that_lacks_what_it_reads_is_refused_before_the_first_job
 
 @pytest.mark.bad_input(
     "command",
-    "wrong requests to `adapt`: model, language, text, initializer, strategy, both budgets",
-    "one line with the option, before anything is written",
+    "invalid `adapt` options: model, language, text, initializer, strategy, both budgets",
+    "a one-line error message names the option before anything is written",
 )
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--minutes", "5"], "give one of them"),
+        (["--minutes", "5"], "give only one"),
         (["--initializer", "merg"], "--initializer: 'merg' .* did you mean 'merge'"),
         (["--strategy", "2x2ls"], "--strategy: '2x2ls'"),
-        (["--model", "no-such-model"], "--model: 'no-such-model' is no folder"),
+        (["--model", "no-such-model"], "--model: 'no-such-model' is neither a folder"),
         (["--model", "smollm2-13m"], "did you mean 'smollm2-135m'"),
-        (["--language", "Georgian"], "--language: 'Georgian' is no ISO 639 code"),
+        (["--language", "Georgian"], "--language: 'Georgian' is not an ISO 639 code"),
         (["--language", "jpn"], "--language: 'jpn' has a shorter code; use ja"),
         (["--text", "nowhere.txt"], "nowhere.txt: there is no such file"),
     ],
@@ -172,24 +172,24 @@ def test_wrong_requests_are_told_in_one_line(
 
 @pytest.mark.bad_input(
     "command",
-    "wrong requests to `adapt`: model, language, text, initializer, strategy, both budgets",
-    "one line with the option, before anything is written",
+    "invalid `adapt` options: model, language, text, initializer, strategy, both budgets",
+    "a one-line error message names the option before anything is written",
 )
 def test_a_folder_without_a_model_is_refused(tmp_path, files):
-    with pytest.raises(UserError, match=r"--model: .* holds no config\.json"):
+    with pytest.raises(UserError, match=r"--model: .* contains no config\.json"):
         adapt(files, files, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path, files, smollm2_folder_tiny):
     (tmp_path / "thesis.tex").write_text("dear to me")
-    with pytest.raises(UserError, match="holds something else"):
+    with pytest.raises(UserError, match="already exists with other content"):
         adapt(files, smollm2_folder_tiny, tmp_path)
 
 
 def test_a_text_that_is_too_small_says_how_much_it_needs(tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(generated("abc", LEAST_SENTENCES - 1)))
-    with pytest.raises(UserError, match=f"{LEAST_SENTENCES} are the least"):
+    with pytest.raises(UserError, match=f"at least {LEAST_SENTENCES} are needed"):
         measure_text({"loader": "text", "paths": [str(tmp_path / "a.txt")]})
 
 
@@ -236,12 +236,12 @@ def test_a_small_text_gets_as_many_tokens_as_occur_often_in_it(facts, smollm2_cu
 
 @pytest.mark.bad_input(
     "command",
-    "more new tokens than the text yields, of `adapt`",
-    "one line says how many it yields",
+    "more new tokens for `adapt` than the text yields",
+    "a one-line error message gives the number that it yields",
 )
 def test_more_tokens_than_the_text_yields_are_refused(facts, smollm2_cut):
     assert choose_new_tokens(smollm2_cut, facts, 20).count == 20
-    with pytest.raises(UserError, match="asked for 100,000, and the text yields"):
+    with pytest.raises(UserError, match="100,000 requested, but the text only yields"):
         choose_new_tokens(smollm2_cut, facts, 100_000)
 
 
@@ -370,7 +370,7 @@ def test_the_conclusion_says_so_where_the_model_is_worse():
 
 
 @pytest.mark.fault(
-    "kill", "Ctrl-C in `lexigraft adapt`", "Snakemake ends, and a line says how to go on"
+    "kill", "Ctrl-C during `lexigraft adapt`", "Snakemake ends, and one line says how to resume"
 )
 def test_an_interrupted_run_ends_snakemake_and_says_how_to_go_on(
     tmp_path, files, smollm2_folder_tiny, monkeypatch, preloaded

@@ -18,8 +18,8 @@ def test_baselines_have_no_recipe_to_train(config):
     with pytest.raises(UserError) as error:
         resolve(config, load_registries())
     assert str(error.value) == (
-        "config.cells[0].strategies: 'vocadt' trains 'adapter', for which there must be a new "
-        "vocabulary; give the baselines another strategy"
+        "config.cells[0].strategies: 'vocadt' trains 'adapter', which requires a new vocabulary; "
+        "use another strategy for the baselines"
     )
 
 

@@ -56,15 +56,18 @@ def test_without_cells_of_the_other_its_cells_are_made_all_the_same(config, regi
     assert {"mean", "align"} <= job["settings"]["study"]["initializers"].keys()
 
 
-@pytest.mark.bad_input("config", "an alias that cannot be", "refused, with the alias")
+@pytest.mark.bad_input("config", "an invalid alias", "rejected with a message that names the alias")
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"initializer": "meen"}, "config.aliases[0].initializer: 'meen' is not known"),
-        ({"same_as": "random"}, "config.aliases[0].same_as: 'random' draws at random"),
+        ({"same_as": "random"}, "config.aliases[0].same_as: 'random' draws random numbers"),
         ({"vocabularies": ["three"]}, "config.aliases[0].vocabularies: 'three' is not known"),
         ({"sources": ["big"]}, "config.aliases[0].sources: 'big' is not known"),
-        ({"same_as": "mean"}, "config.aliases[0].same_as: 'mean' is an alias itself in 'one'"),
+        (
+            {"same_as": "mean"},
+            "config.aliases[0].same_as: 'mean' is itself an alias for vocabulary 'one'",
+        ),
     ],
 )
 def test_an_alias_that_cannot_be_is_refused(config, registries, change, message):

@@ -34,8 +34,8 @@ def refused(config) -> str:
 
 @pytest.mark.bad_input(
     "config",
-    "an auxiliary that is unknown, of no use to the method, or missing",
-    "refused, with the roles that the method reads",
+    "an auxiliary that is unknown, missing, or not used by the method",
+    "rejected with a message that lists the roles of the method or suggests a similar name",
 )
 def test_an_unknown_auxiliary_is_named_with_the_one_that_was_meant(config):
     config["cells"][0]["initializers"] = ["own"]
@@ -49,26 +49,26 @@ def test_an_unknown_auxiliary_is_named_with_the_one_that_was_meant(config):
 def test_focus_without_an_auxiliary_is_refused(config, entry):
     config["cells"][0]["initializers"] = ["own"]
     config["initializers"] = {"own": entry}
-    assert "initializers.own.auxiliary: none in the role 'target'" in refused(config)
+    assert "initializers.own.auxiliary: role 'target', which method" in refused(config)
 
 
 @pytest.mark.bad_input(
     "config",
-    "an auxiliary that is unknown, of no use to the method, or missing",
-    "refused, with the roles that the method reads",
+    "an auxiliary that is unknown, missing, or not used by the method",
+    "rejected with a message that lists the roles of the method or suggests a similar name",
 )
 def test_a_role_that_is_missing_is_named_with_all_that_the_method_reads(config):
     config["cells"][0]["initializers"] = ["own"]
     config["initializers"] = {"own": {"base": "unifyvocab", "auxiliary": {"target": "glove"}}}
     message = refused(config)
-    assert "initializers.own.auxiliary: none in the role 'source'" in message
+    assert "initializers.own.auxiliary: role 'source', which method" in message
     assert "{target: …, source: …}" in message
 
 
 @pytest.mark.bad_input(
     "config",
-    "an auxiliary that is unknown, of no use to the method, or missing",
-    "refused, with the roles that the method reads",
+    "an auxiliary that is unknown, missing, or not used by the method",
+    "rejected with a message that lists the roles of the method or suggests a similar name",
 )
 @pytest.mark.parametrize("auxiliary", ["fasttext", {"target": "fasttext"}])
 def test_an_auxiliary_that_the_method_does_not_read_is_refused(config, auxiliary):
@@ -218,7 +218,7 @@ def test_a_method_that_tells_languages_apart_is_given_that_of_the_cell(miniature
     [
         (
             {"languages": ["en", "el"]},
-            "own.languages: 'telugu' has code 'te', but the method knows",
+            "own.languages: 'telugu' has code 'te', but the method only supports",
         ),
         ({"method": "mean", "options": {}}, "initializers.own.options: "),
     ],

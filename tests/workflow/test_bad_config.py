@@ -43,8 +43,8 @@ def test_an_entry_keeps_what_it_does_not_change_of_its_base(config, registries):
 
 @pytest.mark.bad_input(
     "config",
-    "an unknown name of an initializer, strategy or language",
-    "refused, with the name that was meant",
+    "an unknown initializer, strategy or language",
+    "rejected with a message that suggests a similar name",
 )
 def test_an_unknown_initializer_is_named_with_the_one_that_was_meant(config, registries):
     config["cells"][1]["initializers"] = ["aling"]
@@ -54,7 +54,9 @@ def test_an_unknown_initializer_is_named_with_the_one_that_was_meant(config, reg
 
 
 @pytest.mark.bad_input(
-    "config", "an unknown key", "refused before the first job, with the key that was meant"
+    "config",
+    "an unknown key",
+    "rejected before the first job, with a message that suggests a similar key",
 )
 def test_an_unknown_key_is_named(config, registries):
     config["strategies"]["short"]["learning_rat"] = 1e-4
@@ -63,7 +65,9 @@ def test_an_unknown_key_is_named(config, registries):
 
 
 @pytest.mark.bad_input(
-    "config", "a value of the wrong type", "refused, with the key and what it must be"
+    "config",
+    "a value of the wrong type",
+    "rejected with a message that names the key and the expected type",
 )
 def test_a_wrong_type_is_named(config, registries):
     config["strategies"]["short"]["epochs"] = "two"
@@ -71,7 +75,9 @@ def test_a_wrong_type_is_named(config, registries):
 
 
 @pytest.mark.bad_input(
-    "config", "a text file that is not there", "refused before the first job, with key and file"
+    "config",
+    "a text file that does not exist",
+    "rejected before the first job, with a message that names the key and the file",
 )
 def test_a_missing_text_file_is_named(config, registries):
     config["languages"]["greek"]["text"]["paths"] = ["no/such/file.txt"]
@@ -81,7 +87,9 @@ def test_a_missing_text_file_is_named(config, registries):
 
 
 @pytest.mark.bad_input(
-    "config", "a source without a place, or in a folder without a model", "refused, with the key"
+    "config",
+    "a source without a location, or a source folder without a model",
+    "rejected with a message that names the key",
 )
 def test_a_source_without_a_place_is_refused(config, registries):
     config["sources"]["tiny"] = {}
@@ -89,11 +97,13 @@ def test_a_source_without_a_place_is_refused(config, registries):
 
 
 @pytest.mark.bad_input(
-    "config", "a source without a place, or in a folder without a model", "refused, with the key"
+    "config",
+    "a source without a location, or a source folder without a model",
+    "rejected with a message that names the key",
 )
 def test_a_source_folder_without_a_model_is_refused(config, registries, tmp_path):
     config["sources"]["tiny"] = {"folder": str(tmp_path)}
-    assert f"sources.tiny.folder: {tmp_path} holds no config.json" in refused(config, registries)
+    assert f"sources.tiny.folder: {tmp_path} contains no config.json" in refused(config, registries)
 
 
 def test_a_source_folder_may_lie_below_the_home_folder(config, registries, tmp_path, monkeypatch):
@@ -105,7 +115,9 @@ def test_a_source_folder_may_lie_below_the_home_folder(config, registries, tmp_p
 
 
 @pytest.mark.bad_input(
-    "hostile", "names that are paths, hidden, options or commands", "refused, with the key"
+    "hostile",
+    "names that are paths, hidden files, options or commands",
+    "rejected with a message that names the key",
 )
 def test_a_name_that_would_leave_its_folder_is_refused(config, registries):
     config["cells"][0]["sources"] = ["../../etc"]
@@ -113,17 +125,20 @@ def test_a_name_that_would_leave_its_folder_is_refused(config, registries):
 
 
 @pytest.mark.bad_input(
-    "config", "a new vocabulary without an initializer", "refused, with the block of cells"
+    "config",
+    "a new vocabulary without an initializer",
+    "rejected with a message that names the block of cells",
 )
 def test_a_vocabulary_without_an_initializer_is_refused(config, registries):
     config["cells"][1]["initializers"] = ["none"]
-    assert "config.cells[1]: vocabulary 'source' goes with" in refused(config, registries)
+    message = refused(config, registries)
+    assert "config.cells[1]: vocabulary 'source' and initializer 'none' can only" in message
 
 
 @pytest.mark.bad_input(
     "config",
-    "an unknown loader of texts, or one without its keys",
-    "refused, with the loaders there are",
+    "an unknown text loader, or one without its required keys",
+    "rejected with a message that lists the loaders or names the missing key",
 )
 def test_an_unknown_loader_says_which_there_are(config, registries):
     config["languages"]["greek"]["text"] = {"loader": "csv", "paths": ["x"]}
@@ -132,8 +147,8 @@ def test_an_unknown_loader_says_which_there_are(config, registries):
 
 @pytest.mark.bad_input(
     "config",
-    "an option that the method does not have, or lacks",
-    "refused, with the options it has",
+    "an unknown or missing option of an initializer",
+    "rejected with a message that names the option",
 )
 def test_an_unknown_option_of_an_initializer_is_named(config, registries):
     config["initializers"] = {"mine": {"base": "align", "options": {"window": 3}}}
@@ -144,7 +159,9 @@ def test_an_unknown_option_of_an_initializer_is_named(config, registries):
 
 
 @pytest.mark.bad_input(
-    "config", "a translation task without parallel text", "refused, with the key to fill"
+    "config",
+    "a translation task without parallel text",
+    "rejected with a message that names the missing key",
 )
 def test_translation_needs_a_parallel_text(config, registries):
     config["languages"]["greek"]["english"] = config["languages"]["greek"]["text"]
@@ -154,8 +171,8 @@ def test_translation_needs_a_parallel_text(config, registries):
 
 @pytest.mark.bad_input(
     "config",
-    "an engine for a task that generates nothing, or an unknown one",
-    "refused, with the kinds of task that have one",
+    "an unknown engine, or an engine for a task that does not generate text",
+    "rejected with a message that lists the engines or the kinds of task that have one",
 )
 def test_only_tasks_that_generate_texts_choose_an_engine(config, registries):
     config["tasks"] = {"mine": {"base": "translation", "engine": "vllm"}}
@@ -169,8 +186,8 @@ def test_only_tasks_that_generate_texts_choose_an_engine(config, registries):
 
 @pytest.mark.bad_input(
     "config",
-    "a setting of a task that its kind does not have, or a value that cannot be",
-    "refused, with the key, before the training that would come first",
+    "an unknown key or an invalid value in the settings of a task",
+    "rejected with a message that names the key, before any training",
 )
 @pytest.mark.parametrize(
     ("settings", "message"),
@@ -197,7 +214,11 @@ def test_the_default_study_is_valid(registries):
     assert resolve(read_yaml(ROOT / "config/config.yaml"), registries)["study"] == "default"
 
 
-@pytest.mark.bad_input("config", "phases whose shares do not add up", "refused, with their sum")
+@pytest.mark.bad_input(
+    "config",
+    "phases whose shares do not add up to 1",
+    "rejected with a message that gives their sum",
+)
 def test_phases_whose_shares_do_not_add_up_are_refused(config, registries):
     phases = config["strategies"]["short"]["phases"]
     config["strategies"]["short"]["phases"] = [{**phases[0], "share": 0.4}] * 2
@@ -206,8 +227,8 @@ def test_phases_whose_shares_do_not_add_up_are_refused(config, registries):
 
 @pytest.mark.bad_input(
     "config",
-    "a wrong item of the report: its kind, name, option or task",
-    "refused, with the item and what it takes",
+    "an invalid report item: its kind, name, option or task",
+    "rejected with a message that names the item and what it accepts",
 )
 @pytest.mark.parametrize(
     ("item", "message"),
@@ -216,7 +237,7 @@ def test_phases_whose_shares_do_not_add_up_are_refused(config, registries):
         ({"item": "results", "name": "a/b"}, "config.report.items[0].name: 'a/b' does not match"),
         ({"item": "results", "title": 3}, "config.report.items[0].title: 3 is not text"),
         ({"item": "results", "where": ["tiny"]}, "config.report.items[0].where: ['tiny'] is not a"),
-        ({"item": "results", "taks": ["speed"]}, "takes no taks; did you mean 'tasks'?"),
+        ({"item": "results", "taks": ["speed"]}, "has no option 'taks'; did you mean 'tasks'?"),
         ({"item": "results", "batch_size": "4"}, "batch_size: '4' is not a whole number"),
         ({"item": "results", "tasks": ["sped"]}, "'sped' is not run by this study"),
     ],
@@ -228,8 +249,8 @@ def test_a_wrong_item_of_the_report_is_named(config, registries, item, message):
 
 @pytest.mark.bad_input(
     "config",
-    "a package that is not in packages.yaml: of any text, of a model, of fonts",
-    "refused, with the key and the name that was meant",
+    "a package that is not in packages.yaml, for a text, a model or fonts",
+    "rejected with a message that names the key and suggests a similar name",
 )
 @pytest.mark.parametrize(
     ("change", "message"),
@@ -253,23 +274,23 @@ def test_an_unknown_package_is_named(config, registries, change, message):
 
 @pytest.mark.bad_input(
     "config",
-    "a task that is run on names of no cell, or on names of no cell together",
-    "refused, with the key and the name that was meant",
+    "a task restricted to names, or a combination of names, that no cell has",
+    "rejected with a message that names the key and suggests a similar name",
 )
 @pytest.mark.parametrize(
     ("run", "message"),
     [
         ({"sources": ["tinny"]}, "perplexity.sources: 'tinny' is not known; did you mean 'tiny'"),
-        ({"initializers": ["merge"]}, "config.run_tasks.perplexity: no cell of the study has all"),
+        ({"initializers": ["merge"]}, "config.run_tasks.perplexity: no cell of the study matches"),
         (
             {"strategies": ["shrot"]},
             "perplexity.strategies: 'shrot' is not known; did you mean 'short'",
         ),
-        ({"seeds": [1]}, "config.run_tasks.perplexity: no cell of the study has all"),
+        ({"seeds": [1]}, "config.run_tasks.perplexity: no cell of the study matches"),
         ({"seeds": []}, "perplexity.seeds: [] is too short"),
         (
             {"languages": ["greek"], "initializers": ["multivariate"]},
-            "config.run_tasks.perplexity: no cell of the study has all that it names",
+            "config.run_tasks.perplexity: no cell of the study matches all of its selections",
         ),
     ],
 )
@@ -280,8 +301,8 @@ def test_a_task_that_would_be_run_on_no_cell_is_refused(config, registries, run,
 
 @pytest.mark.bad_input(
     "config",
-    "a language's code of three letters that has a shorter one, by which scores count its words",
-    "refused, with the shorter code",
+    "a three-letter language code with a two-letter equivalent that scores depend on",
+    "rejected with a message that gives the shorter code",
 )
 def test_a_code_of_three_letters_that_has_a_shorter_one_is_refused(config, registries):
     config["languages"]["greek"]["code"] = "tha"
@@ -293,15 +314,15 @@ def test_a_code_of_three_letters_that_has_a_shorter_one_is_refused(config, regis
 
 @pytest.mark.bad_input(
     "config",
-    "a file of the user's whose address and path do not go together",
-    "refused, with the key",
+    "a user-defined file whose URL does not match its path",
+    "rejected with a message that names the key",
 )
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"path": "a/{code}", "url": "https://x.org/{lang}"}, ".url: '{lang}' does not stand in"),
-        ({"path": "{a}/{a}", "url": "https://x.org/{a}"}, ".path: '{a}' stands there twice"),
-        ({"path": "{a}", "url": "https://x.org/{a}", "sha256": "0" * 64}, ".sha256: of one file"),
+        ({"path": "a/{code}", "url": "https://x.org/{lang}"}, ".url: '{lang}' is not in the path"),
+        ({"path": "{a}/{a}", "url": "https://x.org/{a}"}, ".path: '{a}' occurs twice"),
+        ({"path": "{a}", "url": "https://x.org/{a}", "sha256": "0" * 64}, ".sha256: is for one"),
     ],
 )
 def test_a_file_whose_address_does_not_follow_from_its_path_is_refused(
@@ -312,7 +333,9 @@ def test_a_file_whose_address_does_not_follow_from_its_path_is_refused(
 
 
 @pytest.mark.bad_input(
-    "config", "a registry without its key", "refused, with the file; one without entries is empty"
+    "config",
+    "a registry file without its top-level key",
+    "rejected with a message that names the file; a key without entries is an empty registry",
 )
 def test_a_registry_has_its_entries_below_its_name(tmp_path):
     shutil.copytree(ROOT / "config", tmp_path, dirs_exist_ok=True)
@@ -323,7 +346,11 @@ def test_a_registry_has_its_entries_below_its_name(tmp_path):
         load_registries(tmp_path)
 
 
-@pytest.mark.bad_input("config", "a language without any English", "refused, with the key to fill")
+@pytest.mark.bad_input(
+    "config",
+    "a language without any English text",
+    "rejected with a message that names the missing key",
+)
 def test_a_language_without_any_english_is_refused(config, registries):
     config["run_tasks"] = {"perplexity": {}}
     config["languages"]["greek"]["parallel"] = None
@@ -331,7 +358,9 @@ def test_a_language_without_any_english_is_refused(config, registries):
 
 
 @pytest.mark.bad_input(
-    "config", "a wrong setting of the machine", "refused, with the key and its bound"
+    "config",
+    "an invalid `machine` setting",
+    "rejected with a message that names the key and its valid values",
 )
 @pytest.mark.parametrize(
     ("settings", "message"),
@@ -349,8 +378,8 @@ def test_a_wrong_setting_of_the_machine_is_named(config, registries, settings, m
 
 @pytest.mark.bad_input(
     "config",
-    "an optimizer that is not installed or does not go with shards",
-    "refused, with what to install or change",
+    "an optimizer that is not installed or does not support sharding",
+    "rejected with a message that says what to install or change",
 )
 def test_an_optimizer_that_cannot_be_had_is_named(config, registries, monkeypatch):
     config["strategies"]["short"]["optimizer"] = "adamw-8bit"

@@ -47,7 +47,7 @@ def use_source(checkout: Checkout, folder: Path) -> Path:
 @pytest.mark.bad_input(
     "text",
     "an empty file, a file of blank lines, a Parquet file without rows",
-    "one line names the file",
+    "a one-line error message names the file",
 )
 def test_a_text_of_blank_lines(checkout):
     use_text(checkout, b"\n \n\r\n")
@@ -55,7 +55,9 @@ def test_a_text_of_blank_lines(checkout):
 
 
 @pytest.mark.bad_input(
-    "text", "a byte that is not UTF-8", "one line with file, line and place of the byte"
+    "text",
+    "a text with a byte that is not UTF-8",
+    "a one-line error message gives the file, the line and the position of the byte",
 )
 def test_a_text_that_is_not_utf8(checkout):
     use_text(checkout, "Größe\n".encode("latin-1") * 50)
@@ -65,7 +67,9 @@ def test_a_text_that_is_not_utf8(checkout):
 
 
 @pytest.mark.bad_input(
-    "text", "more new tokens than the text can give", "one line says how many it can"
+    "text",
+    "more new tokens than the text yields",
+    "a one-line error message gives the number that it yields",
 )
 def test_more_new_tokens_than_the_text_can_give(checkout):
     def change(config):
@@ -79,7 +83,9 @@ def test_more_new_tokens_than_the_text_can_give(checkout):
 
 
 @pytest.mark.bad_input(
-    "model", "a tokenizer with more tokens than the model has rows", "one line with both numbers"
+    "model",
+    "a tokenizer with more tokens than the model has rows",
+    "a one-line error message gives both numbers",
 )
 def test_a_tokenizer_with_more_tokens_than_the_model_has_rows(
     checkout, smollm2_folder_tiny, tiny_llama
@@ -92,7 +98,9 @@ def test_a_tokenizer_with_more_tokens_than_the_model_has_rows(
 
 
 @pytest.mark.bad_input(
-    "model", "a model that is no causal language model", "one line names its architecture"
+    "model",
+    "a model that is not a causal language model",
+    "a one-line error message names its architecture",
 )
 def test_a_source_that_is_no_causal_language_model(checkout, smollm2_folder_tiny):
     folder = use_source(checkout, smollm2_folder_tiny)
@@ -103,7 +111,9 @@ def test_a_source_that_is_no_causal_language_model(checkout, smollm2_folder_tiny
 
 
 @pytest.mark.bad_input(
-    "model", "weights that are cut off, too long or no safetensors", "one line names the file"
+    "model",
+    "weights that are truncated, too long, or not in safetensors format",
+    "a one-line error message names the file",
 )
 def test_weights_that_are_cut_off(checkout, smollm2_folder_tiny):
     folder = use_source(checkout, smollm2_folder_tiny)
@@ -114,8 +124,8 @@ def test_weights_that_are_cut_off(checkout, smollm2_folder_tiny):
 
 @pytest.mark.bad_input(
     "text",
-    "Windows line ends, blank and repeated lines, decomposed letters",
-    "cleaned and counted in the card",
+    "Windows line endings, blank and duplicate lines, decomposed characters",
+    "cleaned, and counted in the card",
 )
 def test_windows_line_ends_blank_and_repeated_lines_and_decomposed_letters_are_counted(
     checkout, texts
@@ -137,8 +147,8 @@ def test_windows_line_ends_blank_and_repeated_lines_and_decomposed_letters_are_c
 
 @pytest.mark.bad_input(
     "config",
-    "an unknown name of an initializer, strategy or language",
-    "refused, with the name that was meant",
+    "an unknown initializer, strategy or language",
+    "rejected with a message that suggests a similar name",
 )
 @pytest.mark.parametrize("key, value", [("languages", "no-such"), ("strategies", "no-such")])
 def test_an_unknown_name_stops_snakemake_itself(checkout, key, value):

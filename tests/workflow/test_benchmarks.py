@@ -96,14 +96,14 @@ def test_the_job_of_a_benchmark_says_where_it_is_defined_and_where_its_data_is(
 
 @pytest.mark.bad_input(
     "config",
-    "a benchmark task that names no data of the language, or leaves its folder",
-    "refused, with the key",
+    "a benchmark task without data for the language, or with a path outside its folder",
+    "rejected with a message that names the key",
 )
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda c: c["tasks"]["choose"]["harness"].pop(0),
-         "tasks.choose.harness: no task of the language of 'telugu'; leave it out of config.run_"),
+         "tasks.choose.harness: has no task in the language of 'telugu'; leave it out of "),
         (lambda c: c["tasks"]["choose"].pop("harness"),
          "tasks.choose: 'harness' is missing"),
         (lambda c: c["tasks"]["choose"]["harness"][0].update(folder="../tasks"),
@@ -158,7 +158,7 @@ def test_one_benchmark_is_defined_in_one_folder(config, registries):
     config["run_tasks"]["again"] = {}
     config["tasks"]["again"] = deepcopy(config["tasks"]["choose"])
     config["tasks"]["again"]["harness"][0]["folder"] = "other"
-    assert "has another folder than in task 'choose'" in refused(config, registries)
+    assert "has a different folder in task 'choose'" in refused(config, registries)
     config["tasks"]["again"]["data"] = "data/one"
     resolve(config, registries)
 

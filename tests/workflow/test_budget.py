@@ -74,7 +74,11 @@ def test_its_results_lie_in_a_folder_of_their_own(small):
     assert small["results"].endswith("/budget-0.01")
 
 
-@pytest.mark.bad_input("config", "a budget that is no part of one", "refused, with its bounds")
+@pytest.mark.bad_input(
+    "config",
+    "a budget that is not a fraction between 0 and 1",
+    "rejected with a message that gives its bounds",
+)
 @pytest.mark.parametrize("budget", [0, 1, 2, "small"])
 def test_a_budget_that_is_no_part_is_refused(config, registries, budget):
     with pytest.raises(UserError, match=r"^config\.budget"):

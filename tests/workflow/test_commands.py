@@ -100,8 +100,8 @@ def test_targets_are_not_taken_for_values_of_an_option(no_gpu):
 
 @pytest.mark.fault(
     "disk",
-    "a cache of Snakemake that the user cannot write",
-    "Snakemake gets one in the working folder",
+    "a Snakemake cache that the user cannot write to",
+    "Snakemake uses a cache in the working folder",
 )
 def test_snakemake_has_a_cache_where_that_of_the_user_is_read_only(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -124,7 +124,9 @@ def test_the_profile_is_the_users_own_where_there_is_one(tmp_path, monkeypatch):
     assert with_profile_path(["--profile", "slurm"]) == ["--profile", "slurm"]
 
 
-@pytest.mark.bad_input("command", "a study that is not there", "one line says how to write one")
+@pytest.mark.bad_input(
+    "command", "a study file that does not exist", "a one-line error message says how to create one"
+)
 @pytest.mark.parametrize("command", ["run", "plan", "status", "cost", "verify", "explain"])
 def test_a_study_that_is_not_there_is_one_line(command, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -147,7 +149,7 @@ def test_a_study_without_results_is_one_line(command, miniature, capsys, tmp_pat
     assert end.value.code == 1
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert shown.err == f"error: {results}: there are no results yet; `lexigraft run {file}`\n"
+    assert shown.err == f"error: {results}: no results yet; run `lexigraft run {file}`\n"
     assert not results.exists()
 
 
@@ -162,7 +164,7 @@ def test_without_the_packages_of_studies_one_line_says_how_to_get_them(
 
 
 def test_options_for_snakemake_come_after_the_study():
-    with pytest.raises(UserError, match="name the study first"):
+    with pytest.raises(UserError, match="give the study first"):
         study_of("--cores")
 
 
@@ -186,17 +188,17 @@ def test_a_cell_is_named_by_names_or_by_a_path(study, text):
 
 @pytest.mark.bad_input(
     "command",
-    "a cell that is not there, or several that the names fit",
-    "one line with the cells there are",
+    "names that match no cell, or several cells",
+    "a one-line error message lists the cells or suggests a similar name",
 )
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("alig/telugu", "no cell has 'alig'; did you mean 'align'?"),
-        ("align", "2 cells have these names; name one of tiny/telugu/.*, tiny/greek/"),
-        ("greek/multivariate", "no cell of the study has all of these"),
-        ("", "names no cell; name one of tiny/"),
-        ("recommended", "nothing is recommended; run the study first"),
+        ("align", "2 cells have these names; choose one of tiny/telugu/.*, tiny/greek/"),
+        ("greek/multivariate", "no cell of the study has all of these names"),
+        ("", "does not name a cell; choose one of tiny/"),
+        ("recommended", "no cell is recommended; run the study first"),
     ],
 )
 def test_a_name_that_means_no_cell_or_several_is_an_error(study, text, said):
@@ -230,8 +232,8 @@ def test_the_recommended_cell_is_that_of_the_report(study):
 
 @pytest.mark.bad_input(
     "command",
-    "a cell that is not there, or several that the names fit",
-    "one line with the cells there are",
+    "names that match no cell, or several cells",
+    "a one-line error message lists the cells or suggests a similar name",
 )
 def test_an_export_of_no_cell_is_one_line_and_writes_nothing(miniature, tmp_path, capsys):
     file = tmp_path / "study.yaml"
@@ -250,7 +252,7 @@ def test_an_export_into_a_folder_with_other_files_trains_nothing(miniature, tmp_
     with pytest.raises(SystemExit) as end:
         main(["export", str(file), "telugu/align", "--to", str(tmp_path)])
     assert end.value.code == 1
-    assert "holds files that no export wrote" in capsys.readouterr().err
+    assert "contains files that were not written by an export" in capsys.readouterr().err
     assert not (tmp_path / "results").exists()
 
 
@@ -314,7 +316,7 @@ def test_an_explanation_names_a_text_that_was_changed_and_what_follows(finished)
     text = corpus.files[0]
     Path(text).write_text(Path(text).read_text("utf-8") + "ఒక కొత్త వాక్యం\n", encoding="utf-8")
     assert f"stale: reads {text}, which has changed since" in explained(finished, TRAINED)
-    assert "reads corpus/telugu, which is stale itself" in explained(finished, TRAINED)
+    assert "reads corpus/telugu, which is itself stale" in explained(finished, TRAINED)
     assert "greek" not in explain_study(finished, finished.jobs())
 
 
@@ -372,16 +374,16 @@ def test_a_new_study_fits_its_text(tmp_path, registries):
 
 @pytest.mark.bad_input(
     "command",
-    "a language, model or text of `init` that cannot be",
-    "one line, and no study is written",
+    "an invalid language, model or text for `init`",
+    "a one-line error message; no study is written",
 )
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--language", "Telugu"], "no ISO 639 code"),
-        (["--model", "no-such-model"], "no folder, no name of the Hugging Face hub"),
+        (["--language", "Telugu"], "is not an ISO 639 code"),
+        (["--model", "no-such-model"], "neither a folder nor a name on the Hugging Face hub"),
         (["--text", "latin1.txt"], "is not UTF-8"),
-        (["--text", "short.txt"], "20 sentences are the least"),
+        (["--text", "short.txt"], "at least 20 sentences are needed"),
     ],
 )
 def test_what_cannot_become_a_study_is_one_line(tmp_path, monkeypatch, capsys, arguments, said):

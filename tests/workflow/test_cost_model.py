@@ -172,10 +172,14 @@ def test_time_limits_are_three_times_the_estimate(lowres):
     assert untrained.minutes == 30  # the least
 
 
-@pytest.mark.bad_input("config", "a device that is not listed", "refused, with those that are")
+@pytest.mark.bad_input(
+    "config",
+    "an unknown device for cost estimates",
+    "rejected with a message that lists the known devices",
+)
 def test_a_device_that_is_not_listed_is_refused(lowres, monkeypatch):
     monkeypatch.setenv("LEXIGRAFT_DEVICE", "Voodoo2")
-    with pytest.raises(UserError, match=r"LEXIGRAFT_DEVICE.*'Voodoo2' is not known; name one of"):
+    with pytest.raises(UserError, match=r"LEXIGRAFT_DEVICE.*'Voodoo2' is not known; choose one of"):
         edited(lowres, lambda config: None).cost_model  # noqa: B018
 
 

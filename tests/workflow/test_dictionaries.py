@@ -40,4 +40,4 @@ def test_a_dictionary_that_is_missing_is_named(config):
 def test_a_method_that_reads_no_dictionary_says_so(config):
     config["initializers"] = {"mine": {"base": "align", "dictionary": True}}
     message = refused(config)
-    assert "initializers.mine.dictionary: true, but method 'align' reads none" in message
+    assert "initializers.mine.dictionary: set to true, but method 'align' does not read" in message

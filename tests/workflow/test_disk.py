@@ -13,8 +13,8 @@ def test_a_folder_that_can_be_written_is_left_as_it_was(tmp_path):
 
 @pytest.mark.fault(
     "disk",
-    "results in a folder of another user, or on a read-only disk",
-    "one line names the folder, before anything is computed",
+    "a results folder of another user, or on a read-only disk",
+    "a one-line error message names the folder before anything is computed",
 )
 @pytest.mark.parametrize("place", ["file", "file/below"])
 def test_a_place_that_is_no_folder_is_refused_by_its_name(tmp_path, place):

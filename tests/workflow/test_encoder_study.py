@@ -142,7 +142,7 @@ def test_a_part_is_read_from_its_own_table(config, registries):
 def test_a_language_without_examples_is_refused(config, registries):
     config["tasks"]["nli"]["examples"]["test"].pop(0)
     message = refused(config, registries)
-    assert "tasks.nli.examples.test: none of 'te', the language of 'telugu'" in message
+    assert "tasks.nli.examples.test: has no text in 'te', the language of 'telugu'" in message
 
 
 def test_an_encoder_predicts_no_next_tokens(config, registries):

@@ -98,8 +98,8 @@ def killed(study):
 
 @pytest.mark.fault(
     "kill",
-    "SIGKILL to Snakemake alone, while its job goes on to its end",
-    "the next run finds the work done and takes it as it is",
+    "Snakemake alone is killed with SIGKILL, and its job runs to completion",
+    "the next run recognizes the finished work and reuses it",
 )
 def test_what_ended_after_snakemake_was_killed_is_not_done_again(killed):
     again = killed()
@@ -114,8 +114,8 @@ def test_it_is_done_again_once_its_settings_change(killed):
 
 @pytest.mark.fault(
     "damage",
-    "a file of finished work is damaged or gone when its job is asked for",
-    "the job does its work again",
+    "a file of finished work is damaged or missing when its job is requested",
+    "the work is recomputed",
 )
 def test_it_is_done_again_where_it_is_damaged(killed):
     (killed.folder / RECORD).write_text("{}")
@@ -125,8 +125,8 @@ def test_it_is_done_again_where_it_is_damaged(killed):
 
 @pytest.mark.fault(
     "kill",
-    "a job is called failed after its work was done",
-    "its outputs stay, and the next run takes them as they are",
+    "a job is reported as failed after its work was done",
+    "its outputs are kept, and the next run reuses them",
 )
 def test_a_job_that_is_called_failed_after_its_work_is_done_keeps_it(study):
     assert study(then="fail").status != 0
@@ -137,8 +137,8 @@ def test_a_job_that_is_called_failed_after_its_work_is_done_keeps_it(study):
 
 @pytest.mark.fault(
     "machine",
-    "a clock that was a day ahead when inputs were written, or was set back since",
-    "nothing is computed again",
+    "the clock was a day ahead when inputs were written, or has been set back since",
+    "nothing is recomputed",
 )
 def test_an_input_from_the_future_costs_no_work(study):
     tomorrow = time.time_ns() + 24 * 3600 * 10**9
@@ -151,8 +151,8 @@ def test_an_input_from_the_future_costs_no_work(study):
 
 @pytest.mark.fault(
     "machine",
-    "files that are dated anew without another content, as by a copy",
-    "nothing is computed again",
+    "files have new modification times but the same content, for example after a copy",
+    "nothing is recomputed",
 )
 def test_an_input_that_is_written_again_with_the_same_content_costs_no_work(study):
     assert study().status == 0

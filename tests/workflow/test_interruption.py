@@ -35,8 +35,8 @@ def prepared(tmp_path_factory, miniature):
 
 @pytest.mark.fault(
     "kill",
-    "Ctrl-C or SIGTERM to a local run that trains",
-    "Snakemake and the training end within seconds, with one line and without a traceback",
+    "Ctrl-C or SIGTERM during training in a local run",
+    "Snakemake and training end within seconds, with one line and without a traceback",
 )
 @pytest.mark.parametrize(
     ("send", "number"),

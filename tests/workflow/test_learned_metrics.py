@@ -92,8 +92,8 @@ def refused(config: dict) -> str:
 
 @pytest.mark.bad_input(
     "config",
-    "a learned metric that is unknown, or has no place",
-    "refused, with the one that was meant",
+    "an unknown learned metric, or one without a valid checkpoint",
+    "rejected with a message that names the key and suggests a similar name",
 )
 def test_an_unknown_metric_is_named_with_the_one_that_was_meant(config):
     changed = deepcopy(config)
@@ -113,13 +113,13 @@ def test_two_metrics_that_would_be_one_column_are_refused(config):
     changed = deepcopy(config)
     changed["metrics"]["mine"] = {**load_registries()["metrics"]["bleurt-20"]}
     changed["run_tasks"]["translation"]["learned_metrics"] = ["bleurt-20", "mine"]
-    assert "bleurt-20 and mine would be one column" in refused(changed)
+    assert "bleurt-20 and mine would share one column" in refused(changed)
 
 
 @pytest.mark.bad_input(
     "config",
-    "a learned metric that is unknown, or has no place",
-    "refused, with the one that was meant",
+    "an unknown learned metric, or one without a valid checkpoint",
+    "rejected with a message that names the key and suggests a similar name",
 )
 def test_a_checkpoint_that_is_neither_a_hub_name_nor_a_folder_is_refused(config):
     changed = deepcopy(config)

@@ -24,14 +24,16 @@ def refused(config, registries) -> str:
 
 
 @pytest.mark.bad_input(
-    "config", "a name of the registry with other settings", "refused, with how to name one's own"
+    "config",
+    "an entry with a name from the registry but other settings",
+    "rejected with a message that says how to give it a name of its own",
 )
 def test_a_name_of_the_registry_with_other_settings_is_refused_with_what_to_do(config, registries):
     config["strategies"]["2x2ls-clm-512"] = {"epochs": 1, "warmup": 0.05}
     assert refused(config, registries) == (
-        "strategies.2x2ls-clm-512: the registry has this name with other settings (of epochs), and "
-        "results of one name must be of one setting; give it a name of its own and `base: "
-        "2x2ls-clm-512`, then only what differs (resources alone may differ)"
+        "strategies.2x2ls-clm-512: the registry has an entry of this name with other settings "
+        "(epochs), but all results of one name must have the same settings; use another name, with "
+        "`base: 2x2ls-clm-512` and only the keys that differ (only resources may differ)"
     )
 
 
@@ -50,7 +52,8 @@ def test_a_name_of_the_registry_with_other_settings_is_refused_with_what_to_do(c
 )
 def test_every_registry_keeps_its_names(config, registries, kind, name, entry):
     config[kind] = {**config.get(kind, {}), name: entry}
-    assert refused(config, registries).startswith(f"{kind}.{name}: the registry has this name")
+    message = refused(config, registries)
+    assert message.startswith(f"{kind}.{name}: the registry has an entry of this name")
 
 
 def test_the_same_settings_and_other_resources_may_stand_under_the_name(config, registries):
@@ -61,7 +64,7 @@ def test_the_same_settings_and_other_resources_may_stand_under_the_name(config, 
     assert study["sources"]["llama-2-7b"]["resources"]["training_mb"] == 90000
     assert study["strategies"]["2x2ls-clm-512"]["resources"] == {"time": 2, "memory": 1}
     config["sources"]["llama-2-7b"]["kind"] = "masked"
-    assert "other settings (of kind)" in refused(config, registries)
+    assert "other settings (kind)" in refused(config, registries)
 
 
 def test_a_base_may_have_a_base_and_keys_of_an_entry_replace_theirs(config, registries):
@@ -84,8 +87,8 @@ def test_a_registry_s_own_entries_may_have_bases(config, registries):
 
 @pytest.mark.bad_input(
     "config",
-    "a base that is unknown or leads in a circle, a title that is no text",
-    "refused, with the circle",
+    "an unknown or circular `base`, or a title that is not text",
+    "rejected with a message that names the key or shows the circle",
 )
 @pytest.mark.parametrize(
     ("entries", "message"),
@@ -93,9 +96,9 @@ def test_a_registry_s_own_entries_may_have_bases(config, registries):
         ({"a": {"base": "exp-50"}}, "vocabularies.a.base: 'exp-50' is not known; did you mean"),
         (
             {"a": {"base": "b"}, "b": {"base": "a"}},
-            "vocabularies.b.base: a -> b -> a is a circle; break it",
+            "vocabularies.b.base: a -> b -> a is circular; remove one of these bases",
         ),
-        ({"a": {"base": "a"}}, "vocabularies.a.base: a -> a is a circle; break it"),
+        ({"a": {"base": "a"}}, "vocabularies.a.base: a -> a is circular; remove one"),
         ({"a": {"base": "expand-50", "title": 3}}, "vocabularies.a.title: 3 is not text"),
         ({"a": ["expand-50"]}, "vocabularies.a: ['expand-50'] is not a mapping"),
         ({"a": {"base": ["b"]}}, "vocabularies.a.base: ['b'] is not text"),

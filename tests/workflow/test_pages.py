@@ -52,7 +52,7 @@ def test_rows_are_chosen_by_a_value_or_several(docs):
 
 
 def test_a_number_that_several_rows_could_be_is_refused(docs):
-    with pytest.raises(UserError, match=r"one.json: 2 rows of scores have .*'mean'.*, not one"):
+    with pytest.raises(UserError, match=r"one.json: 2 rows of scores match .*'mean'.*expected"):
         docs.record.value("scores", "mean", initializer="mean")
     with pytest.raises(UserError, match="there is no table speed"):
         docs.record.rows("speed")

@@ -98,7 +98,7 @@ def written(folder, **changed):
     [
         ({"reason": None}, r"one\.yaml: row 2 \(LoRA\): 'reason' is missing: verdict 'differs'"),
         ({"verdict": "equal"}, r"one\.yaml: row 2 \(LoRA\)\.verdict: 'equal' is not one of 'same'"),
-        ({"row": "first"}, r"one\.yaml: row 2 \(first\): there is a row of this name above"),
+        ({"row": "first"}, r"one\.yaml: row 2 \(first\): an earlier row has this name; rename one"),
         ({"item": "x"}, r"one\.yaml: row 2 \(LoRA\): unknown key 'item'; did you mean 'items'"),
         ({"here": " "}, r"one\.yaml: row 2 \(LoRA\)\.here: ' ' does not match"),
         ({"here": None}, r"one\.yaml: row 2 \(LoRA\)\.here: None is not text"),

@@ -77,7 +77,7 @@ def test_a_compressed_file_is_fetched_and_unpacked(files, project, entries):
     remote = fetch_recipe(recipe)
     assert (project / path).read_bytes() == b"vectors"
     assert recipe.recorded() == remote and remote.etag
-    with pytest.raises(UserError, match="another file than was fetched before"):
+    with pytest.raises(UserError, match="to accept the new file"):
         (project / path).unlink()
         files.contents["/cc.te.300.bin.gz"] = gzip.compress(b"other vectors")
         fetch_recipe(recipe)
@@ -90,7 +90,9 @@ def test_a_compressed_file_is_fetched_and_unpacked(files, project, entries):
 
 
 @pytest.mark.fault(
-    "network", "a compressed file arrives damaged", "one line; the next fetch begins anew"
+    "network",
+    "a compressed file is damaged during its download",
+    "a one-line error message; the next download starts over",
 )
 def test_a_file_that_arrives_damaged_is_one_line_and_can_be_fetched_again(files, project):
     whole = gzip.compress(b"vectors" * 100)
@@ -98,7 +100,7 @@ def test_a_file_that_arrives_damaged_is_one_line_and_can_be_fetched_again(files,
     recipe = recipes_of(["vectors.bin"], {"vectors": entry})["vectors.bin"]
     for damaged in (whole[:10] + b"\xff" * 8 + whole[18:], whole[:-9], b"no archive"):
         files.contents["/vectors.bin.gz"] = damaged
-        with pytest.raises(UserError, match=r"vectors\.bin: what was fetched cannot be unpacked"):
+        with pytest.raises(UserError, match=r"vectors\.bin: the downloaded file cannot"):
             fetch_recipe(recipe)
         assert list(project.iterdir()) == []
     files.contents["/vectors.bin.gz"] = whole
@@ -138,10 +140,10 @@ def test_what_is_not_in_a_fetched_folder_is_named(files, project, entries):
     assert (project / there).read_bytes() == b"one\n"
     lacking = "data/flores200_dataset/dev/xxx_Latn.dev"
     recipe = recipes_of([lacking], {"flores": entry})[lacking]
-    with pytest.raises(UserError, match=r"is there without .*/xxx_Latn\.dev; move it away"):
+    with pytest.raises(UserError, match=r"exists, but lacks .*/xxx_Latn\.dev; move it elsewhere"):
         fetch_recipe(recipe)
     shutil.rmtree(project / "data/flores200_dataset")
-    with pytest.raises(UserError, match=r"has no data/.*/xxx_Latn\.dev"):
+    with pytest.raises(UserError, match=r"does not contain data/.*/xxx_Latn\.dev"):
         fetch_recipe(recipe)
 
 

@@ -61,9 +61,9 @@ def test_marks_of_tests_and_of_their_cases_are_found_and_equal_ones_are_one_row(
     ("mark", "on", "message"),
     [
         ("fault('disc', 'x', 'y')", "def test_x", r"test_a.py:1: area: 'disc' .*mean 'disk'"),
-        ("fault('disk', 'x')", "def test_x", "test_a.py:1: fault takes three texts"),
-        ("fault('disk', 'x', WHAT)", "def test_x", "takes three texts"),
-        ("fault('disk', 'x', 'y')", "def helper", "test_a.py:1: fault marks no test"),
+        ("fault('disk', 'x')", "def test_x", "test_a.py:1: fault takes three strings"),
+        ("fault('disk', 'x', WHAT)", "def test_x", "takes three strings"),
+        ("fault('disk', 'x', 'y')", "def helper", "test_a.py:1: fault does not mark a test"),
     ],
 )
 def test_a_wrong_mark_is_named_with_its_line(written, mark, on, message):

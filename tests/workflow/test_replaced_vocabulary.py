@@ -127,14 +127,16 @@ def with_group(config, **changes) -> dict:
     return {**config["languages"], "both": {**config["languages"]["both"], "group": group}}
 
 
-@pytest.mark.bad_input("config", "a group of languages that cannot be", "refused, with the group")
+@pytest.mark.bad_input(
+    "config", "an invalid group of languages", "rejected with a message that names the group"
+)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"members": ["telugu", "grek"]}, "group.members: 'grek' is not known; did you mean 'gre"),
-        ({"members": ["telugu", "both"]}, "group.members: 'both' is a group itself"),
+        ({"members": ["telugu", "both"]}, "group.members: 'both' is itself a group"),
         ({"shares": {"telugu": 0.5, "greek": 0.4}}, "group.shares: they add up to 0.9, not 1"),
-        ({"shares": {"swahili": 0.5}}, "group.shares: 'swahili' is no member"),
+        ({"shares": {"swahili": 0.5}}, "group.shares: 'swahili' is not a member"),
     ],
 )
 def test_a_group_that_cannot_be_is_refused(changes, message, config):
@@ -145,16 +147,18 @@ def test_a_group_that_cannot_be_is_refused(changes, message, config):
 def test_a_group_has_no_texts_of_its_own(config):
     entry = {**config["languages"]["both"], "heldout_sentences": 5}
     found = refused(config, languages={**config["languages"], "both": entry})
-    assert "languages.both.heldout_sentences: a group has name, group, train_sentences" in found
+    assert "languages.both.heldout_sentences: a group can only have name, group, train_" in found
     assert "set 'heldout_sentences' for its members" in found
 
 
 def test_a_task_of_one_language_is_refused_for_a_group(config):
     found = refused(config, run_tasks={"translation": {}})
-    assert "languages.both: a group, but task 'translation' tests one language" in found
+    assert "languages.both: is a group, but task 'translation' tests one language" in found
 
 
-@pytest.mark.bad_input("config", "a vocabulary that cannot be built", "refused, with the key")
+@pytest.mark.bad_input(
+    "config", "invalid settings of a vocabulary", "rejected with a message that names the key"
+)
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
@@ -177,7 +181,7 @@ def test_a_task_of_one_language_is_refused_for_a_group(config):
         ({"mode": "expand", "new_tokens": 5, "prune": "all"}, "replaced.prune: 'all' is not one"),
         ({"mode": "prune", "prune_at_most": 0}, "replaced.prune_at_most: 0 is not at least 1"),
         ({"mode": "replace", "plm": "bert"}, "languages.both.plms.bert: missing, but vocabulary"),
-        ({"mode": "replace", "tokenizer": "./nowhere"}, "tokenizer: ./nowhere holds no tokenizer"),
+        ({"mode": "replace", "tokenizer": "./nowhere"}, "tokenizer: ./nowhere contains no "),
     ],
 )
 def test_a_vocabulary_that_cannot_be_built_is_refused(entry, message, config):

@@ -94,8 +94,8 @@ def other_code_with_the_same_text(study: Checkout) -> None:
 
 @pytest.mark.fault(
     "machine",
-    "files that are dated anew without another content, as by a copy",
-    "nothing is computed again",
+    "files have new modification times but the same content, for example after a copy",
+    "nothing is recomputed",
 )
 def test_a_text_that_is_dated_anew_and_prepared_again_computes_nothing(study):
     comment(study)
@@ -176,8 +176,8 @@ def wait_until(condition: Callable[[], bool], process: subprocess.Popen) -> None
 
 @pytest.mark.fault(
     "kill",
-    "SIGKILL to an evaluation",
-    "the run under way is lost at most; records that were complete stay as they are",
+    "an evaluation is killed with SIGKILL",
+    "at most the current run is lost; complete records are unchanged",
 )
 def test_a_killed_evaluation_loses_the_run_under_way_at_most(study):
     folder = study.folder / "results/evaluation" / ALIGN

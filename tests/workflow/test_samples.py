@@ -130,22 +130,24 @@ def test_samples_are_no_part_of_the_corpus(changed):
     assert corpus(changed()) == corpus(other)
 
 
-@pytest.mark.bad_input("config", "samples to train on that cannot be", "refused, with the key")
+@pytest.mark.bad_input(
+    "config", "invalid settings of training samples", "rejected with a message that names the key"
+)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (
             lambda c: c["languages"]["telugu"].pop("samples"),
-            "languages.telugu.samples: no 'parallel', which strategy 'two-texts' trains on",
+            "languages.telugu.samples: 'parallel', which strategy 'two-texts' trains on, is",
         ),
         (
             lambda c: c["strategies"]["two-texts"]["phases"][1].update(data={"paralel": 1.0}),
-            "languages.telugu.samples: no 'paralel', which strategy 'two-texts' trains on; did you "
-            "mean 'parallel'?",
+            "languages.telugu.samples: 'paralel', which strategy 'two-texts' trains on, is "
+            "missing; did you mean 'parallel'?",
         ),
         (
             lambda c: c["languages"]["telugu"]["samples"]["parallel"].update(minimum_quality=1),
-            "languages.telugu.samples.parallel.minimum_quality: the text names no quality",
+            "languages.telugu.samples.parallel.minimum_quality: the text has no quality scores",
         ),
         (
             lambda c: c["languages"]["telugu"]["samples"].update(monolingual={}),
@@ -167,8 +169,8 @@ def test_samples_are_no_part_of_the_corpus(changed):
         ),
         (
             lambda c: c["languages"]["both"].update(samples={}),
-            "languages.both.samples: a group has name, group, train_sentences, train_characters "
-            "alone",
+            "languages.both.samples: a group can only have name, group, train_sentences, "
+            "train_characters",
         ),
     ],
 )

@@ -48,13 +48,15 @@ def test_nothing_but_a_name_is_taken_for_one():
 
 
 @pytest.mark.bad_input(
-    "hostile", "names that are paths, hidden, options or commands", "refused, with the key"
+    "hostile",
+    "names that are paths, hidden files, options or commands",
+    "rejected with a message that names the key",
 )
 @pytest.mark.parametrize("kind", REGISTRIES)
 @pytest.mark.parametrize("name", NO_NAMES)
 def test_an_entry_of_a_registry_must_have_a_name(kind, name, miniature):
     config = {key: miniature[key] for key in ("study", "cells", "run_tasks")}
-    with pytest.raises(UserError, match="is no name") as error:
+    with pytest.raises(UserError, match="is not a valid name") as error:
         resolve(config | {kind: {name: {}}}, {kind: {} for kind in REGISTRIES})
     assert str(error.value).startswith(f"{kind}: ")
     assert "\n" not in str(error.value)
@@ -99,7 +101,7 @@ def use_hostile_texts(checkout: Checkout, texts, model) -> dict[str, str]:
 @pytest.mark.bad_input(
     "hostile",
     "shell commands in any value of a config",
-    "each value reaches a job as one word; no shell runs it",
+    "each value is passed to a job as one quoted word; no shell runs it",
 )
 def test_each_job_gets_the_values_of_a_config_as_one_word(checkout, texts, smollm2_folder_tiny):
     use_hostile_texts(checkout, texts, smollm2_folder_tiny)
@@ -121,7 +123,7 @@ def test_each_job_gets_the_values_of_a_config_as_one_word(checkout, texts, smoll
 @pytest.mark.bad_input(
     "hostile",
     "shell commands in any value of a config",
-    "each value reaches a job as one word; no shell runs it",
+    "each value is passed to a job as one quoted word; no shell runs it",
 )
 def test_no_shell_runs_what_a_config_says(checkout, texts, smollm2_folder_tiny):
     use_hostile_texts(checkout, texts, smollm2_folder_tiny)

@@ -155,7 +155,7 @@ def hub_cache(tmp_path, smollm2_folder_tiny) -> Path:
 
 @pytest.mark.fault(
     "disk",
-    "a hub cache of another user, which can only be read",
+    "a read-only hub cache of another user",
     "models are read from it, and nothing in it changes",
 )
 @pytest.mark.parametrize("revision", [COMMIT, None])

@@ -53,8 +53,8 @@ def test_an_empty_queue_gives_no_warning(queue, tmp_path):
 
 @pytest.mark.fault(
     "cluster",
-    "Slurm's controller is not reached when jobs of an earlier run are looked for",
-    "no error: the run begins",
+    "Slurm's controller is unreachable when jobs of an earlier run are looked up",
+    "no error; the run starts",
 )
 def test_an_unreachable_controller_is_no_error(queue, tmp_path):
     queue("slurm_load_jobs error: Unable to contact slurm controller", status=1)
@@ -71,7 +71,9 @@ def test_jobs_are_recognized_by_the_prefix_of_the_profile():
     assert yaml.safe_load(profile.read_text())["slurm-jobname-prefix"] + "_" == PREFIX
 
 
-@pytest.mark.fault("cluster", "a machine without `sbatch`", "one line, before the first job")
+@pytest.mark.fault(
+    "cluster", "a machine without `sbatch`", "a one-line error message before the first job"
+)
 def test_a_machine_that_cannot_submit_is_reported_before_the_first_job(
     checkout, tmp_path, monkeypatch
 ):

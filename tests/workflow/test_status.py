@@ -298,7 +298,7 @@ def test_a_job_that_was_refused_before_it_began_failed(config, finished, tmp_pat
 
 @pytest.mark.fault(
     "machine",
-    "a program is killed for want of memory",
+    "a process is killed because memory runs out",
     "the record of the metric says so; the status of the study names the job",
 )
 def test_a_job_that_was_killed_failed_without_a_word(finished):

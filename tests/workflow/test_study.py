@@ -68,8 +68,8 @@ def finished(killed) -> tuple[Checkout, dict[Path, int]]:
 
 @pytest.mark.fault(
     "kill",
-    "SIGKILL to a study, Snakemake and all jobs, in the middle",
-    "the next run goes on; what was finished is not computed again",
+    "a running study, including Snakemake and all jobs, is killed with SIGKILL",
+    "the next run resumes; finished work is not recomputed",
 )
 def test_what_was_finished_before_the_kill_is_not_done_again(finished):
     checkout, before = finished
@@ -147,7 +147,7 @@ def verified(checkout: Checkout) -> subprocess.CompletedProcess[str]:
 @pytest.mark.fault(
     "damage",
     "a bit of a trained cell flips in a finished study",
-    "`verify` names the file, its evaluation stops, and nothing else is computed again",
+    "`verify` names the file, its evaluation stops, and nothing else is recomputed",
 )
 def test_a_damaged_file_is_found_stops_who_reads_it_and_costs_what_was_lost(finished):
     checkout, _ = finished

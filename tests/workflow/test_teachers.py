@@ -180,14 +180,14 @@ def test_the_folder_of_a_teacher_must_be_there(config, tmp_path):
     def change(config):
         config["sources"]["large"]["folder"] = str(tmp_path)
 
-    assert f"sources.large.folder: {tmp_path} holds no config.json" in refused(config, change)
+    assert f"sources.large.folder: {tmp_path} contains no config.json" in refused(config, change)
 
 
 @pytest.mark.parametrize(
     ("phase", "expected"),
     [
         ({"distill": {"teacher": "large"}}, "only objective distill takes this key"),
-        ({"objective": "distill"}, "distill.teacher: missing; name an entry of sources.yaml"),
+        ({"objective": "distill"}, "distill.teacher: missing; specify an entry of sources.yaml"),
     ],
 )
 def test_a_teacher_goes_with_its_objective(config, phase, expected):
@@ -203,7 +203,9 @@ def test_a_cell_has_one_teacher(config):
         phases = [{**phase, "share": 0.5, "distill": {"teacher": t}} for t in ("large", "tiny")]
         config["strategies"]["distilled"]["phases"] = phases
 
-    assert "phases: the teachers large and tiny; a cell has one" in refused(config, change)
+    assert "phases: use the teachers large and tiny; a cell can have only one" in refused(
+        config, change
+    )
 
 
 def test_a_cell_is_not_taught_by_its_source_and_by_another_model(config):
@@ -213,7 +215,9 @@ def test_a_cell_is_not_taught_by_its_source_and_by_another_model(config):
         del matched["distill"]
         config["strategies"]["distilled"]["phases"] = [{**phase, "share": 0.5}, matched]
 
-    assert "the teachers large and the cell's own source; a cell has one" in refused(config, change)
+    assert "the teachers large and the cell's own source; a cell can have only one" in refused(
+        config, change
+    )
 
 
 def test_unifyvocab_distills_after_a_new_vocabulary_and_its_baselines_have_none():

@@ -130,7 +130,7 @@ def test_questions_are_in_english_too_and_in_every_language_of_a_group(config, r
 
 def test_a_task_may_test_one_member_of_a_group(config, registries):
     config["cells"] = [{**config["cells"][0], "languages": ["both"]}]
-    assert "languages.both: a group, but task 'mine' tests one" in refused(config, registries)
+    assert "languages.both: is a group, but task 'mine' tests one" in refused(config, registries)
     config["tasks"]["mine"]["language"] = "greek"
     _, read = evaluated(config, registries, "mine", "both")
     assert read["test_sets"]["tests"] == {"greek": "results/examples/mine/test-el"}
@@ -164,11 +164,12 @@ def test_a_test_set_of_its_own_needs_no_parallel_text(config, registries):
     ("change", "message"),
     [
         (lambda t: t["mine"]["examples"]["shots"][0]["languages"].pop("te"),
-         "tasks.mine.examples.shots: none of 'te', the language of 'telugu'"),
+         "tasks.mine.examples.shots: has no text in 'te', the language of 'telugu'"),
         (lambda t: t["questions"]["examples"]["test"][0].update(languages=["hi"]),
-         "tasks.questions.examples.test: none of 'te', the language of 'telugu'"),
-        (lambda t: t["mine"].pop("shots"), "tasks.mine.shots: missing, but there are"),
-        (lambda t: t["mine"].update(engine="vllm", beams=5), "tasks.mine.beams: vLLM is greedy"),
+         "tasks.questions.examples.test: has no text in 'te', the language of 'telugu'"),
+        (lambda t: t["mine"].pop("shots"), "tasks.mine.shots: missing, but examples.shots is set"),
+        (lambda t: t["mine"].update(engine="vllm", beams=5),
+         "tasks.mine.beams: vLLM only decodes greedily here"),
         (lambda t: t["mine"]["examples"]["test"][0].update(path="no/such.tsv"),
          "tasks.mine.examples (test-te).text.path: no/such.tsv: there is no such file"),
         (lambda t: t["mine"].update(examples={}), "tasks.mine.examples: "),

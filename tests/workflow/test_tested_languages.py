@@ -100,18 +100,19 @@ def test_a_checkpoint_is_evaluated_as_its_cell_is(study):
     ("change", "message"),
     [
         (lambda c: c["strategies"]["short"].update(checkpoints=1),
-         "config.run_tasks.perplexity.checkpoints: no strategy of this study keeps any"),
+         "config.run_tasks.perplexity.checkpoints: no strategy of this study keeps checkpoints"),
         (lambda c: c["tasks"]["translation-te"].update(language="telugo"),
          "tasks.translation-te.language: 'telugo' is not known; did you mean 'telugu'?"),
         (lambda c: c["tasks"]["translation-te"].update(language={"greek": "telugo"}),
          "tasks.translation-te.language: 'telugo' is not known; did you mean 'telugu'?"),
         (lambda c: c["tasks"]["translation-te"].update(language={"telugu": "greek"}),
-         "tasks.translation-te.language: names none for 'greek'; add one, or leave it out of "
-         "config.run_tasks.translation-te.languages"),
+         "tasks.translation-te.language: has no entry for 'greek'; add one, or leave the language "
+         "out of config.run_tasks.translation-te.languages"),
         (lambda c: c["tasks"]["translation-te"].update(language=3),
          "tasks.translation-te.language: needs a name of languages.yaml, or a mapping from "),
         (lambda c: c["run_tasks"]["perplexity"].update(languages=["grek"]),
-         "config.run_tasks.perplexity.languages: 'grek' is not of a cell; did you mean 'greek'?"),
+         "config.run_tasks.perplexity.languages: 'grek' is not used in any cell; did you mean "
+         "'greek'?"),
         (lambda c: c["strategies"]["short"].update(checkpoints=0),
          "strategies.short.checkpoints: 0 is not at least 1"),
     ],

@@ -52,7 +52,7 @@ def test_a_group_aligns_the_pairs_of_its_members(config):
 def test_a_language_without_pairs_is_refused(config):
     del config["languages"]["telugu"]["samples"]
     message = refused(config)
-    assert "languages.telugu.samples: no 'pairs', which initializer 'mine' aligns" in message
+    assert "languages.telugu.samples: 'pairs', which initializer 'mine' aligns, is" in message
 
 
 def test_a_file_of_pairs_that_is_missing_is_named(config):
@@ -66,18 +66,18 @@ def test_samples_of_another_kind_are_refused(config):
         "kind": "questions", "text": rows, "prompt": "{{a}}", "answer": "{{b}}",
     }  # fmt: skip
     message = refused(config)
-    assert "languages.telugu.samples.pairs.kind: questions, but initializer 'mine'" in message
+    assert "languages.telugu.samples.pairs.kind: is questions, but initializer 'mine'" in message
 
 
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
         ({"method": "transtokenizers"}, "initializers.mine.samples: missing, but method"),
-        ({"method": "mean", "samples": "pairs"}, "initializers.mine.samples: pairs, but method"),
+        ({"method": "mean", "samples": "pairs"}, "initializers.mine.samples: set to pairs, but"),
         ({"method": "dictionary-alignment"}, "initializers.mine.dictionary: missing, but method"),
         (
             {"method": "dictionary-alignment", "dictionary": True, "samples": "pairs"},
-            "initializers.mine.samples: pairs, but method 'dictionary-alignment' reads one",
+            "initializers.mine.samples: set to pairs, but method 'dictionary-alignment' reads only",
         ),
         (
             {"method": "dictionary-alignment", "dictionary": True},
@@ -138,7 +138,7 @@ def test_an_encoder_in_a_folder_that_is_none_is_refused(config, tmp_path):
     config["auxiliary"] = {"own": own}
     both = {"target": "own", "source": "own"}
     config["initializers"] = {"mine": {"base": "tokenadapt", "auxiliary": both}}
-    assert f"auxiliary.own.folder: {tmp_path} holds no config.json" in refused(config)
+    assert f"auxiliary.own.folder: {tmp_path} contains no config.json" in refused(config)
 
 
 @pytest.mark.parametrize(

@@ -51,9 +51,9 @@ def refused(config) -> str:
 @pytest.mark.parametrize(
     "key, reads",
     [
-        ("word_vectors", "reads word vectors; name a .bin or .vec file"),
-        ("english_word_vectors", "reads word vectors; name a .bin or .vec file"),
-        ("dictionary", "reads a dictionary; name a text file of pairs"),
+        ("word_vectors", "reads word vectors; specify a .bin or .vec file"),
+        ("english_word_vectors", "reads word vectors; specify a .bin or .vec file"),
+        ("dictionary", "reads a dictionary; specify a text file of pairs"),
     ],
 )
 def test_a_language_that_lacks_a_file_is_named_with_the_key(config, tmp_path, key, reads):
@@ -86,4 +86,4 @@ def test_a_vocabulary_that_is_not_the_models_own_is_refused(with_model):
 def test_a_folder_without_a_model_is_named(with_model, tmp_path):
     (tmp_path / "bert" / "config.json").unlink()
     message = refused(with_model)
-    assert f"languages.telugu.plms.bert.model: {tmp_path}/bert holds no config.json" in message
+    assert f"languages.telugu.plms.bert.model: {tmp_path}/bert contains no config.json" in message

@@ -63,9 +63,9 @@ class Adaptation:
             if not resumed:
                 if is_edited:
                     raise UserError(
-                        f"{self.out / STUDY_FILE}: you have edited it, and other options would "
-                        f"overwrite it; go on with `lexigraft run {STUDY_FILE}`, or choose another "
-                        "--out"
+                        f"{self.out / STUDY_FILE}: has been edited, and other options would "
+                        f"overwrite it; continue with `lexigraft run {STUDY_FILE}`, or choose "
+                        "another --out"
                     )
                 self.state = {"request": asdict(self.request), **asdict(self._choose())}
             chosen = _choices(self.state)
@@ -170,7 +170,7 @@ def _read_state(out: Path) -> dict[str, Any]:
         state: dict[str, Any] = json.loads((out / STATE).read_text(encoding="utf-8"))
         return state
     if out.exists() and (not out.is_dir() or not {path.name for path in out.iterdir()} <= _EARLY):
-        raise UserError(f"--out: {out} holds something else; choose another folder")
+        raise UserError(f"--out: {out} already exists with other content; choose another folder")
     return {}
 
 

@@ -217,14 +217,14 @@ def choose_new_tokens(
             if facts.sentences > len(facts.sample):  # the whole text may yield more
                 return NewTokens(requested, before, best.after if best else before, _REQUESTED)
             raise UserError(
-                f"--new-tokens: asked for {requested:,}, and the text yields {found:,}; ask for "
-                "fewer or give more text"
+                f"--new-tokens: {requested:,} requested, but the text only yields {found:,}; "
+                "request fewer or provide more text"
             )
         return replace(best, why=_REQUESTED)
     if best is None:
         raise UserError(
-            f"--text: too little to learn {_FEWER[-1]} tokens from; give more text, or ask for "
-            "fewer with --new-tokens"
+            f"--text: too little text to learn {_FEWER[-1]} tokens; provide more, or request fewer "
+            "tokens with --new-tokens"
         )
     why = "the default" if best.count == NEW_TOKENS else (
         f"with more, over a tenth of them would occur fewer than {_OCCURRENCES} times in the text"

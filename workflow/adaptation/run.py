@@ -43,7 +43,9 @@ def run_study(study: "Study", file: Path, targets: Sequence[str], threads: int) 
     with the reason if a job fails, and `Interrupted` on Ctrl-C, after Snakemake has exited.
     """
     if at_work(study):
-        raise UserError(f"{Path.cwd()}: another run is at work here; wait for it, or end it first")
+        raise UserError(
+            f"{Path.cwd()}: another run is using this folder; wait for it to finish, or stop it"
+        )
     # One training or evaluation at a time, on all cores.
     together = [f"{rule}={threads}" for rule in ("train", "evaluate")]
     options = ["--cores", str(threads), "--set-threads", *together, "--quiet", "reason", "host"]

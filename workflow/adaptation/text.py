@@ -67,9 +67,9 @@ def measure_text(
     sentences = list(islice(stream, MOST_READ))
     if len(sentences) < least:
         raise UserError(
-            f"{option}: too little text: {len(sentences)} different sentences of "
-            f"{MINIMUM_CHARACTERS} letters or more (lines: {counts.read:,}); {least} are the "
-            "least, some thousands better"
+            f"{option}: too little text: {len(sentences)} distinct sentences of "
+            f"{MINIMUM_CHARACTERS} letters or more (lines: {counts.read:,}); at least {least} are "
+            "needed, several thousand are better"
         )
     sample = sentences[:: -(-len(sentences) // _SAMPLE)]
     script, share = script_of(sample)

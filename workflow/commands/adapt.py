@@ -114,7 +114,7 @@ def adapt(
     from workflow.adaptation.run import Interrupted
 
     if minutes is not None and tokens is not None:
-        raise UserError("--minutes and --tokens: give one of them, both say how much is trained")
+        raise UserError("--minutes and --tokens: both set the amount of training; give only one")
     request = Request(
         model=place_of(model),
         text=[str(place.expanduser().resolve()) for place in text],

@@ -96,7 +96,7 @@ def _check(name: str, settings: Mapping[str, Any], given: Given) -> None:
     kind = settings["kind"]
     if kind in ("fasttext", "glove") and not given.sentences:
         raise UserError(
-            f"--initializer {name}: trains vectors of tokens on a text; name it: --text"
+            f"--initializer {name}: trains token vectors on a text; specify it with --text"
         )
     if kind == "plm":
         _needed(name, "donor", given)
@@ -116,7 +116,7 @@ _MEANINGS = {
     "english_word_vectors": "English word vectors (.bin, .vec or .vec.gz)",
     "dictionary": "a dictionary: an English word, a tab and its translation on each line",
     "parallel": "parallel text: an English sentence, a tab and its translation on each line",
-    "donor": "the embeddings of a model whose tokenizer the new one is",
+    "donor": "the embeddings of the model that the new tokenizer is from",
     "encoder": "the vectors of a sentence encoder",
 }
 
@@ -125,7 +125,7 @@ def _needed(name: str, key: str, given: Given) -> Path:
     place: Path | None = getattr(given, key)
     if place is None:
         option = key.replace("_", "-")
-        raise UserError(f"--initializer {name}: reads {_MEANINGS[key]}; name it: --{option}")
+        raise UserError(f"--initializer {name}: reads {_MEANINGS[key]}; set --{option}")
     return place
 
 

@@ -19,8 +19,8 @@ _TITLES = {  # by kind, singular and plural
     "seed": ("seed differs", "seeds differ"),
     "content": ("content differs", "contents differ"),
     "number": (
-        "number differs, relatively by",
-        "numbers differ, the largest relative difference first",
+        "number differs",
+        "numbers differ, largest relative difference first",
     ),
     "circumstance": ("time or fact of the machine", "times and facts of the machine"),
 }

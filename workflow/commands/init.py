@@ -67,10 +67,10 @@ def init(
     """
     check_installed()
     if file.exists():
-        raise UserError(f"{file}: is there already; choose another name, or delete it first")
+        raise UserError(f"{file}: already exists; choose another name, or delete it first")
     profile = Path(_PROFILE)
     if slurm and profile.exists():
-        raise UserError(f"{profile}: is there already; delete it first, or leave --slurm out")
+        raise UserError(f"{profile}: already exists; delete it first, or omit --slurm")
     check_code(language)
     place = text or f"data/{language}.txt"
     content = new_study(str(file), model, language, place)
@@ -108,8 +108,8 @@ def new_study(file: str, model: str, code: str, text: str) -> str:
         least = 2 * LEAST_HELDOUT
         if seen.sentences < least:
             raise UserError(
-                f"{text}: has {seen.sentences} different lines; {least} sentences are the least, "
-                "one on each line, and some thousands are better"
+                f"{text}: has {seen.sentences} distinct lines; at least {least} sentences are "
+                "needed, one per line, and several thousand are better"
             )
     source, sources = _source(model, registries["sources"])
     study = as_name(Path(file).stem) or "study"

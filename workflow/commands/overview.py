@@ -109,7 +109,7 @@ def verify_folders(folders: list[str]) -> None:
 def _check_begun(opened: "Study", file: str) -> None:
     """Raise a UserError if there is no results folder."""
     if not Path(opened.results).is_dir():
-        raise UserError(f"{opened.results}: there are no results yet; `lexigraft run {file}`")
+        raise UserError(f"{opened.results}: no results yet; run `lexigraft run {file}`")
 
 
 def explain(

@@ -71,7 +71,7 @@ def export(
         typer.echo(f"{chosen.path} is not trained yet; training it first")
         code = _run_to_its_end(snakemake_command(study, [*context.args, "--", trained.card]))
         if code or not Path(trained.card).is_file():
-            raise UserError(f"{chosen.path}: not trained, see above; nothing was exported")
+            raise UserError(f"{chosen.path}: was not trained, see above; nothing was exported")
     os.environ.update(opened.environment())
     folder = write(trained, to)
     is_causal = opened.config["sources"][chosen.source]["kind"] == "causal"

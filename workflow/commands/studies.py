@@ -38,7 +38,7 @@ def study_of(file: str) -> "Study":
     """
     check_installed()
     if file.startswith("-"):
-        raise UserError(f"{file}: name the study first, then options for Snakemake")
+        raise UserError(f"{file}: give the study first, then options for Snakemake")
     if not Path(file).is_file():
         raise UserError(f"{file}: there is no such file; `lexigraft init {file}` writes a study")
     from workflow.stages.study import open_study
@@ -71,7 +71,7 @@ def cell_named(study: "Study", text: str) -> "Cell":
         No cell has these names, or several cells that differ in more than their seeds.
     """
     if not study.cells:
-        raise UserError(f"{study.name}: compares tokenizers alone, it has no cells")
+        raise UserError(f"{study.name}: only compares tokenizers and has no cells")
     parts = _parts(study, text)
     cells = _recommended(study) if parts[:1] == [RECOMMENDED] else study.cells
     wanted = {part for part in parts if part != RECOMMENDED}
@@ -81,7 +81,7 @@ def cell_named(study: "Study", text: str) -> "Cell":
         unknown = sorted(wanted - known)
         if unknown:
             raise UserError(f"{text}: no cell has '{unknown[0]}'{suggestion(unknown[0], known)}")
-        raise UserError(f"{text}: no cell of the study has all of these; {_listed(cells)}")
+        raise UserError(f"{text}: no cell of the study has all of these names; {_listed(cells)}")
     alike = {cell.path.rsplit("/", 1)[0] for cell in found}
     if len(alike) > 1:
         raise UserError(f"{text}: {len(alike)} cells have these names; {_listed(found)}")
@@ -96,7 +96,7 @@ def _parts(study: "Study", text: str) -> list[str]:
     if below != place:
         parts = parts[1:]  # the folder of the stage
     if not parts:
-        raise UserError(f"'{text}': names no cell; {_listed(study.cells)}")
+        raise UserError(f"'{text}': does not name a cell; {_listed(study.cells)}")
     return parts
 
 
@@ -107,7 +107,8 @@ def _recommended(study: "Study") -> "list[Cell]":
         rows = json.loads(file.read_text(encoding="utf-8"))["recommendations"]
     except (OSError, ValueError, KeyError):
         raise UserError(
-            f"{file}: not there yet, so nothing is recommended; run the study first, or name a cell"
+            f"{file}: does not exist yet, so no cell is recommended; run the study first, or "
+            "specify a cell"
         ) from None
     wanted = [{"language": row["language"], **row["measured"]} for row in rows]
     found = [
@@ -116,11 +117,13 @@ def _recommended(study: "Study") -> "list[Cell]":
         if any(all(getattr(cell, axis) == name for axis, name in one.items()) for one in wanted)
     ]
     if not found:
-        raise UserError(f"{file}: recommends no cell of this study; run it again, or name a cell")
+        raise UserError(
+            f"{file}: recommends no cell of this study; run the study again, or specify a cell"
+        )
     return found
 
 
 def _listed(cells: "Iterable[Cell]") -> str:
     paths = [cell.path for cell in cells]
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    return f"name one of {', '.join(paths[:_SHOWN])}{more}"
+    return f"choose one of {', '.join(paths[:_SHOWN])}{more}"

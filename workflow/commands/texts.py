@@ -52,8 +52,9 @@ def check_hub_name(model: str, known: Collection[str]) -> None:
     """Raise a `UserError` if the value of --model, which is not a folder, is not a hub name."""
     if model.startswith(("/", ".", "~")) or not re.fullmatch(rf"{NAME}/{NAME}", model):
         raise UserError(
-            f"--model: '{model}' is no folder, no name of the Hugging Face hub "
-            f"(organisation/name), and not in lexigraft's registry{suggestion(model, known)}"
+            f"--model: '{model}' is neither a folder nor a name on the Hugging Face hub "
+            "(organisation/name), and is not in lexigraft's registry"
+            f"{suggestion(model, known)}"
         )
 
 
@@ -62,7 +63,7 @@ def check_code(language: str) -> None:
     from workflow.config.texts import CODE, check_long_code
 
     if not re.fullmatch(CODE, language):
-        raise UserError(f"--language: '{language}' is no ISO 639 code, such as te, el or swh")
+        raise UserError(f"--language: '{language}' is not an ISO 639 code such as te, el or swh")
     try:
         check_long_code(language)
     except ValueError as error:
@@ -101,5 +102,5 @@ def clean_sentences(places: Sequence[Path], field: str, option: str = "--text") 
     sentences, _ = clean(lines)
     if not sentences:
         named = ", ".join(map(str, places))
-        raise UserError(f"{option}: {named}: there is no sentence in it, only blank lines")
+        raise UserError(f"{option}: {named}: contains no sentences, only blank lines")
     return sentences

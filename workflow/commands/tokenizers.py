@@ -193,7 +193,7 @@ def graft(
 
         disable_progress_bar()
     if tokenizer is None and donor is None:
-        raise UserError("--tokenizer: name the new tokenizer, or a --donor that has one")
+        raise UserError("--tokenizer: specify the new tokenizer, or a --donor to take it from")
     wanted = registered(initializer or ("omp" if donor else "merge"))
     sentences = clean_sentences(text, field) if text else []
     of_english = _english(english, field)
@@ -262,7 +262,9 @@ def inspect(
     try:
         wanted = [int(size) for size in sizes.split(",")]
     except ValueError:
-        raise UserError(f"--sizes: '{sizes}' are not numbers such as 250,500,1000") from None
+        raise UserError(
+            f"--sizes: '{sizes}' is not a list of numbers such as 250,500,1000"
+        ) from None
     if min(wanted) < 1:
         raise UserError(f"--sizes: {min(wanted)} is not a number of new tokens (1, 2, 3 …)")
     opened = open_tokenizer(_tokenizer_place(tokenizer))

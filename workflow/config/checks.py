@@ -46,8 +46,8 @@ from workflow.config.training_data import (
 _RESERVED = {"vocabularies": [SOURCE_VOCABULARY], "initializers": [NO_INITIALIZER]}
 # Key of a language -> what tasks do with its texts, and what the key should name.
 _TASK_TEXTS = {
-    "parallel": ("translates", "a parallel text"),
-    "summarization": ("summarizes", "articles with summaries"),
+    "parallel": ("translates text", "a parallel text"),
+    "summarization": ("summarizes articles", "articles with summaries"),
 }
 
 
@@ -60,7 +60,7 @@ def check_study(study: dict[str, Any]) -> None:
     if len(untrained) > 1:
         raise UserError(
             f"config.cells: strategies {' and '.join(untrained)} train nothing, and the report "
-            "shows one such model of each kind; use one of them in all cells"
+            "shows only one such model of each kind; use the same one in all cells"
         )
     _check_aliases(study)
     for name in study["run_tasks"]:
@@ -151,8 +151,8 @@ def _check_aliases(study: dict[str, Any]) -> None:
             _require(alias[key], study["initializers"], f"{where}.{key}")
             if study["initializers"][alias[key]]["draws"]:
                 raise UserError(
-                    f"{where}.{key}: '{alias[key]}' draws at random, so no other initializer makes "
-                    "the same rows; take the alias out"
+                    f"{where}.{key}: '{alias[key]}' draws random numbers, so no other initializer "
+                    "produces the same rows; remove the alias"
                 )
         for source in alias["sources"] or ():
             _require(source, study["sources"], f"{where}.sources")
@@ -163,8 +163,8 @@ def _check_aliases(study: dict[str, Any]) -> None:
                 for one in study["aliases"]
             ):
                 raise UserError(
-                    f"{where}.same_as: '{other}' is an alias itself in '{vocabulary}'; name the "
-                    "initializer whose cells are made"
+                    f"{where}.same_as: '{other}' is itself an alias for vocabulary '{vocabulary}'; "
+                    "specify the initializer whose cells are computed"
                 )
         for task, run in study["run_tasks"].items():
             if (
@@ -174,7 +174,7 @@ def _check_aliases(study: dict[str, Any]) -> None:
             ):
                 raise UserError(
                     f"config.run_tasks.{task}.initializers: '{name}' is an alias of '{other}', "
-                    f"whose cells are made; name '{other}' too"
+                    f"whose cells are computed; list '{other}' as well"
                 )
 
 
@@ -187,15 +187,15 @@ def _check_cells(study: dict[str, Any], block: dict[str, Any], where: str) -> No
         len(adapted) not in (0, len(block["vocabularies"]))
     ):
         raise UserError(
-            f"{where}: vocabulary 'source' goes with initializer 'none' and no other vocabulary "
-            "does; put the baselines in a block of their own"
+            f"{where}: vocabulary 'source' and initializer 'none' can only be combined with each "
+            "other; put the baselines in a separate block"
         )
     for name in block["strategies"]:
         trained = of_new_vocabulary(study["strategies"][name])
         if trained and not adapted:
             raise UserError(
-                f"{where}.strategies: '{name}' trains '{trained[0]}', for which there must be a "
-                "new vocabulary; give the baselines another strategy"
+                f"{where}.strategies: '{name}' trains '{trained[0]}', which requires a new "
+                "vocabulary; use another strategy for the baselines"
             )
 
 
@@ -224,13 +224,13 @@ def _check_texts(language: str, texts: dict[str, Any]) -> None:
     packages = sorted({spec["package"] for spec in specs if spec and "package" in spec})
     if len(packages) > 1:
         raise UserError(
-            f"languages.{language}: text, parallel and english come from the packages "
-            f"{' and '.join(packages)}; only one can be read, so put the other's text in a file"
+            f"languages.{language}: text, parallel and english come from different packages, "
+            f"{' and '.join(packages)}, but only one can be read; put the other text in a file"
         )
     if texts["parallel"] is None and texts["english"] is None:
         raise UserError(
             f"languages.{language}.english: missing, and there is no parallel text to take "
-            "English from; name an English text, so that it is seen what English loses"
+            "English from; specify an English text to measure the effect on English"
         )
 
 
@@ -241,8 +241,8 @@ def _check_texts_of_task(study: dict[str, Any], task: str, language: str) -> Non
         return  # it has its own, see `check_examples`
     if kind.generates and "group" in texts:
         raise UserError(
-            f"languages.{language}: a group, but task '{task}' tests one language; leave the task "
-            f"out of run_tasks, or name a member in tasks.{task}.language"
+            f"languages.{language}: is a group, but task '{task}' tests one language; leave the "
+            f"task out of run_tasks, or specify a member in tasks.{task}.language"
         )
     key = kind.language_texts or (prompted and task_kind(prompted).language_texts)
     if kind.language_texts is None and key == "parallel":
@@ -250,8 +250,8 @@ def _check_texts_of_task(study: dict[str, Any], task: str, language: str) -> Non
     if key and texts[key] is None and "test" not in settings.get("examples", {}):
         does, name = _TASK_TEXTS[key]
         raise UserError(
-            f"languages.{language}.{key}: missing, but task '{task}' {does}; name {name} or leave "
-            "the task out of run_tasks"
+            f"languages.{language}.{key}: missing, but task '{task}' {does}; specify {name}, or "
+            "leave the task out of run_tasks"
         )
 
 
@@ -263,12 +263,12 @@ def _check_own_settings(name: str, entry: dict[str, Any]) -> None:
 def _check_engine(name: str, entry: dict[str, Any]) -> None:
     if "engine" in entry and not task_kind(entry["kind"]).generates:
         raise UserError(
-            f"tasks.{name}.engine: only tasks of kind {', '.join(kinds_with('generates'))} have a "
-            f"choice; leave it out of this one, which is of kind '{entry['kind']}'"
+            f"tasks.{name}.engine: only tasks of kind {', '.join(kinds_with('generates'))} have "
+            f"this key; remove it from this task, which is of kind '{entry['kind']}'"
         )
     if entry.get("engine") == "vllm" and entry.get("beams", 1) > 1:
         raise UserError(
-            f"tasks.{name}.beams: vLLM is greedy here; set beams to 1, or take engine out"
+            f"tasks.{name}.beams: vLLM only decodes greedily here; set beams to 1, or remove engine"
         )
 
 
@@ -284,8 +284,8 @@ def _check_learned_metrics(study: dict[str, Any], task: str) -> None:
         )
     if len({study["metrics"][name]["metric"] for name in wanted}) < len(wanted):
         raise UserError(
-            f"{where}: {' and '.join(wanted)} would be one column of the report; give each a "
-            "`metric` of its own"
+            f"{where}: {' and '.join(wanted)} would share one column of the report; give each a "
+            "different `metric`"
         )
 
 
@@ -297,7 +297,9 @@ def _check_tokenizers_of_sources(study: dict[str, Any]) -> None:
             continue
         _require(other, study["sources"], where)
         if other == name or "tokenizer_of" in study["sources"][other]:
-            raise UserError(f"{where}: '{other}' has no tokenizer of its own; name one that has")
+            raise UserError(
+                f"{where}: '{other}' does not have its own tokenizer; specify a source that does"
+            )
 
 
 def _check_kinds_of_sources(study: dict[str, Any]) -> None:
@@ -309,8 +311,8 @@ def _check_kinds_of_sources(study: dict[str, Any]) -> None:
                 fitting = [name for name in objectives() if objective(name).model_kind == predicts]
                 raise UserError(
                     f"strategies.{strategy}.phases[{number}].objective: {phase['objective']} does "
-                    f"not fit source '{source}', a {predicts} language model; give it objective "
-                    f"{' or '.join(fitting)}, or put the source in a block of cells of its own"
+                    f"not fit source '{source}', a {predicts} language model; use objective "
+                    f"{' or '.join(fitting)}, or put the source in a separate block of cells"
                 )
     for task in study["run_tasks"]:
         for source in used(study, "sources", task=task):
@@ -318,7 +320,7 @@ def _check_kinds_of_sources(study: dict[str, Any]) -> None:
             if task_kind(kind).fine_tunes != (predicts == MASKED):
                 raise UserError(
                     f"config.run_tasks.{task}: kind '{kind}' does not fit source '{source}', a "
-                    f"{predicts} language model; name the sources that the task is for: "
+                    f"{predicts} language model; list the sources that the task is for: "
                     f"`{task}: {{sources: […]}}`"
                 )
 
@@ -332,7 +334,7 @@ def _check_fragmentation(study: dict[str, Any]) -> None:
     for name in wanted["languages"]:
         if "group" in study["languages"][name]:
             raise UserError(
-                f"config.fragmentation.languages: '{name}' is a group; name its members"
+                f"config.fragmentation.languages: '{name}' is a group; list its members"
             )
 
 

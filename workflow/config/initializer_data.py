@@ -27,7 +27,7 @@ _TEXTS = {
 }
 TOKENIZER, MODEL = "tokenizer.json", "config.json"
 # File -> description of a folder that contains it.
-_FOLDERS = {TOKENIZER: "with a fast tokenizer", MODEL: "in Hugging Face layout"}
+_FOLDERS = {TOKENIZER: "with a fast tokenizer", MODEL: "in Hugging Face format"}
 
 
 def check_initializer(name: str, entry: dict[str, Any], auxiliaries: list[str]) -> None:
@@ -39,15 +39,15 @@ def check_initializer(name: str, entry: dict[str, Any], auxiliaries: list[str]) 
     needed = [role for role in required if role not in _TEXTS]
     for role, auxiliary in entry["auxiliary"].items():
         if role not in needed:
-            reads = f"reads {', '.join(needed)}" if needed else "reads no auxiliary"
-            raise UserError(f"{where}: role '{role}', but method '{method}' {reads}")
+            reads = f"only reads {', '.join(needed)}" if needed else "reads no auxiliary"
+            raise UserError(f"{where}: sets role '{role}', but method '{method}' {reads}")
         if auxiliary not in auxiliaries:
             raise unknown(where if role == "target" else f"{where}.{role}", auxiliary, auxiliaries)
     for role in needed:
         if role not in entry["auxiliary"]:
             raise UserError(
-                f"{where}: none in the role '{role}', which method '{method}' reads; name an entry "
-                f"of auxiliary.yaml: {{{', '.join(f'{need}: …' for need in needed)}}}"
+                f"{where}: role '{role}', which method '{method}' reads, is missing; specify an "
+                f"entry of auxiliary.yaml: {{{', '.join(f'{need}: …' for need in needed)}}}"
             )
     readable, filled = (*required, *registry.read_roles(method)), dict[str, str]()
     for key, role in (("dictionary", "dictionary"), ("samples", registry.samples_role(method))):
@@ -56,12 +56,13 @@ def check_initializer(name: str, entry: dict[str, Any], auxiliaries: list[str]) 
         given = "true" if entry[key] is True else entry[key]
         if role is None or role not in readable:
             raise UserError(
-                f"initializers.{name}.{key}: {given}, but method '{method}' reads none; take it out"
+                f"initializers.{name}.{key}: set to {given}, but method '{method}' does not read "
+                "it; remove it"
             )
         if role in filled:
             raise UserError(
-                f"initializers.{name}.{key}: {given}, but method '{method}' reads one dictionary; "
-                f"take it or '{filled[role]}' out"
+                f"initializers.{name}.{key}: set to {given}, but method '{method}' reads only one "
+                f"dictionary; remove it or '{filled[role]}'"
             )
         filled[role] = key
     for role, (key, value) in _TEXTS.items():
@@ -93,9 +94,9 @@ def language_option(study: Mapping[str, Any], initializer: str, language: str) -
     if code not in entry["languages"]:
         what = f"'{language}' has code '{code}'" if code else f"'{language}' is a group"
         raise UserError(
-            f"initializers.{initializer}.languages: {what}, but the method knows "
-            f"{', '.join(entry['languages'])}; leave the language out of its cells, or set "
-            "options.language in an entry of its own"
+            f"initializers.{initializer}.languages: {what}, but the method only supports "
+            f"{', '.join(entry['languages'])}; leave the language out of the initializer's cells, "
+            "or set options.language in a separate entry"
         )
     return {"language": code}
 
@@ -108,8 +109,8 @@ def check_needs(study: dict[str, Any]) -> None:
     for need in _needs(study):
         if not need.place:
             raise UserError(
-                f"{need.where}: missing, but {need.by} {need.reads}; name {need.form}, or leave "
-                f"the {need.by.split()[0]} out for this language"
+                f"{need.where}: missing, but {need.by} {need.reads}; specify {need.form}, or do "
+                f"not use the {need.by.split()[0]} for this language"
             )
     for initializer, vocabulary in used(study, "initializers", "vocabularies"):
         for plm in _auxiliaries(study, initializer, "plm").values():
@@ -117,7 +118,7 @@ def check_needs(study: dict[str, Any]) -> None:
             if of["mode"] != "replace" or "family" in of:
                 raise UserError(
                     f"config.cells: initializer '{initializer}' reads a model's embeddings, which "
-                    f"vocabulary '{vocabulary}' has no rows in; use {{mode: replace, plm: "
+                    f"have no rows for vocabulary '{vocabulary}'; use {{mode: replace, plm: "
                     f"{plm['plm']}}}"
                 )
 
@@ -129,8 +130,8 @@ def _check_parallel(study: Mapping[str, Any], initializer: str, language: str) -
         kind = study["languages"][member]["samples"].get(name, {}).get("kind", "parallel")
         if kind != "parallel":
             raise UserError(
-                f"languages.{member}.samples.{name}.kind: {kind}, but initializer '{initializer}' "
-                "aligns the sentences of pairs; name samples of kind parallel in "
+                f"languages.{member}.samples.{name}.kind: is {kind}, but initializer "
+                f"'{initializer}' aligns sentence pairs; specify samples of kind parallel in "
                 f"initializers.{initializer}.samples"
             )
 
@@ -155,7 +156,8 @@ def check_folder(folder: str, where: str, *holds: str, instead: str = "") -> Non
     """Check that a folder contains one of these files; the message describes the first."""
     if not any((Path(folder).expanduser() / name).is_file() for name in holds):
         raise UserError(
-            f"{where}: {folder} holds no {holds[0]}; name a folder {_FOLDERS[holds[0]]}{instead}"
+            f"{where}: {folder} contains no {holds[0]}; specify a folder {_FOLDERS[holds[0]]}"
+            f"{instead}"
         )
 
 
@@ -183,7 +185,7 @@ def _needs(study: dict[str, Any]) -> Iterator[_Need]:
             yield _Need(where, entry["tokenizer"], TOKENIZER, by, "", "")
         if "plm" in entry:
             where, place = _plm(study, language, entry["plm"])
-            yield _Need(where, place, TOKENIZER, by, "takes its tokenizer", "a model")
+            yield _Need(where, place, TOKENIZER, by, "uses its tokenizer", "a model")
     for initializer, language in used(study, "initializers", "languages"):
         texts, by = study["languages"][language], f"initializer '{initializer}'"
         for name, auxiliary in _auxiliaries(study, initializer, "word-vectors").items():

@@ -134,7 +134,7 @@ class ContaminationConfig(Settings):
         for name in ("translation", "summarization"):
             if name in self.tests:
                 raise KeyedError(
-                    "tests", f"'{name}': the language's own tests are searched for anyway"
+                    "tests", f"remove '{name}'; the language's own tests are always searched for"
                 )
         return self
 
@@ -260,7 +260,7 @@ class LanguageConfig(Settings):
                 raise ValueError(f"'{key}' is missing")
         for key in sorted(given.difference(OF_GROUP)) if "group" in given else ():
             raise KeyedError(
-                key, f"a group has {', '.join(OF_GROUP)} alone; set '{key}' for its members"
+                key, f"a group can only have {', '.join(OF_GROUP)}; set '{key}' for its members"
             )
         return self
 
@@ -268,5 +268,5 @@ class LanguageConfig(Settings):
     @classmethod
     def _names_are_free(cls, samples: Any) -> Any:
         if isinstance(samples, dict) and "monolingual" in samples:
-            raise ValueError("'monolingual' is the corpus itself; take another name")
+            raise ValueError("'monolingual' is reserved for the corpus itself; choose another name")
         return samples

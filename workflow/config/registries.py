@@ -158,8 +158,8 @@ def _shared(kind: str, studies: Mapping[str, Mapping[str, Any]]) -> dict[Any, An
         for name, entry in config.get(kind, {}).items():
             if found.setdefault(name, entry) != entry:
                 raise UserError(
-                    f"config.entries_of: {study} has {kind}.{name} with other settings than a "
-                    "study before it; name one of them"
+                    f"config.entries_of: {study} defines {kind}.{name} with other settings than an "
+                    "earlier study; list only one of them"
                 )
     return found
 
@@ -231,8 +231,8 @@ def _entries(
     for name in (*registry, *own):
         if not isinstance(name, str) or not re.fullmatch(NAME, name):
             raise UserError(
-                f"{kind}: {name!r} is no name; use letters, digits, '.', '_' and '-', the first of "
-                "them a letter or a digit"
+                f"{kind}: {name!r} is not a valid name; use letters, digits, '.', '_' and '-', "
+                "and begin with a letter or a digit"
             )
     entries, titles = {}, {}
     for name in registry:
@@ -246,10 +246,10 @@ def _entries(
             if key != WITHOUT_EFFECT and entry.get(key) != other.get(key)
         ]:
             raise UserError(
-                f"{kind}.{name}: the registry has this name with other settings (of "
-                f"{', '.join(differing)}), and results of one name must be of one setting; give it "
-                f"a name of its own and `base: {name}`, then only what differs"
-                + (f" ({WITHOUT_EFFECT} alone may differ)" if WITHOUT_EFFECT in entry else "")
+                f"{kind}.{name}: the registry has an entry of this name with other settings "
+                f"({', '.join(differing)}), but all results of one name must have the same "
+                f"settings; use another name, with `base: {name}` and only the keys that differ"
+                + (f" (only {WITHOUT_EFFECT} may differ)" if WITHOUT_EFFECT in entry else "")
             )
         entries[name] = entry
     for name in (*registry, *own):
@@ -282,7 +282,9 @@ def _with_base(
     if not isinstance(base, str):
         raise UserError(f"{where}: {base!r} is not text")
     if base in names:
-        raise UserError(f"{where}: {' -> '.join([*names, base])} is a circle; break it")
+        raise UserError(
+            f"{where}: {' -> '.join([*names, base])} is circular; remove one of these bases"
+        )
     if base not in own and base not in registry:
         raise unknown(where, base, [*registry, *own])
     return _with_base(kind, base, registry, own, names) | given

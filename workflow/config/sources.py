@@ -181,7 +181,7 @@ class FileConfig(Settings):
         if len(self.model_fields_set & {"url", "by_hand"}) != 1:
             raise ValueError("needs exactly one of: url, by_hand")
         if "by_hand" in self.model_fields_set and self.model_fields_set & {"unpack", "sha256"}:
-            raise KeyedError("by_hand", "nothing is fetched, so leave unpack and sha256 out")
+            raise KeyedError("by_hand", "nothing is downloaded; remove unpack and sha256")
         return self
 
     @model_validator(mode="after")
@@ -189,12 +189,12 @@ class FileConfig(Settings):
         names = NAMED.findall(self.path)
         for name in names:
             if names.count(name) > 1:
-                raise KeyedError("path", f"'{{{name}}}' stands there twice; name each part once")
+                raise KeyedError("path", f"'{{{name}}}' occurs twice; use each name once")
         for name in NAMED.findall(self.url or ""):
             if name not in names:
-                raise KeyedError("url", f"'{{{name}}}' does not stand in the path; put it there")
+                raise KeyedError("url", f"'{{{name}}}' is not in the path; add it there")
         if names and "sha256" in self.model_fields_set:
-            raise KeyedError("sha256", "of one file, but the path stands for several; leave it out")
+            raise KeyedError("sha256", "is for one file, but the path matches several; remove it")
         return self
 
 

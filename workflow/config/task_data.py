@@ -177,20 +177,20 @@ def check_tested(config: Mapping[str, Any]) -> None:
         for axis, names in known.items():
             for name in wanted[axis] or ():
                 if name not in names:
-                    among = "of a cell" if axis == "languages" else "known"
+                    among = "used in any cell" if axis == "languages" else "known"
                     raise unknown(f"config.run_tasks.{task}.{axis}", name, names, among)
         run_on = used(config, "languages", task=task)
         if not run_on:
             raise UserError(
-                f"config.run_tasks.{task}: no cell of the study has all that it names; correct it, "
-                "or take the task out"
+                f"config.run_tasks.{task}: no cell of the study matches all of its selections; "
+                "correct them, or remove the task"
             )
         named = config["tasks"][task].get("language")
         lacking = [name for name in run_on if isinstance(named, Mapping) and name not in named]
         if lacking:
             raise UserError(
-                f"tasks.{task}.language: names none for '{lacking[0]}'; add one, or leave it out "
-                f"of config.run_tasks.{task}.languages"
+                f"tasks.{task}.language: has no entry for '{lacking[0]}'; add one, or leave the "
+                f"language out of config.run_tasks.{task}.languages"
             )
         for language in (tested_language(config, task, name) for name in run_on):
             if language not in config["languages"]:
@@ -200,8 +200,8 @@ def check_tested(config: Mapping[str, Any]) -> None:
         )
         if wanted["checkpoints"] and not has_checkpoints:
             raise UserError(
-                f"config.run_tasks.{task}.checkpoints: no strategy of this study keeps any; give "
-                "one `checkpoints: 5`, for example"
+                f"config.run_tasks.{task}.checkpoints: no strategy of this study keeps "
+                "checkpoints; set `checkpoints: 5`, for example, in one of them"
             )
 
 
@@ -211,7 +211,9 @@ def check_examples(config: Mapping[str, Any]) -> None:
         kind = config["tasks"][task]["kind"]
         takes = task_kind(kind).fine_tunes or task_kind(kind).generates
         if "examples" in config["tasks"][task] and not takes:
-            raise UserError(f"tasks.{task}.examples: kind '{kind}' learns from none; take them out")
+            raise UserError(
+                f"tasks.{task}.examples: tasks of kind '{kind}' do not use examples; remove them"
+            )
     for task, language in (*_run_on(config, "fine_tunes"), *_run_on(config, "generates")):
         entry = config["tasks"][task]
         codes = example_parts(config, task, language) or own_test_codes(config, task, language)
@@ -219,13 +221,13 @@ def check_examples(config: Mapping[str, Any]) -> None:
             known = _codes_of(entry["examples"][key])
             for name in (name for name, code in codes.items() if code not in known):
                 raise UserError(
-                    f"tasks.{task}.examples.{key}: none of '{codes[name]}', the language of "
-                    f"'{name}'; add some, or leave it out of config.run_tasks.{task}.languages"
+                    f"tasks.{task}.examples.{key}: has no text in '{codes[name]}', the language of "
+                    f"'{name}'; add one, or leave it out of config.run_tasks.{task}.languages"
                 )
         if "shots" in entry["examples"] and not entry.get("shots"):
             raise UserError(
-                f"tasks.{task}.shots: missing, but there are examples.shots; say how many of them "
-                "stand before a question"
+                f"tasks.{task}.shots: missing, but examples.shots is set; specify how many of them "
+                "precede a question"
             )
 
 
@@ -273,16 +275,16 @@ def check_benchmarks(config: Mapping[str, Any]) -> None:
             tested = {*languages_of(config, task, language).values()}
             if not tested & _codes_of(entry["harness"]):
                 raise UserError(
-                    f"tasks.{task}.harness: no task of the language of '{language}'; leave it out "
-                    f"of config.run_tasks.{task}.languages"
+                    f"tasks.{task}.harness: has no task in the language of '{language}'; leave it "
+                    f"out of config.run_tasks.{task}.languages"
                 )
     found: dict[str, tuple[str, dict[str, Any]]] = {}
     for task, settings in _benchmarks(config):
         other, same = found.setdefault(_benchmark_name(settings), (task, settings))
         if settings != same:
             raise UserError(
-                f"tasks.{task}: {settings['task']} has another folder than in task '{other}'; give "
-                "both the same"
+                f"tasks.{task}: {settings['task']} has a different folder in task '{other}'; use "
+                "the same folder for both"
             )
 
 

@@ -99,7 +99,7 @@ def check_group(study: Mapping[str, Any], language: str) -> None:
         if member not in study["languages"]:
             raise unknown(f"{where}.members", member, study["languages"])
         if "group" in study["languages"][member]:
-            raise UserError(f"{where}.members: '{member}' is a group itself; name its members")
+            raise UserError(f"{where}.members: '{member}' is itself a group; list its members")
     try:
         check_shares(members(study, language), entry["group"]["shares"])
     except UserError as error:
@@ -126,8 +126,8 @@ def check_teachers(config: Mapping[str, Any]) -> None:
             kind = texts["samples"].get(name, entry)["kind"]
             if kind != ANSWERED:
                 raise UserError(
-                    f"{where}.{name}: a teacher's answers here and of kind {kind} in "
-                    f"languages.{other}; give one of them another name"
+                    f"{where}.{name}: contains a teacher's answers, but is of kind {kind} in "
+                    f"languages.{other}; rename one of them"
                 )
 
 
@@ -138,8 +138,8 @@ def check_samples(study: Mapping[str, Any]) -> None:
         if not any(name in samples for samples in of_members):
             known = sorted({key for samples in of_members for key in samples})
             raise UserError(
-                f"languages.{language}.samples: no '{name}', which {reader}"
-                f"{suggestion(name, known)}; add it, or leave the language out of its cells"
+                f"languages.{language}.samples: '{name}', which {reader}, is missing"
+                f"{suggestion(name, known)}; add it, or leave the language out of these cells"
             )
         for where, entry in _entries(study, language, name):
             text = entry.get("text", {})
@@ -148,8 +148,8 @@ def check_samples(study: Mapping[str, Any]) -> None:
             rated = any(key in text for key in QUALITY)
             if entry.get("minimum_quality") is not None and not rated:
                 raise UserError(
-                    f"{where}.minimum_quality: the text names no quality; say where it is written, "
-                    f"in {', '.join(QUALITY)}, or leave it out"
+                    f"{where}.minimum_quality: the text has no quality scores; specify where they "
+                    f"are with one of {', '.join(QUALITY)}, or remove this key"
                 )
 
 

@@ -78,7 +78,9 @@ class Expansion(Settings):
     @model_validator(mode="after")
     def _has_auxiliary(self) -> "Expansion":
         if self.auxiliary_trainer != "tokenizers" and self.merges == "continued":
-            raise KeyedError("auxiliary_trainer", "with merges: continued there is none to train")
+            raise KeyedError(
+                "auxiliary_trainer", "merges: continued trains no auxiliary tokenizer; remove it"
+            )
         return self
 
     @model_validator(mode="after")

@@ -174,8 +174,8 @@ def _notes(total: Cost, device: str) -> list[str]:
     if total.most_job_hours:
         others = total.jobs - total.measured - total.modelled
         notes.append(
-            f"≤: {others} jobs have no similar finished job; they count with the time limit that "
-            "they request, if any."
+            f"≤: {others} jobs have no similar finished job; they are counted with the time limit "
+            "that they request, if any."
         )
     if total.unsized:
         notes.append(

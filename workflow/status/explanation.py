@@ -101,11 +101,11 @@ def _reasons(study: Study, job: Job, found: Mapping[str, State]) -> list[str]:
             continue
         read = found[card]
         if read.name == STALE:
-            why.append(f"reads {_folder(study, card)}, which is stale itself")
+            why.append(f"reads {_folder(study, card)}, which is itself stale")
         elif read.name != DONE:
             why.append(f"reads {_folder(study, card)}, which is {read.name}")
         elif (read.since or 0.0) > since:
-            why.append(f"reads {_folder(study, card)}, which was recomputed since")
+            why.append(f"reads {_folder(study, card)}, which has been recomputed since")
     for file in job.files:
         if Path(file).exists() and Path(file).lstat().st_mtime > since:
             why.append(f"reads {file}, which has changed since")

@@ -93,8 +93,8 @@ def _facts(found: Mapping[str, State], by_rule: Mapping[str, Cost], device: str)
     marks = [text for mark, text in _MARKS.items() if mark in shown]
     if marks:
         yield (
-            f"Times are those of the jobs one after another on {device} (set LEXIGRAFT_DEVICE for "
-            f"another device): {'; '.join(marks)}."
+            f"Times are for running the jobs one after another on {device} (set LEXIGRAFT_DEVICE "
+            f"for another device): {'; '.join(marks)}."
         )
     names = Counter(state.name for state in found.values())
     changed = "finished, but something has changed since"

@@ -101,11 +101,11 @@ def fetch_recipe(recipe: FileRecipe) -> Remote:
     path = Path(recipe.path)
     if path.exists():
         first = next(file for file in recipe.wanted if not Path(file).exists())
-        raise UserError(f"{path}: is there without {first}; move it away, and fetch it again")
+        raise UserError(f"{path}: exists, but lacks {first}; move it elsewhere and fetch it again")
     answer = ask_web(recipe.url, recipe.recorded())
     if answer.state == CHANGED:
         raise UserError(
-            f"{recipe.url}: {answer.detail} before; delete {recipe.notes} if you want the new one"
+            f"{recipe.url}: {answer.detail}; delete {recipe.notes} to accept the new file"
         )
     archive = path.with_name(f".{path.name}.download")
     remote = download(recipe.url, archive)
@@ -114,12 +114,12 @@ def fetch_recipe(recipe: FileRecipe) -> Remote:
         _UNPACK[recipe.entry.get("unpack")](archive, path)
     except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise UserError(
-            f"{path}: what was fetched cannot be unpacked ({error}); fetch it again"
+            f"{path}: the downloaded file cannot be unpacked ({error}); fetch it again"
         ) from None
     finally:
         archive.unlink(missing_ok=True)
     if lacking := [file for file in recipe.wanted if not Path(file).is_file()]:
-        raise UserError(f"{recipe.url}: has no {', '.join(lacking)}")
+        raise UserError(f"{recipe.url}: does not contain {', '.join(lacking)}")
     write_json(recipe.notes, asdict(remote))
     return remote
 

@@ -26,7 +26,8 @@ def check_writable(results: str) -> None:
         tempfile.TemporaryFile(dir=results).close()
     except OSError as error:
         raise UserError(
-            f"{results}: results cannot be written there ({error.strerror}); what is there stays"
+            f"{results}: results cannot be written there ({error.strerror}); existing ones are "
+            "unchanged"
         ) from None
 
 

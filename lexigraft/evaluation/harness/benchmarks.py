@@ -76,8 +76,8 @@ def load_task(name: str, folder: str) -> "TaskDict":
     asks = (manager.task_index[name].cfg or {}).get("output_type", "multiple_choice")
     if asks != "multiple_choice":
         raise UserError(
-            f"config/tasks.yaml: {name} of {HARNESS} is of output type {asks}; kind "
-            "multiple_choice takes tasks that choose"
+            f"config/tasks.yaml: {name} of {HARNESS} has output type {asks}; kind multiple_choice "
+            "supports only multiple-choice tasks"
         )
     loaded = manager.load([name])
     for task in loaded["tasks"].values():
@@ -120,11 +120,11 @@ def _manager_of(names: Collection[str], folder: str) -> TaskManager:
         place = Path(folder)
         _check_definitions(place)
     if not place.is_dir():
-        raise UserError(f"config/tasks.yaml: folder '{folder}' is none of {HARNESS}'s tasks")
+        raise UserError(f"config/tasks.yaml: folder '{folder}' is not in {HARNESS}")
     manager = TaskManager(include_path=place, include_defaults=False)
     for name in names:
         if name not in manager.all_tasks:
-            among = "defined there" if own else f"of {HARNESS}"
+            among = "defined there" if own else f"in {HARNESS}"
             raise unknown(f"config/tasks.yaml: task in folder '{folder}'", name, manager.all_tasks,
                           among)  # fmt: skip
     return manager
@@ -137,8 +137,8 @@ def _check_definitions(folder: Path) -> None:
     for file in sorted(folder.iterdir()):
         if file.is_file() and "!function" in file.read_text(encoding="utf-8"):
             raise UserError(
-                f"{file}: has a !function, whose code would be run; definitions of one's own have "
-                "templates alone"
+                f"{file}: has a !function, whose code would be run; custom definitions may contain "
+                "only templates"
             )
 
 

@@ -89,7 +89,7 @@ def stored_data_sets(folder: Path) -> Iterator[None]:
         if found is None:
             raise UserError(
                 f"{folder}: has no '{path}' ({name}), which this version of lm-evaluation-harness "
-                "reads; delete the folder above it, and it is prepared again"
+                "reads; delete its parent folder and run again to prepare it again"
             )
         return _open(folder / found["folder"])
 
@@ -153,8 +153,8 @@ def _copy(
         reason = first_line(error)
         raise DataSetNotFoundError(
             f"{place or path} ({name or 'default'}) cannot be read: {reason}; run `hf download "
-            f"{path} --repo-type dataset --local-dir FOLDER/{path}` where there is a network, and "
-            "name FOLDER as the `data` of the task in config/tasks.yaml"
+            f"{path} --repo-type dataset --local-dir FOLDER/{path}` on a machine with network "
+            "access, and set `data` of the task in config/tasks.yaml to FOLDER"
         ) from None
 
 

@@ -34,14 +34,16 @@ def prepare_metric(name: str, settings: Mapping[str, Any], python: str) -> dict[
 def _describe(metric: str, part: Part) -> dict[str, Any]:
     where = f"metrics.{metric}.{part.key}"
     if part.name is None:
-        raise UserError(f"{where}: none is named; give a hub name or a folder, written with a /")
+        raise UserError(
+            f"{where}: none is specified; give a hub name or a folder, written with a /"
+        )
     if part.missing() and not part.is_local:
         _fetch(where, part, part.name)
     folder, missing = part.folder(), part.missing()
     if folder is None or missing:
         raise UserError(
-            f"{where}: {folder or part.name} has no {' or '.join(missing or ())}; put it there or "
-            "name another place"
+            f"{where}: {folder or part.name} has no {' or '.join(missing or ())}; add it or "
+            "specify another folder"
         )
     logger.info("%s: %s", where, folder)
     return {
@@ -58,8 +60,8 @@ def _fetch(where: str, part: Part, name: str) -> None:
     command = f"`hf download {name} --revision {part.revision or 'main'}`"
     if is_offline():
         raise UserError(
-            f"{named} is not in the hub cache and HF_HUB_OFFLINE forbids to fetch it; run "
-            f"{command} where there is a network, or name a folder"
+            f"{named} is not in the hub cache and HF_HUB_OFFLINE forbids fetching it; run "
+            f"{command} on a machine with network access, or specify a folder"
         )
     from huggingface_hub import errors, snapshot_download
 
@@ -73,7 +75,7 @@ def _fetch(where: str, part: Part, name: str) -> None:
     except errors.GatedRepoError:
         reason = "accept its terms on the hub and run `hf auth login`, then this study again"
     except errors.LocalEntryNotFoundError:
-        reason = f"the hub cannot be reached; run {command} where there is a network"
+        reason = f"the hub cannot be reached; run {command} on a machine with network access"
     except (errors.HTTPError, errors.HFValidationError, OSError) as error:
         reason = first_line(error)
     else:

@@ -146,7 +146,7 @@ def _refuse_missing(names):
     """Raise an error for missing tensors: packages initialize them at random, with a warning."""
     if names:
         first = sorted(names)[0]
-        raise ValueError(f"it lacks {len(names)} of the model's tensors, such as {first}")
+        raise ValueError(f"{len(names)} of the model's tensors are missing, such as {first}")
 
 
 def _device():

@@ -112,8 +112,8 @@ def _score(job: Job, card: dict[str, Any], rows: list[tuple[Job, str, list[Row]]
         if len(scores) != len(texts) or not all(map(math.isfinite, scores)):
             record = _not_scored(
                 run,
-                f"{options['checkpoint']}: its scores are not one finite number for each "
-                "prediction; check where the checkpoint comes from",
+                f"{options['checkpoint']}: its scores are not one finite number per prediction; "
+                "check the origin of the checkpoint",
             )
         else:
             record = {
@@ -157,7 +157,7 @@ def _predictions(file: Path) -> list[Row]:
     except (OSError, ValueError) as error:
         raise UserError(f"{file}: cannot be read ({error}); evaluate this run again") from None
     if not rows:
-        raise UserError(f"{file}: no predictions")
+        raise UserError(f"{file}: contains no predictions")
     missing = sorted({key for row in rows for key in ("id", *TEXTS) if key not in row})
     if missing:
         raise UserError(f"{file}: has no {missing[0]}")
@@ -200,9 +200,13 @@ def _run_scorer(job: Job, options: dict[str, Any], runs: list[list[Row]]) -> Ite
         scores.unlink()
     if process.returncode or count < 1 + len(runs):
         raise UserError(
-            f"the scoring program ended with status {process.returncode}"
-            + ("; it was killed, perhaps for want of memory" if process.returncode < 0 else "")
-            + "; its log says more. Delete this record to score it again"
+            f"the scoring program exited with status {process.returncode}"
+            + (
+                "; it was killed, possibly because it ran out of memory"
+                if process.returncode < 0
+                else ""
+            )
+            + "; see its log. Delete this record to score the run again"
         )
 
 

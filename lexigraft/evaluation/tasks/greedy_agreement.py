@@ -70,15 +70,15 @@ def evaluate(
     source_tokenizer = load_tokenizer(folder)
     pair = pair_vocabularies(source_tokenizer, tokenizer, matrix_rows(folder))
     if not pair.expands:
-        why = "the vocabulary replaces the source's, whose prefixes it lacks"
+        why = "the vocabulary replaces the source's and does not have its prefixes"
         return Measurement({}, {"not_measured": why})
     source: Any = load_model(folder, model.dtype, model.device)
     corpus = job["inputs"]["corpus"]
     texts = draw(corpus_sentences(corpus, "english"), settings.sentences, job, "sentences")
     if not texts:
         raise UserError(
-            f"{corpus}/english.txt: empty, but task '{job['task']}' continues "
-            "English; give the language an `english` text or leave the task out of run_tasks"
+            f"{corpus}/english.txt: empty, but task '{job['task']}' continues English; give the "
+            "language an `english` text or remove the task from run_tasks"
         )
     prompts = [ids[: settings.prompt_tokens] for ids in encode(source_tokenizer, texts)]
     found = []

@@ -85,8 +85,8 @@ def evaluate(
         )
         if settings.metric not in scored.metrics:
             raise UserError(
-                f"config/tasks.yaml: task '{job['task']}': metric '{settings.metric}' is none of "
-                f"{', '.join(scored.metrics)}, which {HARNESS} has of it"
+                f"config/tasks.yaml: task '{job['task']}': metric '{settings.metric}' is not one "
+                f"of {', '.join(scored.metrics)}, the metrics that {HARNESS} computes for it"
             )
         accuracy = scored.metrics.pop(settings.metric)
         scores[test] = {"accuracy": accuracy, **scored.metrics}

@@ -83,8 +83,8 @@ def evaluate(
             )
         if not math.isfinite(found.perplexity):
             raise UserError(
-                f"{job['inputs']['cell']}: the likelihood of {name}.txt is no finite number; "
-                "the training has diverged: lower its learning rate"
+                f"{job['inputs']['cell']}: the likelihood of {name}.txt is not a finite number; "
+                "training has diverged: lower its learning rate"
             )
         details[name] = {"sentences": len(texts), "characters": found.characters}
         rows.extend(
@@ -106,7 +106,7 @@ def evaluate(
     else:
         texts = corpus_sentences(corpus, "heldout")
         if not texts:
-            raise UserError(f"{corpus}/heldout.txt: empty; give it more text")
+            raise UserError(f"{corpus}/heldout.txt: empty; give the language more text")
         metrics |= _figures(score("heldout", "heldout", texts, settings.heldout_sentences))
     if english := corpus_sentences(corpus, "english"):
         found = score("english", "english", english, settings.english_sentences)

@@ -139,9 +139,9 @@ def _questions_of(
         fitting = prompts.fit_texts(tokenizer, contexts, whole, limit)
     except prompts.NoRoomError as error:
         raise UserError(
-            f"config/tasks.yaml: task '{job['task']}': a prompt of {limit} tokens has no room "
-            f"for question {tests[error.at]['id']} ({name}); raise max_prompt_tokens, lower "
-            "max_new_tokens, or leave the task out: the model may hold no more"
+            f"config/tasks.yaml: task '{job['task']}': a prompt of {limit} tokens has no room for "
+            f"question {tests[error.at]['id']} ({name}); raise max_prompt_tokens (at most to the "
+            "model's context), lower max_new_tokens, or remove the task"
         ) from None
     queries = [context.join(around) for context, around in zip(fitting, frames, strict=True)]
     answered = [(row["context"].join(frame(row)), row["answers"][0]) for row in examples]

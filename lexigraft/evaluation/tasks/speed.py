@@ -98,7 +98,7 @@ def evaluate(
     corpus = job["inputs"]["corpus"]
     heldout = corpus_sentences(corpus, "heldout")
     if not heldout:
-        raise UserError(f"{corpus}/heldout.txt: empty; give it more text")
+        raise UserError(f"{corpus}/heldout.txt: empty; give the language more text")
     prompts = _prompts(model, tokenizer, job, heldout, settings)
     encoded = tokenizer(prompts)["input_ids"]
     every = [

@@ -63,7 +63,7 @@ def evaluate(
     if not every:
         raise UserError(
             f"{corpus}/tasks/summarization.jsonl: no articles; give the language a summarization "
-            "source in config/languages.yaml or take summarization out of the study"
+            "source in config/languages.yaml or remove summarization from the study"
         )
     examples, tests = prompts.examples_and_tests(
         job, every, settings.shots, ("source", "reference"), first=settings.select == "first"

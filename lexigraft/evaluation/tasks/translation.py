@@ -53,9 +53,8 @@ def evaluate(
     every = prompts.read_test_set(job, "tests") or task_rows(corpus, "translation")
     if not every:
         raise UserError(
-            f"{corpus}/tasks/translation.jsonl: no parallel sentences; give the "
-            "language a parallel source in config/languages.yaml or take translation out of the "
-            "study"
+            f"{corpus}/tasks/translation.jsonl: no parallel sentences; give the language a "
+            "parallel source in config/languages.yaml or remove translation from the study"
         )
     examples, tests = prompts.examples_and_tests(job, every, settings.shots, ("source", "target"))
     tests = draw(tests, settings.samples, job, "pairs")

@@ -52,8 +52,8 @@ class MergeAsPublished(RowInitializer):
     def _rows(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
         if "input" not in matrices:
             raise UserError(
-                "initializer 'merge-as-published': its head rows are made of input rows; call "
-                "rows(matrices) with both, or graft"
+                "initializer 'merge-as-published': its head rows are computed from input rows; "
+                "call graft, or rows(matrices) with both matrices"
             )
         matrix, ids = matrices["input"], self.pair_.source_ids
         mean = row_mean(matrix, ids)

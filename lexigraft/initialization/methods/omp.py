@@ -36,7 +36,7 @@ class OMP(AnchorInitializer):
     needs = ("plm",)
     normalized = False
     without_anchors = (
-        "a row in the donor model, so there is nothing to approximate others with; give a donor "
+        "a row in the donor model, so there is nothing to approximate others from; give a donor "
         "that has the target tokenizer"
     )
     counted = ("anchors", "unexplained")

@@ -128,7 +128,7 @@ class UnifyVocab(RecipeInitializer):
             if not len(shared):
                 raise UserError(
                     "initializer 'unifyvocab': no shared token has a vector on both sides, so "
-                    "there are no anchors; give vectors of more text or take out 'anchors'"
+                    "there are no anchors; give vectors of more text or remove 'anchors'"
                 )
             self.anchors_ = min(self.anchors, len(shared))
             drawn = self._generator("anchors").choice(shared, self.anchors_, replace=False)
@@ -136,8 +136,8 @@ class UnifyVocab(RecipeInitializer):
             theirs = theirs @ vectors_of(source, pair.source_of[drawn]).T
         elif ours.shape[1] != theirs.shape[1]:
             raise UserError(
-                f"initializer 'unifyvocab': vectors of width {ours.shape[1]} and "
-                f"{theirs.shape[1]} do not compare; train both alike or give 'anchors'"
+                f"initializer 'unifyvocab': vectors of width {ours.shape[1]} and {theirs.shape[1]} "
+                "cannot be compared; train both in the same way or give 'anchors'"
             )
         return (_unit(ours), _unit(theirs)) if self.renormalized else (ours, theirs)
 

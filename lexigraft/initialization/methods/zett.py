@@ -52,20 +52,22 @@ class ZeTT(RowInitializer):
         wanted = {"input", "output"} if network.untied else {"input"}
         if set(matrices) != wanted:
             raise UserError(
-                f"initializer 'zett': this hypernetwork reads {' and '.join(sorted(wanted))} "
-                f"matrix together, and was given {' and '.join(sorted(matrices))}; take one that "
-                "was trained for this model, and call rows({'input': …, 'output': …}) if untied"
+                "initializer 'zett': this hypernetwork needs the matrices "
+                f"{' and '.join(sorted(wanted))}, but was given {' and '.join(sorted(matrices))}; "
+                "use one that was trained for this model, and call rows({'input': …, 'output': …}) "
+                "if untied"
             )
         for matrix in matrices.values():
             if matrix.shape[1] != network.width:
                 raise UserError(
-                    f"initializer 'zett': the matrix has width {matrix.shape[1]}, the hypernetwork "
-                    f"is for models of width {network.width}; take one trained for this model"
+                    f"initializer 'zett': the matrix has width {matrix.shape[1]}, but the "
+                    f"hypernetwork is for models of width {network.width}; use one trained for "
+                    "this model"
                 )
         if network.source_size > pair.n_source:
             raise UserError(
-                f"initializer 'zett': the hypernetwork is for a vocabulary of "
-                f"{network.source_size}, the source has {pair.n_source} rows"
+                "initializer 'zett': the hypernetwork is for a vocabulary of "
+                f"{network.source_size}, but the source has {pair.n_source} rows"
             )
         return self._predicted(matrices)
 

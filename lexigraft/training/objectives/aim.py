@@ -65,7 +65,7 @@ class AttentionInfluence(TaughtByChunks):
             more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
             raise UserError(
                 f"aim: the attention of layer {self.layers} does not depend on {lost[0]}{more}, "
-                "which the phase trains; take it out of 'trainable', or set aim.next_weight"
+                "which the phase trains; remove it from 'trainable', or set aim.next_weight"
             )
 
     def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
@@ -136,5 +136,5 @@ def layers_for(asked: int | None, model: "PreTrainedModel") -> int:
     """
     there = model.config.get_text_config().num_hidden_layers
     if asked is not None and asked > there:
-        raise UserError(f"aim.layers: {asked}, and the model has {there}; lower it")
+        raise UserError(f"aim.layers: {asked} is more than the model's {there} layers; lower it")
     return asked or math.ceil(there / _SHARE)

@@ -5,13 +5,19 @@ Likelihood Matching". Teacher and model may have any two vocabularies.
 """
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+import numpy as np
+
+from lexigraft.training.objective import PhaseContext
 from lexigraft.training.taught_by_chunks import TaughtByChunks, own_chunks, take_teacher
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+    from lexigraft.inference.chunked_logits import ChunkedLogits
+    from lexigraft.training.phase_settings import AlmSettings
 
 EPSILON = 1e-6  # from the published code: is subtracted from every log-probability
 
@@ -22,22 +28,51 @@ class LikelihoodMatching(TaughtByChunks):
     `weight x matching + next_weight x nats`, see `matching`. A chunk is a piece of text of whole
     tokens in both tokenizers (`token_alignment`); its probability under a model is the product of
     those of its tokens. In the training log, the parts are without their weights.
+
+    With the setting `debias`, a threshold, chunks are joined (`join_chunks`) where the teacher's
+    probability that a word ends does not exceed it, and the probability of each joined chunk
+    includes that of a word's end after it. `word_ends` are then the ids of the tokens before which
+    a word ends (`word_end_ids`), of the model and of the teacher, int64. The mean of the loss is
+    still over the number of chunks before they are joined, which is known before the passes.
     """
 
     options = ("alm",)
     teacher_key = "alm.teacher"
     loss_names = ("next_loss", "alm_loss")
 
+    def __init__(
+        self,
+        teacher: "PreTrainedModel",
+        settings: "AlmSettings",
+        teacher_length: int,
+        word_ends: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
+    ):
+        super().__init__(teacher, settings, teacher_length)
+        self._own_word_ends, self._their_word_ends = word_ends
+
+    @classmethod
+    def for_phase(cls, context: PhaseContext) -> Self:
+        """Create the objective with the teacher of the training job."""
+        from lexigraft.source.model import load_tokenizer, open_source
+
+        made = super().for_phase(context)
+        if made.settings.debias is None:
+            return made
+        if context.teacher is None:
+            teaching = load_tokenizer(open_source(context.inputs["teacher"]).folder)
+            made._own_word_ends = word_end_ids(context.tokenizer)
+            made._their_word_ends = word_end_ids(teaching)
+        else:  # a simulation has no tokenizers, and memory does not depend on these tokens
+            made._own_word_ends = made._their_word_ends = np.array([0])
+        return made
+
     def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
         """The next tokens; and each chunk, at the position of its last token."""
-        import torch
-
         from lexigraft.inference.chunked_logits import IGNORED
 
         [tokens] = super().targets(batch)
         chunks = own_chunks(batch)
-        places = torch.arange(chunks.shape[1], device=chunks.device)
-        return [tokens, chunks.where(chunks == places, IGNORED)]
+        return [tokens, chunks.where(_is_last(chunks), IGNORED)]
 
     def losses(
         self,
@@ -54,18 +89,19 @@ class LikelihoodMatching(TaughtByChunks):
         """
         import torch
 
-        from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, nll_per_token
+        from lexigraft.inference.chunked_logits import IGNORED, chunked_logits
 
-        next_tokens, ends = self.targets(inputs)
+        next_tokens, _ = self.targets(inputs)
         chunks, theirs = own_chunks(inputs), take_teacher(inputs)
         with torch.no_grad():
-            taught = self._taught(theirs, chunks.shape)
+            taught, chunks = self._taught(theirs, chunks)
         learned = chunked_logits(model, {**inputs, "use_cache": False})
-        nats = nll_per_token(learned, next_tokens)
-        ours = _of_chunks(nats, chunks, chunks.shape[1])
+        ends = _is_last(chunks)
+        nats, end_nats = _nats(learned, next_tokens, ends, self._own_word_ends)
+        ours = _of_chunks(nats, chunks, chunks.shape[1]) - end_nats
         with torch.enable_grad():
             each = matching(taught, ours.requires_grad_(), self.settings.temperature)
-            loss = each.where(ends.ne(IGNORED), 0.0).sum()
+            loss = each.where(ends, 0.0).sum()
             [slope] = torch.autograd.grad(loss, ours)
         own = (self.settings.next_weight, self.settings.weight)
         next_weight, own_weight = own if weights is None else weights
@@ -73,13 +109,23 @@ class LikelihoodMatching(TaughtByChunks):
         factors = -slope.gather(1, chunks.clamp(min=0)).masked_fill(chunks.eq(IGNORED), 0)
         factors = own_weight * torch.nn.functional.pad(factors[:, 1:], (0, 1))
         factors = (factors + next_weight * next_tokens.ne(IGNORED)).flatten()
-        places = factors.nonzero()[:, 0]
+        # Those of a word's end, which is predicted at the last token of a chunk.
+        end_factors = (-own_weight * slope.where(ends, 0.0)).flatten()
+        if self._own_word_ends is None:
+            end_factors = torch.zeros_like(end_factors)
+        places = (factors.ne(0) | end_factors.ne(0)).nonzero()[:, 0]
         wanted, factors = next_tokens.flatten()[places], factors[places]
+        end_factors = end_factors[places]
 
         def weighted(states: torch.Tensor, chunk: slice) -> torch.Tensor:
             logits = learned.logits(states).float()
             each = torch.nn.functional.cross_entropy(logits, wanted[chunk], reduction="none")
-            return (each * factors[chunk]).sum()
+            total = (each * factors[chunk]).sum()
+            if self._own_word_ends is not None:
+                at = end_factors[chunk].nonzero()[:, 0]
+                found = _word_end_nats(logits, at, self._own_word_ends)
+                total = total + (found * end_factors[chunk][at]).sum()
+            return total
 
         both = learned.sum(places, weighted, None if weights is None else torch.ones_like(loss))
         return torch.stack([nats.sum(), loss.detach() + (both - both.detach()) / own_weight])
@@ -88,24 +134,35 @@ class LikelihoodMatching(TaughtByChunks):
         """The weighted sum of both."""
         return self.settings.next_weight * losses[0] + self.settings.weight * losses[1]
 
-    def _taught(self, inputs: "dict[str, torch.Tensor]", shape: "torch.Size") -> "torch.Tensor":
-        """The teacher's log-probabilities of the chunks, at the indices of their numbers."""
+    def _taught(
+        self, inputs: "dict[str, torch.Tensor]", chunks: "torch.Tensor"
+    ) -> "tuple[torch.Tensor, torch.Tensor]":
+        """The teacher's log-probabilities of the chunks, at the indices of their numbers.
+
+        The own chunks are joined if they are to be debiased, and are returned as well.
+        """
         import torch
 
-        from lexigraft.inference.chunked_logits import (
-            IGNORED,
-            chunked_logits,
-            nll_per_token,
-            targets_ahead,
-        )
+        from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, targets_ahead
 
         if not inputs:
-            return torch.zeros(shape, device=self.teacher.device)
-        chunks = inputs.pop("chunks")
-        labels = inputs["input_ids"].where(chunks.ne(IGNORED), IGNORED)
+            return torch.zeros(chunks.shape, device=self.teacher.device), chunks
+        theirs = inputs.pop("chunks")
+        labels = inputs["input_ids"].where(theirs.ne(IGNORED), IGNORED)
         wanted = targets_ahead(labels, 1, inputs.get("position_ids"))
+        # A chunk's last token: the next one has another number, or none.
+        ends = theirs.ne(torch.nn.functional.pad(theirs[:, 1:], (0, 1), value=IGNORED))
+        ends &= theirs.ne(IGNORED)
         logits = chunked_logits(self.teacher, {**inputs, "use_cache": False})
-        return _of_chunks(nll_per_token(logits, wanted), chunks, shape[1])
+        nats, end_nats = _nats(logits, wanted, ends, self._their_word_ends)
+        size = chunks.shape[1]
+        if self._their_word_ends is None:
+            return _of_chunks(nats, theirs, size), chunks
+        places = theirs.where(ends, size)  # the last column is for no chunk
+        ended = nats.new_zeros((len(nats), size + 1)).scatter(1, places, -end_nats)[:, :size]
+        joined = join_chunks(chunks, ended.exp() > self.settings.debias)
+        theirs = joined.gather(1, theirs.clamp(min=0)).where(theirs.ne(IGNORED), IGNORED)
+        return _of_chunks(nats, theirs, size) + ended, joined
 
 
 def matching(taught: "torch.Tensor", ours: "torch.Tensor", temperature: float) -> "torch.Tensor":
@@ -123,6 +180,89 @@ def matching(taught: "torch.Tensor", ours: "torch.Tensor", temperature: float) -
     small = log_q < -math.log(2)
     rest = torch.where(small, (-log_q.exp()).log1p(), (-torch.expm1(log_q)).log())
     return -(log_p.exp() * log_q - torch.expm1(log_p) * rest)
+
+
+def word_end_ids(tokenizer: "PreTrainedTokenizerFast") -> np.ndarray:
+    """Ids of the tokens before which a word ends, int64, ascending.
+
+    They begin with a space, tab or line break, or are special (tokenkit, `get_space_mask`).
+    """
+    from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
+
+    pieces = token_bytes(tokenizer)
+    blank = {
+        number for number, piece in enumerate(pieces) if piece.startswith((b" ", b"\t", b"\n"))
+    }
+    return np.array(sorted(blank | special_ids(tokenizer)))
+
+
+def join_chunks(chunks: "torch.Tensor", word_ends: "torch.Tensor") -> "torch.Tensor":
+    """Join each chunk with the next one where no word ends, [batch, tokens] int64.
+
+    A chunk has the index of its last token as its number; `word_ends` [batch, tokens] bool are read
+    at these indices. A chunk that no other follows immediately, such as the last one of a document,
+    is joined with none (tokenkit, `merge_by_space_prob`, whose sequences have no gaps).
+    """
+    import torch
+
+    from lexigraft.inference.chunked_logits import IGNORED
+
+    size = chunks.shape[1]
+    places = torch.arange(size, device=chunks.device)
+    followed = torch.nn.functional.pad(chunks[:, 1:], (0, 1), value=IGNORED).ne(IGNORED)
+    last = _is_last(chunks) & (word_ends | ~followed)
+    # For each token, the first of these at or after it.
+    numbers = places.where(last, size - 1).flip(1).cummin(1).values.flip(1)
+    return numbers.where(chunks.ne(IGNORED), IGNORED)
+
+
+def _is_last(chunks: "torch.Tensor") -> "torch.Tensor":
+    """Whether each own token is the last of its chunk, whose number is its index."""
+    import torch
+
+    return chunks.eq(torch.arange(chunks.shape[1], device=chunks.device))
+
+
+def _nats(
+    logits: "ChunkedLogits",
+    targets: "torch.Tensor",
+    ends: "torch.Tensor",
+    word_ends: np.ndarray | None,
+) -> "tuple[torch.Tensor, torch.Tensor]":
+    """The nats of targets, and those of a word's end at the positions `ends`, [batch, tokens].
+
+    The latter are zero without `word_ends`. No gradients.
+    """
+    import torch
+
+    from lexigraft.inference.chunked_logits import IGNORED, nll_per_token, per_position
+
+    if word_ends is None:
+        nats = nll_per_token(logits, targets)
+        return nats, torch.zeros_like(nats)
+    wanted, ending = targets.flatten(), ends.flatten()
+
+    def both(scores: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        found = scores.new_zeros((len(scores), 2))
+        found[:, 0] = torch.nn.functional.cross_entropy(scores, wanted[places], reduction="none")
+        at = ending[places].nonzero()[:, 0]
+        found[at, 1] = _word_end_nats(scores, at, word_ends)
+        return found
+
+    found = per_position(logits, targets.ne(IGNORED) | ends, both)
+    return found[..., 0], found[..., 1]
+
+
+def _word_end_nats(
+    logits: "torch.Tensor", at: "torch.Tensor", word_ends: np.ndarray
+) -> "torch.Tensor":
+    """-log of the probability that one of these tokens follows, of the rows `at` of the logits."""
+    import torch
+
+    scores = logits[at]
+    ending = torch.zeros(scores.shape[1], dtype=torch.bool, device=scores.device)
+    ending = ending.index_fill(0, torch.tensor(word_ends, device=scores.device), True)
+    return scores.logsumexp(-1) - scores.where(ending, -math.inf).logsumexp(-1)
 
 
 def _of_chunks(nats: "torch.Tensor", chunks: "torch.Tensor", size: int) -> "torch.Tensor":

@@ -69,10 +69,10 @@ class LogitDistillation(Objective):
         theirs = load_tokenizer(source.folder).get_vocab()
         for token, number in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]):
             if theirs.get(token) != number:
-                there = f"gives id {theirs[token]} to" if token in theirs else "lacks"
+                there = f"assigns id {theirs[token]} to" if token in theirs else "lacks"
                 raise UserError(
                     f"distill.teacher: {source.name} {there} the cell's token {token!r} with id "
-                    f"{number}; name a teacher that has the cell's vocabulary, or let the cell "
+                    f"{number}; specify a teacher that has the cell's vocabulary, or let the cell "
                     "take the teacher's (vocabularies.yaml, `tokenizer`)"
                 )
 

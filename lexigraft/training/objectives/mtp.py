@@ -78,8 +78,8 @@ class MultiTokenPrediction(Objective):
         logits = chunked_logits(model, {**inputs, "use_cache": False})
         if not logits.from_head:
             raise UserError(
-                f"objective: mtp does not fit {type(model).__name__}, whose logits are not its "
-                "output head's, position by position; use clm"
+                f"objective: mtp does not support {type(model).__name__}, whose logits are not the "
+                "outputs of its head at each position; use clm"
             )
         one, other = (None, None) if weights is None else weights
         extra = sum_nll(
@@ -104,7 +104,8 @@ def new_extra_head(model: "PreTrainedModel", start: str, seed: int) -> "torch.nn
     own = model.get_output_embeddings()
     if not isinstance(own, torch.nn.Linear):
         raise UserError(
-            f"objective: mtp needs a linear output head; {type(model).__name__} has none; use clm"
+            f"objective: mtp needs a linear output head, but {type(model).__name__} has none; use "
+            "clm"
         )
     tensors = {name: tensor.detach().clone() for name, tensor in own.named_parameters()}
     if start == "random":

@@ -47,8 +47,8 @@ def test_what_a_task_reads_is_kept_and_handed_out_without_the_hub(prepared, tmp_
 
 @pytest.mark.fault(
     "network",
-    "the data of a benchmark cannot be had",
-    "its task is not scored and says how to get the data; the study goes on",
+    "the data of a benchmark is unavailable",
+    "its task is not scored and says how to obtain the data; the study continues",
 )
 def test_a_data_set_that_cannot_be_had_is_told_with_the_way_to_get_it(hub, tmp_path):
     from lexigraft.evaluation.harness.benchmarks import prepare_benchmark
@@ -67,11 +67,11 @@ def test_a_data_set_that_cannot_be_had_is_told_with_the_way_to_get_it(hub, tmp_p
 def test_a_task_that_the_harness_does_not_have_is_refused(tmp_path):
     from lexigraft.evaluation.harness.benchmarks import prepare_benchmark
 
-    with pytest.raises(UserError, match=r"'xnli_dd' is not of lm-evaluation-harness .*'xnli_de'"):
+    with pytest.raises(UserError, match=r"'xnli_dd' is not in lm-evaluation-harness .*'xnli_de'"):
         prepare_benchmark("xnli_dd", "xnli", None, tmp_path)
-    with pytest.raises(UserError, match="folder 'xnlu' is none of lm-evaluation-harness"):
+    with pytest.raises(UserError, match="folder 'xnlu' is not in lm-evaluation-harness"):
         prepare_benchmark("xnli_de", "xnlu", None, tmp_path)
-    with pytest.raises(UserError, match=r"triviaqa of .* is of output type generate_until"):
+    with pytest.raises(UserError, match=r"triviaqa of .* has output type generate_until"):
         prepare_benchmark("triviaqa", "triviaqa", None, tmp_path)
 
 
@@ -128,7 +128,7 @@ def test_the_data_sets_of_a_task_are_those_of_its_definition():
     files = ("ta/validation/0000.parquet", "ta/test/0000.parquet")
     [found] = own["xnli_cw2v_ta"]
     assert found == HubAsset("data set", "Divyanshu/indicxnli", "refs/convert/parquet", files)
-    with pytest.raises(UserError, match="'xnli_dd' is not of lm-evaluation-harness"):
+    with pytest.raises(UserError, match="'xnli_dd' is not in lm-evaluation-harness"):
         data_sets_of(["xnli_de", "xnli_dd"], "xnli")
 
 

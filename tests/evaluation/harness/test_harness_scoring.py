@@ -128,7 +128,7 @@ def test_a_sample_is_of_the_examples_that_were_drawn(scored):
 @pytest.mark.fault(
     "machine",
     "GPU memory runs out while texts are generated or scored",
-    "batches are halved, and texts and scores are the same",
+    "batches are halved; texts and scores are the same",
 )
 def test_batches_that_do_not_fit_into_memory_are_halved(answering, prepared, tmp_path, monkeypatch):
     from lexigraft.evaluation.harness.scoring import HFLM, ResumableModel, score
@@ -154,9 +154,7 @@ def test_batches_that_do_not_fit_into_memory_are_halved(answering, prepared, tmp
 
 
 @pytest.mark.fault(
-    "kill",
-    "the scoring of multiple choice is interrupted",
-    "it goes on with the next chunk of questions",
+    "kill", "multiple-choice scoring is interrupted", "it resumes from the next chunk of questions"
 )
 def test_an_interrupted_run_goes_on_with_the_next_chunk(answering, prepared, tmp_path, monkeypatch):
     from lexigraft.evaluation.harness import scoring

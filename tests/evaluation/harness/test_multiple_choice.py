@@ -105,7 +105,7 @@ def test_a_sample_is_the_same_for_every_cell_of_a_run(choose):
 
 
 def test_a_metric_that_the_task_does_not_have_is_told(choose):
-    with pytest.raises(UserError, match="metric 'f1' is none of acc, which"):
+    with pytest.raises(UserError, match="metric 'f1' is not one of acc, the metrics"):
         choose(XNLI, metric="f1")
 
 

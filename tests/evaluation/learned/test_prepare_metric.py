@@ -41,14 +41,14 @@ def test_without_a_name_it_says_which_key_wants_one(settings, python):
 
 def test_a_missing_folder_and_its_missing_file_are_named(tmp_path, fill, settings, python):
     comet = settings("comet", fill(tmp_path / "comet", "comet"), tmp_path / "none")
-    reason = f"metrics.tiny.encoder: {tmp_path / 'none'} has no config.json; put it there"
+    reason = f"metrics.tiny.encoder: {tmp_path / 'none'} has no config.json; add it"
     assert why(comet, python).startswith(reason)
 
 
 @pytest.mark.fault(
     "network",
-    "offline, a model or revision is not in the cache",
-    "one line says which, and how to fetch it",
+    "a model or revision is not in the cache while offline",
+    "a one-line error message names it and says how to download it",
 )
 def test_offline_it_says_how_to_fetch(settings, python, hub):
     reason = why(settings("bleurt", "org/name", revision="v1"), python)
@@ -115,8 +115,8 @@ def test_what_is_in_the_cache_is_not_asked_of_the_hub(online, hub, settings, pyt
 
 @pytest.mark.fault(
     "network",
-    "the hub is gone when a learned metric is fetched",
-    "its scores are missing with the reason; the study goes on",
+    "the hub is unreachable while a learned metric is downloaded",
+    "the record says why scores are missing; the study continues",
 )
 def test_a_hub_that_cannot_be_reached_is_said(online, hub, settings, python):
     from huggingface_hub import errors

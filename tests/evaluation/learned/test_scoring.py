@@ -172,8 +172,8 @@ def test_another_checkpoint_or_other_settings_score_all_again(job, scorer, chang
 
 @pytest.mark.fault(
     "kill",
-    "the program of a learned metric is killed between two runs",
-    "what is scored stays; the others say why they are not, and are scored next time",
+    "the scoring process of a learned metric is killed between two runs",
+    "scores of finished runs are kept; the other records give the reason and are scored next time",
 )
 def test_a_kill_loses_no_record_that_is_scored(job, scorer):
     scorer(
@@ -195,18 +195,21 @@ def test_a_kill_loses_no_record_that_is_scored(job, scorer):
 
 @pytest.mark.fault(
     "machine",
-    "a program is killed for want of memory",
+    "a process is killed because memory runs out",
     "the record of the metric says so; the status of the study names the job",
 )
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
         ("say({'failed': 'the checkpoint cannot be loaded (x)'})", "cannot be loaded (x)"),
-        ("os.kill(os.getpid(), 9)", "status -9; it was killed, perhaps for want of memory"),
-        ("sys.exit(3)", "ended with status 3"),
-        ("pass", "ended with status 0"),
-        ("say({'device': 'cpu'})", "ended with status 0"),
-        ("say({'device': 'cpu'}, scores(0.5))", "not one finite number for each prediction"),
+        (
+            "os.kill(os.getpid(), 9)",
+            "status -9; it was killed, possibly because it ran out of memory",
+        ),
+        ("sys.exit(3)", "exited with status 3"),
+        ("pass", "exited with status 0"),
+        ("say({'device': 'cpu'})", "exited with status 0"),
+        ("say({'device': 'cpu'}, scores(0.5))", "not one finite number per prediction"),
         ("say({'device': 'cpu'}, scores(0.5, float('nan')))", "not one finite number"),
     ],
 )
@@ -228,10 +231,10 @@ def test_without_an_environment_the_reason_is_its_own(job):
 
 
 def test_what_the_preparation_lacked_is_the_reason(job):
-    card = {"available": False, "why": "metrics.tiny.checkpoint: none is named"}
+    card = {"available": False, "why": "metrics.tiny.checkpoint: none is specified"}
     Path(job["inputs"]["metric"]).write_text(json.dumps(card))
     record = score(job)
-    assert record["not_scored"] == "metrics.tiny.checkpoint: none is named"
+    assert record["not_scored"] == "metrics.tiny.checkpoint: none is specified"
     assert record["metrics"] == {}
 
 

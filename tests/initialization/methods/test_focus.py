@@ -73,16 +73,18 @@ def test_a_small_block_makes_the_same_rows(pair, token_vectors, monkeypatch):
 
 
 def test_without_vectors_it_says_how_to_make_them(pair):
-    with pytest.raises(UserError, match=r"auxiliary 'target'; name one in its config entry"):
+    with pytest.raises(UserError, match=r"auxiliary 'target'; specify one in its config entry"):
         initializer("focus").fit(*pair, corpus=["abc"])
 
 
 @pytest.mark.bad_input(
-    "vectors", "vectors of another tokenizer, or of another width", "one line says which"
+    "vectors",
+    "vectors of another tokenizer, or of different dimensions",
+    "a one-line error message says which",
 )
 def test_vectors_of_another_tokenizer_are_refused(pair):
     other = TokenVectors(np.array([10**6]), np.ones((1, 2), np.float32))
-    with pytest.raises(UserError, match="vectors made with this tokenizer"):
+    with pytest.raises(UserError, match="vectors computed with this tokenizer"):
         initializer("focus").fit(*pair, auxiliary=other)
 
 

@@ -73,5 +73,5 @@ def test_byte_level_tokens_all_have_rules_and_the_recipe_of_merge(byte_level, ma
 
 
 def test_head_rows_need_the_input_matrix(telugu, matrices):
-    with pytest.raises(UserError, match="head rows are made of input rows"):
+    with pytest.raises(UserError, match="head rows are computed from input rows"):
         initializer("merge-as-published").fit(*telugu).apply(matrices["output"], "output")

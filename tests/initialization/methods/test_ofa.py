@@ -129,5 +129,5 @@ def test_a_recipe_of_rank_zero_on_disk_is_refused(fit, tmp_path):
     fitted = fit(dimensions=3)
     fitted.recipe_ = replace(fitted.recipe_, rank=0)
     save_initialization(fitted, tmp_path)
-    with pytest.raises(UserError, match="its rank is not above zero"):
+    with pytest.raises(UserError, match="its rank is not positive"):
         load_initialization(tmp_path)

@@ -167,7 +167,7 @@ def test_vectors_of_other_widths_need_anchors(fit, row):
         {"abc": (1, 0), "de": (0, 1), "a": (1, 0)},
         {"a": (0, 0, 1), "x": (0, 1, 0)},
     )
-    with pytest.raises(UserError, match="vectors of width 2 and 3 do not compare"):
+    with pytest.raises(UserError, match="vectors of width 2 and 3 cannot be compared"):
         fit(of_target, of_source)
     assert row(fit(of_target, of_source, anchors=1), "abc") == {"a": 1.0}
 

@@ -59,7 +59,9 @@ def test_special_tokens_and_vectors_of_zeros_take_no_part(fit, row):
 
 
 @pytest.mark.bad_input(
-    "vectors", "vectors of another tokenizer, or of another width", "one line says which"
+    "vectors",
+    "vectors of another tokenizer, or of different dimensions",
+    "a one-line error message says which",
 )
 def test_vectors_of_two_widths_are_refused(fit):
     with pytest.raises(UserError, match="2 dimensions for the target and 3 for the source"):

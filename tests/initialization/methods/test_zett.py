@@ -229,9 +229,9 @@ def test_a_model_gets_both_matrices(published, fit, source, target, tiny_llama, 
 
 
 def test_one_matrix_of_two_is_refused(published, fit, matrices):
-    with pytest.raises(UserError, match="reads input and output matrix together"):
+    with pytest.raises(UserError, match="needs the matrices input and output"):
         fit(published()).apply(matrices["input"])
-    with pytest.raises(UserError, match="reads input matrix together, and was given input and"):
+    with pytest.raises(UserError, match="needs the matrices input, but was given input and"):
         fit(published(untied=False)).rows(matrices)
 
 

@@ -72,7 +72,7 @@ def test_the_record_says_which_checkpoint_scored_and_with_what(tiny, records):
 @pytest.mark.fault(
     "damage",
     "the checkpoint of a learned metric is truncated",
-    "its scores are missing with the reason, and nothing else stops",
+    "the record says why scores are missing; everything else continues",
 )
 def test_a_truncated_checkpoint_is_said_and_stops_nothing(tiny, make_job, scored, tmp_path):
     broken = Path(shutil.copytree(tiny / "bleurt", tmp_path / "broken"))
@@ -183,7 +183,7 @@ def test_a_damaged_checkpoint_is_refused_with_its_reason(name, reason, of_damage
 
 
 @pytest.mark.bad_input(
-    "hostile", "a pickle in the checkpoint of a learned metric", "nothing is unpickled but tensors"
+    "hostile", "a pickle in the checkpoint of a learned metric", "only tensors are unpickled"
 )
 def test_nothing_is_unpickled_but_tensors(of_damaged):
     assert not (of_damaged[0] / "sprung").exists()

@@ -254,10 +254,12 @@ def test_a_source_that_cannot_hold_a_sequence_is_not_advised_to_be_another(tiny_
     tiny_llama(320).save_pretrained(tmp_path / "tiny")
     (tmp_path / "tiny" / "source.json").write_text('{"kind": "folder", "path": "."}')
     strategy, inputs = phase_of(length=1024), {"teacher": tmp_path / "tiny"}
-    with pytest.raises(UserError, match=r"^aim: tiny holds 512 tokens, and a sequence .* 1024; lo"):
+    with pytest.raises(
+        UserError, match=r"^aim: the context of tiny is 512 tokens, but a sequence .* 1024; lo"
+    ):
         AttentionInfluence.check_inputs(inputs, None, strategy)
 
 
 def test_more_layers_than_there_are_are_refused(tiny_llama):
-    with pytest.raises(UserError, match=r"aim.layers: 5, and the model has 4"):
+    with pytest.raises(UserError, match=r"aim.layers: 5 is more than the model's 4 layers"):
         layers_for(5, tiny_llama(10))

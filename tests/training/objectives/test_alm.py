@@ -13,7 +13,12 @@ from lexigraft.errors import UserError
 from lexigraft.inference import chunked_logits as chunked_module
 from lexigraft.inference.text_encoding import encode
 from lexigraft.training.data import SequenceDataset, TrainingSequence, collate, concatenate, pack
-from lexigraft.training.objectives.alm import LikelihoodMatching, matching
+from lexigraft.training.objectives.alm import (
+    LikelihoodMatching,
+    join_chunks,
+    matching,
+    word_end_ids,
+)
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.phase_settings import AlmSettings
 from lexigraft.training.settings import read_strategy
@@ -58,20 +63,29 @@ def sequence_with(aligner, sequence):
     return replace(sequence, teacher=aligner.align(sequence))
 
 
-def log_probabilities(model, ids):
-    """Of each token of one sequence after those before it, the first one left out."""
+def log_probabilities(model, ids, tokenizer):
+    """Of each token of one sequence after those before it, the first one left out.
+
+    And the probability that a word ends after each token.
+    """
     scores = model(torch.tensor(ids)[None]).logits[0].double().log_softmax(-1)
-    return scores[torch.arange(len(ids) - 1), torch.tensor(ids[1:])]
+    ending = [
+        number
+        for token, number in tokenizer.get_vocab().items()
+        if token[0] in "ĠĊĉ" or token in ("<pad>", "<s>", "</s>")
+    ]
+    ended = scores.exp()[:, ending].sum(-1)
+    return scores[torch.arange(len(ids) - 1), torch.tensor(ids[1:])], ended
 
 
-def by_brute_force(model, teacher, target, source, sequences, temperature):
+def by_brute_force(model, teacher, target, source, sequences, temperature, debias=None):
     """The loss summed over chunks and their number, from whole logits and all spans of bytes.
 
     The bytes of a sequence, less cut characters, are read by the teacher as text; chunks are pairs
-    of spans without a shorter one inside.
+    of spans without a shorter one inside. With `debias`, also the number of joined chunks.
     """
     mine_of, theirs_of, end = token_bytes(target), token_bytes(source), source.eos_token_id
-    total, count = 0.0, 0
+    total, count, joined_count = 0.0, 0, 0
     for sequence in sequences:
         own = sequence.tokens.tolist()
         counted = np.ones(len(own), bool) if sequence.targets is None else sequence.targets
@@ -89,32 +103,55 @@ def by_brute_force(model, teacher, target, source, sequences, temperature):
         sizes = [0 if at == 0 and own[0] != target.eos_token_id else len(theirs_of[token])
                  for at, token in enumerate(read)]  # fmt: skip
         theirs = list(accumulate(sizes, initial=cut))
-        ours, taught = log_probabilities(model, own), log_probabilities(teacher, read)
+        ours, our_ends = log_probabilities(model, own, target)
+        taught, their_ends = log_probabilities(teacher, read, source)
+        joined = []  # pairs of spans
         common = sorted(set(places) & set(theirs))
         for begin, stop in pairwise(common):
             inside = [at for at in range(len(own)) if begin < places[at + 1] <= stop]
             others = [at for at in range(len(read)) if begin < theirs[at + 1] <= stop]
             if inside[0] == 0 or not counted[inside].all():
                 continue
-            p = (sum(taught[at - 1] for at in others) / temperature - 1e-6).exp()
-            q = (sum(ours[at - 1] for at in inside) / temperature - 1e-6).exp()
-            total = total - p * q.log() - (1 - p) * (1 - q).log()
             count += 1
-    return total, count
+            before = joined[-1] if joined and joined[-1][0][-1] == inside[0] - 1 else None
+            if debias is None or before is None or their_ends[before[1][-1]] > debias:
+                joined.append((inside, others))
+            else:
+                joined[-1] = before[0] + inside, before[1] + others
+        joined_count += len(joined)
+        for inside, others in joined:
+            log_p, log_q = sum(taught[at - 1] for at in others), sum(ours[at - 1] for at in inside)
+            if debias is not None:
+                log_p = log_p + their_ends[others[-1]].log()
+                log_q = log_q + our_ends[inside[-1]].log()
+            p = (log_p / temperature - 1e-6).exp()
+            q = (log_q / temperature - 1e-6).exp()
+            total = total - p * q.log() - (1 - p) * (1 - q).log()
+    return total, count, joined_count
 
 
 @pytest.mark.parametrize("chunk", [1, 10_000], ids=["position by position", "at once"])
-@pytest.mark.parametrize("temperature", [1.0, 100.0])
+@pytest.mark.parametrize(
+    ("temperature", "debias", "fewest", "most"),
+    [(1.0, None, 41, None), (100.0, None, 41, None), (100.0, 0.0, 41, None), (1.0, 0.1, 10, 35)],
+)
 def test_loss_and_gradients_are_those_of_all_spans(
-    tiny_llama, teacher, target, without_bos, sequences, batch, monkeypatch, chunk, temperature
-):
+    tiny_llama, teacher, target, without_bos, sequences, batch, monkeypatch, chunk, temperature,
+    debias, fewest, most,
+):  # fmt: skip
     monkeypatch.setitem(chunked_module.CHUNK_LOGITS, "cpu", chunk * 380)
     model = tiny_llama(380, tied=False)
-    given = AlmSettings(temperature=temperature)
-    objective = LikelihoodMatching(teacher, given, MOST)
+    given = AlmSettings.model_validate(
+        {"temperature": temperature} | ({} if debias is None else {"debias": debias})
+    )
+    ends = (None, None) if debias is None else (word_end_ids(target), word_end_ids(without_bos))
+    objective = LikelihoodMatching(teacher, given, MOST, ends)
     counts = objective.count_targets(batch())
-    expected, count = by_brute_force(model, teacher, target, without_bos, sequences, temperature)
-    assert counts[1] == count > 40
+    expected, count, joined = by_brute_force(
+        model, teacher, target, without_bos, sequences, temperature, debias
+    )
+    assert counts[1] == count and fewest <= joined <= (most or count)
+    assert joined == count or debias
     losses = objective.losses(model, batch())
     assert losses[1].item() == pytest.approx(expected.item(), rel=1e-4)
     parameters = list(model.parameters())
@@ -197,6 +234,22 @@ def test_a_model_that_finds_everything_as_likely_as_its_teacher_does_stays(
     assert max(p.grad.abs().max().item() for p in model.parameters()) < 1e-5
 
 
+def test_chunks_are_joined_up_to_the_next_word_end_or_gap():
+    none = chunked_module.IGNORED
+    chunks = torch.tensor([[none, 2, 2, 3, 4, none, 6, 7]])
+    ends = torch.zeros(1, 8, dtype=torch.bool)
+    ends[0, 3] = True  # after the second chunk
+    assert join_chunks(chunks, ends).tolist() == [[none, 3, 3, 3, 4, none, 7, 7]]
+    assert torch.equal(join_chunks(chunks, torch.ones_like(ends)), chunks)
+
+
+def test_words_end_before_blanks_and_special_tokens(byte_tokenizer):
+    tokenizer = byte_tokenizer(("Ġ", "a"), ("a", "b"), ("Ċ", "Ċ"))
+    ends = word_end_ids(tokenizer)
+    strings = tokenizer.convert_ids_to_tokens(ends.tolist())
+    assert set(strings) == {"<end>", "Ġ", "ĉ", "Ċ", "Ġa", "ĊĊ"}
+
+
 def test_the_binary_cross_entropy_of_two_coins():
     p, q = torch.tensor([0.5, 0.25]).log(), torch.tensor([0.5, 0.75]).log()
     expected = [np.log(2), 0.25 * np.log(4 / 3) + 0.75 * np.log(4)]
@@ -250,7 +303,9 @@ def test_a_teacher_reads_four_times_as_many_tokens_or_what_it_holds(tiny_llama):
     "given", [{"length": 513}, {"alm": {"teacher_length": 513}}], ids=["its phase", "by itself"]
 )
 def test_a_teacher_must_hold_a_sequence(teacher_folder, without_bos, given):
-    with pytest.raises(UserError, match=r"alm\.teacher: small holds 512 tokens, and .* has 513"):
+    with pytest.raises(
+        UserError, match=r"alm\.teacher: the context of small is 512 tokens, but .* has 513"
+    ):
         LikelihoodMatching.check_inputs({"teacher": teacher_folder}, without_bos, alm(**given))
     LikelihoodMatching.check_inputs({"teacher": teacher_folder}, without_bos, alm(length=512))
 

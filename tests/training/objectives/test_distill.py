@@ -256,12 +256,12 @@ def test_a_token_with_another_id_is_named(teacher_folder, without_bos):
     theirs, ours = with_tokens(without_bos, "a b", "c d"), with_tokens(without_bos, "c d", "a b")
     message = refused(teacher_folder(theirs), ours, strategy())
     first = len(without_bos)
-    assert f"large gives id {first + 1} to the cell's token 'c d' with id {first};" in message
+    assert f"large assigns id {first + 1} to the cell's token 'c d' with id {first};" in message
 
 
 def test_a_teacher_must_hold_the_sequences(teacher_folder, without_bos):
     message = refused(teacher_folder(), without_bos, strategy(length=513))
-    assert "large holds 512 tokens, and a sequence of its phase has 513" in message
+    assert "the context of large is 512 tokens, but a sequence of its phase has 513" in message
 
 
 def test_a_teacher_predicts_next_tokens(teacher_folder, without_bos):

@@ -169,12 +169,12 @@ def test_a_model_whose_logits_are_not_its_head_s_is_refused(tiny_llama, padded, 
     model, batch = tiny_llama(50), padded()
     objective, elsewhere = objective_of(model), torch.nn.Linear(32, 50)  # never called
     monkeypatch.setattr(model, "get_output_embeddings", lambda: elsewhere)
-    with pytest.raises(UserError, match="mtp does not fit LlamaForCausalLM"):
+    with pytest.raises(UserError, match="mtp does not support LlamaForCausalLM"):
         objective.losses(model, {**batch, "labels": batch["input_ids"]})
 
 
 def test_a_model_without_a_linear_head_is_refused(tiny_llama, monkeypatch):
     model = tiny_llama(50)
     monkeypatch.setattr(model, "get_output_embeddings", lambda: None)
-    with pytest.raises(UserError, match="mtp needs a linear output head; LlamaForCausalLM"):
+    with pytest.raises(UserError, match="mtp needs a linear output head, but LlamaForCausalLM"):
         new_extra_head(model, "copied", 0)
