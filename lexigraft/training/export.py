@@ -167,7 +167,7 @@ def _vocabulary(folder: Path, card: dict[str, Any], own: dict[str, Any]) -> str:
         "replace": f"A vocabulary of {size:,} tokens, {size - new:,} of them the source's",
     }[described["mode"]]
     if gone:
-        done += f"; {gone:,} that the text does not use taken out"
+        done += f"; {gone:,} that the text does not use removed"
     if "train_fertility_after" not in own:
         return f"{done}."
     cut, now = own["train_fertility_before"], own["train_fertility_after"]
@@ -179,7 +179,7 @@ def _text(corpus: dict[str, Any]) -> list[str]:
     sizes = corpus.get("sizes", {})
     return [
         f"{name}: {size['sentences']:,} sentences, {size['bytes']:,} bytes."
-        for part, name in (("train", "Training text"), ("heldout", "Held out of it"))
+        for part, name in (("train", "Training text"), ("heldout", "Held-out text"))
         if (size := sizes.get(part)) and size["sentences"]
     ]
 

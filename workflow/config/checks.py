@@ -251,7 +251,7 @@ def _check_texts_of_task(study: dict[str, Any], task: str, language: str) -> Non
         does, name = _TASK_TEXTS[key]
         raise UserError(
             f"languages.{language}.{key}: missing, but task '{task}' {does}; specify {name}, or "
-            "leave the task out of run_tasks"
+            "remove the task from run_tasks"
         )
 
 
