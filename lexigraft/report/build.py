@@ -75,7 +75,9 @@ def build_report(
     fonts = open_fonts(inputs.get("fonts"))
     folder = Path(outputs["folder"])
     warnings = [*caveats(study), *text_caveats(study)]
-    look = style.Look(tuple(study.initializers), fonts)
+    # Items also name initializers without scores of their own: aliases, and unfinished cells.
+    named = (name for item in items for name in item.where.get("initializer", ()))
+    look = style.Look(tuple(dict.fromkeys([*study.initializers, *named])), fonts)
     with style.look(fonts):
         shown, omitted = _write_items(items, study, _Writer(folder, look, warnings))
     numbers = finding_numbers(study)

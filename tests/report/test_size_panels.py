@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from lexigraft.report.build import build_report
 from lexigraft.report.figures import (
     source_fragmentation,
     speed_quality,
@@ -71,6 +72,17 @@ def test_points_stand_at_their_size_in_order(sized, monkeypatch):
     # 11.5 of the study's first vocabulary, which has 500 tokens.
     assert lines(telugu) == [[[0, 12.5], [1, 11.5], [2, 13.5]]] * 2
     assert {"MT, chrF", "MT, speed-up (×)"} <= {text.replace("\n", " ") for text, _ in texts}
+
+
+def test_an_alias_and_an_unfinished_cell_have_a_style_too(sized, tmp_path):
+    """Neither has scores under its own name in the study as a whole."""
+    alias = {"initializer": "merge", "same_as": "align", "vocabularies": [*SIZES], "sources": None}
+    where = {"initializers": ["merge", "unfinished", "mean"]}
+    sized.settings |= {"aliases": [alias], "items": [{"item": "vocabulary_size", "where": where}]}
+    build_report(sized.settings, sized.inputs, {"folder": str(tmp_path / "report")})
+    drawn = (tmp_path / "report" / "figures" / "vocabulary_size.svg").read_text("utf-8")
+    names = {name for name in ("Merge", "Unfinished", "Mean", "Align") if f"- {name} -" in drawn}
+    assert names == {"Merge", "Unfinished", "Mean"}
 
 
 def test_source_and_lapt_are_lines_across(sized):
