@@ -63,7 +63,7 @@ def test_languages_and_tasks_are_those_of_other_studies(registries):
             ["vocadd"],
             r"config\.entries_of: 'vocadd' is not in config/studies; did you mean 'vocadt",
         ),
-        (["vocadt", "cw2v"], r"cw2v has sources\.llama-2-7b with other settings"),
+        (["vocadt", "cw2v"], r"cw2v defines sources\.llama-2-7b with other settings"),
     ],
 )
 def test_studies_that_are_not_there_or_disagree_are_refused(names, message, registries):

@@ -7,12 +7,11 @@ Likelihood Matching". Teacher and model may have any two vocabularies.
 import math
 from typing import TYPE_CHECKING, Self
 
-import numpy as np
-
 from lexigraft.training.objective import PhaseContext
 from lexigraft.training.taught_by_chunks import TaughtByChunks, own_chunks, take_teacher
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
@@ -45,7 +44,7 @@ class LikelihoodMatching(TaughtByChunks):
         teacher: "PreTrainedModel",
         settings: "AlmSettings",
         teacher_length: int,
-        word_ends: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
+        word_ends: "tuple[np.ndarray | None, np.ndarray | None]" = (None, None),
     ):
         super().__init__(teacher, settings, teacher_length)
         self._own_word_ends, self._their_word_ends = word_ends
@@ -53,6 +52,8 @@ class LikelihoodMatching(TaughtByChunks):
     @classmethod
     def for_phase(cls, context: PhaseContext) -> Self:
         """Create the objective with the teacher of the training job."""
+        import numpy as np
+
         from lexigraft.source.model import load_tokenizer, open_source
 
         made = super().for_phase(context)
@@ -182,11 +183,13 @@ def matching(taught: "torch.Tensor", ours: "torch.Tensor", temperature: float) -
     return -(log_p.exp() * log_q - torch.expm1(log_p) * rest)
 
 
-def word_end_ids(tokenizer: "PreTrainedTokenizerFast") -> np.ndarray:
+def word_end_ids(tokenizer: "PreTrainedTokenizerFast") -> "np.ndarray":
     """Ids of the tokens before which a word ends, int64, ascending.
 
     They begin with a space, tab or line break, or are special (tokenkit, `get_space_mask`).
     """
+    import numpy as np
+
     from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
 
     pieces = token_bytes(tokenizer)
@@ -227,7 +230,7 @@ def _nats(
     logits: "ChunkedLogits",
     targets: "torch.Tensor",
     ends: "torch.Tensor",
-    word_ends: np.ndarray | None,
+    word_ends: "np.ndarray | None",
 ) -> "tuple[torch.Tensor, torch.Tensor]":
     """The nats of targets, and those of a word's end at the positions `ends`, [batch, tokens].
 
@@ -254,7 +257,7 @@ def _nats(
 
 
 def _word_end_nats(
-    logits: "torch.Tensor", at: "torch.Tensor", word_ends: np.ndarray
+    logits: "torch.Tensor", at: "torch.Tensor", word_ends: "np.ndarray"
 ) -> "torch.Tensor":
     """-log of the probability that one of these tokens follows, of the rows `at` of the logits."""
     import torch
