@@ -61,11 +61,10 @@ class LikelihoodMatching(TaughtByChunks):
             return made
         if context.teacher is None:
             teaching = load_tokenizer(open_source(context.inputs["teacher"]).folder)
-            made._own_word_ends = word_end_ids(context.tokenizer)
-            made._their_word_ends = word_end_ids(teaching)
+            ends = word_end_ids(context.tokenizer), word_end_ids(teaching)
         else:  # a simulation has no tokenizers, and memory does not depend on these tokens
-            made._own_word_ends = made._their_word_ends = np.array([0])
-        return made
+            ends = np.array([0]), np.array([0])
+        return cls(made.teacher, made.settings, made.teacher_length, ends)
 
     def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
         """The next tokens; and each chunk, at the position of its last token."""
