@@ -33,6 +33,8 @@ DOCS = ROOT / "docs"
 TEMPLATES = DOCS / "templates"
 _HELDOUT = ("step", "tokens", "bits_per_byte", "english_bits_per_byte", "perplexity",
             "english_perplexity")  # fmt: skip
+_DIFFERENCES = [*AXES[:-1], "task", "metric", *(f"baseline_{axis}" for axis in AXES[2:-1]),
+                "difference", "low", "high", "p_corrected"]  # fmt: skip
 _SPEED_UP = [*AXES[:-1], "task", "metric", "speed_up", "speed_up_low", "speed_up_high"]
 
 
@@ -124,6 +126,7 @@ def record(study: Study) -> dict[str, Any]:
     }
     if found := _filled(report / "tables", "leaderboard.csv"):
         frames["leaderboard"] = found[0]  # rows without a language are means
+    frames["differences"] = _differences(report / "tables")
     tables = {name: _rows(frame) for name, frame in frames.items() if len(frame)}
     return {"study": study.name, "run": _run(study), "tables": tables}
 
@@ -229,6 +232,14 @@ def _speed_up(tables: Path) -> "pandas.DataFrame":
     # If two tables have the same number, only one may have its interval.
     found = found.dropna(subset="speed_up").groupby(_SPEED_UP[:-3], sort=False)
     return found.first().reset_index()
+
+
+def _differences(tables: Path) -> "pandas.DataFrame":
+    """The differences between models, and how certain they are, from the report's tables."""
+    import pandas
+
+    read = [frame[_DIFFERENCES] for frame in _filled(tables, "*.csv") if "baseline_score" in frame]
+    return pandas.concat([pandas.DataFrame(columns=_DIFFERENCES), *read], ignore_index=True)
 
 
 def _filled(tables: Path, pattern: str) -> "list[pandas.DataFrame]":

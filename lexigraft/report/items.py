@@ -262,6 +262,8 @@ def _marked(
         for mark in declared.metadata:
             if isinstance(mark, Refers | Unlike):
                 yield f"{place}{option}", (given,) if isinstance(given, str) else given, mark
+        if isinstance(given, BaseModel):
+            yield from _marked(given, f"{place}{option}.")
         for number, inner in enumerate(given if isinstance(given, tuple) else ()):
             if isinstance(inner, BaseModel):
                 yield from _marked(inner, f"{place}{option}[{number}].")
@@ -286,7 +288,7 @@ def _validated(model: type[BaseModel], given: Mapping[str, Any], where: str, kin
         # An unknown option is reported before an invalid value.
         first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
         explained = explain(error, model, where)
-    if len(first["loc"]) > 2:  # in a mapping of a list
+    if any(isinstance(part, str) for part in first["loc"][1:]):  # in a mapping of the option
         raise UserError(explained)
     option, value = str(first["loc"][0]), first["input"]
     place = f"{where}.{option}"

@@ -107,6 +107,8 @@ def test_where_becomes_names_by_axis():
         ([{"item": "results", "where": {"source": ["m"]}}],
          "report.items[0].where: 'source' is not known; did you mean 'sources'?"),
         ([{"item": "results", "tasks": "mt"}], "report.items[0].tasks: 'mt' is not a list"),
+        ([{"item": "significance", "baselines": {"initializer": ["align"]}}],
+         "report.items[0].baselines: unknown key 'initializer'; did you mean 'initializers'?"),
         ([{"item": "results", "tasks": ["a/b"]}],
          "report.items[0].tasks: 'a/b' is not a valid name: use only letters, digits, '.', '_' "
          "and '-'"),
@@ -125,6 +127,8 @@ def test_what_cannot_be_is_the_users_error(items, message):
         ({"where": {"sources": ["other"]}}, ".where.sources: 'other' is not in this study; choose"),
         ({"tasks": ["translate"]}, ".tasks: 'translate' is not run by this study; did you mean"),
         ({"speed_up_of": "merge"}, ".speed_up_of: 'merge' is not in this study; choose from align"),
+        ({"item": "significance", "baselines": {"initializers": ["aling"]}},
+         ".baselines.initializers: 'aling' is not in this study; did you mean 'align'?"),
     ],
 )  # fmt: skip
 def test_a_name_that_the_study_does_not_have_is_the_users_error(item, message):

@@ -249,6 +249,30 @@ def test_the_table_of_differences_has_them_with_p_and_effect(made):
     assert {"p", "p_corrected", "effect_size", "seed_freedom"} <= set(found.data.columns)
 
 
+def test_models_are_compared_with_those_that_differ_in_one_name(made):
+    made.write(SOURCE, 30)
+    made.write(LAPT, 33)
+    written = {name: made.write(cell(name), mean)
+               for name, mean in (("random", 28), ("mean", 31), ("align", 34))}  # fmt: skip
+    made.write(("m", "te-made", "small", "align", "full", 0), 36)
+    item = {"item": "significance", "baselines": {"initializers": ["random", "mean"]}}
+    found = table(made, significance, item)
+    rows = {(row.stub[0], row.stub[-1]): row.cells[0] for row in found.rows}
+    # The model with the small vocabulary has no baseline that is otherwise the same.
+    assert {*rows} == {
+        ("Random", "Mean"),
+        ("Random", "Align"),
+        ("Mean", "Random"),
+        ("Mean", "Align"),
+    }
+    assert rows["Mean", "Align"].value == pytest.approx(written["align"] - written["mean"])
+    assert set(found.data["baseline_vocabulary"]) == {"big"}
+
+    item = {"item": "significance", "baselines": {"vocabularies": ["big"]}}
+    (row,) = table(made, significance, item).rows
+    assert row.stub[0] == "big"
+
+
 def test_a_learned_metric_is_tested_by_its_scores(made):
     for one, mean in ((SOURCE, 30), (cell("align"), 30)):
         made.write(one, mean)

@@ -91,3 +91,16 @@ def test_a_speed_up_is_recorded_once_with_the_interval_of_any_table(tmp_path):
     (tmp_path / "speed.csv").write_text(interval)
     (found,) = pages._speed_up(tmp_path).to_dict("records")
     assert (found["speed_up"], found["speed_up_low"], found["speed_up_high"]) == (2.5, 2.25, 2.75)
+
+
+def test_the_differences_of_all_tables_are_recorded(tmp_path):
+    columns = [*pages._DIFFERENCES, "baseline_score", "p"]
+    for name, initializer in (("significance", "none"), ("initializers-compared", "random")):
+        row = ["m", "te", "big", "align", "full", "ppl", "bits", "big", initializer, "full",
+               -0.5, -0.6, -0.4, 0.01, 2.0, 0.005]  # fmt: skip
+        lines = [",".join(columns), ",".join(map(str, row))]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+    (tmp_path / "results.csv").write_text("language,metric,mean\nte,bits,1.5\n")
+    found = pages._differences(tmp_path)
+    assert sorted(found["baseline_initializer"]) == ["none", "random"]
+    assert found[["difference", "p_corrected"]].to_numpy().tolist() == 2 * [[-0.5, 0.01]]

@@ -1,10 +1,15 @@
-"""Differences to Source and to LAPT, tested by a paired bootstrap."""
+"""Differences between models, by default from Source and LAPT, tested by a paired bootstrap."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
-from lexigraft.report.items import Kind, ScoreOptions
+from pydantic import Field
+
+from lexigraft.report.items import LISTS, Item, Kind, Names, Options, Refers, ScoreOptions
 from lexigraft.report.metrics import Metric, metric
-from lexigraft.report.models import COLUMN, models, stub, stub_names
+from lexigraft.report.models import COLUMN, Model, models, stub, stub_names
+from lexigraft.report.names import initializer_name
 from lexigraft.report.study import StudyResults
 from lexigraft.report.table import (
     FULL_SHADE,
@@ -22,19 +27,47 @@ from lexigraft.report.tables.results import column_heads, quality_columns
 if TYPE_CHECKING:
     from lexigraft.report.score_differences import ScoreDifference
 
+
+class Baselines(Options):
+    """Names on an axis. A model is compared with the one that differs from it only in its name."""
+
+    vocabularies: Annotated[Names, Refers("vocabularies")] = ()
+    initializers: Annotated[Names, Refers("initializers")] = ()
+    strategies: Annotated[Names, Refers("strategies")] = ()
+
+
+class SignificanceOptions(ScoreOptions):
+    """The options of a table of differences."""
+
+    baselines: Annotated[
+        Baselines | None,
+        Field(
+            description="`vocabularies`, `initializers` or `strategies` to compare with, instead "
+            "of with Source and LAPT: a model's baseline has one of these names and is otherwise "
+            "the same"
+        ),
+    ] = None
+
+
+def _caption(item: Item) -> str:
+    others = "models that are otherwise the same" if item.option("baselines") else "Source and LAPT"
+    return (
+        f"Differences from {others}, with 95 % intervals, p and effect sizes. Stars: p < 0.05 and "
+        "p < 0.01 by a paired bootstrap over test examples and seeds, corrected for many "
+        "comparisons (Benjamini-Hochberg)."
+    )
+
+
 KIND = Kind(
-    title="Differences from Source and from LAPT",
-    caption="Differences from Source and from LAPT with 95 % intervals, p and effect sizes. Stars: "
-    "p < 0.05 and p < 0.01 by a paired bootstrap over test examples and seeds, corrected for many "
-    "comparisons (Benjamini-Hochberg).",
+    title="Differences between models",
+    caption=_caption,
     empty="no model and baseline have outputs on the same examples",
-    options=ScoreOptions,
+    options=SignificanceOptions,
 )
-_BASELINES = ("Source", "LAPT")
 
 
 def build(study: StudyResults) -> Table | None:
-    """Rows: all models against Source, then against LAPT.
+    """Rows: all models against Source, then against LAPT; or against each of the `baselines`.
 
     Cells have the difference with its stars, its 95 % interval, p and effect size.
     """
@@ -52,15 +85,7 @@ def build(study: StudyResults) -> Table | None:
         if column[1] in with_outputs
         and not all(study.is_noise(source, column) for source in sources)
     ]
-    # Each model (including LAPT) against Source, then against LAPT.
-    pairs = [
-        (name, model, other)
-        for name in _BASELINES
-        for model in chosen
-        if not model.baseline or (name == "Source" and not model.is_source)
-        for other in chosen
-        if other.baseline and other.source == model.source and other.is_source == (name == "Source")
-    ]
+    pairs = [*_pairs(study)]
     compared = score_differences(
         study,
         [
@@ -99,6 +124,26 @@ def build(study: StudyResults) -> Table | None:
         *missing_note(rows, heads),
     ]
     return Table(headers, heads, rows, pandas.DataFrame(map(_numbers, compared)), notes)
+
+
+def _pairs(study: StudyResults) -> Iterator[tuple[str, Model, Model]]:
+    """Each comparison: the name of the baseline, a model, and its baseline."""
+    chosen = models(study)
+    if baselines := study.item.option("baselines"):
+        for axis, key in LISTS.items():
+            for name in getattr(baselines, key, ()):
+                shown = initializer_name(name) if axis == "initializer" else name
+                for model in chosen:
+                    other = replace(model, **{axis: name})
+                    if other in chosen and other != model:
+                        yield shown, model, other
+        return
+    for name, is_source in (("Source", True), ("LAPT", False)):
+        others = [other for other in chosen if other.baseline and other.is_source == is_source]
+        for model in chosen:
+            if model.is_source or (model.baseline and not is_source):
+                continue
+            yield from ((name, model, other) for other in others if other.source == model.source)
 
 
 def _cell(one: "ScoreDifference | None", shown: Metric, compact: bool) -> TableCell:
