@@ -33,7 +33,7 @@ DOCS = ROOT / "docs"
 TEMPLATES = DOCS / "templates"
 _HELDOUT = ("step", "tokens", "bits_per_byte", "english_bits_per_byte", "perplexity",
             "english_perplexity")  # fmt: skip
-_DIFFERENCES = [*AXES[:-1], "task", "metric", *(f"baseline_{axis}" for axis in AXES[2:-1]),
+_DIFFERENCES = ["item", *AXES[:-1], "task", "metric", *(f"baseline_{axis}" for axis in AXES[2:-1]),
                 "difference", "low", "high", "p_corrected"]  # fmt: skip
 _SPEED_UP = [*AXES[:-1], "task", "metric", "speed_up", "speed_up_low", "speed_up_high"]
 
@@ -125,7 +125,7 @@ def record(study: Study) -> dict[str, Any]:
         "speed_up": _speed_up(report / "tables"),
     }
     if found := _filled(report / "tables", "leaderboard.csv"):
-        frames["leaderboard"] = found[0]  # rows without a language are means
+        frames |= found  # rows without a language are means
     frames["differences"] = _differences(report / "tables")
     tables = {name: _rows(frame) for name, frame in frames.items() if len(frame)}
     return {"study": study.name, "run": _run(study), "tables": tables}
@@ -227,7 +227,7 @@ def _speed_up(tables: Path) -> "pandas.DataFrame":
     """The speed-up of cells over their source model, from the report's tables."""
     import pandas
 
-    read = [pandas.DataFrame(columns=_SPEED_UP), *_filled(tables, "*.csv")]
+    read = [pandas.DataFrame(columns=_SPEED_UP), *_filled(tables, "*.csv").values()]
     found = pandas.concat([frame.reindex(columns=_SPEED_UP) for frame in read])
     # If two tables have the same number, only one may have its interval.
     found = found.dropna(subset="speed_up").groupby(_SPEED_UP[:-3], sort=False)
@@ -238,16 +238,20 @@ def _differences(tables: Path) -> "pandas.DataFrame":
     """The differences between models, and how certain they are, from the report's tables."""
     import pandas
 
-    read = [frame[_DIFFERENCES] for frame in _filled(tables, "*.csv") if "baseline_score" in frame]
+    read = [
+        frame.assign(item=name)[_DIFFERENCES]
+        for name, frame in _filled(tables, "*.csv").items()
+        if "baseline_score" in frame
+    ]
     return pandas.concat([pandas.DataFrame(columns=_DIFFERENCES), *read], ignore_index=True)
 
 
-def _filled(tables: Path, pattern: str) -> "list[pandas.DataFrame]":
-    """The report's non-empty tables with these names."""
+def _filled(tables: Path, pattern: str) -> "dict[str, pandas.DataFrame]":
+    """Item -> its table, for the report's non-empty tables with these file names."""
     import pandas
 
     files = (path for path in sorted(tables.glob(pattern)) if path.stat().st_size > 1)
-    return [*map(pandas.read_csv, files)]
+    return {path.stem: pandas.read_csv(path) for path in files}
 
 
 def _rows(frame: "pandas.DataFrame") -> list[list[Any]]:
