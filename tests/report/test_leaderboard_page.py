@@ -40,7 +40,7 @@ def recorded(tmp_path_factory):
     study = read_study(made.settings, made.inputs)
     table = build(study.part(read_items(["leaderboard"])[0]))
     write_table(replace(table, name="leaderboard"), folder)
-    (frame,) = pages._filled(folder, "leaderboard.csv")
+    frame = pages._filled(folder, "leaderboard.csv")["leaderboard"]
     return pages._rows(frame)
 
 
