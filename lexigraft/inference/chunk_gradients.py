@@ -1,18 +1,22 @@
 """The gradients of a loss that is summed over chunks, computed together with the loss.
 
 They are kept in the memory of one gradient: each chunk's is added to the sum in place, and freed
-before the next chunk's is computed.
+before the next chunk's is computed. On a CPU, large tensors that are allocated anew cost more time
+than what is computed with them.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
 import torch
 from torch.autograd.function import once_differentiable
 
-_adds_gradients: ContextVar[bool] = ContextVar("adds_gradients", default=False)
+BLOCK = 2**22  # elements of a gradient that are computed in low precision, then added
+# Weight -> its copy in the precision of autocast, while heads add the gradients of their weights to
+# `.grad` themselves; None otherwise.
+_casts: ContextVar[dict[torch.Tensor, torch.Tensor] | None] = ContextVar("casts", default=None)
 
 
 @contextmanager
@@ -48,7 +52,7 @@ class LossAndGradients(torch.autograd.Function):
         # A function, so that a chunk's gradients, which are as large as the head, are freed before
         # the next chunk's. Gradients are added in place, which allocates nothing.
         def compute(chunk):
-            with torch.set_grad_enabled(bool(wanted)), _gradients_added(weight is not None):
+            with torch.set_grad_enabled(bool(wanted)):
                 part = states[chunk].detach().requires_grad_(needed[0])
                 one = loss(part, chunk)
             if wanted:
@@ -65,7 +69,8 @@ class LossAndGradients(torch.autograd.Function):
                         context.gradients[at] += gradient
             return one.detach()
 
-        return sum(in_chunks(compute))
+        with nullcontext() if weight is None else _heads_add_gradients():
+            return sum(in_chunks(compute))
 
     @staticmethod
     @once_differentiable
@@ -77,49 +82,96 @@ class LossAndGradients(torch.autograd.Function):
         return None, None, None, *scaled
 
 
-class _AddingLinear(torch.autograd.Function):
-    """A linear layer that adds the gradient of its weight to `.grad` instead of returning it.
+class SummedNLL(torch.autograd.Function):
+    """The sum of the negative log-likelihoods of targets in nats, a float32 scalar.
 
-    This saves allocating and reading another large matrix for each chunk.
+    It is computed in float32 from logits [n, vocabulary] of any precision and targets [n], like
+    `cross_entropy`, but with a single tensor of the size of the logits. Negative targets do not
+    count. It allows one backward pass.
     """
 
     @staticmethod
-    def forward(context, states, weight):
-        context.save_for_backward(states, weight)
-        return torch.nn.functional.linear(states, weight)
+    def forward(context, logits, targets):
+        """The sum."""
+        counted, targets = targets >= 0, targets.clamp(min=0)[:, None]
+        # Exponentials, and later the gradient, are computed in place.
+        scores = logits - logits.amax(dim=-1, keepdim=True).float()
+        wanted = scores.gather(1, targets)
+        sums = scores.exp_().sum(dim=-1, keepdim=True)
+        context.found = scores, sums, targets, counted[:, None], logits.dtype
+        return (sums.log() - wanted)[:, 0].mul(counted).sum()
 
     @staticmethod
     @once_differentiable
     def backward(context, upstream):
-        states, weight = context.saved_tensors
+        """The gradient of the logits, in their precision."""
+        (scores, sums, targets, counted, dtype), context.found = context.found, None
+        weights = upstream * counted
+        scores *= weights / sums
+        scores.scatter_add_(1, targets, -weights)
+        return scores.to(dtype), None
+
+
+class _AddingLinear(torch.autograd.Function):
+    """A linear layer that adds the gradient of its weight to `.grad` instead of returning it.
+
+    This saves allocating and reading another large matrix for each chunk. `used` is the weight in
+    the precision that is computed in.
+    """
+
+    @staticmethod
+    def forward(context, states, weight, used):
+        context.dtype, states = states.dtype, states.to(used.dtype)
+        context.save_for_backward(states, weight, used)
+        return torch.nn.functional.linear(states, used)
+
+    @staticmethod
+    @once_differentiable
+    def backward(context, upstream):
+        states, weight, used = context.saved_tensors
         if weight.grad is None:
             weight.grad = torch.zeros_like(weight)
-        weight.grad.addmm_(upstream.flatten(0, -2).t(), states.flatten(0, -2))
-        return upstream @ weight, None
+        found = (upstream @ used).to(context.dtype)  # adds nothing to `.grad` if it does not fit
+        before, after = upstream.flatten(0, -2).t(), states.flatten(0, -2)
+        if used.dtype == weight.dtype:
+            weight.grad.addmm_(before, after)
+        else:
+            rows = max(1, BLOCK // weight.shape[1])
+            for part, gradient in zip(before.split(rows), weight.grad.split(rows), strict=True):
+                gradient += part @ after
+        return found, None, None
 
 
 @contextmanager
-def _gradients_added(added: bool) -> Iterator[None]:
-    """Set whether heads may add the gradients of their weights to `.grad` themselves."""
-    token = _adds_gradients.set(added)
+def _heads_add_gradients() -> Iterator[None]:
+    """Let heads add the gradients of their weights to `.grad` themselves."""
+    token = _casts.set({})
     try:
         yield
     finally:
-        _adds_gradients.reset(token)
+        _casts.reset(token)
 
 
 def adding_linear(head: Any) -> Callable[[torch.Tensor], torch.Tensor] | None:
     """A head's function that adds its weight's gradient in place; None if this is not possible.
 
-    A product in bfloat16 cannot be added to a float32 gradient without an intermediate tensor.
+    With autocast, only on a CPU, where allocating large tensors is slow.
     """
     plain = type(head) is torch.nn.Linear and head.bias is None and head.weight.requires_grad
-    if not (plain and _adds_gradients.get() and torch.is_grad_enabled()):
+    casts = _casts.get()
+    if not plain or casts is None or not torch.is_grad_enabled():
         return None
     weight = head.weight
-    if weight.dtype != torch.float32 or torch.is_autocast_enabled(weight.device.type):
+    if weight.dtype != torch.float32:
         return None
-    return lambda states: _AddingLinear.apply(states, weight)
+    used, kind = weight.detach(), weight.device.type
+    if torch.is_autocast_enabled(kind):
+        if kind != "cpu":
+            return None
+        if weight not in casts:
+            casts[weight] = used.to(torch.get_autocast_dtype(kind))
+        used = casts[weight]
+    return lambda states: _AddingLinear.apply(states, weight, used)
 
 
 def _add_gradient(parameter: torch.Tensor, gradient: torch.Tensor | None) -> None:

@@ -19,6 +19,7 @@ import torch.distributed as dist
 from lexigraft.inference.batch_sizes import SHARE, free_memory
 from lexigraft.inference.chunk_gradients import (
     LossAndGradients,
+    SummedNLL,
     adding_linear,
     casts_each_weight_once,
 )
@@ -201,8 +202,7 @@ def sum_nll(
     wanted = targets[places]
 
     def nats(states: torch.Tensor, chunk: slice) -> torch.Tensor:
-        scores = (logits or readout.logits)(states).float()
-        return torch.nn.functional.cross_entropy(scores, wanted[chunk], reduction="sum")
+        return SummedNLL.apply((logits or readout.logits)(states), wanted[chunk])
 
     return readout.sum(places, nats, weight)[None]
 

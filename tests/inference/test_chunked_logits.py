@@ -6,7 +6,9 @@ from peft import LoraConfig, get_peft_model
 from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from lexigraft.inference import chunk_gradients
 from lexigraft.inference import chunked_logits as module
+from lexigraft.inference.chunk_gradients import SummedNLL
 from lexigraft.inference.chunked_logits import (
     IGNORED,
     chunked_logits,
@@ -94,6 +96,41 @@ def test_gradients_that_are_added_at_once_are_the_same(family, padded):
     for name, parameter in model.named_parameters():
         if name in wanted:
             assert torch.allclose(parameter.grad, wanted[name], rtol=1e-4, atol=1e-5 * scale), name
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_gradients_in_bfloat16_that_are_added_by_blocks_are_the_same(
+    tiny_llama, padded, monkeypatch, tied
+):
+    model, inputs = tiny_llama(50, tied), padded()
+    monkeypatch.setattr(chunk_gradients, "BLOCK", 7 * model.config.hidden_size)  # of 50 rows
+    weight, found = torch.tensor(2.0), []  # a power of two, so that rounding is the same
+    for given in (None, weight):
+        model.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            for _ in range(2):
+                (weight * sum_nll(chunked_logits(model, inputs), targets_of(inputs), weight=given)
+                ).backward()  # fmt: skip
+        found.append({name: parameter.grad for name, parameter in model.named_parameters()})
+    for name, gradient in found[0].items():
+        scale = gradient.abs().max().item()
+        assert torch.allclose(found[1][name], gradient, rtol=0.01, atol=0.004 * scale), name
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_likelihood_that_is_computed_in_place_is_that_of_torch(dtype):
+    generator = torch.Generator().manual_seed(0)
+    logits = (20 * torch.randn(6, 40, generator=generator)).to(dtype)
+    targets = torch.tensor([0, 39, 7, IGNORED, 7, 12])
+    sums, gradients = [], []
+    for loss in (SummedNLL.apply, lambda *given: cross_entropy(*given, reduction="sum")):
+        one = logits.clone().requires_grad_()
+        sums.append(loss(one if loss is SummedNLL.apply else one.float(), targets))
+        (3 * sums[-1]).backward()
+        gradients.append(one.grad)
+    torch.testing.assert_close(sums[0], sums[1])
+    torch.testing.assert_close(gradients[0], gradients[1])
+    assert gradients[0].dtype == dtype and (gradients[0][3] == 0).all()
 
 
 def test_nats_of_each_position_are_those_of_all_logits_at_once(family, padded):
