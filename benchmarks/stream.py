@@ -11,8 +11,8 @@ of the step, since pages of files can be released at any time; Linux only.
 
 On one core, with 840 million sampled tokens (5.4 GB): draw 11.8 MB/s with 308 MiB, 32 % again;
 tokenize 0.91 million tokens per second with 88 MiB, 4 % again; train 200 million tokens per second
-with 32 MiB. With 34 million tokens, it was 24, 96 and 32 MiB. What grows is the memory of `draw`: up
-to 120 MB of hashes, by which duplicates are found, and 24 bytes per document.
+with 32 MiB. With 34 million tokens, it was 24, 96 and 32 MiB. What grows is the memory of `draw`:
+up to 120 MB of hashes, by which duplicates are found, and 24 bytes per document.
 """
 
 import json
