@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 IGNORED = -100  # label that losses ignore, by torch's convention
 # Maximum number of elements in the logits of a chunk. Each chunk adds a gradient of the size of the
 # head, so larger chunks are faster.
-CHUNK_LOGITS = {"cpu": 2**26, "cuda": 2**28}
+CHUNK_LOGITS = {"cpu": 2**27, "cuda": 2**28}
 LEAST_LOGITS = 2**25  # smaller chunks free little: if these do not fit, something else is too large
 _BYTES = 16  # per logit: in the model's precision, in float32, its loss and its gradients
 

@@ -5,7 +5,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 import torch
 from scipy.sparse import csr_array, hstack, vstack
-from torch.nn.functional import embedding, embedding_bag, linear
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import embedding_bag, linear
 
 from lexigraft.initialization.matrix import blocks
 from lexigraft.initialization.recipe import Recipe
@@ -69,9 +70,12 @@ class DenseAdapter(Adapter):
         self.copied = _buffer(start.source_of[shared])
 
     def rows(self, ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
-        """See `Adapter.rows`."""
-        with torch.autocast(table.device.type, enabled=False):
-            return embedding(ids, self.weights) @ table
+        """See `Adapter.rows`; under autocast, the weights' gradient is computed in bfloat16."""
+        kind = table.device.type
+        lower = torch.is_autocast_enabled(kind)
+        dtype = torch.get_autocast_dtype(kind) if lower else table.dtype
+        with torch.autocast(kind, enabled=False):
+            return _Rows.apply(self.weights, ids, table, dtype)
 
     def logits(self, hidden: torch.Tensor, head: torch.nn.Linear) -> torch.Tensor:
         """See `Adapter.logits`; bfloat16 under autocast.
@@ -107,6 +111,33 @@ class DenseAdapter(Adapter):
         left.eliminate_zeros()
         left.sort_indices()
         return Recipe(left, None, _NONE)
+
+
+class _Rows(torch.autograd.Function):
+    """`weights[ids] @ table`, without a copy of these weights or of their gradient.
+
+    Both would be almost as large as the adapter, so one block of the source's tokens is computed
+    after the other. The gradient's blocks are computed in `dtype`; `table` gets none.
+    """
+
+    @staticmethod
+    def forward(context, weights, ids, table, dtype):
+        context.save_for_backward(ids, table)
+        context.shape, context.dtype = weights.shape, dtype
+        rows = table.new_zeros(len(ids), table.shape[1])
+        for block in blocks(len(table), len(ids)):
+            rows.addmm_(weights[:, block][ids], table[block])
+        return rows
+
+    @staticmethod
+    @once_differentiable
+    def backward(context, upstream):
+        ids, table = context.saved_tensors
+        gradient, upstream = upstream.new_zeros(context.shape), upstream.to(context.dtype)
+        for block in blocks(len(table), len(ids)):
+            part = upstream @ table[block].to(context.dtype).t()
+            gradient[:, block].index_add_(0, ids, part.to(gradient.dtype))
+        return gradient, None, None, None
 
 
 class SparseAdapter(Adapter):

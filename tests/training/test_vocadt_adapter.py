@@ -49,6 +49,22 @@ def test_rows_and_logits_are_products_with_the_whole_recipe(start, form):
     torch.testing.assert_close(adapter.merged(table), weights @ table)
 
 
+def test_under_autocast_rows_of_a_dense_adapter_are_not_rounded_and_their_gradient_is(start):
+    adapter, ids = DenseAdapter(start, 8), torch.tensor([3, 0, 3])
+    table, upstream = torch.randn(SOURCE, HIDDEN), torch.randn(3, HIDDEN)
+    found = []
+    for enabled in (False, True):
+        adapter.weights.grad = None
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            rows = adapter.rows(ids, table)
+        rows.backward(upstream)
+        found.append((rows, adapter.weights.grad))
+    (rows, exact), (same, rounded) = found
+    assert torch.equal(rows, same)
+    torch.testing.assert_close(rounded, exact, rtol=0.01, atol=0.02)
+    assert not torch.equal(rounded, exact)
+
+
 @FORMS
 @POSITIONS
 @pytest.mark.parametrize("bias", [False, True])
