@@ -56,7 +56,7 @@ def fit_to_model(
         load_tokenizer(source),
         tokenizer,
         corpus=corpus,
-        n_source=matrix_rows(source),
+        n_source=len(matrices["input"]) if matrices else matrix_rows(source),
         auxiliary=found,
         seed=seed,
     )
@@ -79,8 +79,8 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     """
     settings, inputs = job["settings"], job["inputs"]
     folder = Path(job["outputs"]["folder"])
-    source = open_source(inputs["source"]).folder
-    matrices = read_matrices(source)
+    prepared = open_source(inputs["source"])
+    source, matrices = prepared.folder, read_matrices(prepared.folder, prepared.matrices)
     folders = inputs.get("auxiliary", {})
     auxiliary: dict[str, Any] = {role: load_vectors(vectors) for role, vectors in folders.items()}
     if paths := inputs.get("dictionaries"):

@@ -5,7 +5,7 @@ A model is causal (predicts the next token) or masked (predicts masked tokens).
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,11 +29,15 @@ _Location = tuple[Path, str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class SourceModel:
-    """A source model: its Hugging Face folder, its name, and its revision."""
+    """A source model: its Hugging Face folder, its name, and its revision.
+
+    `matrices` are its `matrix_tensors`, if they are known.
+    """
 
     folder: Path
     name: str
     revision: str | None = None
+    matrices: dict[str, tuple[str, str]] | None = None
 
 
 def open_source(folder: str | Path) -> SourceModel:
@@ -55,7 +59,7 @@ def open_source(folder: str | Path) -> SourceModel:
             f"source {folder.name}: its model is no longer in {model_folder}; delete {folder} "
             "and run again"
         )
-    return SourceModel(model_folder, folder.name, source.get("revision"))
+    return SourceModel(model_folder, folder.name, source.get("revision"), source.get("matrices"))
 
 
 def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
@@ -209,12 +213,7 @@ def is_tied(folder: str | Path) -> bool:
     If the configuration ties them but the files hold an output matrix with other values,
     transformers loads the model as untied, so it counts as untied here.
     """
-    if not _config_ties(folder):
-        return False
-    located = _locations(folder)
-    return "output" not in located or bool(
-        (_read(located["input"]) == _read(located["output"])).all()
-    )
+    return _config_ties(folder) and _is_one_matrix(_locations(folder))
 
 
 def matrix_rows(folder: str | Path) -> int:
@@ -227,15 +226,31 @@ def has_output_matrix(folder: str | Path) -> bool:
     return _config_ties(folder) or "output" in _locations(folder)
 
 
-def read_matrices(folder: str | Path) -> "dict[str, numpy.ndarray]":
-    """Read the input matrix and, unless tied, the output matrix, but no other tensor.
+def matrix_tensors(folder: str | Path) -> dict[str, tuple[str, str]]:
+    """The file in the folder and the tensor in it of `input` and, for untied models, of `output`.
 
-    Returns `input` and, for untied models, `output`: float32 arrays [rows, hidden]. Raises
-    `UserError` if the files hold no input matrix.
+    Raises `UserError` if the files hold no input matrix.
     """
     located = _locations(folder)
-    wanted = ("input",) if is_tied(folder) else ("input", "output")
-    return {which: _read(located[which]).float().numpy() for which in wanted}
+    if _config_ties(folder) and _is_one_matrix(located):
+        located.pop("output", None)
+    return {which: (file.name, name) for which, (file, name, _) in located.items()}
+
+
+def read_matrices(
+    folder: str | Path, stored: Mapping[str, tuple[str, str]] | None = None
+) -> "dict[str, numpy.ndarray]":
+    """Read the input matrix and, unless tied, the output matrix, but no other tensor.
+
+    Returns `input` and, for untied models, `output`: float32 arrays [rows, hidden]. `stored` are
+    the model's `matrix_tensors`, if they are known: finding them takes seconds, since it needs the
+    model's class. Raises `UserError` if the files hold no input matrix.
+    """
+    tensors = matrix_tensors(folder) if stored is None else stored
+    return {
+        which: read_tensor(Path(folder) / file, name).float().numpy()
+        for which, (file, name) in tensors.items()
+    }
 
 
 def read_input_matrix(folder: str | Path) -> "numpy.ndarray":
@@ -318,6 +333,13 @@ def _matrix_names(model: "PreTrainedModel", folder: str | Path) -> dict[str, str
 
 def _weight_name(model: "PreTrainedModel", module: Any) -> str:
     return next(f"{name}.weight" for name, other in model.named_modules() if other is module)
+
+
+def _is_one_matrix(located: dict[str, _Location]) -> bool:
+    """Whether the output matrix of a model whose configuration ties them equals the input's."""
+    return "output" not in located or bool(
+        (_read(located["input"]) == _read(located["output"])).all()
+    )
 
 
 def _read(location: _Location) -> "torch.Tensor":

@@ -22,6 +22,7 @@ from lexigraft.source.model import (
     load_tokenizer,
     matrix_names,
     matrix_rows,
+    matrix_tensors,
     open_tokenizer,
     tokenizer_family,
 )
@@ -62,9 +63,9 @@ def prepare_source(
             raise UserError(
                 f"source package {settings['package']}: the job specifies no input package"
             )
-        files = _convert(settings, Path(package), folder)
+        model, files = folder, _convert(settings, Path(package), folder)
         source = {"kind": "package", "path": ".", "repo": settings["package"], "revision": None}
-        facts = describe_model(folder)
+        facts = describe_model(model)
     else:
         model, revision = resolve(settings)
         check_source(model, settings.get("kind", CAUSAL))
@@ -75,7 +76,7 @@ def prepare_source(
         facts = describe_model(model)
         used = sorted(path for pattern in WANTED for path in model.glob(pattern))
         facts["model_files"] = {path.name: describe_file(path) for path in used}
-    write_json(folder / "source.json", source)
+    write_json(folder / "source.json", {**source, "matrices": matrix_tensors(model)})
     return ["source.json", *files], {**facts, "revision": source["revision"]}
 
 

