@@ -31,7 +31,8 @@ BENCHMARKS ?= expansion initialization tokenization generation training planning
 GPU := gpu=$(shell nvidia-smi -L 2>/dev/null | grep -c ^GPU)
 BIN := .venv/bin
 INSTALL = $(@D)/bin/python scripts/install.py
-PYTEST := $(BIN)/python -m pytest -n $(CORES) --dist loadfile --no-loadscope-reorder -q
+# The tests compute on the CPU, those of tests/gpu excepted: see gpu-check.
+PYTEST := CUDA_VISIBLE_DEVICES= $(BIN)/python -m pytest -n $(CORES) --dist loadfile --no-loadscope-reorder -q
 LONGER := tests/more tests/workflow/test_study.py tests/workflow/test_reuse.py \
   tests/workflow/test_interruption.py tests/training/test_distributed.py \
   tests/vocabulary/test_lowres_tokenizers.py
@@ -73,7 +74,7 @@ slurm:
 
 # Twice as many workers as cores, because they mostly wait for Slurm.
 test-cluster: .venv/dev slurm
-	@LEXIGRAFT_CLUSTER=1 $(BIN)/python -m pytest -n $$((2 * $(CORES))) --dist loadfile -q tests/cluster
+	@LEXIGRAFT_CLUSTER=1 CUDA_VISIBLE_DEVICES= $(BIN)/python -m pytest -n $$((2 * $(CORES))) --dist loadfile -q tests/cluster
 
 check: .venv/dev
 	@$(BIN)/ruff format --check lexigraft scripts tests workflow benchmarks docs/site docs/library.ipynb

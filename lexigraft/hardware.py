@@ -2,6 +2,8 @@
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +18,25 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 PRECISION = "LEXIGRAFT_PRECISION"
+_only_cpu = False
 
 
 def device() -> "torch.device":
     """The GPU if there is one, otherwise the CPU."""
     import torch
 
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device("cuda" if torch.cuda.is_available() and not _only_cpu else "cpu")
+
+
+@contextmanager
+def only_cpu() -> Iterator[None]:
+    """Compute on the CPU even if there is a GPU."""
+    global _only_cpu
+    before, _only_cpu = _only_cpu, True
+    try:
+        yield
+    finally:
+        _only_cpu = before
 
 
 def trainer_arguments(folder: str | Path, seed: int, **own: Any) -> "TrainingArguments":

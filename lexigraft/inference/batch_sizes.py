@@ -31,7 +31,9 @@ def free_memory(device: "torch.device") -> int:
 
     free, total = torch.cuda.mem_get_info(device)
     reserved = torch.cuda.memory_reserved(device)
-    allowed = int(total * torch.cuda.get_per_process_memory_fraction(device)) - reserved
+    # Unlike the others, this function does not accept a device without an index.
+    fraction = torch.cuda.get_per_process_memory_fraction(device.index)
+    allowed = int(total * fraction) - reserved
     return min(free, allowed) + reserved - torch.cuda.memory_allocated(device)
 
 

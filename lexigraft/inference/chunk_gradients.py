@@ -2,7 +2,7 @@
 
 They are kept in the memory of one gradient: each chunk's is added to the sum in place, and freed
 before the next chunk's is computed. On a CPU, large tensors that are allocated anew cost more time
-than what is computed with them.
+than what is computed with them; on a GPU, a second gradient of a head may not fit.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
-BLOCK = 2**22  # elements of a gradient that are computed in low precision, then added
+# Elements of a gradient that are computed in low precision at once, and then added, by device.
+BLOCK = {"cpu": 2**22, "cuda": 2**26}
 # Weight -> its copy in the precision of autocast, while heads add the gradients of their weights to
 # `.grad` themselves; None otherwise.
 _casts: ContextVar[dict[torch.Tensor, torch.Tensor] | None] = ContextVar("casts", default=None)
@@ -136,7 +137,7 @@ class _AddingLinear(torch.autograd.Function):
         if used.dtype == weight.dtype:
             weight.grad.addmm_(before, after)
         else:
-            rows = max(1, BLOCK // weight.shape[1])
+            rows = max(1, BLOCK[weight.device.type] // weight.shape[1])
             for part, gradient in zip(before.split(rows), weight.grad.split(rows), strict=True):
                 gradient += part @ after
         return found, None, None
@@ -153,10 +154,7 @@ def _heads_add_gradients() -> Iterator[None]:
 
 
 def adding_linear(head: Any) -> Callable[[torch.Tensor], torch.Tensor] | None:
-    """A head's function that adds its weight's gradient in place; None if this is not possible.
-
-    With autocast, only on a CPU, where allocating large tensors is slow.
-    """
+    """A head's function that adds its weight's gradient in place; None if this is not possible."""
     plain = type(head) is torch.nn.Linear and head.bias is None and head.weight.requires_grad
     casts = _casts.get()
     if not plain or casts is None or not torch.is_grad_enabled():
@@ -166,8 +164,6 @@ def adding_linear(head: Any) -> Callable[[torch.Tensor], torch.Tensor] | None:
         return None
     used, kind = weight.detach(), weight.device.type
     if torch.is_autocast_enabled(kind):
-        if kind != "cpu":
-            return None
         if weight not in casts:
             casts[weight] = used.to(torch.get_autocast_dtype(kind))
         used = casts[weight]

@@ -16,7 +16,8 @@ from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from lexigraft.hardware import PRECISION
+from lexigraft.hardware import PRECISION, only_cpu
+from lexigraft.inference.chunk_gradients import BLOCK
 from lexigraft.inference.chunked_logits import CHUNK_LOGITS
 
 
@@ -39,13 +40,14 @@ def as_one_of(number: int) -> Iterator[None]:
 @contextmanager
 def as_on_a_gpu(dtype: torch.dtype, logits: int | None = None) -> Iterator[None]:
     """Use the settings of a GPU for fake tensors, which are on the CPU."""
-    before, given = CHUNK_LOGITS["cpu"], os.environ.get(PRECISION)
-    CHUNK_LOGITS["cpu"] = logits or CHUNK_LOGITS["cuda"]
+    before, given = (CHUNK_LOGITS["cpu"], BLOCK["cpu"]), os.environ.get(PRECISION)
+    CHUNK_LOGITS["cpu"], BLOCK["cpu"] = logits or CHUNK_LOGITS["cuda"], BLOCK["cuda"]
     os.environ[PRECISION] = str(dtype).removeprefix("torch.")
     try:
-        yield
+        with only_cpu():
+            yield
     finally:
-        CHUNK_LOGITS["cpu"] = before
+        CHUNK_LOGITS["cpu"], BLOCK["cpu"] = before
         if given is None:
             del os.environ[PRECISION]
         else:

@@ -150,12 +150,14 @@ def test_what_the_user_sets_overrides_what_is_estimated(gpu, monkeypatch):
 def test_memory_that_torch_holds_unused_is_free_and_that_beyond_its_share_is_not(
     monkeypatch, fraction, expected
 ):
-    known = {
-        "mem_get_info": (50, 80),
-        "memory_reserved": 10,
-        "memory_allocated": 4,
-        "get_per_process_memory_fraction": fraction,
-    }
+    known = {"mem_get_info": (50, 80), "memory_reserved": 10, "memory_allocated": 4}
     for name, value in known.items():
         monkeypatch.setattr(torch.cuda, name, lambda device, value=value: value)
+
+    def fraction_of(device=None):
+        if isinstance(device, torch.device) and device.index is None:
+            raise ValueError("Expected a torch.device with a specified index")  # as torch does
+        return fraction
+
+    monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", fraction_of)
     assert free_memory(torch.device("cuda")) == expected

@@ -103,7 +103,8 @@ def test_gradients_in_bfloat16_that_are_added_by_blocks_are_the_same(
     tiny_llama, padded, monkeypatch, tied
 ):
     model, inputs = tiny_llama(50, tied), padded()
-    monkeypatch.setattr(chunk_gradients, "BLOCK", 7 * model.config.hidden_size)  # of 50 rows
+    rows = 7 * model.config.hidden_size  # of 50
+    monkeypatch.setitem(chunk_gradients.BLOCK, "cpu", rows)
     weight, found = torch.tensor(2.0), []  # a power of two, so that rounding is the same
     for given in (None, weight):
         model.zero_grad()

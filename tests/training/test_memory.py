@@ -156,3 +156,12 @@ def test_moments_of_eight_bits_save_six_bytes_of_each_number_but_embeddings():
     small = strategy.model_copy(update={"optimizer": "adamw-8bit"})
     peaks = [simulated_peak(config, one, 600) for one in (strategy, small)]
     assert peaks[0] - peaks[1] == 6 * 600 * LLAMA["hidden_size"]
+
+
+def test_fake_tensors_are_computed_as_on_a_cpu_on_a_machine_with_a_gpu_too(monkeypatch):
+    """Autocast of the wrong device would not round them to bfloat16."""
+    config = AutoConfig.for_model("llama", **LLAMA)
+    strategy = strategy_of({"trainable": [*MATRICES, "lora"]})
+    without = simulated_peak(config, strategy, 640)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert simulated_peak(config, strategy, 640) == without

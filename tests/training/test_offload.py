@@ -32,7 +32,11 @@ PHASES = [{"length": 32, "share": 0.5, **phase} for phase in (LAYERS, ADAPTERS)]
 
 @pytest.fixture(scope="module")
 def trained(training_setup_in, tmp_path_factory):
-    """`trained(offload, tokens=10_000, …)`: tensors, losses and norms of a cell.
+    return runs(training_setup_in, tmp_path_factory)
+
+
+def runs(training_setup_in, tmp_path_factory):
+    """A function `(offload, tokens=10_000, …)`: tensors, losses and norms of a cell.
 
     By default a step is one pass, so that nothing is added in another order. With `stop`, the run
     is interrupted at that step, and resumed.
