@@ -1,16 +1,18 @@
-"""Encode the texts of a tokenizer's tokens with a sentence encoder."""
+"""Encode the texts of a tokenizer's tokens with a sentence encoder, if not encoded already."""
 
 from lexigraft.job import Job, Written, run
 
 
 def stage(job: Job) -> Written:
     from lexigraft.auxiliary.sentence_encoder import SentenceEncoder, encode_tokens
-    from lexigraft.auxiliary.token_vectors import store_vectors
+    from lexigraft.auxiliary.token_vectors import load_vectors, store_vectors
     from lexigraft.source.model import open_tokenizer
 
-    tokenizer = open_tokenizer(job["inputs"]["tokenizer"])
-    encoder = SentenceEncoder(job["inputs"]["encoder"])
-    vectors = encode_tokens(tokenizer, encoder)
+    inputs, known = job["inputs"], None
+    tokenizer, encoder = open_tokenizer(inputs["tokenizer"]), SentenceEncoder(inputs["encoder"])
+    if of_source := inputs.get("known"):
+        known = open_tokenizer(of_source["tokenizer"]), load_vectors(of_source["vectors"])
+    vectors = encode_tokens(tokenizer, encoder, known)
     return store_vectors(
         job, tokenizer, vectors, encoder={"name": encoder.name, "revision": encoder.revision}
     )

@@ -77,11 +77,16 @@ class SentenceEncoder:
         return np.concatenate(found)
 
 
-def encode_tokens(tokenizer: "PreTrainedTokenizerFast", encoder: SentenceEncoder) -> TokenVectors:
+def encode_tokens(
+    tokenizer: "PreTrainedTokenizerFast",
+    encoder: SentenceEncoder,
+    known: "tuple[PreTrainedTokenizerFast, TokenVectors] | None" = None,
+) -> TokenVectors:
     """Encode the text of each token with a sentence encoder, for TokenAdapt.
 
     Bytes of incomplete characters are read as U+FFFD, as in the tokenizer's decoder. Special tokens
-    get no vector.
+    get no vector. `known` is another tokenizer with its vectors by the same encoder: texts that it
+    has too keep these vectors, which are not computed again.
 
     Examples
     --------
@@ -98,10 +103,21 @@ def encode_tokens(tokenizer: "PreTrainedTokenizerFast", encoder: SentenceEncoder
     >>> encode_tokens(tokenizer, SentenceEncoder({"folder": "encoder"})).vectors.shape
     (263, 8)
     """
-    special, pieces = special_ids(tokenizer), token_bytes(tokenizer)
-    tokens = [i for i in sorted(tokenizer.get_vocab().values()) if i not in special]
-    texts = [pieces[i].decode("utf-8", errors="replace") for i in tokens]
+    texts, found = _token_texts(tokenizer), {}
+    if known is not None:
+        known_texts, vectors = _token_texts(known[0]), known[1]
+        ids = vectors.tokens.tolist()
+        found = {known_texts[i]: row for i, row in zip(ids, vectors.vectors, strict=True)}
     # Batches of texts of similar length need the least padding.
-    distinct = sorted(set(texts), key=lambda text: (len(text), text))
-    vectors, place = encoder.vectors(distinct), {text: i for i, text in enumerate(distinct)}
-    return TokenVectors(np.array(tokens, dtype=np.int64), vectors[[place[text] for text in texts]])
+    rest = sorted({*texts.values()} - {*found}, key=lambda text: (len(text), text))
+    if rest:
+        found |= zip(rest, encoder.vectors(rest), strict=True)
+    rows = np.stack([found[text] for text in texts.values()])
+    return TokenVectors(np.array([*texts], dtype=np.int64), rows)
+
+
+def _token_texts(tokenizer: "PreTrainedTokenizerFast") -> dict[int, str]:
+    """Id -> text of all tokens that are not special, in the order of ids."""
+    special, pieces = special_ids(tokenizer), token_bytes(tokenizer)
+    ids = sorted({*tokenizer.get_vocab().values()} - {*special})
+    return {i: pieces[i].decode("utf-8", errors="replace") for i in ids}

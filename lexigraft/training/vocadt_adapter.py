@@ -35,7 +35,16 @@ class Adapter(torch.nn.Module, ABC):
         """`(hidden @ E^T + b) @ A^T`: logits [..., n_target] of hidden states [..., h].
 
         `head` is the source's, `E` [n_source, h] its weight and `b` [n_source] its bias, if any.
+        They are computed from the source's logits or from the matrix `A E`, whichever needs fewer
+        multiplications: the former for few positions, as in generation.
         """
+
+    def _through_source(self, hidden: torch.Tensor) -> bool:
+        """Whether logits need fewer multiplications if computed from the source's logits."""
+        size, positions = hidden.shape[-1], hidden.shape[:-1].numel()
+        weights = sum(parameter.numel() for parameter in self.parameters())
+        from_logits = positions * (self.n_source * size + weights)
+        return from_logits < size * (weights + self.n_target * positions)
 
     @abstractmethod
     def drift(self) -> torch.Tensor:
@@ -78,15 +87,8 @@ class DenseAdapter(Adapter):
             return _Rows.apply(self.weights, ids, table, dtype)
 
     def logits(self, hidden: torch.Tensor, head: torch.nn.Linear) -> torch.Tensor:
-        """See `Adapter.logits`; bfloat16 under autocast.
-
-        Computed from the source's logits or from the matrix `A E`, whichever needs fewer
-        multiplications: the former for few positions, as in generation.
-        """
-        size, positions = hidden.shape[-1], hidden.shape[:-1].numel()
-        through_source = positions * self.n_source * (size + self.n_target)
-        multiplied_out = self.n_target * size * (self.n_source + positions)
-        if through_source < multiplied_out:
+        """See `Adapter.logits`; bfloat16 under autocast."""
+        if self._through_source(hidden):
             return linear(head(hidden), self.weights)
         bias = None if head.bias is None else self.weights @ head.bias
         return linear(hidden, self.weights @ head.weight, bias)
@@ -168,10 +170,13 @@ class SparseAdapter(Adapter):
         return self._products(table, ids)
 
     def logits(self, hidden: torch.Tensor, head: torch.nn.Linear) -> torch.Tensor:
-        """See `Adapter.logits`; float32 even under autocast, since the sums are short."""
-        source = head(hidden)
-        table = source.flatten(0, -2).T
-        return self._products(table, None).T.unflatten(0, source.shape[:-1])
+        """See `Adapter.logits`; under autocast bfloat16, or float32 if made of source logits."""
+        if self._through_source(hidden):
+            source = head(hidden)
+            table = source.flatten(0, -2).T
+            return self._products(table, None).T.unflatten(0, source.shape[:-1])
+        bias = None if head.bias is None else self._products(head.bias[:, None], None)[:, 0]
+        return linear(hidden, self._products(head.weight, None), bias)
 
     def drift(self) -> torch.Tensor:
         """See `Adapter.drift`."""
@@ -188,24 +193,26 @@ class SparseAdapter(Adapter):
 
     def _products(self, table: torch.Tensor, ids: torch.Tensor | None) -> torch.Tensor:
         with torch.autocast(table.device.type, enabled=False):
-            table = table.to(self.own.values.dtype)
             found = self.own(table, ids)
             if self.bundles is not None:
-                found = found + self.bundles(self.bundled.to(table.dtype) @ table, ids)
+                bundled = self.bundled @ table.to(self.bundled.dtype)
+                found = found + self.bundles(bundled, ids)
         return found
 
 
 class SparseWeights(torch.nn.Module):
-    """A sparse matrix [n, m] whose stored entries are trained."""
+    """A sparse matrix [n, m] whose stored entries are trained; only `used` columns have any."""
 
     def __init__(self, matrix: csr_array):
         super().__init__()
         self.values = torch.nn.Parameter(torch.from_numpy(matrix.data.astype(np.float32)))
-        self.columns = _buffer(matrix.indices.astype(np.int64))
+        used, columns = np.unique(matrix.indices.astype(np.int64), return_inverse=True)
+        self.used, self.columns = _buffer(used), _buffer(columns)  # `columns` index `used`
         self.starts = _buffer(matrix.indptr.astype(np.int64))
 
     def forward(self, table: torch.Tensor, ids: torch.Tensor | None) -> torch.Tensor:
-        """Rows `ids`, or all, times a table [m, width]."""
+        """Rows `ids`, or all, times a table [m, width], in float32."""
+        table = table[self.used].to(self.values.dtype)
         columns, starts = self.columns, self.starts
         values: torch.Tensor = self.values
         if ids is not None:
@@ -231,7 +238,7 @@ class SparseWeights(torch.nn.Module):
         values = self.values.detach().double().cpu().numpy()
         starts = self.starts.cpu().numpy()
         shape = (len(starts) - 1, width)
-        return csr_array((values, self.columns.cpu().numpy(), starts), shape=shape)
+        return csr_array((values, self.used[self.columns].cpu().numpy(), starts), shape=shape)
 
 
 def largest_weights(matrix: csr_array, entries: int) -> csr_array:

