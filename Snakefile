@@ -41,8 +41,11 @@ for package, place in (
         ]:
             del sys.modules[name]
 from lexigraft.errors import UserError
+from lexigraft.gpus import devices
+from lexigraft.machine import setting
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
+from workflow.preloaded_python import FEWEST_JOBS, start
 from workflow.slurm import (
     begin_submitting,
     date_back_unrecorded,
@@ -123,6 +126,9 @@ onstart:
     hold(STUDY)
     begin_submitting(workflow.executor_plugin.name, Path.cwd(), STUDY.name)
     interrupt_jobs_with_snakemake(workflow.executor_plugin.name)
+    many = len(planned) >= FEWEST_JOBS and workflow.executor_plugin.name == "local"
+    if many and setting("preload") is not False and not devices():
+        start(REPOSITORY)
 
 
 onsuccess:

@@ -103,6 +103,10 @@ class Machine(Settings):
         "inference engine for tasks that name none. `auto` selects vLLM where it is installed and "
         "the task is greedy, otherwise transformers"
     )
+    preload: bool = optional(
+        "run short jobs in forks of a process that has imported torch and transformers, which saves "
+        "some seconds of each. Only on Linux without a GPU, and not on clusters. By default `true`"
+    )
     device: Annotated[str, AfterValidator(_listed)] = optional(
         "the GPU, or `CPU`, for which time limits and `make cost` are computed "
         f"([what it is for](../docs/status.md#the-cost-model)): {', '.join(PEAKS)}. By default A100"

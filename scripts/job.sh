@@ -6,8 +6,9 @@
 #
 # Snakemake's `shell.prefix` would also change the rules of a Snakefile that uses this workflow.
 
-# Put that Python and the package of this repository first on the path.
-export PATH="$LEXIGRAFT_BIN:$PATH"
+# Put that Python, or one that has imported the slow libraries already
+# (workflow/preloaded_python.py), and the package of this repository first on the path.
+export PATH="${LEXIGRAFT_PRELOADED:+$LEXIGRAFT_PRELOADED:}$LEXIGRAFT_BIN:$PATH"
 export PYTHONPATH="$LEXIGRAFT${PYTHONPATH:+:$PYTHONPATH}"
 # Waiting threads do not spin: on a shared machine, spinning takes up to ten times as long.
 export OMP_WAIT_POLICY=PASSIVE

@@ -73,6 +73,7 @@ def pytest_configure(config):
     from workflow.commands.running import snakemake_environment
 
     os.environ.update(snakemake_environment())
+    os.environ["LEXIGRAFT_PRELOAD"] = "false"  # tests/preloaded_python.py takes its place
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         from compileall import compile_dir
 

@@ -1,0 +1,249 @@
+"""A Python that has imported the slow libraries already: short jobs run in forks of it.
+
+Importing torch and transformers takes several seconds of each job, and a study on a CPU has
+hundreds of jobs of a few seconds. Snakemake starts a server that imports these libraries once; the
+command `python` of its jobs then asks the server to fork and to run the script:
+
+    python preloaded_python.py serve <folder> module …          serve until standard input ends
+    python preloaded_python.py run <folder> script.py | -m module …    run a command in a fork
+
+A fork differs from a new Python process only in these imports: it is used only if both have the
+same environment. Otherwise, and until the server is ready, the command runs in a new process. The
+server never imports lexigraft. This file is run by path, and imports only the standard library.
+"""
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+FOLDER = "LEXIGRAFT_PRELOADED"  # environment variable of jobs: the folder of the server
+FEWEST_JOBS = 4  # fewer are finished before a server pays off
+MODULES = ("torch", "transformers.trainer", "peft", "pandas", "scipy.sparse", "scipy.stats")
+# Variables that differ between jobs and that no library reads when it is imported.
+_OF_ONE_PROCESS = ("_", "SHLVL", "PWD", "OLDPWD", "TMPDIR", "TMP", "TEMPDIR", "TEMP")
+# Set by Snakemake to the threads of a job. Only jobs with one thread use the server.
+_THREADS = ("OMP_NUM_THREADS", "GOTO_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
+            "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS")  # fmt: skip
+
+
+def start(repository: str) -> None:
+    """Start a server for the jobs of this process, with which it ends.
+
+    Does nothing where the system lacks what it needs. Call it after all variables of the jobs'
+    environment are set.
+    """
+    import shlex
+    import subprocess
+    import tempfile
+
+    if not hasattr(os, "pidfd_open"):  # Linux only
+        return
+    folder = tempfile.mkdtemp(prefix="lexigraft-")
+    os.environ[FOLDER] = folder
+    client = shlex.join([sys.executable, "-IS", __file__, "run", folder])
+    executable = Path(folder, "python")
+    executable.write_text(f'#!/bin/sh\nexec {client} "$@"\n', encoding="utf-8")
+    executable.chmod(0o700)
+    subprocess.Popen(
+        # -P: its folder is not on the path; job.sh sets more variables of the jobs' environment.
+        [f"{repository}/scripts/job.sh", sys.executable, "-P", __file__, "serve", folder, *MODULES],
+        env=os.environ | dict.fromkeys(_THREADS, "1"),
+        stdin=subprocess.PIPE,  # which ends with this process
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def serve(folder: str, *modules: str) -> None:
+    """Import modules, then run commands in forks until standard input ends."""
+    import shutil
+    import signal
+    from importlib import import_module
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the jobs of an interrupted Snakemake
+    try:
+        for name in modules:
+            import_module(name)
+        answer(_address(folder), _run)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def answer(address: str, run: Callable[..., None]) -> None:
+    """Call `run` in a fork for each request, and answer it with the exit status.
+
+    `run` gets what `request` sent. Signals that the requesting process gets are sent to the fork.
+    If that process is killed, the fork and all processes that it started are killed too.
+    """
+    import gc
+    import select
+    import signal
+    from contextlib import suppress
+
+    # Otherwise, garbage collection in each fork touches, and so copies, all objects: a second.
+    gc.freeze()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(f"{address}.new")
+    listener.listen()
+    os.rename(f"{address}.new", address)  # it accepts connections as soon as it is there
+    running: dict[socket.socket, tuple[int, int]] = {}  # who waits -> process, its descriptor
+    while True:
+        ended = {descriptor: waiting for waiting, (_, descriptor) in running.items()}
+        ready, _, _ = select.select([sys.stdin, listener, *running, *ended], [], [])
+        if sys.stdin in ready:
+            return
+        for one in ready:
+            if one is listener:
+                connection, _ = listener.accept()
+                try:
+                    described, files = _receive(connection)
+                    child = os.fork()
+                except (OSError, ValueError):  # it is dead already, or there is no memory
+                    connection.close()
+                    continue
+                if child == 0:
+                    os.setsid()
+                    for other in (listener, connection, *running):
+                        other.close()
+                    for number, file in enumerate(files):
+                        os.dup2(file, number)
+                        os.close(file)
+                    run(**described)
+                for file in files:
+                    os.close(file)
+                running[connection] = child, os.pidfd_open(child)
+            elif one in ended:
+                child, descriptor = running.pop(waiting := ended[one])
+                _, status = os.waitpid(child, 0)
+                os.close(descriptor)
+                with suppress(OSError):
+                    waiting.sendall(bytes([os.waitstatus_to_exitcode(status) % 256]))
+                waiting.close()
+            elif one in running:
+                with suppress(ProcessLookupError):
+                    if signals := _signals(one):
+                        os.kill(running[one][0], signals[0])
+                    else:
+                        os.killpg(running[one][0], signal.SIGKILL)
+
+
+def request(connection: socket.socket, **described: Any) -> int:
+    """Have the server run what is described, with the open files of this process.
+
+    Returns the exit status, or 1 if the server ended. `described` is sent as JSON.
+    """
+    import signal
+
+    text = json.dumps(described).encode()
+    socket.send_fds(connection, [b"%d\n" % len(text)], [0, 1, 2])
+    connection.sendall(text)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: connection.sendall(bytes([number])))
+    if not (status := connection.recv(1)):
+        print("error: the process that jobs are forked from has ended", file=sys.stderr)
+    return status[0] if status else 1
+
+
+def run_as_python(command: Sequence[str], safe_path: bool) -> None:
+    """Run `script.py …` or `-m module …` in this process as Python does, and end the process.
+
+    With a `safe_path`, neither the script's nor the working folder is put on the path.
+    """
+    import runpy
+
+    try:
+        if command[0] == "-m":
+            sys.argv = [*command[1:]]
+            sys.path[:0] = [] if safe_path else [os.getcwd()]
+            runpy.run_module(command[1], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = [*command]
+            sys.path[:0] = [] if safe_path else [os.path.dirname(os.path.realpath(command[0]))]
+            runpy.run_path(command[0], run_name="__main__")
+    except SystemExit as end:
+        _end(end.code)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        _end(1)
+    _end(0)
+
+
+def _run(command: list[str], folder: str, environment: dict[str, str]) -> None:
+    import signal
+    import tempfile
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    tempfile.tempdir = None  # read from the environment when it is first needed
+    run_as_python(command, bool(environment.get("PYTHONSAFEPATH")))
+
+
+def _run_or_request(folder: str, *command: str) -> int:
+    """Run a Python command in a fork of the server, or else in this process."""
+    if command and (command[0] == "-m" or not command[0].startswith("-")):
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.connect(_address(folder))
+        except OSError:
+            connection.close()
+        else:
+            environment = dict(os.environ)
+            return request(
+                connection, command=command, folder=os.getcwd(), environment=environment
+            )
+    os.execv(sys.executable, [sys.executable, *command])
+
+
+def _address(folder: str) -> str:
+    """The socket of a server in a folder that has the environment of this process."""
+    own = {name: value for name, value in os.environ.items() if name not in _OF_ONE_PROCESS}
+    return f"{folder}/{sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:16]}"
+
+
+def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """What was requested, and the three standard files of the requesting process."""
+    message, files, *_ = socket.recv_fds(connection, 1 << 20, 3)
+    size, _, text = message.partition(b"\n")
+    while len(text) < int(size):
+        if not (more := connection.recv(1 << 20)):
+            raise ConnectionError
+        text += more
+    return json.loads(text), files
+
+
+def _signals(waiting: socket.socket) -> bytes:
+    """The signals that a process sends to its command; empty if the process is dead."""
+    try:
+        return waiting.recv(1)
+    except ConnectionResetError:
+        return b""
+
+
+def _end(code: object) -> None:
+    """Exit as Python does, without deallocating what was imported, which takes a second."""
+    import atexit
+    import threading
+
+    if not isinstance(code, int | None):
+        print(code, file=sys.stderr)
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code or 0)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "serve":
+        serve(*sys.argv[2:])
+    else:
+        sys.exit(_run_or_request(*sys.argv[2:]))
