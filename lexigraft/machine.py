@@ -104,8 +104,9 @@ class Machine(Settings):
         "the task is greedy, otherwise transformers"
     )
     preload: bool = optional(
-        "run short jobs in forks of a process that has imported torch and transformers, which saves "
-        "some seconds of each. Only on Linux without a GPU, and not on clusters. By default `true`"
+        "run jobs of one thread in forks of a process that has imported torch and transformers, "
+        "which saves several seconds per job. Only on Linux, without a GPU, and not on a cluster. "
+        "By default `true`"
     )
     device: Annotated[str, AfterValidator(_listed)] = optional(
         "the GPU, or `CPU`, for which time limits and `make cost` are computed "

@@ -136,7 +136,7 @@ def request(executable: str, address: str, *command: str) -> int:
             connection,
             executable=executable,
             command=command,
-            folder=os.getcwd(),
+            folder=str(Path.cwd()),
             environment=dict(os.environ),
         )
 

@@ -27,7 +27,7 @@ MODULES = ("torch", "transformers.trainer", "peft", "pandas", "scipy.sparse", "s
 # Variables that differ between jobs and that no library reads when it is imported.
 _OF_ONE_PROCESS = ("_", "SHLVL", "PWD", "OLDPWD", "TMPDIR", "TMP", "TEMPDIR", "TEMP")
 # Set by Snakemake to the threads of a job. Only jobs with one thread use the server.
-_THREADS = ("OMP_NUM_THREADS", "GOTO_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
+THREADS = ("OMP_NUM_THREADS", "GOTO_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
             "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS")  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def start(repository: str) -> None:
     subprocess.Popen(
         # -P: its folder is not on the path; job.sh sets more variables of the jobs' environment.
         [f"{repository}/scripts/job.sh", sys.executable, "-P", __file__, "serve", folder, *MODULES],
-        env=os.environ | dict.fromkeys(_THREADS, "1"),
+        env=os.environ | dict.fromkeys(THREADS, "1"),
         stdin=subprocess.PIPE,  # which ends with this process
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -67,10 +67,11 @@ def serve(folder: str, *modules: str) -> None:
     from importlib import import_module
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the jobs of an interrupted Snakemake
+    address = _address(folder)  # before imports set further variables
     try:
         for name in modules:
             import_module(name)
-        answer(_address(folder), _run)
+        answer(address, _run)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -91,7 +92,7 @@ def answer(address: str, run: Callable[..., None]) -> None:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"{address}.new")
     listener.listen()
-    os.rename(f"{address}.new", address)  # it accepts connections as soon as it is there
+    Path(f"{address}.new").rename(address)  # it accepts connections as soon as it is there
     running: dict[socket.socket, tuple[int, int]] = {}  # who waits -> process, its descriptor
     while True:
         ended = {descriptor: waiting for waiting, (_, descriptor) in running.items()}
@@ -160,12 +161,12 @@ def run_as_python(command: Sequence[str], safe_path: bool) -> None:
     try:
         if command[0] == "-m":
             sys.argv = [*command[1:]]
-            sys.path[:0] = [] if safe_path else [os.getcwd()]
+            sys.path[:0] = [] if safe_path else [str(Path.cwd())]
             runpy.run_module(command[1], run_name="__main__", alter_sys=True)
         else:
             sys.argv = [*command]
-            sys.path[:0] = [] if safe_path else [os.path.dirname(os.path.realpath(command[0]))]
-            runpy.run_path(command[0], run_name="__main__")
+            sys.path[:0] = [] if safe_path else [str(Path(command[0]).resolve().parent)]
+            runpy.run_path(str(Path(command[0]).absolute()), run_name="__main__")
     except SystemExit as end:
         _end(end.code)
     except BaseException:
@@ -180,7 +181,7 @@ def _run(command: list[str], folder: str, environment: dict[str, str]) -> None:
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(folder)
-    os.environ.clear()
+    os.environ.clear()  # of what imports have set: a command that it starts has another environment
     os.environ.update(environment)
     tempfile.tempdir = None  # read from the environment when it is first needed
     run_as_python(command, bool(environment.get("PYTHONSAFEPATH")))
@@ -195,10 +196,8 @@ def _run_or_request(folder: str, *command: str) -> int:
         except OSError:
             connection.close()
         else:
-            environment = dict(os.environ)
-            return request(
-                connection, command=command, folder=os.getcwd(), environment=environment
-            )
+            place, environment = str(Path.cwd()), dict(os.environ)
+            return request(connection, command=command, folder=place, environment=environment)
     os.execv(sys.executable, [sys.executable, *command])
 
 

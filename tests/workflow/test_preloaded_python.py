@@ -1,0 +1,172 @@
+"""Jobs in forks of a Python that has imported their libraries: as in a new process, but quicker."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.conftest import REPOSITORY, copy_project
+from workflow import preloaded_python
+
+SCRIPT = """
+import os, sys, time
+from pathlib import Path
+
+print(sys.argv[1:], "tomllib" in sys.modules, os.environ.get("OWN"), Path.cwd().name)
+print(sys.path[0] == os.path.dirname(__file__) == os.getcwd(), __name__, file=sys.stderr)
+match sys.argv[1]:
+    case "fail":
+        sys.exit(3)
+    case "raise":
+        raise KeyError("wrong")
+    case "say":
+        sys.exit("a last word")
+    case "wait":
+        Path("waiting").write_text(str(os.getpid()))
+        time.sleep(60)
+"""
+
+WAIT = """
+import os, time
+while (place := os.environ.get("LEXIGRAFT_PRELOADED")) and len(os.listdir(place)) < 2:
+    time.sleep(0.1)
+"""
+
+
+def environment(**more):
+    """That of Snakemake's jobs, except for what tests change."""
+    own = {**os.environ, **dict.fromkeys(preloaded_python.THREADS, "1")}
+    del own["PYTEST_CURRENT_TEST"]
+    place = {"LEXIGRAFT": str(REPOSITORY), "LEXIGRAFT_BIN": str(Path(sys.executable).parent)}
+    return own | place | more
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder with a script, and a server that has imported a small module."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    monkeypatch.chdir(tmp_path)
+    started = []
+
+    class Kept(subprocess.Popen):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            started.append(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "environ", environment())
+        patch.setattr(preloaded_python, "MODULES", ("tomllib",))
+        patch.setattr(subprocess, "Popen", Kept)
+        preloaded_python.start(str(REPOSITORY))
+        place = Path(os.environ[preloaded_python.FOLDER])
+    [server] = started
+    while len([*place.iterdir()]) < 2:  # the socket and the command
+        assert server.poll() is None
+        time.sleep(0.05)
+    yield place
+    server.stdin.close()
+    server.wait(timeout=20)
+    assert not place.exists()
+
+
+def job(folder, *arguments, **more):
+    """Run the script as a job does: by `python` of job.sh."""
+    return subprocess.run(
+        [REPOSITORY / "scripts/job.sh", "python", *arguments],
+        env=environment(**{preloaded_python.FOLDER: str(folder)}, **more),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_script_runs_as_in_a_new_process(folder, tmp_path):
+    done = job(folder, "script.py", "good", "ü")
+    assert done.stdout == f"['good', 'ü'] True None {tmp_path.name}\n"
+    assert done.stderr == "True __main__\n"
+    assert done.returncode == 0
+    # The folder of temporary files may differ.
+    assert "True" in job(folder, "script.py", "good", TMPDIR=str(tmp_path)).stdout
+
+
+def test_its_exit_status_and_errors_are_those_of_python(folder):
+    assert job(folder, "script.py", "fail").returncode == 3
+    raised = job(folder, "script.py", "raise")
+    assert raised.returncode == 1 and raised.stderr.endswith("KeyError: 'wrong'\n")
+    said = job(folder, "script.py", "say")
+    assert said.returncode == 1 and said.stderr.endswith("a last word\n")
+
+
+def test_modules_and_commands_that_they_become_run_in_forks_too(folder):
+    done = job(folder, "-m", "lexigraft.gpus", "0", "python", "script.py", "good")
+    assert "['good'] True" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("other", ["OWN", "OMP_NUM_THREADS"])
+def test_with_another_environment_a_new_process_runs_it(folder, other):
+    done = job(folder, "script.py", "good", **{other: "2"})
+    assert done.stdout.startswith("['good'] False"), done.stderr
+
+
+def test_options_of_python_are_left_to_a_new_process(folder):
+    assert job(folder, "-c", "import sys; print('tomllib' in sys.modules)").stdout == "False\n"
+
+
+def test_without_a_server_a_new_process_runs_it(folder):
+    assert job("/nowhere", "script.py", "good").stdout.startswith("['good'] False")
+
+
+@pytest.mark.parametrize(
+    ("send", "status"), [(signal.SIGINT, 1), (signal.SIGTERM, 241), (signal.SIGKILL, -9)]
+)
+def test_signals_reach_the_script(folder, tmp_path, send, status):
+    process = subprocess.Popen(
+        [REPOSITORY / "scripts/job.sh", "python", "script.py", "wait"],
+        env=environment(**{preloaded_python.FOLDER: str(folder)}),
+        stderr=subprocess.DEVNULL,
+    )
+    file = tmp_path / "waiting"
+    while not (file.exists() and file.read_text()):
+        time.sleep(0.05)
+    process.send_signal(send)
+    assert process.wait(timeout=20) == status
+    script = int(file.read_text())
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{script}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_run_uses_it_and_writes_the_same(tmp_path, miniature):
+    """Snakemake itself is an ordinary Python here."""
+    found = {}
+    for preload in ("true", "false"):
+        checkout = copy_project(tmp_path / preload)
+        checkout.config = miniature
+        # Training begins when the server is ready.
+        checkout.edit(
+            "scripts/prepare_corpus.py", "from lexigraft.job", f"{WAIT}from lexigraft.job"
+        )
+        start = "def stage(job: Job) -> None:\n"
+        checkout.edit("scripts/train.py", start, f"{start}    print(*__import__('sys').modules)\n")
+        cell = "tiny/telugu/expand-50/align/short/seed-0"
+        result = subprocess.run(
+            [sys.executable, *checkout.command(f"results/training/{cell}/card.json")[1:]],
+            cwd=checkout.folder,
+            env={**checkout.environment(), "LEXIGRAFT_PRELOAD": preload},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert result.returncode == 0, result.stdout + result.stderr
+        log = (checkout.folder / f"results/logs/training/{cell}.log").read_text()
+        imported = "transformers.trainer" in log.split("\n")[0].split()
+        assert imported == (preload == "true")
+        changed = checkout.folder / f"results/training/{cell}/changed.safetensors"
+        found[preload] = changed.read_bytes()
+    assert found["true"] == found["false"]
