@@ -19,7 +19,10 @@ import sys
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import subprocess
 
 FOLDER = "LEXIGRAFT_PRELOADED"  # environment variable of jobs: the folder of the server
 FEWEST_JOBS = 4  # fewer are finished before a server pays off
@@ -30,6 +33,9 @@ _OF_ONE_PROCESS = ("_", "SHLVL", "PWD", "OLDPWD", "TMPDIR", "TMP", "TEMPDIR", "T
 THREADS = ("OMP_NUM_THREADS", "GOTO_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
             "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS")  # fmt: skip
 
+# Started by this process; kept, since it ends when its standard input is closed.
+server: "subprocess.Popen[bytes] | None" = None
+
 
 def start(repository: str) -> None:
     """Start a server for the jobs of this process, with which it ends.
@@ -37,6 +43,7 @@ def start(repository: str) -> None:
     Does nothing where the system lacks what it needs. Call it after all variables of the jobs'
     environment are set.
     """
+    global server
     import shlex
     import subprocess
     import tempfile
@@ -49,7 +56,7 @@ def start(repository: str) -> None:
     executable = Path(folder, "python")
     executable.write_text(f'#!/bin/sh\nexec {client} "$@"\n', encoding="utf-8")
     executable.chmod(0o700)
-    subprocess.Popen(
+    server = subprocess.Popen(
         # -P: its folder is not on the path; job.sh sets more variables of the jobs' environment.
         [f"{repository}/scripts/job.sh", sys.executable, "-P", __file__, "serve", folder, *MODULES],
         env=os.environ | dict.fromkeys(THREADS, "1"),
@@ -61,7 +68,7 @@ def start(repository: str) -> None:
 
 
 def serve(folder: str, *modules: str) -> None:
-    """Import modules, then run commands in forks until standard input ends."""
+    """Import modules, then run commands in forks until standard input and all forks have ended."""
     import shutil
     import signal
     from importlib import import_module
@@ -80,7 +87,8 @@ def answer(address: str, run: Callable[..., None]) -> None:
     """Call `run` in a fork for each request, and answer it with the exit status.
 
     `run` gets what `request` sent. Signals that the requesting process gets are sent to the fork.
-    If that process is killed, the fork and all processes that it started are killed too.
+    If that process is killed, the fork and all processes that it started are killed too. When
+    standard input ends, no more requests are accepted; this returns when all forks have ended.
     """
     import gc
     import select
@@ -94,11 +102,14 @@ def answer(address: str, run: Callable[..., None]) -> None:
     listener.listen()
     Path(f"{address}.new").rename(address)  # it accepts connections as soon as it is there
     running: dict[socket.socket, tuple[int, int]] = {}  # who waits -> process, its descriptor
-    while True:
+    accepting: list[Any] = [sys.stdin, listener]
+    while accepting or running:
         ended = {descriptor: waiting for waiting, (_, descriptor) in running.items()}
-        ready, _, _ = select.select([sys.stdin, listener, *running, *ended], [], [])
+        ready, _, _ = select.select([*accepting, *running, *ended], [], [])
         if sys.stdin in ready:
-            return
+            accepting = []
+            listener.close()
+            continue
         for one in ready:
             if one is listener:
                 connection, _ = listener.accept()
@@ -123,8 +134,9 @@ def answer(address: str, run: Callable[..., None]) -> None:
                 child, descriptor = running.pop(waiting := ended[one])
                 _, status = os.waitpid(child, 0)
                 os.close(descriptor)
-                with suppress(OSError):
-                    waiting.sendall(bytes([os.waitstatus_to_exitcode(status) % 256]))
+                code = os.waitstatus_to_exitcode(status)
+                with suppress(OSError):  # as a shell reports a signal
+                    waiting.sendall(bytes([code if code >= 0 else 128 - code]))
                 waiting.close()
             elif one in running:
                 with suppress(ProcessLookupError):
@@ -147,7 +159,8 @@ def request(connection: socket.socket, **described: Any) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: connection.sendall(bytes([number])))
     if not (status := connection.recv(1)):
-        print("error: the process that jobs are forked from has ended", file=sys.stderr)
+        what = "error: the process that jobs are forked from has ended; run again, if necessary "
+        print(what + "with LEXIGRAFT_PRELOAD=false", file=sys.stderr)
     return status[0] if status else 1
 
 

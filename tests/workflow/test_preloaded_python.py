@@ -27,7 +27,7 @@ match sys.argv[1]:
         sys.exit("a last word")
     case "wait":
         Path("waiting").write_text(str(os.getpid()))
-        time.sleep(60)
+        time.sleep(float(sys.argv[2]))
 """
 
 WAIT = """
@@ -50,26 +50,17 @@ def folder(tmp_path, monkeypatch):
     """A working folder with a script, and a server that has imported a small module."""
     (tmp_path / "script.py").write_text(SCRIPT)
     monkeypatch.chdir(tmp_path)
-    started = []
-
-    class Kept(subprocess.Popen):
-        def __init__(self, *arguments, **options):
-            super().__init__(*arguments, **options)
-            started.append(self)
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "environ", environment())
         patch.setattr(preloaded_python, "MODULES", ("tomllib",))
-        patch.setattr(subprocess, "Popen", Kept)
         preloaded_python.start(str(REPOSITORY))
         place = Path(os.environ[preloaded_python.FOLDER])
-    [server] = started
     while len([*place.iterdir()]) < 2:  # the socket and the command
-        assert server.poll() is None
+        assert preloaded_python.server.poll() is None
         time.sleep(0.05)
     yield place
-    server.stdin.close()
-    server.wait(timeout=20)
+    preloaded_python.server.stdin.close()
+    preloaded_python.server.wait(timeout=20)
     assert not place.exists()
 
 
@@ -122,11 +113,11 @@ def test_without_a_server_a_new_process_runs_it(folder):
 
 
 @pytest.mark.parametrize(
-    ("send", "status"), [(signal.SIGINT, 1), (signal.SIGTERM, 241), (signal.SIGKILL, -9)]
+    ("send", "status"), [(signal.SIGINT, 1), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
 )
 def test_signals_reach_the_script(folder, tmp_path, send, status):
     process = subprocess.Popen(
-        [REPOSITORY / "scripts/job.sh", "python", "script.py", "wait"],
+        [REPOSITORY / "scripts/job.sh", "python", "script.py", "wait", "60"],
         env=environment(**{preloaded_python.FOLDER: str(folder)}),
         stderr=subprocess.DEVNULL,
     )
@@ -140,6 +131,22 @@ def test_signals_reach_the_script(folder, tmp_path, send, status):
     while Path(f"/proc/{script}").exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_a_job_that_runs_when_snakemake_ends_is_finished(folder, tmp_path):
+    process = subprocess.Popen(
+        [REPOSITORY / "scripts/job.sh", "python", "script.py", "wait", "2"],
+        env=environment(**{preloaded_python.FOLDER: str(folder)}),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    while not (tmp_path / "waiting").exists():
+        time.sleep(0.05)
+    preloaded_python.server.stdin.close()
+    time.sleep(1)
+    assert job(folder, "script.py", "good").stdout.startswith("['good'] False")
+    assert process.communicate(timeout=20)[0].startswith("['wait', '2'] True")
+    assert process.returncode == 0
 
 
 def test_a_run_uses_it_and_writes_the_same(tmp_path, miniature):
