@@ -74,12 +74,24 @@ def test_logits_are_those_of_the_source_times_the_recipe(start, form, positions,
     torch.testing.assert_close(adapter.logits(hidden, old), old(hidden) @ weights.T)
 
 
+@FORMS
 @pytest.mark.parametrize(("positions", "calls"), [(1, 1), (8, 0)])
-def test_the_dense_adapter_multiplies_as_few_numbers_as_it_can(start, positions, calls):
+def test_an_adapter_multiplies_as_few_numbers_as_it_can(start, form, positions, calls):
     old, called = head(), []
     old.register_forward_hook(lambda *_: called.append(1))
-    DenseAdapter(start, 8).logits(torch.randn(positions, HIDDEN), old)
+    form(start, 8).logits(torch.randn(positions, HIDDEN), old)
     assert len(called) == calls
+
+
+@POSITIONS
+def test_a_head_of_low_precision_is_read_exactly(start, positions):
+    old, hidden = head().bfloat16(), torch.randn(*positions, HIDDEN)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        logits = SparseAdapter(start, 8).logits(hidden, old)
+        rows = SparseAdapter(start, 8).rows(torch.tensor([3, 0]), old.weight)
+    torch.testing.assert_close(rows, (dense(start) @ old.weight.float())[[3, 0]])
+    expected = hidden @ (dense(start) @ old.weight.float()).T
+    torch.testing.assert_close(logits.float(), expected, rtol=0.02, atol=0.02)
 
 
 @FORMS
@@ -195,7 +207,7 @@ def test_stored_zeros_are_trained_too():
     assert weights.values.grad.tolist() == [1, 1]
 
 
-def test_under_autocast_rows_and_sparse_logits_stay_float32(start):
+def test_under_autocast_rows_and_logits_made_of_source_logits_stay_float32(start):
     table, hidden, old = torch.randn(SOURCE, 5), torch.randn(2, HIDDEN), head()
     expected = dense(start) @ table
     with torch.autocast("cpu", dtype=torch.bfloat16):
