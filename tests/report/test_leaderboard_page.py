@@ -46,7 +46,7 @@ def recorded(tmp_path_factory):
 
 @pytest.fixture
 def page(recorded, tmp_path, monkeypatch):
-    run = {"date": "2026-01-02", "version": "0.2.0", "jobs": 1234, "seconds": 9000}
+    run = {"date": "2026-01-02", "version": "0.2.0", "jobs": 1234, "elapsed": 3000}
     content = {"study": "leaderboard", "run": run, "tables": {"leaderboard": recorded}}
     monkeypatch.setattr(pages, "DOCS", tmp_path)
     (tmp_path / "results").mkdir()
@@ -73,5 +73,6 @@ def test_its_table_has_a_row_of_as_many_cells_for_each_initializer(page):
 
 
 def test_it_says_when_it_was_measured_and_by_which_version(page):
-    assert "Measured with version 0.2.0 (2026-01-02): 1,234 jobs." in page
+    measured = "with version 0.2.0 (2026-01-02) on two cores: 1,234 jobs in 50 minutes."
+    assert measured in " ".join(page.split())
     assert "has not been run" not in page
