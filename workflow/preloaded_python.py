@@ -159,8 +159,11 @@ def request(connection: socket.socket, **described: Any) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: connection.sendall(bytes([number])))
     if not (status := connection.recv(1)):
-        what = "error: the process that jobs are forked from has ended; run again, if necessary "
-        print(what + "with LEXIGRAFT_PRELOAD=false", file=sys.stderr)
+        print(
+            "error: the process that jobs are forked from has ended; run again, if necessary with "
+            "LEXIGRAFT_PRELOAD=false",
+            file=sys.stderr,
+        )
     return status[0] if status else 1
 
 

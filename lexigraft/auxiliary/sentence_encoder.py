@@ -119,5 +119,5 @@ def encode_tokens(
 def _token_texts(tokenizer: "PreTrainedTokenizerFast") -> dict[int, str]:
     """Id -> text of all tokens that are not special, in the order of ids."""
     special, pieces = special_ids(tokenizer), token_bytes(tokenizer)
-    ids = sorted({*tokenizer.get_vocab().values()} - {*special})
+    ids = sorted({*tokenizer.get_vocab().values()} - special)
     return {i: pieces[i].decode("utf-8", errors="replace") for i in ids}

@@ -32,7 +32,7 @@ match sys.argv[1]:
 
 WAIT = """
 import os, time
-while (place := os.environ.get("LEXIGRAFT_PRELOADED")) and len(os.listdir(place)) < 2:
+while (place := os.environ.get("LEXIGRAFT_PRELOADED")) and set(os.listdir(place)) <= {"python"}:
     time.sleep(0.1)
 """
 
@@ -55,7 +55,7 @@ def folder(tmp_path, monkeypatch):
         patch.setattr(preloaded_python, "MODULES", ("tomllib",))
         preloaded_python.start(str(REPOSITORY))
         place = Path(os.environ[preloaded_python.FOLDER])
-    while len([*place.iterdir()]) < 2:  # the socket and the command
+    while not any(file.is_socket() and not file.suffix for file in place.iterdir()):
         assert preloaded_python.server.poll() is None
         time.sleep(0.05)
     yield place

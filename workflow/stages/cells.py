@@ -242,7 +242,7 @@ def read_plm(study: Study, **wildcards: str) -> dict[str, Any]:
 
 @_auxiliary_stage("sentence-encoder", fixed(6000, 60))
 def encode_tokens(study: Study, **wildcards: str) -> dict[str, Any]:
-    """Vectors of a tokenizer's tokens from a sentence encoder; the source's tokens come first."""
+    """Vectors of a tokenizer's tokens from a sentence encoder, which encodes the source's once."""
     described = _vectors(study, **wildcards)
     inputs = described["inputs"]
     inputs["encoder"] = sentence_encoder(study, described["settings"])
