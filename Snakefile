@@ -106,7 +106,6 @@ onstart:
         logger.warning(warning)
     try:
         check_writable(STUDY.results)
-        preload = setting("preload") is not False
     except UserError as error:
         raise WorkflowError(str(error)) from None
     try:
@@ -127,8 +126,8 @@ onstart:
     hold(STUDY)
     begin_submitting(workflow.executor_plugin.name, Path.cwd(), STUDY.name)
     interrupt_jobs_with_snakemake(workflow.executor_plugin.name)
-    here = workflow.executor_plugin.name == "local"
-    if preload and here and len(planned) >= FEWEST_JOBS and not devices():
+    many = len(planned) >= FEWEST_JOBS and workflow.executor_plugin.name == "local"
+    if many and setting("preload") is not False and not devices():
         start(REPOSITORY)
 
 
