@@ -10,7 +10,7 @@ tokens with equal vectors would otherwise be arbitrary.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -24,7 +24,7 @@ from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitia
 from lexigraft.initialization.options import integer, positive
 from lexigraft.initialization.pairing import VocabularyPair
 
-_SCORES_AT_ONCE = 1 << 25  # 128 MiB: with smaller blocks, reading the anchors dominates
+_SCORES_AT_ONCE = 1 << 24  # 64 MiB: with smaller blocks, reading the anchors dominates
 _FIRST_CANDIDATES = 128
 _CHUNK = 64
 # Relative to the highest score. Inner products of float32 vectors of some hundred dimensions differ
@@ -97,18 +97,19 @@ class NeighbourInitializer(RecipeInitializer):
         one. Raises a `UserError` if vectors are missing, belong to another tokenizer, or have
         different widths, or if no source token has a vector.
         """
-        target, source = map(unit_vectors, required_space(self.name, pair, auxiliary))
-        source_ids = np.setdiff1d(source.tokens, list(pair.source_special_ids))
-        if not len(source_ids):
+        target, source = required_space(self.name, pair, auxiliary)
+        target = unit_vectors(target, pair.target_special_ids)
+        source = unit_vectors(source, pair.source_special_ids)
+        if not len(source.tokens):
             raise UserError(
                 f"initializer '{self.name}': no source token has a vector, so there is nothing to "
                 "mix; give vectors of the source's language"
             )
         new_ids = np.intersect1d(target.tokens, pair.new_ids)
-        new_ids = np.setdiff1d(new_ids, list(pair.target_special_ids))
-        queries, anchors = vectors_of(target, new_ids), vectors_of(source, source_ids)
-        mixed = softmax_of_nearest(queries, anchors, self.neighbours, self.temperature).tocoo()
-        return new_ids[mixed.coords[0]], source_ids[mixed.coords[1]], mixed.data
+        mixed = softmax_of_nearest(
+            vectors_of(target, new_ids), source.vectors, self.neighbours, self.temperature
+        ).tocoo()
+        return new_ids[mixed.coords[0]], source.tokens[mixed.coords[1]], mixed.data
 
 
 def nonzero(vectors: TokenVectors) -> TokenVectors:
@@ -117,11 +118,13 @@ def nonzero(vectors: TokenVectors) -> TokenVectors:
     return TokenVectors(vectors.tokens[some], vectors.vectors[some])
 
 
-def unit_vectors(vectors: TokenVectors) -> TokenVectors:
-    """Scale vectors to length one, and drop those of length zero."""
-    lengths = np.linalg.norm(vectors.vectors, axis=1)
-    some = lengths > 0
-    return TokenVectors(vectors.tokens[some], vectors.vectors[some] / lengths[some, None])
+def unit_vectors(vectors: TokenVectors, without: Collection[int] = ()) -> TokenVectors:
+    """Scale vectors to length one; drop those of length zero and those of the ids `without`."""
+    lengths = np.sqrt(np.vecdot(vectors.vectors, vectors.vectors))
+    kept = (lengths > 0) & ~np.isin(vectors.tokens, list(without))
+    rows = vectors.vectors[kept]
+    rows /= lengths[kept, None]
+    return TokenVectors(vectors.tokens[kept], rows)
 
 
 def vectors_of(vectors: TokenVectors, ids: np.ndarray) -> np.ndarray:
@@ -132,12 +135,14 @@ def vectors_of(vectors: TokenVectors, ids: np.ndarray) -> np.ndarray:
 def score_blocks(queries: np.ndarray, anchors: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield slices of queries [n, dimensions], and their inner products [size, m] with all anchors.
 
-    There must be at least one of the anchors [m, dimensions].
+    There must be at least one of the anchors [m, dimensions]. The next products overwrite the last.
     """
     height = max(1, _SCORES_AT_ONCE // len(anchors))
+    # In fresh memory for each block, allocating pages would take up to a third of the time.
+    scores = np.empty((min(height, len(queries)), len(anchors)), np.result_type(queries, anchors))
     for start in range(0, len(queries), height):
-        block = slice(start, start + height)
-        yield block, queries[block] @ anchors.T
+        block = slice(start, min(start + height, len(queries)))
+        yield block, np.matmul(queries[block], anchors.T, out=scores[: block.stop - start])
 
 
 def sparsemax_of_cosines(queries: np.ndarray, anchors: np.ndarray) -> csr_array:

@@ -64,13 +64,13 @@ class TokenAdapt(RecipeInitializer):
     threshold: float | None = positive(None)
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        target, source = map(unit_vectors, required_space(self.name, pair, auxiliary))
+        target, source = required_space(self.name, pair, auxiliary)
+        target = unit_vectors(target, pair.target_special_ids)
+        source = unit_vectors(source, pair.source_special_ids)
         copies, copied = alike_tokens(pair, _folded, _preference)
         self.alike_ = len(copies)
-        new = np.intersect1d(target.tokens, pair.new_ids)
-        new = np.setdiff1d(new, [*pair.target_special_ids, *copies])
-        anchors = np.setdiff1d(source.tokens, list(pair.source_special_ids))
-        queries, rows = vectors_of(target, new), vectors_of(source, anchors)
+        new = np.setdiff1d(np.intersect1d(target.tokens, pair.new_ids), copies)
+        queries, anchors, rows = vectors_of(target, new), source.tokens, source.vectors
         local = nearest = csr_array((len(new), pair.n_source))
         if len(new) and len(anchors):
             local = self._local(pair, new, anchors, queries, rows)
