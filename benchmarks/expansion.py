@@ -25,23 +25,24 @@ BYTES = 256  # the tokens of a byte-level tokenizer before training
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure each method, and the new tokenizer once per round."""
     options = _parser().parse_args(arguments)
-    found = Measurements()
     with opened(options) as given:
+        sizes = {"new_tokens": options.new_tokens, "threads": options.threads, **given.facts}
+        run = described("transformers", "tokenizers", **sizes)
+        order = [(merges,) for merges in MERGES]
+        found = Measurements(options, NAME, run, keys=1, order=order)
 
-        def run(way: str) -> dict[str, float]:
+        def timed(way: str) -> dict[str, float]:
             sizes = given.source, given.text, str(options.new_tokens)
             return in_its_own_process(NAME, "--work", way, *sizes, threads=options.threads)
 
         for _ in rounds(options):
-            other = run(NEW)
+            other = timed(NEW)
             for merges in MERGES:
-                own = run(merges)
+                own = timed(merges)
                 if not found.note_errors(merges, own, other):
                     beside = {"other_cpu": other["cpu"], "other_mib": other["mib"]}
                     found.add({"merges": merges, "cpu": own["cpu"], "mib": own["mib"], **beside})
-        sizes = {"new_tokens": options.new_tokens, "threads": options.threads, **given.facts}
-    run_of = described("transformers", "tokenizers", **sizes)
-    found.end(options, NAME, run_of, keys=1, order=[(merges,) for merges in MERGES])
+    found.end()
 
 
 def work(way: str, source: str, text: str, new_tokens: str) -> None:

@@ -45,12 +45,6 @@ SHARED = 200
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure each part and its alternative, in seconds."""
     options = _parser().parse_args(arguments)
-    found = Measurements()
-    for (name,) in rounds(options, options.names or PARTS):
-        given = ("--work", name, str(options.config or ""), str(options.prompts))
-        took = in_its_own_process(NAME, *given, threads=options.threads)
-        if not found.note_errors(name, took):
-            found.add({"part": name, "seconds": took["after"], "other_seconds": took["before"]})
     run = described(
         "torch",
         "transformers",
@@ -59,7 +53,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prompts=options.prompts,
         threads=options.threads,
     )
-    found.end(options, NAME, run, keys=1, order=[(name,) for name in PARTS])
+    found = Measurements(options, NAME, run, keys=1, order=[(name,) for name in PARTS])
+    for (name,) in rounds(options, options.names or PARTS):
+        given = ("--work", name, str(options.config or ""), str(options.prompts))
+        took = in_its_own_process(NAME, *given, threads=options.threads)
+        if not found.note_errors(name, took):
+            found.add({"part": name, "seconds": took["after"], "other_seconds": took["before"]})
+    found.end()
 
 
 def work(name: str, config: str, prompts: int) -> None:

@@ -45,7 +45,6 @@ def seconds(work: Callable[[], object]) -> float:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure counting, shuffling and gradient descent of both, and print the cost per epoch."""
     options = _parser().parse_args(arguments)
-    found = Measurements()
     with opened(options) as given, tempfile.TemporaryDirectory() as place:
         at = Path(place)
         counts = write_token_ids(
@@ -53,16 +52,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         ids = read_token_ids(at / "ids")
         threads, epochs = options.threads, options.epochs
+        sizes = {"tokens": int(counts.sum()), **given.facts}
+        run = described("numba", threads=threads, epochs=epochs, **sizes)
+        found = Measurements(options, NAME, run, keys=1, order=[(step,) for step in STEPS])
         for _ in rounds(options):
             theirs = _theirs(at, options.programs, ids, counts, threads, epochs)
             ours = _ours(ids, counts, threads, epochs)
+            found.run["cells"] = round(ours["cells"])
             for step in STEPS:
                 found.add({"step": step, "cpu": ours[step], "other_cpu": theirs[step]})
             for name in ("cells", *(f"cost {epoch}" for epoch in range(epochs))):
                 print(f"{name}: {ours[name]:.6g}, theirs {theirs[name]:.6g}")
-        sizes = {"tokens": int(counts.sum()), "cells": round(ours["cells"]), **given.facts}
-    run = described("numba", threads=threads, epochs=epochs, **sizes)
-    found.end(options, NAME, run, keys=1, order=[(step,) for step in STEPS])
+    found.end()
 
 
 def _ours(ids: np.ndarray, counts: np.ndarray, threads: int, epochs: int) -> dict[str, float]:

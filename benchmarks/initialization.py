@@ -42,11 +42,14 @@ LEFT_OUT = ("cw2v", "dictionary-alignment", "distill", "transtokenizers", "zett"
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure each initializer and its public implementation."""
     options = _parser().parse_args(arguments)
-    found = Measurements()
     with opened(options) as given, TemporaryDirectory() as place:
         source = load_tokenizer(given.source)
         target = train_tokenizer(lines_of(Path(given.text)), "byte-level-bpe", options.size, source)
         target.save_pretrained(place)
+        new = len(pair_vocabularies(source, target).new_ids)
+        sizes = {"size": options.size, "new_tokens": new, **given.facts}
+        run = described("deepfocus", "wechsel", "mergekit", **sizes)
+        found = Measurements(options, NAME, run, keys=1, order=[(name,) for name in entries()])
         for (name,) in rounds(options, options.names or entries()):
             method = entries()[name]["method"]
             # Variants have the same public implementation.
@@ -60,10 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 took = {"cpu": own["cpu"], "mib": own["mib"], "other": other}
                 others = {"other_cpu": beside.get("cpu"), "other_mib": beside.get("mib")}
                 found.add({"initializer": name, **took, **others})
-        new = len(pair_vocabularies(source, target).new_ids)
-        sizes = {"size": options.size, "new_tokens": new, **given.facts}
-    run = described("deepfocus", "wechsel", "mergekit", **sizes)
-    found.end(options, NAME, run, keys=1, order=[(name,) for name in entries()])
+    found.end()
 
 
 @cache

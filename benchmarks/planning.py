@@ -158,8 +158,8 @@ def measured(kind: str, case: str | int) -> Run:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure each kind at each size."""
     options = _parser().parse_args(arguments)
-    found = Measurements()
     every = [(kind, case) for kind in KINDS for case in (PAPERS if kind == "papers" else AXES)]
+    found = Measurements(options, NAME, described("snakemake"), keys=2, order=every)
     for ((kind, case),) in rounds(options, every):
         if kind not in (options.kinds or KINDS) or (
             case in AXES and case not in (options.cells or AXES)
@@ -174,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         jobs = int(planned[1]) if planned else None
         took = {"cpu": done.cpu, "wall": done.wall, "mib": done.mib}
         found.add({"kind": kind, "case": case, "jobs": jobs, **took})
-    found.end(options, NAME, described("snakemake"), keys=2, order=every)
+    found.end()
 
 
 def _parser() -> ArgumentParser:

@@ -64,24 +64,14 @@ def as_line(row: Row) -> str:
 
 
 class Measurements:
-    """The rows that a benchmark has measured, printed immediately, and failures."""
+    """The rows that a benchmark has measured, printed and recorded immediately, and failures.
 
-    def __init__(self) -> None:
-        self.rows: list[Row] = []
-        self.failures: list[str] = []
+    `run` is what the record says of the run (see `described`). The first `keys` columns identify a
+    row; rows are in the `order` of these, or sorted. With `--record`, each row is recorded at once,
+    so that an interrupted run keeps what it has measured.
+    """
 
-    def add(self, row: Row) -> None:
-        """Add a row; all rows have the same columns."""
-        self.rows.append(row)
-        print(as_line(row), flush=True)
-
-    def note_errors(self, what: str, *measured: Mapping[str, Any]) -> bool:
-        """Record the errors among these measurements, and return whether there are any."""
-        errors = [str(one["error"]) for one in measured if "error" in one]
-        self.failures += [f"{what}: {error}" for error in errors]
-        return bool(errors)
-
-    def end(
+    def __init__(
         self,
         arguments: argparse.Namespace,
         name: str,
@@ -89,38 +79,49 @@ class Measurements:
         keys: int,
         order: Iterable[tuple[Any, ...]] | None = None,
     ) -> None:
-        """Record the rows if `--record` is given; exit with code 1 if anything failed.
+        self.run = dict(run)
+        self.failures: list[str] = []
+        self._record = arguments.record
+        self._path = pages.DOCS / "results" / f"{name}.json"
+        self._keys, self._order = keys, None if order is None else list(order)
+        self._rows: list[Row] = []
 
-        The first `keys` columns identify a row; rows are in the `order` of these, or sorted.
-        """
-        if arguments.record and self.rows:
-            _record(name, run, self.rows, keys, order)
+    def add(self, row: Row) -> None:
+        """Add a row; all rows have the same columns."""
+        self._rows.append(row)
+        print(as_line(row), flush=True)
+        if self._record:
+            self._write()
+
+    def note_errors(self, what: str, *measured: Mapping[str, Any]) -> bool:
+        """Record the errors among these measurements, and return whether there are any."""
+        errors = [str(one["error"]) for one in measured if "error" in one]
+        self.failures += [f"{what}: {error}" for error in errors]
+        return bool(errors)
+
+    def end(self) -> None:
+        """Name the record if there is one; exit with code 1 if anything failed."""
+        if self._record and self._rows:
+            print(f"{self._path.relative_to(pages.DOCS.parent)}: run `make pages` to show it")
         if self.failures:
             sys.exit("\n".join(self.failures))
 
-
-def _record(
-    name: str,
-    run: Mapping[str, Any],
-    measured: Sequence[Row],
-    keys: int,
-    order: Iterable[tuple[Any, ...]] | None,
-) -> None:
-    rows = _medians(measured, keys)
-    columns, today = [*rows[0], "date"], str(datetime.now(UTC).date())
-    path = pages.DOCS / "results" / f"{name}.json"
-    known: dict[tuple[Any, ...], list[Any]] = {}
-    if path.exists():
-        content = json.loads(path.read_text("utf-8"))
-        header, *earlier = content["tables"]["measured"]
-        if content["run"] == run and header == columns:
-            known = {tuple(row[:keys]): row for row in earlier}
-    for row in rows:
-        values = [_rounded(row[column]) for column in columns[:-1]]
-        known[tuple(values[:keys])] = [*values, today]
-    table = [known[key] for key in (sorted(known) if order is None else order) if key in known]
-    pages.write_record(name, {"run": dict(run), "tables": {"measured": [columns, *table]}})
-    print(f"{path.relative_to(pages.DOCS.parent)}: recorded; run `make pages` to show it")
+    def _write(self) -> None:
+        rows = _medians(self._rows, self._keys)
+        columns, today = [*rows[0], "date"], str(datetime.now(UTC).date())
+        known: dict[tuple[Any, ...], list[Any]] = {}
+        if self._path.exists():
+            content = json.loads(self._path.read_text("utf-8"))
+            header, *earlier = content["tables"]["measured"]
+            if content["run"] == self.run and header == columns:
+                known = {tuple(row[: self._keys]): row for row in earlier}
+        for row in rows:
+            values = [_rounded(row[column]) for column in columns[:-1]]
+            known[tuple(values[: self._keys])] = [*values, today]
+        order = sorted(known) if self._order is None else self._order
+        table = [known[key] for key in order if key in known]
+        content = {"run": self.run, "tables": {"measured": [columns, *table]}}
+        pages.write_record(self._path.stem, content)
 
 
 def _medians(measured: Sequence[Row], keys: int) -> list[Row]:

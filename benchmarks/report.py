@@ -146,7 +146,7 @@ def measured(cells: int) -> tuple[int, int, Run]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure the report of each size."""
     options = _parser().parse_args(arguments)
-    found = Measurements()
+    found = Measurements(options, NAME, described("matplotlib", "pandas"), keys=1)
     for (size,) in rounds(options, options.cells or AXES):
         try:
             cells, files, done = measured(size)
@@ -155,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             continue
         took = {"cpu": done.cpu, "wall": done.wall, "mib": done.mib}
         found.add({"cells": cells, "files": files, **took})
-    found.end(options, NAME, described("matplotlib", "pandas"), keys=1)
+    found.end()
 
 
 def _parser() -> ArgumentParser:

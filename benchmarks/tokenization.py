@@ -27,8 +27,10 @@ JOBS = ("first", "next")
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure this library and `datasets`, each in both jobs."""
     options = _parser().parse_args(arguments)
-    found = Measurements()
     with opened(options) as given, TemporaryDirectory() as corpus:
+        sizes = {"threads": options.threads, **given.facts}
+        run = described("datasets", "transformers", "tokenizers", **sizes)
+        found = Measurements(options, NAME, run, keys=1, order=[(job,) for job in JOBS])
         shutil.copyfile(given.text, Path(corpus, "train.txt"))
         for (job,) in rounds(options, JOBS):
             own, other = (
@@ -40,9 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if not found.note_errors(job, own, other):
                 beside = {"other_wall": other["wall"], "other_mib": other["mib"]}
                 found.add({"job": job, "wall": own["wall"], "mib": own["mib"], **beside})
-        sizes = {"threads": options.threads, **given.facts}
-    run = described("datasets", "transformers", "tokenizers", **sizes)
-    found.end(options, NAME, run, keys=1, order=[(job,) for job in JOBS])
+    found.end()
 
 
 def ours(tokenizer: Any, corpus: Path, threads: int) -> Callable[[], Any]:

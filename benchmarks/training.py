@@ -92,7 +92,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     sizes = {name: getattr(options, name) for name in ("vocabulary", "sequences", "length")}
     given = [options.sequences, options.length, options.sequences, STEPS, options.vocabulary]
-    found = Measurements()
+    model = options.config.name if options.config else SHAPE
+    run = described("torch", "transformers", "peft", model=model, threads=options.threads, **sizes)
+    order = product(PRECISIONS, STRATEGIES)
+    found = Measurements(options, NAME, run, keys=2, order=order)
     axes = options.precision or PRECISIONS[:1], options.names or STRATEGIES
     for accuracy, name in rounds(options, *axes):
         script, ours = (
@@ -108,9 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             own = {"speed": ours["speed"], "mib": ours["mib"]}
             other = {"other_speed": script["speed"], "other_mib": script["mib"]}
             found.add({"precision": accuracy, "strategy": name, **own, **other})
-    model = options.config.name if options.config else SHAPE
-    run = described("torch", "transformers", "peft", model=model, threads=options.threads, **sizes)
-    found.end(options, NAME, run, keys=2, order=product(PRECISIONS, STRATEGIES))
+    found.end()
 
 
 def work(

@@ -120,6 +120,19 @@ def test_what_a_run_does_not_measure_stays_if_all_else_is_equal(results, made_up
     assert recorded() == ["watch"]
 
 
+def test_an_interrupted_run_has_recorded_what_it_measured(results, made_up, monkeypatch):
+    def measured(_, *given, **__):
+        if given[1] == "prefix":
+            raise KeyboardInterrupt
+        return {"before": 2.0, "after": 1.0}
+
+    monkeypatch.setattr(generation, "in_its_own_process", measured)
+    with pytest.raises(KeyboardInterrupt):
+        generation.main(["--record", "batches", "prefix"])
+    content = json.loads((results / "generation.json").read_text("utf-8"))
+    assert [row[0] for row in content["tables"]["measured"][1:]] == ["batches"]
+
+
 def test_a_part_that_fails_is_named_and_the_others_are_recorded(results, made_up, monkeypatch):
     outcomes = iter([{"error": "ValueError: no"}, {"before": 2.0, "after": 1.0}])
     monkeypatch.setattr(generation, "in_its_own_process", lambda *_, **__: next(outcomes))
