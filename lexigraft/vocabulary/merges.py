@@ -184,7 +184,7 @@ def segment(symbols: Iterable[str], rank: Rank, places: Iterable[int] | None = N
     return symbols
 
 
-def merge_once(symbols: list[str], rank: Rank, place: int) -> list[str] | None:
+def merge_once(symbols: tuple[str, ...], rank: Rank, place: int) -> tuple[str, ...] | None:
     """Merge the two tokens at a place of a segmented word: the most frequent case of `segment`.
 
     None if an adjacent token would merge with the result.
@@ -195,4 +195,4 @@ def merge_once(symbols: list[str], rank: Rank, place: int) -> list[str] | None:
         return None
     if after and rank(token, after[0]) is not None:
         return None
-    return [*before, token, *after]
+    return (*before, token, *after)

@@ -55,7 +55,7 @@ def pre_tokens(backend: "Tokenizer", text: str) -> list[str]:
     # `pre_tokenize_str` also counts the characters before each word, which takes a third longer.
     split = PreTokenizedString(text)
     backend.pre_tokenizer.pre_tokenize(split)
-    return [word for word, *_ in split.get_splits("normalized", "byte")]
+    return [part[0] for part in split.get_splits("normalized", "byte")]
 
 
 def spelling(tokenizer: "PreTrainedTokenizerFast") -> str:
