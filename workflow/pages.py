@@ -25,6 +25,7 @@ from workflow.papers import as_markdown, read_paper
 from workflow.reliability import AREAS, collected
 from workflow.stages import Study
 from workflow.stages.study import open_study
+from workflow.status.cost import Cost, modelled
 
 if TYPE_CHECKING:
     import pandas
@@ -148,6 +149,7 @@ def render(template: str) -> str:
     environment.globals["require"] = _require
     environment.globals["record"] = lambda name: Record(DOCS / "results" / f"{name}.json")
     environment.globals["is_recorded"] = lambda name: (DOCS / "results" / f"{name}.json").exists()
+    environment.globals["cost"] = _cost
     environment.globals["paper_rows"] = lambda study: as_markdown(read_paper(study)[1])
     environment.globals["areas"] = AREAS
     environment.filters["digits"] = number
@@ -202,6 +204,11 @@ def _require(claim: bool) -> str:
     if not claim:
         raise UserError("the numbers no longer support this sentence; rewrite it")
     return ""
+
+
+def _cost(study: str, device: str) -> Cost:
+    """The estimated cost of a study of `config/studies` on a device."""
+    return modelled(open_study(f"{ROOT}/config/studies/{study}.yaml"), device)
 
 
 def _figures(study: str) -> set[str]:

@@ -5,10 +5,11 @@ import subprocess
 
 import pytest
 
+from tests.workflow.conftest import open_study
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Job, Study
 from workflow.stages.cost_model import CostModel
-from workflow.status.cost import as_text, changed_parameters, costs
+from workflow.status.cost import as_text, changed_parameters, costs, modelled
 from workflow.status.estimates import Finished, similarity_key
 
 CELL = {
@@ -54,6 +55,22 @@ def test_similar_finished_jobs_count_with_their_mean_and_others_with_their_limit
     text = as_text("made-up", found, "Made-Up")
     assert re.search(r"^all +4 +2 +≤ 3.5 +≤ 2.5 +1.0$", text, re.MULTILINE)
     assert "known: 2 jobs are estimated by the mean of similar finished jobs, on Made-Up" in text
+
+
+def test_the_modelled_cost_of_a_study_is_that_of_all_jobs_by_the_model_and_limits(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)  # where nothing has run
+    study = open_study("salt-german")
+    fast, slow = modelled(study, "H200"), modelled(study, "A100")
+    jobs = list(study.jobs().values())
+    # If no job has finished, `costs` estimates for an A100.
+    by_rule = costs(study, jobs, Finished()).values()
+    assert (slow.jobs, slow.measured) == (len(jobs), 0)
+    assert slow.gpu_hours == pytest.approx(sum(cost.gpu_hours for cost in by_rule))
+    assert slow.most_job_hours == pytest.approx(sum(cost.most_job_hours for cost in by_rule))
+    assert 0 < fast.gpu_hours < slow.gpu_hours
+    assert fast.most_job_hours == slow.most_job_hours
 
 
 def test_of_a_source_that_is_not_prepared_the_disk_is_not_made_up(study):

@@ -79,6 +79,14 @@ def costs(study: Study, planned: Iterable[Job], known: Finished) -> dict[str, Co
     return dict(found)
 
 
+def modelled(study: Study, device: str) -> Cost:
+    """The cost of a whole study by the cost model and time limits alone, whatever has run here."""
+    model, known, found = CostModel(study, device), Finished(), Cost()
+    for job in study.jobs().values():
+        found.add(_cost(model, job, known))
+    return found
+
+
 def as_text(title: str, by_rule: Mapping[str, Cost], device: str) -> str:
     """The summary for a terminal; `device` is the one for which the costs were estimated."""
     total = Cost()
