@@ -168,3 +168,16 @@ def test_rounds_go_through_everything_before_anything_is_measured_again():
     found = list(rounds(options, "ab", [1, 2]))
     assert found[:4] == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
     assert found[4:] == found[:4]
+
+
+def test_every_first_job_tokenizes_in_a_folder_of_its_own(results, made_up, monkeypatch):
+    used = []
+
+    def measured(_, way, source, corpus, *given, **__):
+        used.append(corpus)
+        return {"wall": 2.0, "mib": 1.0}
+
+    monkeypatch.setattr(tokenization, "in_its_own_process", measured)
+    tokenization.main([*made_up, "--repetitions", "2"])
+    first, again = used[:4], used[4:]
+    assert (len({*first}), len({*again}), len({*used})) == (1, 1, 2)
