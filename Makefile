@@ -27,7 +27,7 @@ RESULTS ?= results
 CONFIG ?= config/config.yaml
 PARTS ?= correctness training generation cell
 REPETITIONS ?= 3
-BENCHMARKS ?= expansion initialization tokenization generation training planning report
+BENCHMARKS ?= expansion initialization glove tokenization generation training planning report
 GPU := gpu=$(shell nvidia-smi -L 2>/dev/null | grep -c ^GPU)
 BIN := .venv/bin
 INSTALL = $(@D)/bin/python scripts/install.py

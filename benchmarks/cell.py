@@ -100,8 +100,7 @@ def train_and_score(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_up(source: Path, corpus: Path) -> None:
-    tokenizer = byte_tokens()
-    tokenizer.add_special_tokens({"eos_token": "</s>"})
+    tokenizer = byte_tokens("</s>")
     tokenizer.save_pretrained(source)
     torch.manual_seed(0)
     LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **TINY)).save_pretrained(source)

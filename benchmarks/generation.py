@@ -1,15 +1,20 @@
-"""Speed-up of generation by batching, by computing a shared prefix once, and by stopping early.
+"""Time of generating and scoring, compared with the usual loops and with lm-evaluation-harness.
 
 The model has the configuration of a folder with a config.json (by default SmolLM2-135M's shape) and
 random weights. Prompts are random: 200 shared tokens and 20 to 60 different ones, as in few-shot
 prompts. Each part runs in a separate process:
 
 batches     `generate`, compared with the usual loop of one `model.generate` per prompt
+harness     the same, compared with lm-evaluation-harness's generation in batches of the same size
 prefix      `generate` with the prefix computed once, compared with once per batch
 short       the same with the shortest prefix that is computed once
 watch       seconds per step of checking 16 rows for stop strings, compared with a model step
 same-text   the time of a text as the speed task computes it, number of steps times time per step,
             compared with the time of a model that is forced to generate this text
+texts       bits per byte of the prompts without the shared tokens, compared with the usual loop of
+            one forward pass per text
+choices     log-likelihoods of four answers to each of a quarter of the prompts, compared with
+            lm-evaluation-harness, which computes them one by one by default
 """
 
 import argparse
@@ -25,15 +30,19 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from lm_eval.api.instance import Instance
+from lm_eval.models.huggingface import HFLM
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedTokenizerFast
 
 from benchmarks.measuring import in_its_own_process
 from benchmarks.record import Measurements, described, parser, rounds
 from benchmarks.training import SHAPE, random_model
+from lexigraft.evaluation.harness.scoring import ResumableModel
 from lexigraft.hardware import precision
 from lexigraft.inference import generation, shared_prefix
 from lexigraft.inference.generation import generate
+from lexigraft.inference.likelihood import score_texts
 from lexigraft.inference.stop_strings import StopCriterion, StopStrings
 
 NAME = "generation"
@@ -48,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     run = described(
         "torch",
         "transformers",
+        "lm-eval",
         model=options.config.name if options.config else SHAPE,
         precision=str(precision()).removeprefix("torch."),
         prompts=options.prompts,
@@ -78,6 +88,20 @@ def batches(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
             model.generate(ids, do_sample=False, max_new_tokens=NEW_TOKENS, pad_token_id=0)
 
     return {"before": seconds(plain), "after": seconds(lambda: ours(model, tokenizer, prompts))}
+
+
+def harness(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
+    """lm-evaluation-harness's generation, with the same number of prompts per batch."""
+    theirs = HFLM(pretrained=model, tokenizer=byte_tokens("</s>"), batch_size=BATCH)
+    settings = {"until": [], "do_sample": False, "max_gen_toks": NEW_TOKENS}
+    asked = [
+        Instance("generate_until", {}, (prompt, dict(settings)), at)
+        for at, prompt in enumerate(texts(prompts).values())
+    ]
+    return {
+        "before": seconds(lambda: theirs.generate_until(asked, disable_tqdm=True)),
+        "after": seconds(lambda: ours(model, tokenizer, prompts)),
+    }
 
 
 def prefix(model: Any, tokenizer: Any, prompts: int, shared: int = SHARED) -> dict[str, float]:
@@ -129,6 +153,46 @@ def same_text(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
     return {"before": written, "after": free / 32 * (len(text) - 1)}
 
 
+def bits_per_byte(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
+    """One forward pass per text, with the loss that the model computes, compared with batches."""
+    tokenizer = byte_tokens("</s>")  # texts begin with it
+    scored = list(texts(4 * prompts, 0).values())
+
+    def plain() -> None:
+        for text in scored:
+            ids = torch.tensor([tokenizer(text)["input_ids"]], device=model.device)
+            with torch.inference_mode():
+                model(input_ids=ids, labels=ids).loss.item()
+
+    return {
+        "before": seconds(plain),
+        "after": seconds(lambda: score_texts(model, tokenizer, scored)),
+    }
+
+
+def choices(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
+    """lm-evaluation-harness with its default batch size, compared with the default of the tasks."""
+    tokenizer = byte_tokens("</s>")  # the harness requires one
+    draw = random.Random(1)
+    questions = [prompt for prompt in texts(max(1, prompts // 4)).values() for _ in range(4)]
+    asked = [
+        Instance("loglikelihood", {}, (question, "".join(draw.choices(ascii_letters, k=12))), at)
+        for at, question in enumerate(questions)
+    ]
+    theirs = HFLM(pretrained=model, tokenizer=tokenizer)
+    with TemporaryDirectory() as folder:
+        own = ResumableModel(model, tokenizer, batch_size=None, folder=folder, identity="")
+
+        def answer() -> None:
+            own.loglikelihood(asked)
+            own.remove_partial()
+
+        return {
+            "before": seconds(lambda: theirs.loglikelihood(asked, disable_tqdm=True)),
+            "after": seconds(answer),
+        }
+
+
 class Forced(LogitsProcessor):
     """Forces the model to generate a given text."""
 
@@ -175,13 +239,13 @@ def texts(prompts: int, shared: int = SHARED) -> dict[str, str]:
     }
 
 
-def byte_tokens() -> PreTrainedTokenizerFast:
-    """A tokenizer with one token per byte."""
+def byte_tokens(end: str | None = None) -> PreTrainedTokenizerFast:
+    """A tokenizer with one token per byte, and an EOS token if `end` is given."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     backend = Tokenizer(models.BPE({letter: at for at, letter in enumerate(alphabet)}, []))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     backend.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(tokenizer_object=backend)
+    return PreTrainedTokenizerFast(tokenizer_object=backend, eos_token=end)
 
 
 def seconds(run: Callable[[], object]) -> float:
@@ -199,10 +263,13 @@ def seconds(run: Callable[[], object]) -> float:
 
 PARTS: dict[str, Callable[[Any, Any, int], dict[str, float]]] = {
     "batches": batches,
+    "harness": harness,
     "prefix": prefix,
     "short": short,
     "watch": watch,
     "same-text": same_text,
+    "texts": bits_per_byte,
+    "choices": choices,
 }
 
 

@@ -1,13 +1,14 @@
-"""CPU time of GloVe, compared with its authors' program on the same tokens and threads.
+"""CPU time of GloVe, compared with its authors' programs on the same tokens and threads.
 
-The folder of their programs contains `cooccur`, `shuffle` and `glove`, built from
-github.com/stanfordnlp/GloVe with `make`. Both count on one thread, and run gradient descent on
-`--threads`. Seconds are CPU seconds.
+Tokens are those of a byte-level BPE trained on the text. The programs `cooccur`, `shuffle` and
+`glove` are fetched with git and built with make, unless `--programs` names their folder. Both count
+on one thread, and run gradient descent on `--threads`. Seconds are CPU seconds.
 """
 
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
@@ -16,14 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.inputs import add_options, opened
+from benchmarks.inputs import CACHE, add_options, opened
 from benchmarks.record import Measurements, described, parser, rounds
+from lexigraft.atomic import replacing_folder
 from lexigraft.auxiliary.glove import count_cooccurrences, descend, initial_parameters, stratify
 from lexigraft.auxiliary.tokenized_text import read_token_ids, write_token_ids
 from lexigraft.evaluation.texts import lines_of
 from lexigraft.source.model import load_tokenizer
+from lexigraft.vocabulary.train import train_tokenizer
 
 NAME = "glove"
+REPOSITORY = "https://github.com/stanfordnlp/GloVe"
+REVISION = "52f7dbc512be3f72e9c11e7cbb19dfdfa4651e9c"
 STEPS = ("count", "shuffle", "descend")
 WINDOW, DIMENSIONS, X_MAX, ALPHA, RATE = 15, 300, 10.0, 0.75, 0.05
 MINIMUM_COUNT = 5
@@ -45,18 +50,19 @@ def seconds(work: Callable[[], object]) -> float:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure counting, shuffling and gradient descent of both, and print the cost per epoch."""
     options = _parser().parse_args(arguments)
+    programs = options.programs or built_programs(CACHE / f"glove-{REVISION[:7]}")
     with opened(options) as given, tempfile.TemporaryDirectory() as place:
-        at = Path(place)
-        counts = write_token_ids(
-            load_tokenizer(given.source), lines_of(Path(given.text)), at / "ids"
-        )
+        at, lines = Path(place), lines_of(Path(given.text))
+        source = load_tokenizer(given.source)
+        target = train_tokenizer(lines, "byte-level-bpe", options.size, source)
+        counts = write_token_ids(target, lines, at / "ids")
         ids = read_token_ids(at / "ids")
         threads, epochs = options.threads, options.epochs
-        sizes = {"tokens": int(counts.sum()), **given.facts}
+        sizes = {"size": options.size, "tokens": int(counts.sum()), **given.facts}
         run = described("numba", threads=threads, epochs=epochs, **sizes)
         found = Measurements(options, NAME, run, keys=1, order=[(step,) for step in STEPS])
         for _ in rounds(options):
-            theirs = _theirs(at, options.programs, ids, counts, threads, epochs)
+            theirs = _theirs(at, programs, ids, counts, threads, epochs)
             ours = _ours(ids, counts, threads, epochs)
             found.run["cells"] = round(ours["cells"])
             for step in STEPS:
@@ -64,6 +70,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for name in ("cells", *(f"cost {epoch}" for epoch in range(epochs))):
                 print(f"{name}: {ours[name]:.6g}, theirs {theirs[name]:.6g}")
     found.end()
+
+
+def built_programs(folder: Path) -> Path:
+    """The folder with the authors' programs, fetched and built if `folder` does not exist.
+
+    Exits with code 1 and a message if that fails.
+    """
+    if not folder.exists():
+        try:
+            with replacing_folder(folder) as temporary:
+                for command in (
+                    ("git", "clone", "--quiet", REPOSITORY, str(temporary)),
+                    ("git", "-C", str(temporary), "checkout", "--quiet", REVISION),
+                    ("make", "--silent", "-C", str(temporary)),
+                ):
+                    subprocess.run(command, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            sys.exit(
+                f"{REPOSITORY}: cannot be fetched with git and built with make; build it elsewhere "
+                "and name its folder build/ with --programs"
+            )
+    return folder / "build"
 
 
 def _ours(ids: np.ndarray, counts: np.ndarray, threads: int, epochs: int) -> dict[str, float]:
@@ -138,7 +166,8 @@ def _theirs(
 def _parser() -> ArgumentParser:
     found = parser(NAME, __doc__)
     add_options(found)
-    found.add_argument("--programs", type=Path, required=True, help="folder of their programs")
+    found.add_argument("--programs", type=Path, help="folder of their programs")
+    found.add_argument("--size", type=int, default=4000, help="tokens of the vocabulary")
     found.add_argument("--threads", type=int, default=1)
     found.add_argument("--epochs", type=int, default=3)
     return found

@@ -17,7 +17,8 @@ from lexigraft.source.preparation import prepare_source
 from workflow.config.registries import ROOT, entries_of
 
 SOURCE, LANGUAGE = "smollm2-135m", "te-kolibri"  # of config/config.yaml
-PACKAGES = ROOT / ".cache/packages"
+CACHE = ROOT / ".cache"
+PACKAGES = CACHE / "packages"
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,7 @@ def made_up_study(folder: Path) -> dict[str, Any]:
     from benchmarks.cell import TINY
     from benchmarks.generation import byte_tokens
 
-    tokenizer = byte_tokens()
-    tokenizer.add_special_tokens({"eos_token": "</s>"})
+    tokenizer = byte_tokens("</s>")
     tokenizer.save_pretrained(folder / "model")
     torch.manual_seed(0)
     model = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **TINY))

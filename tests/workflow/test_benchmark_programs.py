@@ -1,6 +1,7 @@
 """The programs in benchmarks/: parts that no rehearsal reaches, and what they record."""
 
 import json
+import subprocess
 
 import pytest
 import yaml
@@ -88,7 +89,7 @@ def test_the_page_shows_what_each_benchmark_records(results, made_up):
     for module in (expansion, tokenization):
         module.main([*made_up, "--record"])
     initialization.main([*made_up, "--size", "262", "--record", "align", "focus-norm"])
-    glove.main([*made_up, "--epochs", "1", "--programs", ".", "--record"])
+    glove.main([*made_up, "--size", "262", "--epochs", "1", "--programs", ".", "--record"])
     for module in (generation, training, planning, report):
         module.main(["--record"])
     page = pages.render("benchmarks.md")
@@ -181,3 +182,45 @@ def test_every_first_job_tokenizes_in_a_folder_of_its_own(results, made_up, monk
     tokenization.main([*made_up, "--repetitions", "2"])
     first, again = used[:4], used[4:]
     assert (len({*first}), len({*again}), len({*used})) == (1, 1, 2)
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """A repository of programs that make builds; the folder into which they are fetched."""
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    (repository / "Makefile").write_text("all:\n\tmkdir build\n\ttouch build/glove\n")
+    own = ("git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@localhost")
+    for command in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "-m", "programs")):
+        subprocess.run([*own, *command], check=True)
+    head = subprocess.run([*own, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    monkeypatch.setattr(glove, "REPOSITORY", str(repository))
+    monkeypatch.setattr(glove, "REVISION", head.stdout.strip())
+    return tmp_path / "fetched"
+
+
+def test_the_authors_programs_are_fetched_and_built_once(programs, monkeypatch):
+    assert (glove.built_programs(programs) / "glove").exists()
+    monkeypatch.setattr(subprocess, "run", None)
+    assert glove.built_programs(programs) == programs / "build"
+
+
+def test_programs_that_cannot_be_built_are_named_and_nothing_is_left(programs, monkeypatch):
+    monkeypatch.setattr(glove, "REVISION", "0" * 40)
+    with pytest.raises(SystemExit, match="repository: cannot be fetched with git"):
+        glove.built_programs(programs)
+    assert [entry.name for entry in programs.parent.iterdir()] == ["repository"]
+
+
+def test_the_harness_and_the_loops_are_measured_beside_our_own():
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=257, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
+        num_attention_heads=1,
+    )  # fmt: skip
+    model = LlamaForCausalLM(config).eval()
+    model.generation_config.eos_token_id = None
+    for part in ("harness", "texts", "choices"):
+        found = generation.PARTS[part](model, generation.byte_tokens(), 1)
+        assert found["before"] > 0 and found["after"] > 0
