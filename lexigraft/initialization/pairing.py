@@ -122,7 +122,7 @@ class VocabularyPair:
         Both represent the same byte, but a fallback byte only as part of a character or where no
         other token does.
         """
-        of_target = np.isin(self.shared_ids, list(_fallback_ids(self.target_tokenizer)))
+        of_target = np.isin(self.shared_ids, list(self.target_fallback_ids))
         of_source = np.isin(self.source_of[self.shared_ids], list(self.source_fallback_ids))
         return self.shared_ids[of_target != of_source]
 
@@ -135,6 +135,11 @@ class VocabularyPair:
     def source_fallback_ids(self) -> set[int]:
         """Ids of the source's fallback bytes, such as `<0xC3>`."""
         return _fallback_ids(self.source_tokenizer)
+
+    @cached_property
+    def target_fallback_ids(self) -> set[int]:
+        """Ids of the target's fallback bytes."""
+        return _fallback_ids(self.target_tokenizer)
 
     @cached_property
     def source_special_ids(self) -> set[int]:

@@ -38,9 +38,10 @@ class Transtokenizers(RecipeInitializer):
 
     A token that does not align gets the mean of the weights of its relatives: the tokens that begin
     with it, and the longest tokens that it contains. Relatives include shared tokens, which count
-    as aligned to their source token one more time. A token without relatives falls back. `pairs_`
-    is the number of pairs read, `aligned_` the number of new tokens that align, and `related_` the
-    number that get the weights of relatives.
+    as aligned to their source token one more time. Fallback bytes such as `<0x20>` have no
+    relatives and are none. A token without relatives falls back. `pairs_` is the number of pairs
+    read, `aligned_` the number of new tokens that align, and `related_` the number that get the
+    weights of relatives.
 
     Shared tokens copy their source row, as in every method here; the published code mixes them too.
     It also uses the source's first piece for a number that does not align (here a relative), rounds
@@ -77,7 +78,9 @@ class Transtokenizers(RecipeInitializer):
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         pairs = required_pairs(self.name, auxiliary, "parallel")
         counts = self._token_counts(pair, pairs)
-        shared = pair.shared_ids
+        # The published code compares vocabulary strings, in which no token contains `<0x20>`.
+        fallbacks = np.array(sorted(pair.target_fallback_ids), dtype=np.int64)
+        shared = np.setdiff1d(pair.shared_ids, [*fallbacks, *pair.byte_ids])
         copies = csr_array(
             (np.ones(len(shared)), (shared, pair.source_of[shared])), shape=counts.shape
         )
@@ -85,11 +88,17 @@ class Transtokenizers(RecipeInitializer):
         totals = counts.sum(axis=1)
         weights = row_shares(counts)
         ordinary = np.setdiff1d(pair.new_ids, list(pair.target_special_ids))
-        aligned, others = ordinary[totals[ordinary] > 0], ordinary[totals[ordinary] == 0]
-        relatives = _relatives(pair.target_bytes, np.flatnonzero(totals > 0), others)
-        begins_word = [piece[:1] == b" " for piece in pair.source_bytes]
+        aligned = ordinary[totals[ordinary] > 0]
+        known = np.setdiff1d(np.flatnonzero(totals > 0), fallbacks)
+        others = np.setdiff1d(ordinary[totals[ordinary] == 0], fallbacks)
+        relatives = _relatives(pair.target_bytes, known, others)
+        begins_word = [
+            number
+            for number, piece in enumerate(pair.source_bytes)
+            if piece[:1] == b" " and number not in pair.source_fallback_ids
+        ]
         of_source = np.ones(pair.n_source)
-        of_source[np.flatnonzero(begins_word)] = _BEGINS_WORD
+        of_source[begins_word] = _BEGINS_WORD
         related = row_shares(csr_array(relatives @ weights @ diags_array(of_source)))
         self.aligned_ = len(aligned)
         self.related_ = int(np.count_nonzero(np.diff(relatives.indptr)))

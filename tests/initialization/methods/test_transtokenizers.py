@@ -5,6 +5,7 @@ import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.methods.transtokenizers import _edges, token_shares
+from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.initialization.registry import initializer
 
 
@@ -133,3 +134,52 @@ def test_all_families_are_aligned_on_real_text(fit, family, small_tokenizer, eng
     np.testing.assert_allclose(weights.sum(axis=1)[fitted.new_ids], 1)
     assert weights.data.min() > 0
     assert fitted.aligned_ > 20
+
+
+def relatives_by_strings(known, token):
+    """The published rule: strings that begin with the token, and the longest strings in it."""
+    begin = {text for text in known if text.startswith(token)}
+    inside = {text for text in known if text in token}
+    return begin | {a for a in inside if not any(a != b and a in b for b in inside)}
+
+
+@pytest.mark.parametrize("source_family", ["byte-level", "byte-fallback"])
+@pytest.mark.parametrize("family", ["byte-level", "byte-fallback"])
+def test_relatives_are_those_of_the_vocabulary_strings(
+    source_family, family, small_tokenizer, english, greek
+):
+    """Without alignments, the known tokens are those that share the spelling of a letter."""
+    source = small_tokenizer(source_family, english, 400)
+    target = small_tokenizer(family, greek, 500)
+    fitted = initializer("transtokenizers").fit(
+        source, target, auxiliary={"parallel": [("\u2603", "\u2603")]}
+    )
+    pair = pair_vocabularies(source, target)
+    strings = target.convert_ids_to_tokens(range(pair.n_target))
+    bytes_alone = pair.target_fallback_ids | set(pair.byte_ids.tolist())
+    source_tokens = {
+        strings[i]: source.convert_ids_to_tokens(int(pair.source_of[i]))
+        for i in pair.shared_ids.tolist()
+        if i not in bytes_alone
+    }
+    for token_id in np.setdiff1d(fitted.new_ids, [*pair.target_special_ids, *bytes_alone]).tolist():
+        relatives = relatives_by_strings(source_tokens, strings[token_id])
+        if strings[token_id] not in fitted.fallbacks_:
+            weights = fitted.weights_[[token_id]].tocoo()
+            pieces = {source.convert_ids_to_tokens(int(i)) for i in weights.coords[1]}
+            assert pieces == {source_tokens[relative] for relative in relatives}
+
+
+@pytest.mark.parametrize("family", ["byte-level", "byte-fallback"])
+def test_no_fallback_byte_is_a_relative(family, small_tokenizer, english, greek):
+    source = small_tokenizer("byte-fallback", english, 400)
+    target = small_tokenizer(family, greek, 500)
+    count = min(len(english), len(greek), 150)
+    pairs = list(zip(english[:count], greek[:count], strict=True))
+    fitted = initializer("transtokenizers").fit(source, target, auxiliary={"parallel": pairs})
+    pair = pair_vocabularies(source, target)
+    related = np.setdiff1d(fitted.new_ids, list(pair.target_fallback_ids))
+    strings = target.convert_ids_to_tokens(related.tolist())
+    related = related[[token not in fitted.fallbacks_ for token in strings]]
+    assert fitted.related_ > 20
+    assert fitted.weights_[related][:, sorted(pair.source_fallback_ids)].nnz == 0
