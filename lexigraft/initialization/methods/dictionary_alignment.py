@@ -39,6 +39,9 @@ class DictionaryAlignment(RecipeInitializer):
     ----------
     minimum_count
         Pairs of tokens that align less often than this, rounded up, are ignored.
+    counts
+        Whether the weights follow the `expected` counts, or these `rounded-up` to integers in each
+        round, as in the published code.
     alphabet
         Whether letters (bytes in a byte-level tokenizer) are `removed` too, as in the published
         code, or `kept`: they cannot be split, and without them no merge produces the tokens that
@@ -59,6 +62,7 @@ class DictionaryAlignment(RecipeInitializer):
     needs = ("dictionary",)
     counted = ("entries", "rounds", "aligned")
     minimum_count: int = integer(1)
+    counts: str = choice("expected", "rounded-up")
     alphabet: str = choice("kept", "removed")
     maximum_words: int | None = integer(None)
     iterations: int = integer(6)
@@ -101,9 +105,12 @@ class DictionaryAlignment(RecipeInitializer):
         """How often target tokens align to source tokens [target ids, n_source]."""
         bitext = Bitext.of(zip(english, cut, strict=True))
         counts = expected_counts(bitext, iterations=self.iterations).tocoo()
-        often = counts.data > self.minimum_count - 1  # at least `minimum_count`, rounded up
+        # fast_align prints six digits, so that 1.0000001 is 1, which rounding up leaves unchanged.
+        rounded = np.ceil([float(f"{count:.6g}") for count in counts.data.tolist()])
+        often = rounded >= self.minimum_count
+        weights = rounded if self.counts == "rounded-up" else counts.data
         place = (counts.coords[1][often], counts.coords[0][often])
-        return csr_array((counts.data[often], place), shape=shape)
+        return csr_array((weights[often], place), shape=shape)
 
 
 class _Remaining:

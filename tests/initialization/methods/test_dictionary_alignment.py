@@ -1,8 +1,10 @@
+import numpy as np
 import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.methods.dictionary_alignment import _Remaining, _tokenized
 from lexigraft.initialization.registry import initializer
+from lexigraft.initialization.word_alignment import expected_counts
 
 
 @pytest.fixture
@@ -94,3 +96,43 @@ def test_what_is_removed_is_cut_shorter_and_the_rest_keeps_its_ids(family, small
         assert joined[0] == joined[1]
         assert (new != old) == bool(removed & {*old})
         assert len(new) >= len(old)
+
+
+MODULE = "lexigraft.initialization.methods.dictionary_alignment"
+
+
+def test_as_published_the_weights_are_the_counts_rounded_up(fit, pair, monkeypatch):
+    """`abc` aligns in the first round, whose counts are here rounded up and divided by hand."""
+    first_round = []
+
+    def counts(bitext, iterations):
+        first_round.append(expected_counts(bitext, iterations=iterations))
+        return first_round[-1]
+
+    monkeypatch.setattr(f"{MODULE}.expected_counts", counts)
+    entries = [("x", "abc"), ("x", "abc"), ("xy", "abc"), ("xz", "abcde"), ("y", "de")]
+    expected = fit(entries).weights_
+    published = fit(entries, counts="rounded-up").weights_
+    abc = pair[1].convert_tokens_to_ids("abc")
+    exact = first_round[0].toarray()[:, abc]
+    for weights, by_source in ((expected, exact), (published, np.ceil(exact.round(5)))):
+        row = weights[[abc]].toarray()[0, : len(by_source)]
+        np.testing.assert_allclose(row, by_source / by_source.sum(), atol=1e-9)
+    assert abs(expected - published).max() > 0.01
+
+
+def test_a_count_that_exceeds_an_integer_in_its_seventh_digit_only_is_not_rounded_up(
+    fit, monkeypatch
+):
+    """The published code reads the six digits that fast_align prints."""
+    weights = []
+    for excess in (0.0, 1e-7):
+
+        def counts(bitext, iterations, excess=excess):
+            exact = expected_counts(bitext, iterations=iterations)
+            exact.data = np.ceil(exact.data) + excess
+            return exact
+
+        monkeypatch.setattr(f"{MODULE}.expected_counts", counts)
+        weights.append(fit(ENTRIES, counts="rounded-up").weights_)
+    assert (weights[0] != weights[1]).nnz == 0
