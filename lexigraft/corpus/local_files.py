@@ -3,6 +3,7 @@
 Standard library only: the Snakefile runs these checks each time it is parsed.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,8 +21,8 @@ def text_files(path: str | Path) -> list[Path]:
     """The files that the path of a text refers to: the file, or all texts in a folder, by name.
 
     Texts in a folder and its subfolders are files whose names end in `.txt`, `.jsonl` (both also
-    with `.gz`, `.xz` or `.zst`) or `.parquet`; hidden files and folders are skipped. Raises
-    `UserError` if there are none.
+    with `.gz`, `.xz` or `.zst`) or `.parquet`; hidden files and folders are skipped, links are
+    followed. Raises `UserError` if there are none.
     """
     found = _expanded(path)
     if not found:
@@ -80,10 +81,32 @@ def _expanded(path: str | Path) -> list[Path]:
     path = Path(path)
     if not path.is_dir():
         return [path]
-    return [
-        file
-        for file in sorted(path.rglob("*"))
-        if _TEXTS.fullmatch(file.name)
-        and file.is_file()
-        and not any(part.startswith(".") for part in file.relative_to(path).parts)
-    ]
+    # A link that leads nowhere stays, whatever its name: it may be a folder on a missing disk.
+    return [one for one in files_below(path) if _TEXTS.fullmatch(one.name) or not one.exists()]
+
+
+def files_below(folder: str | Path) -> list[Path]:
+    """The files in a folder and its subfolders by name, without hidden files and folders.
+
+    Links are followed, and each file and folder is listed once, so that links in a circle end.
+    Raises `UserError` if a folder cannot be read.
+    """
+    real: set[str] = set()
+
+    def is_new(path: str | Path) -> bool:
+        known = len(real)
+        real.add(os.path.realpath(path))
+        return len(real) > known
+
+    def refuse(error: OSError) -> None:
+        raise UserError(f"{error.filename}: the folder cannot be read ({error.strerror})")
+
+    found: list[Path] = []
+    for place, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
+        if is_new(place):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            shown = (Path(place, name) for name in sorted(files) if not name.startswith("."))
+            found += filter(is_new, shown)
+        else:
+            folders.clear()
+    return sorted(found)
