@@ -31,6 +31,7 @@ from lexigraft.provenance import (
     fault_of,
     leaves,
     listed,
+    listed_at,
     read_card,
     sha256_of,
 )
@@ -172,18 +173,17 @@ def input_checksum(path: Any) -> str:
     if place.is_file():
         if place.name == CARD:
             return _content(read_card(place.parent))
-        for folder in list(place.parents)[:3]:
-            if (folder / CARD).is_file():
-                files = read_card(folder).get("files", {})
-                if described := files.get(place.relative_to(folder).as_posix()):
-                    return described["sha256"]
-        return _file_checksum(place)
+        checksums = (described["sha256"] for *_, described in listed_at(place))
+        return next(checksums, None) or _file_checksum(place)
     if (place / CARD).is_file():
         return _content(read_card(place))
+    checksums = {file: described["sha256"] for _, file, described in listed_at(place)}
     files = {str(file.relative_to(place)): file for file in place.rglob("*") if file.is_file()}
     # Hidden files are not content: the tokens of a corpus, metadata of git and hubs.
     shown = {name: file for name, file in files.items() if not re.search(r"(^|/)\.", name)}
-    return _digest({name: _file_checksum(file) for name, file in shown.items()})
+    return _digest(
+        {name: checksums.get(file) or _file_checksum(file) for name, file in shown.items()}
+    )
 
 
 def is_held(folder: str | Path) -> bool:

@@ -88,27 +88,18 @@ def commit_of_code() -> str | None:
 
 
 def check_inputs(inputs: Any) -> None:
-    """Check every file and folder in a job's inputs against its card, if it has one.
+    """Check every file and folder in a job's inputs against the card that lists it, if one does.
 
-    `inputs` are paths in nested lists and mappings. For a folder, all files in its card are
+    `inputs` are paths in nested lists and mappings. For a folder, all listed files in it are
     checked; for a file, only that file. Anything else, such as a hub name, passes. A UserError
     names the first file that is missing or damaged, what is wrong with it, and what to do.
     """
     for path in (Path(one) for one in leaves(inputs) if isinstance(one, str | Path)):
-        if path.is_dir():
-            check_folder(path)
-        elif path.is_file():
-            for card in cards_of(path.parent):
-                if described := dict(_described(card, "files")).get(path.name):
-                    _refuse_if_damaged(path.parent, path, described)
-
-
-def check_folder(folder: str | Path) -> None:
-    """Check all files in a folder's card, like `check_inputs`; a folder without a card passes."""
-    folder = Path(folder)
-    if (folder / CARD).is_file():
-        for file, described in listed(folder, read_card(folder)):
-            _refuse_if_damaged(folder, file, described)
+        for folder, file, described in listed_at(path):
+            card = folder / CARD
+            since = card.stat().st_mtime_ns if card.is_file() else 0
+            if fault := fault_of(file, described, since):
+                raise UserError(f"{file}: {fault}{_remedy(folder)}")
 
 
 def leaves(inputs: Any) -> Iterator[Any]:
@@ -165,6 +156,26 @@ def listed(folder: Path, card: Mapping[str, Any]) -> Iterator[tuple[Path, dict[s
             yield model / name, described
 
 
+def listed_at(path: Path) -> Iterator[tuple[Path, Path, dict[str, Any]]]:
+    """What the nearest card lists at a path: the file itself, or all files of a folder.
+
+    The card is in the folder itself or anywhere above. Yields its folder, and each file, which may
+    be missing, with its size and checksum; nothing if no card lists the path.
+    """
+    for folder in (path, *path.parents) if path.is_dir() else path.parents:
+        # Records are next to their completion records: folders further up are not searched.
+        near = folder in (path, path.parent)
+        cards = cards_of(folder) if near or (folder / CARD).is_file() else ()
+        is_listed = False
+        for card in cards:
+            for file, described in listed(folder, card):
+                if folder == path or file == path or path in file.parents:
+                    is_listed = True
+                    yield folder, file, described
+        if is_listed:
+            return
+
+
 def fault_of(file: Path, described: Mapping[str, Any], since: int = 0) -> str | None:
     """What is wrong with a file, in words, given its `bytes` and `sha256`; None if it is intact.
 
@@ -183,12 +194,6 @@ def fault_of(file: Path, described: Mapping[str, Any], since: int = 0) -> str | 
     if is_hashed and sha256_of(file) != described["sha256"]:
         return "damaged, its SHA-256 differs from the card's"
     return None
-
-
-def _refuse_if_damaged(folder: Path, file: Path, described: Mapping[str, Any]) -> None:
-    card = folder / CARD
-    if fault := fault_of(file, described, card.stat().st_mtime_ns if card.is_file() else 0):
-        raise UserError(f"{file}: {fault}{_remedy(folder)}")
 
 
 def _described(card: Mapping[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:

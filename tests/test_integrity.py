@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lexigraft import UserError, provenance
-from lexigraft.completion import begin, complete
-from lexigraft.provenance import check_folder, check_inputs, describe_file, write_card
+from lexigraft.completion import begin, complete, input_checksum
+from lexigraft.provenance import check_inputs, describe_file, write_card
 
 JOB = {"rule": "r", "inputs": {}, "outputs": {}, "settings": {}}
 
@@ -98,6 +98,37 @@ def test_of_a_file_its_neighbours_are_not_looked_at(folder):
     assert "train.txt: damaged" in refused(str(folder / "train.txt"))
 
 
+@pytest.mark.parametrize("depth", range(5))
+@pytest.mark.parametrize("damage", [cut, flip, Path.unlink])
+def test_a_listed_file_is_checked_however_far_below_its_card(tmp_path, damage, depth):
+    """Also if a job reads only the file, or one of the folders between it and its card."""
+    file = tmp_path / "made" / "/".join("abcd"[:depth]) / "text.txt"
+    file.parent.mkdir(parents=True)
+    file.write_text("one\n")
+    (file.parent / "unlisted.txt").write_text("two\n")
+    write_card(tmp_path / "made", JOB, [file.relative_to(tmp_path / "made").as_posix()])
+    between = [file, *list(file.parents)[: depth + 1]]
+    for path in between:
+        check_inputs([str(path)])
+    damage(file)
+    for path in between:
+        assert refused([str(path)]).startswith(f"{file}: ")
+    check_inputs(str(file.parent / "unlisted.txt"))
+
+
+@pytest.mark.parametrize("depth", range(5))
+def test_the_checksum_of_a_listed_file_is_the_one_that_is_checked(tmp_path, depth):
+    file = tmp_path / "made" / "/".join("abcd"[:depth]) / "text.txt"
+    file.parent.mkdir(parents=True)
+    file.write_text("one\n")
+    unlisted = input_checksum(file)
+    write_card(tmp_path / "made", JOB, [file.relative_to(tmp_path / "made").as_posix()])
+    assert input_checksum(file) == unlisted
+    flip(file)
+    assert input_checksum(file) == unlisted
+    assert "damaged" in refused(str(file))
+
+
 def test_a_record_without_a_card_is_checked_by_the_notes_on_its_completion(tmp_path):
     record = tmp_path / "comet.v2.json"
     record.write_text("{}")
@@ -147,21 +178,21 @@ def test_a_number_of_a_card_that_was_changed_is_noticed(folder):
 def test_a_card_says_the_same_however_it_is_laid_out(folder):
     card = json.loads((folder / "card.json").read_text())
     (folder / "card.json").write_text(json.dumps(card))
-    check_folder(folder)
+    check_inputs(folder)
 
 
 def test_a_card_without_a_seal_is_believed(folder):
     card = json.loads((folder / "card.json").read_text())
     del card["card_sha256"]
     (folder / "card.json").write_text(json.dumps(card | {"loss": 0.1}))
-    check_folder(folder)
+    check_inputs(folder)
 
 
 def test_a_large_file_is_hashed_only_if_it_is_newer_than_its_card(folder, monkeypatch):
     monkeypatch.setattr(provenance, "SMALL", 3)
     file, card = folder / "train.txt", folder / "card.json"
     flip(file)
-    check_folder(folder)  # left to those that read it as a whole, and to `make verify`
+    check_inputs(folder)  # left to those that read it as a whole, and to `make verify`
     os.utime(file, ns=(0, card.stat().st_mtime_ns + 1))
     assert "train.txt: damaged" in refused(str(folder))
 
@@ -169,7 +200,7 @@ def test_a_large_file_is_hashed_only_if_it_is_newer_than_its_card(folder, monkey
 def test_a_large_file_that_was_copied_anew_passes(folder, monkeypatch):
     monkeypatch.setattr(provenance, "SMALL", 3)
     os.utime(folder / "train.txt", ns=(0, (folder / "card.json").stat().st_mtime_ns + 1))
-    check_folder(folder)
+    check_inputs(folder)
 
 
 @pytest.mark.fault(

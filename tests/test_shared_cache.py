@@ -11,7 +11,7 @@ import pytest
 
 from lexigraft import UserError
 from lexigraft.completion import is_complete
-from lexigraft.provenance import check_folder, write_card
+from lexigraft.provenance import check_inputs, write_card
 from lexigraft.shared_cache import VARIABLE, fetch
 from tests.test_integrity import flip
 
@@ -20,7 +20,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from lexigraft.job import run
-from lexigraft.provenance import check_folder
+from lexigraft.provenance import check_inputs
 from lexigraft.provenance import write_card
 
 def stage(job):
@@ -83,7 +83,7 @@ def test_another_checkout_takes_what_the_first_one_made(checkout):
     for name in ("text.txt", "tasks/pairs.jsonl"):
         assert (second.out / name).samefile(first.out / name)
     assert is_complete(second.job)
-    check_folder(second.out)
+    check_inputs(second.out)
     card = json.loads((second.out / "card.json").read_text())
     assert (card["lines"], card["job"]) == (1, second.job)
 
