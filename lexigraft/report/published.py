@@ -2,9 +2,9 @@
 
 They are stored in CSV files with the columns `FIELDS`. `table`, `row` and `column` are the location
 in the paper. The axes of a cell, `task` and `metric` are names of this project; an axis without a
-name matches any, and a number without a task has no counterpart in an evaluation, such as a mean
-over languages. `value` and `spread` are as printed; multiplied by `factor`, they have the unit of
-the metric here.
+name matches any. A number that no score here measures has no task, but a `reason`: it is an average
+over languages, a loss, a count. `value` and `spread` are as printed; multiplied by `factor`, they
+have the unit of the metric here.
 """
 
 import csv
@@ -16,7 +16,8 @@ from pathlib import Path
 from lexigraft.errors import UserError
 from lexigraft.report.summarize import CELL
 
-FIELDS = ("table", "row", "column", *CELL, "task", "metric", "value", "spread", "factor")
+FIELDS = ("table", "row", "column", *CELL, "task", "metric", "value", "spread", "factor",
+          "reason")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Published:
     value: float
     spread: float | None  # None if the paper prints none
     rounding: float  # half a unit of the last printed digit
+    reason: str  # why no score here is the same quantity; empty if there is a task
 
 
 def read_published(paths: Iterable[Path]) -> list[Published]:
@@ -57,6 +59,8 @@ def _number(row: dict[str, str], path: Path, line: int) -> Published:
     where = f"{path}, line {line}"
     if bool(row["task"]) != bool(row["metric"]):
         raise UserError(f"{where}: give both a task and a metric, or neither")
+    if bool(row["task"]) == bool(row["reason"]):
+        raise UserError(f"{where}: give either a task or the reason why it has none")
     value, factor = (_decimal(row[name], f"{where}: {name}") for name in ("value", "factor"))
     spread = _decimal(row["spread"], f"{where}: spread") * factor if row["spread"] else None
     unit = Decimal(10) ** int(value.as_tuple().exponent)  # of the last printed digit
@@ -71,6 +75,7 @@ def _number(row: dict[str, str], path: Path, line: int) -> Published:
         float(value * factor),
         None if spread is None else float(spread),
         float(abs(factor) * unit / 2),
+        row["reason"],
     )
 
 

@@ -82,14 +82,41 @@ def test_an_axis_without_a_name_is_any(made, tmp_path):
     assert [*table.data["initializer"]] == ["align", "mean"]
 
 
-def test_what_only_the_paper_has_is_counted_and_what_is_no_score_is_not(made, tmp_path):
+def test_numbers_that_are_not_compared_are_counted_by_reason(made, tmp_path):
     only_there = {"initializer": "zett", "value": "5"}
-    mean = {"task": "", "metric": "", "value": "7"}
+    means = [
+        {"task": "", "metric": "", "reason": "average", "value": value, "row": value}
+        for value in ("7", "8")
+    ]
     source = {"vocabulary": "source", "value": "10"}
-    table = build(made, numbers(tmp_path, only_there, mean, source))
+    table = build(made, numbers(tmp_path, only_there, *means, source))
     assert len(table.rows) == 1
-    assert table.notes[-1].endswith("that this study does not have: 1.")
-    assert build(made, numbers(tmp_path, only_there, mean)) is None
+    assert table.notes[-1] == (
+        "Not compared: 3 of 4 numbers of the paper (average: 2; not evaluated in this study: 1)."
+    )
+    assert build(made, numbers(tmp_path, only_there, *means)) is None
+
+
+def test_a_number_of_an_alias_is_compared_with_the_cell_of_its_rows(made, tmp_path):
+    made.settings["aliases"] = [
+        {"initializer": "merge", "same_as": "align", "vocabularies": ["big"], "sources": None}
+    ]
+    table = build(made, numbers(tmp_path, {"initializer": "merge", "value": "16"}))
+    assert [*table.data["here"]] == [16.0]
+    named = build(
+        made,
+        numbers(tmp_path, {"initializer": "merge", "value": "16"}),
+        where={"initializers": ["merge"]},
+    )
+    assert [*named.data["here"]] == [16.0]
+
+
+def test_a_number_is_compared_with_the_method_of_the_paper_and_that_of_its_code(made, tmp_path):
+    cell = ("m", "te-made", "big", "mean-as-published", FULL, 0)
+    made.record(cell, "mt", "translation", {"chrf": 8.0})
+    table = build(made, numbers(tmp_path, {"initializer": "mean", "value": "9"}))
+    rows = {row.stub[1]: row.cells[1].text for row in table.rows}
+    assert rows == {"a model": "9.0", "a model, as published": "8.0"}
 
 
 def test_a_source_model_may_stand_for_a_cell_of_the_paper(made, tmp_path):
@@ -99,17 +126,6 @@ def test_a_source_model_may_stand_for_a_cell_of_the_paper(made, tmp_path):
     table = build(made, path, compare=["paper"], stands_for=stands_for, where=where)
     assert [*table.data["vocabulary"]] == ["source"]
     assert build(made, path, compare=["paper"]) is None
-
-
-def test_a_speed_up_is_that_over_the_source_model(made_study, tmp_path):
-    # 30 characters a second and 75, of text; and with several texts at a time
-    for cell, speed in ((SOURCE, 30.0), ((*ALIGN, 0), 75.0)):
-        name = "same_text_characters_per_second_batch"
-        metrics = {f"{name}_4": 4 * speed + 9, f"{name}_1": speed}
-        made_study.record(cell, "speed", "speed", metrics)
-    row = {"task": "speed", "metric": "speed_up", "initializer": "align", "value": "1.93"}
-    table = build(made_study, numbers(tmp_path, row))
-    assert [*table.data["here"]] == [2.5]
 
 
 def test_papers_tables_and_tasks_are_chosen(made, tmp_path):
@@ -143,6 +159,8 @@ def test_a_wrong_axis_of_a_cell_is_named_with_its_model():
         ({"value": "1", "spread": "inf"}, "line 2: spread: 'inf' is not a number"),
         ({"value": "1", "factor": ""}, "line 2: factor: '' is not a number"),
         ({"value": "1", "task": ""}, "line 2: give both a task and a metric, or neither"),
+        ({"value": "1", "reason": "loss"}, "line 2: give either a task or the reason"),
+        ({"value": "1", "task": "", "metric": ""}, "line 2: give either a task or the reason"),
     ],
 )
 def test_a_wrong_number_is_named_with_its_line(tmp_path, row, message):

@@ -9,6 +9,7 @@ from lexigraft.cells import cells_of
 from lexigraft.errors import UserError
 from lexigraft.report.published import read_published
 from lexigraft.report.summarize import CELL
+from lexigraft.report.tables.published import names_in_papers
 from tests.workflow.conftest import open_study
 from workflow.config.registries import PUBLISHED, ROOT, load_registries, read_yaml, resolve
 
@@ -150,6 +151,36 @@ def test_numbers_are_of_cells_tasks_and_metrics_of_the_study(paper):
     assert strange == ONLY_THERE.get(paper, set())
     tasks = {task for config in configs for task in config["run_tasks"]}
     assert {one.task for one in numbers(paper) if one.task} <= tasks
+
+
+@pytest.mark.parametrize("paper", TABLES)
+def test_a_number_of_a_cell_is_compared_with_a_score_of_its_kind(paper):
+    """Only the units of scores: speeds of generated answers are not those of the same text."""
+    kinds = {one.metric for one in numbers(paper) if one.task}
+    assert not any("speed" in name or "per_second" in name for name in kinds)
+    for one in numbers(paper):
+        assert bool(one.reason) != bool(one.task)
+
+
+@pytest.mark.parametrize(("paper", "missing"), [("lowres", 0), ("vocadt", 0), ("salt", 0),
+                                                 ("unifyvocab", 12), ("cw2v", 0)])  # fmt: skip
+def test_every_number_of_a_cell_has_its_cell_in_the_study(paper, missing):
+    """Aliases included: `mean` of Yamaguchi et al. is the cell of `align`."""
+    configs = [open_study(name).config for name in STUDIES[paper]]
+    names = [
+        names
+        for config in configs
+        for cell in cells_of(config["cells"], config["aliases"])
+        for names, _ in names_in_papers(
+            {axis: getattr(cell, axis) for axis in CELL}, config["aliases"]
+        )
+    ]
+    without = [
+        one
+        for one in numbers(paper)
+        if one.task and not any(one.cell.items() <= cell.items() for cell in names)
+    ]
+    assert len(without) == missing, [one.row for one in without]
 
 
 def test_a_paper_without_numbers_is_refused_before_the_first_job():
