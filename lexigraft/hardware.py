@@ -80,6 +80,25 @@ def precision() -> "torch.dtype":
     return torch.bfloat16 if fast else torch.float32
 
 
+def autocast() -> "torch.autocast":
+    """Lets models with float32 weights compute in bfloat16, if that is the precision.
+
+    Embeddings and norms stay float32. Training computes in this way, and so must every evaluation
+    whose number is compared with one from training: a model whose weights are all bfloat16 differs
+    by more than rounding (SmolLM2 on Telugu: 1.935 bits per byte instead of 1.946).
+    """
+    import torch
+
+    # Without autocast's cache, which would hold a copy of the trained weights for the whole pass:
+    # chunks of logits cache the head's, and the others are used only twice in a pass.
+    return torch.autocast(
+        device().type,
+        dtype=torch.bfloat16,
+        enabled=precision() == torch.bfloat16,
+        cache_enabled=False,
+    )
+
+
 @cache
 def _survives_bfloat16() -> bool:
     """Whether this CPU can multiply in bfloat16, tested in a separate process.

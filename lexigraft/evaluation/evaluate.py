@@ -20,6 +20,7 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.harness.benchmark_state import reason_not_available
 from lexigraft.evaluation.task_kinds import Measurement, record, task_kind
 from lexigraft.provenance import check_inputs
+from lexigraft.source.model import open_source
 from lexigraft.training.store import load_cell, read_card, reference
 
 if TYPE_CHECKING:
@@ -33,10 +34,15 @@ TRANSFORMERS, VLLM = "transformers", "vllm"
 
 
 class Opening(NamedTuple):
-    """How a model is opened: the engine, and the precision of computation."""
+    """How a model is opened: the engine, and the precision of computation.
+
+    Without `autocast`, the weights have this precision too; with it, they are those of training:
+    float32, except that linear layers are rounded beforehand.
+    """
 
     engine: str
     dtype: "torch.dtype"
+    autocast: bool = False
 
 
 def evaluate_cell(job: Job) -> list[str]:
@@ -130,9 +136,23 @@ def open_cell(
     afterwards. Raises `UserError` if the cell is incomplete or damaged, or if vLLM is requested but
     not installed.
     """
-    from lexigraft.hardware import device
+    from lexigraft.hardware import autocast, device
 
-    logger.info("loading %s for %s in %s", cell, *opening)
+    logger.info("loading %s for %s in %s", cell, opening.engine, opening.dtype)
+    if opening.autocast:
+        import torch
+
+        from lexigraft.training.frozen_weights import FrozenWeights
+
+        source = open_source(reference(Path(cell), read_card(Path(cell)), "source")).folder
+        # In training, the linear layers that are not trained are held in bfloat16. Autocast rounds
+        # the others in the same way, so that rounding all of them saves memory and changes nothing.
+        loaded = load_cell(
+            cell, torch.float32, device(), lambda model: FrozenWeights(model, source).hold(())
+        )
+        with autocast():
+            yield loaded
+        return
     if opening.engine != VLLM:
         yield load_cell(cell, opening.dtype, device())
         return
@@ -155,7 +175,8 @@ def open_cell(
 def _opening(settings: dict[str, Any]) -> Opening:
     """The engine and precision for a task.
 
-    Tasks that fine-tune use float32. So do tasks that generate on a CPU, unless the user chose a
+    A task whose number training also measures computes as training does. Tasks that fine-tune use
+    float32. So do tasks that generate on a CPU, unless the user chose a
     precision: in bfloat16, the text may depend on the batch (with SmolLM2, one of six did), and it
     saves at most a third of the time.
     """
@@ -168,7 +189,7 @@ def _opening(settings: dict[str, Any]) -> Opening:
     generates = kind.generates and engine != VLLM and device().type == "cpu"
     if kind.fine_tunes or (generates and setting("precision") is None):
         return Opening(engine, torch.float32)
-    return Opening(engine, precision())
+    return Opening(engine, precision(), kind.measured_in_training and precision() == torch.bfloat16)
 
 
 def _engine(settings: dict[str, Any]) -> str:

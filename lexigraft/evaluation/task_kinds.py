@@ -54,6 +54,8 @@ class TaskKind:
     scored_by_learned_metrics: bool = False  # predictions have an output and a reference to compare
     # Whether it tests each language of a group, and English; generating kinds otherwise test one.
     every_language: bool = False
+    # Whether training measures the same number: both then compute it in the same precision.
+    measured_in_training: bool = False
     runs_alone: bool = False  # other jobs on the machine would distort its measurements
     # The file in config/prompts that its prompts are built from, unless its setting `prompts_from`
     # names another; None if it has none.

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from transformers import PreTrainedModel
 
-from lexigraft.hardware import device, precision
+from lexigraft.hardware import autocast, device, precision
 from lexigraft.training.objective import Objective
 from lexigraft.training.trainable import decoder_layers
 
@@ -93,14 +93,7 @@ class Computation(torch.nn.Module):
 
     def forward(self, compute: Callable[..., T], *arguments) -> T:
         """`compute(model, *arguments)`."""
-        # Without autocast's cache, which would hold a copy of the trained weights for the whole
-        # pass: chunks of logits cache the head's, and the others are used only twice in a pass.
-        with torch.autocast(
-            device().type,
-            dtype=torch.bfloat16,
-            enabled=precision() == torch.bfloat16,
-            cache_enabled=False,
-        ):
+        with autocast():
             return compute(self.model, *arguments)
 
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,13 +74,14 @@ def load_cell(
     folder: str | Path,
     dtype: "torch.dtype | None" = None,
     device: "torch.device | str" = "cpu",
+    prepare: "Callable[[PreTrainedModel], None] | None" = None,
 ) -> tuple["PreTrainedModel", "PreTrainedTokenizerFast"]:
     """Load a cell: the source model with the changed tensors, adapters merged, and its tokenizer.
 
     `folder` is a cell under `results/training/`, whose card refers to source and tokenizer. The
     model is in eval mode, by default in the dtype in which the source stores its weights; its
     configs name the tokenizer's special tokens. Weights are read directly to the `device`, where
-    adapters are also merged.
+    adapters are also merged. `prepare` is that of `source.model.load_model`.
 
     Raises
     ------
@@ -107,7 +108,7 @@ def load_cell(
     places = [reference(folder, card, name) for name in ("source", "tokenizer")]
     check_inputs(places)
     source, tokenizer = open_source(places[0]).folder, open_tokenizer(places[1])
-    model = load_model(source, dtype or stored_dtype(source), device)
+    model = load_model(source, dtype or stored_dtype(source), device, prepare)
     tensors = load_file(folder / CHANGED)
     if card["references"]["initialization"]:
         rows = next(model.get_input_embeddings().parameters()).shape[0]

@@ -258,7 +258,9 @@ def test_a_task_of_another_precision_loads_the_model_again_after_the_first_is_fr
         },
     )  # fmt: skip
     evaluate_cell(job)
-    assert [opening.dtype for opening in loads] == [torch.float32, torch.bfloat16]
+    float32, bfloat16 = (Opening("transformers", one) for one in (torch.float32, torch.bfloat16))
+    # Bits per byte are computed as in training.
+    assert loads == [float32, bfloat16._replace(autocast=True), bfloat16]
     assert record(job, "translation")["details"]["precision"] == "float32"
     assert record(job, "speed")["details"]["precision"] == "bfloat16"
 

@@ -115,7 +115,7 @@ def evaluate(
     return Measurement(metrics, details)
 
 
-TASK = TaskKind(PerplexitySettings, evaluate, tests="heldout")
+TASK = TaskKind(PerplexitySettings, evaluate, tests="heldout", measured_in_training=True)
 
 
 def _figures(score: Likelihood, prefix: str = "", suffix: str = "") -> dict[str, Any]:
