@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 Files = str | Path | Mapping[str, str]
 Row = dict[str, Any]
 
-# An empty line ends an example; a model's output already ends at its first line feed.
+# What ends an example unless a named prompt has `between`; a model's output ends at its first line
+# feed.
 BETWEEN = "\n\n"
 # The prompts that exist in each language; all others are entries of `named`.
 INSTRUCTION = "instruction"
@@ -106,6 +107,12 @@ def question_frame(
     before, rest = template.split("{context}")
     between, after = rest.split("{question}")
     return first, (before, between, after)
+
+
+def between_examples(files: Files, file: str, prompt: str) -> str:
+    """The text after each example: `between` of an entry of `named`, by default an empty line."""
+    named: Mapping[str, Mapping[str, str]] = _read(files, file)["named"]
+    return named.get(prompt, {}).get("between", BETWEEN)
 
 
 def _named(files: Files, file: str, name: str, words: Mapping[str, str]) -> tuple[str, str]:
@@ -312,15 +319,16 @@ def few_shot_prompts(
     answered: Sequence[tuple[str, str]],
     limit: int | None,
     before: str = "",
+    between: str = BETWEEN,
 ) -> FewShotPrompts:
     """Prompts that begin with examples; the first examples are dropped if they do not fit.
 
-    Examples are `answered` prompts, whose answers are put on one line, after a space. A prompt that
-    exceeds the token limit (including special tokens) even without examples is not changed.
-    `before` is the beginning of each prompt.
+    Examples are `answered` prompts, whose answers are put on one line, after a space, and followed
+    by `between`. A prompt that exceeds the token limit (including special tokens) even without
+    examples is not changed. `before` is the beginning of each prompt.
     """
     examples = [
-        f"{query.removesuffix(' ')} {' '.join(answer.split())}{BETWEEN}"
+        f"{query.removesuffix(' ')} {' '.join(answer.split())}{between}"
         for query, answer in answered
     ]
     shots = [len(examples)] * len(queries)

@@ -8,11 +8,13 @@ import pytest
 from lexigraft.atomic import write_jsonl
 from lexigraft.errors import UserError
 from lexigraft.evaluation.prompts import (
+    between_examples,
     examples_and_tests,
     few_shot_prompts,
     prompt_limit,
     read_test_set,
 )
+from tests.conftest import REPOSITORY
 
 ROWS = [{"id": f"r{at}", "source": f"word {'x' * at}", "target": f"λέξη {'ψ' * at}"}
         for at in range(1, 21)]  # fmt: skip
@@ -101,6 +103,19 @@ def test_what_is_asked_stands_once_before_all_examples(byte_tokenizer):
     alone = few_shot_prompts(byte_tokenizer(), ["x"], [], None, "Say.\n\n")
     assert alone.texts == ["Say.\n\nx"]
     assert alone.details([]) == {"before_examples": "Say.\n\n"}
+
+
+def test_examples_of_a_named_prompt_end_as_it_says(byte_tokenizer):
+    """VocADT's code joins its examples with one line feed, CW2V's with an empty line."""
+    ends = {
+        name: between_examples(REPOSITORY / "config/prompts", "translation", name)
+        for name in ("names", "cw2v", "instruction")
+    }
+    assert ends == {"names": "\n", "cw2v": "\n\n", "instruction": "\n\n"}
+    prompts = few_shot_prompts(
+        byte_tokenizer(), ["b:"], [("a:", "1"), ("c:", "2")], None, between=ends["names"]
+    )
+    assert prompts.texts == ["a: 1\nc: 2\nb:"]
 
 
 def test_the_first_examples_give_way_to_a_long_question(byte_tokenizer):

@@ -1,12 +1,16 @@
 """Questions that a causal model answers in words of its own."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lexigraft.errors import UserError
+from lexigraft.evaluation.prompts import question_frame
 from lexigraft.evaluation.tasks.question_answering import evaluate
+from tests.conftest import REPOSITORY
 
 TEXTS = {
     "greek": [
@@ -66,6 +70,33 @@ def test_a_question_is_asked_with_its_text_in_its_language(model, byte_tokenizer
     assert (row["reference"], row["shots"]) == ("στις 8", 0)
     assert row["prompt_tokens"] == len(row["prompt"].encode())  # a token is a byte here
     assert details["tests"] == {"greek": {"drawn_from": 4, "questions": 4}}
+
+
+@pytest.mark.parametrize("prompt", ["labels", "cw2v"])
+def test_labels_are_in_the_language_of_the_question(model, byte_tokenizer, job, prompt):
+    """Greek texts with English questions: the labels are those of an English cell."""
+    greek = job(shots=1, prompt=prompt, questions_in="en")
+    evaluate(model, byte_tokenizer(), greek)
+    _, (before, between, after) = question_frame(greek["inputs"]["prompts"], "en", prompt)
+    for row in predictions(greek):
+        assert row["prompt"].startswith(before)
+        assert f"{between}{row['source']}{after}" in row["prompt"]
+
+
+def test_every_task_across_languages_names_those_of_its_questions_and_answers():
+    """MLQA names a file `mlqa.CONTEXT.QUESTION`."""
+    tasks = yaml.safe_load((REPOSITORY / "config/tasks.yaml").read_text("utf-8"))["tasks"]
+    across = 0
+    for name, task in tasks.items():
+        if task.get("kind") != "question_answering" or not isinstance(task["examples"], dict):
+            continue
+        for text in (text for part in task["examples"].values() for text in part):
+            files = re.match(r"mlqa\.([^.]+)\.([^/]+)/", text.get("data_files", ""))
+            if files and files[1] != files[2]:
+                context, question = (None if code == "{code}" else code for code in files.groups())
+                assert (task["answers_in"], task["questions_in"]) == (context, question), name
+                across += 1
+    assert across == 4
 
 
 def test_answers_are_scored_by_the_best_reference(model, byte_tokenizer, job, writing):

@@ -183,7 +183,7 @@ def test_examples_stand_before_every_sentence_and_are_not_tested(model, byte_tok
     assert len(rows) == len(examples) == 2
     for one in examples:
         english, greek = pairs[one["id"]]
-        assert one["text"] == f"English: {english}\nGreek: {greek}\n\n"
+        assert one["text"] == f"English: {english}\nGreek: {greek}\n"
     before = "".join(one["text"] for one in examples)
     for row in rows:
         assert row["prompt"] == f"English: {row['source']}\nGreek:"
@@ -204,4 +204,4 @@ def test_a_set_of_the_task_s_own_is_translated(model, byte_tokenizer, make_job, 
     details = evaluate(model, byte_tokenizer(), job).details
     [row] = predictions(job)
     assert (row["source"], row["reference"]) == ("τρία", "three")
-    assert details["examples"] == [{"id": "0001", "text": "Greek: έξι\nEnglish: six\n\n"}]
+    assert details["examples"] == [{"id": "0001", "text": "Greek: έξι\nEnglish: six\n"}]

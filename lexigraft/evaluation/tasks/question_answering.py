@@ -38,8 +38,10 @@ class QuestionAnsweringSettings(Settings):
     prompt: str = prompts.LABELS
     # Whose rules decide whether answers are equal, see `answers`.
     normalization: Literal["mlqa", "squad"] = "mlqa"
-    # ISO 639 code of contexts and answers if it differs from the question's, for `mlqa`.
+    # ISO 639 code of contexts and answers if it differs from the tested language, for `mlqa`.
     answers_in: str | None = None
+    # ISO 639 code of questions, and so of `labels`, if it differs from the tested language.
+    questions_in: str | None = None
 
 
 class LanguageQuestions(NamedTuple):
@@ -125,7 +127,7 @@ def _questions_of(
     examples, tests = prompts.examples_and_tests(job, every, settings.shots, texts, name)
     tests = draw(tests, settings.samples, job, f"questions {name}")
     first, (before, between, after) = prompts.question_frame(
-        job["inputs"]["prompts"], code, settings.prompt
+        job["inputs"]["prompts"], settings.questions_in or code, settings.prompt
     )
 
     def frame(row: prompts.Row) -> tuple[str, str]:
@@ -145,7 +147,14 @@ def _questions_of(
         ) from None
     queries = [context.join(around) for context, around in zip(fitting, frames, strict=True)]
     answered = [(row["context"].join(frame(row)), row["answers"][0]) for row in examples]
-    prompted = prompts.few_shot_prompts(tokenizer, queries, answered, limit, first)
+    prompted = prompts.few_shot_prompts(
+        tokenizer,
+        queries,
+        answered,
+        limit,
+        first,
+        prompts.between_examples(job["inputs"]["prompts"], "question_answering", settings.prompt),
+    )
     rows = [
         {
             "id": f"{name}-{row['id']}",

@@ -85,7 +85,12 @@ def evaluate(
     )
     answered = [(pair["source"].join(queries.frame), pair["reference"]) for pair in examples]
     prompted = prompts.few_shot_prompts(
-        tokenizer, queries.texts, answered, queries.limit, queries.before
+        tokenizer,
+        queries.texts,
+        answered,
+        queries.limit,
+        queries.before,
+        prompts.between_examples(job["inputs"]["prompts"], "summarization", settings.prompt),
     )
     rows = predict(
         model,

@@ -68,6 +68,7 @@ def evaluate(
         [(query, pair[target]) for query, pair in zip(example_queries, examples, strict=True)],
         prompts.prompt_limit(model, settings.max_new_tokens),
         before,
+        prompts.between_examples(job["inputs"]["prompts"], "translation", settings.prompt),
     )
     rows = predict(
         model,
