@@ -18,7 +18,12 @@ from lexigraft.errors import UserError
 from lexigraft.job import Job, Written
 from lexigraft.provenance import CARD, read_card
 from lexigraft.randomness import seed_from
-from lexigraft.source.model import load_tokenizer, open_tokenizer, read_input_matrix
+from lexigraft.source.model import (
+    load_tokenizer,
+    open_tokenizer,
+    read_input_matrix,
+    tokens_without_row,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -113,9 +118,9 @@ def load_vectors(folder: str | Path) -> TokenVectors:
 def read_plm(tokenizer: "PreTrainedTokenizerFast", folder: str | Path) -> TokenVectors:
     """Read the input embeddings of a model; its other weights are not loaded.
 
-    There is one row for each token of the model, including special tokens; padding rows are left
-    out. The target tokenizer is that of the model, or one that appends tokens to it; the folder
-    contains a model of any architecture in Hugging Face layout, with `config.json`,
+    There is one row for each token of the model that has one, including special tokens; padding
+    rows are left out. The target tokenizer is that of the model, or one that appends tokens to it;
+    the folder contains a model of any architecture in Hugging Face layout, with `config.json`,
     `tokenizer.json` and safetensors.
 
     A UserError is raised if the folder holds no such model, or the tokenizer does not belong to it.
@@ -135,7 +140,8 @@ def read_plm(tokenizer: "PreTrainedTokenizerFast", folder: str | Path) -> TokenV
     (264, 8)
     """
     vocabulary = tokenizer.get_vocab()
-    own = load_tokenizer(folder).get_vocab()
+    plm_tokenizer = load_tokenizer(folder)
+    own = plm_tokenizer.get_vocab()
     foreign = next((token for token, i in own.items() if vocabulary.get(token) != i), None)
     if foreign is not None:
         raise UserError(
@@ -143,12 +149,9 @@ def read_plm(tokenizer: "PreTrainedTokenizerFast", folder: str | Path) -> TokenV
             "vocabulary must be this model's own: {mode: replace, plm: …} in vocabularies.yaml"
         )
     rows = read_input_matrix(folder)
+    tokens_without_row(plm_tokenizer, len(rows), f"plm {folder}")
     tokens = np.array(sorted(own.values()), dtype=np.int64)
-    if tokens[-1] >= len(rows):
-        raise UserError(
-            f"plm {folder}: its tokenizer has tokens up to id {tokens[-1]} but the model has "
-            f"{len(rows)} rows, so they do not belong together"
-        )
+    tokens = tokens[tokens < len(rows)]
     if not np.isfinite(rows[tokens]).all():
         raise UserError(f"plm {folder}: its embeddings are not finite; fetch the model again")
     return TokenVectors(tokens, rows[tokens])

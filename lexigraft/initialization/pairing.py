@@ -12,6 +12,7 @@ import numpy as np
 
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.token_bytes import is_fallback, special_ids, spelling, token_bytes
+from lexigraft.vocabulary.tokenizer_settings import tokenizer_of_rows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -39,20 +40,18 @@ def pair_vocabularies(
     A target in which every source token keeps its id expands the source: all `n_source` rows of the
     source matrix (by default the source tokenizer's size) keep their positions, including padding
     rows. Any other target replaces the source: its rows are those of its own tokens, and shared
-    tokens copy the source token that represents the same bytes. Raises a `UserError` if the matrix
-    has fewer rows than the source tokenizer has ids, or if the target's ids have a gap (in an
-    expansion: after the last source row).
+    tokens copy the source token that represents the same bytes. Added tokens of the source without
+    a row are no tokens of the source: in the target they are new. Raises a `UserError` if other
+    source tokens have no row, or if the target's ids have a gap (in an expansion: after the last
+    source row).
     """
+    if n_source is not None:
+        source_tokenizer = tokenizer_of_rows(source_tokenizer, n_source, f"n_source={n_source}")
     source, target = _Tokens.of(source_tokenizer), _Tokens.of(target_tokenizer)
     source_ids = np.array(sorted(source.vocab.values()), dtype=np.int64)
     target_ids = np.array(sorted(target.vocab.values()), dtype=np.int64)
     source_size = int(source_ids[-1]) + 1
-    rows = source_size if n_source is None else int(n_source)
-    if rows < source_size:
-        raise UserError(
-            f"n_source={rows}: the source tokenizer has ids up to {source_size - 1}; "
-            "give the number of rows of the source model's embedding matrix"
-        )
+    rows = source_size if n_source is None else n_source
     shared = _match(source, target)
     expands = all(shared.get(source_id) == source_id for source_id in source_ids.tolist())
     size = int(target_ids[-1]) + 1

@@ -105,6 +105,36 @@ def tokenizer_folder(folder: str | Path) -> Path:
     return open_source(folder).folder if pointer.is_file() else Path(folder)
 
 
+def tokens_without_row(
+    tokenizer: "PreTrainedTokenizerFast", rows: int, place: str
+) -> frozenset[str]:
+    """The added tokens of a model's tokenizer that have no row in its matrix of `rows` rows.
+
+    A family of models may share a tokenizer: Gemma 3's has a token for images, for which the text
+    models have no row. No text contains such a token unless a program writes it. A UserError that
+    begins with `place` is raised if other tokens have no row, since the tokenizer is then another
+    model's, or if one has a role or surrounds each text.
+    """
+    vocabulary = tokenizer.get_vocab()
+    beyond = {token: number for token, number in vocabulary.items() if number >= rows}
+    if not beyond:
+        return frozenset()
+    if not set(beyond.values()) <= tokenizer.added_tokens_decoder.keys():
+        raise UserError(
+            f"{place}: the tokenizer has tokens up to id {max(beyond.values())} but the model has "
+            f"only {rows} rows, so the tokenizer does not belong to this model"
+        )
+    roles = {getattr(tokenizer, f"{role}_id"): role for role in ROLES}
+    roles |= dict.fromkeys(tokenizer("a").input_ids, "a token around each text")
+    for token, number in sorted(beyond.items(), key=lambda item: item[1]):
+        if number in roles:
+            raise UserError(
+                f"{place}: {token!r} ({roles[number]}) has id {number} but the model has only "
+                f"{rows} rows; change this token in tokenizer_config.json or tokenizer.json"
+            )
+    return frozenset(beyond)
+
+
 def tokenizer_family(tokenizer: "PreTrainedTokenizerFast") -> str:
     """`byte-level BPE`, `byte-fallback BPE`, `BPE`, `Unigram`, `WordPiece` or `WordLevel`."""
     content = json.loads(tokenizer.backend_tokenizer.to_str())

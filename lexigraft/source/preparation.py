@@ -1,6 +1,7 @@
 """Prepare a source from the registry: locate, convert if needed, check, describe."""
 
 import json
+import logging
 import math
 import tempfile
 from collections.abc import Mapping
@@ -25,8 +26,11 @@ from lexigraft.source.model import (
     matrix_tensors,
     open_tokenizer,
     tokenizer_family,
+    tokens_without_row,
 )
 from lexigraft.source.weights import tensors
+
+logger = logging.getLogger(__name__)
 
 # Converters of the files in packages, by `format`; gguf is the default.
 _CONVERTERS = {"gguf": gguf_to_folder, "llama2c": llama2c_to_folder}
@@ -91,7 +95,8 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> None:
     UserError
         No `config.json`; a model that is not a language model of this kind, is quantized, or
         needs remote code; weights that are missing, pickled, truncated or damaged; no
-        `tokenizer.json`; more tokens than the input matrix has rows.
+        `tokenizer.json`; a tokenizer with more tokens than the input matrix has rows, unless they
+        are added tokens that texts do not contain (`tokens_without_row`).
     """
     folder = Path(folder)
     config = load_config(folder)
@@ -121,12 +126,12 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> None:
             f"contain no {matrix_names(folder)['output']}; transformers would initialize it at "
             "random"
         )
-    highest = max(load_tokenizer(folder).get_vocab().values(), default=-1)
-    if highest >= rows:
-        raise UserError(
-            f"source {folder}: the tokenizer has tokens up to id {highest} but the model has only "
-            f"{rows} rows, so the tokenizer does not belong to this model"
-        )
+    if extra := tokens_without_row(load_tokenizer(folder), rows, f"source {folder}"):
+        logger.warning(
+            "source %s: the model has no row for %d added tokens of its tokenizer, such as %r; no "
+            "text may contain them",
+            folder, len(extra), min(extra),
+        )  # fmt: skip
 
 
 def check_same_tokenizer(source: str | Path, other: str | Path) -> None:

@@ -26,6 +26,7 @@ from lexigraft.source.model import (
     load_model,
     open_source,
     open_tokenizer,
+    tokens_without_row,
 )
 from lexigraft.training.adapted_layers import attach_adapters, with_auxiliary_loss
 from lexigraft.training.anchored_rows import AnchoredRows, new_rows_of
@@ -338,7 +339,9 @@ class _Run:
         return plan_memory(
             config,
             self.strategy,
-            len(self.tokenizer) if changed else config.get_text_config().vocab_size,
+            max(self.tokenizer.get_vocab().values()) + 1
+            if changed
+            else config.get_text_config().vocab_size,
             teacher=load_config(open_source(teacher).folder) if teacher else None,
         )
 
@@ -375,11 +378,7 @@ class _Run:
                 "give it a vocabulary and an initializer, or another strategy"
             )
         rows = next(model.get_input_embeddings().parameters()).shape[0]
-        if len(self.tokenizer) > rows:
-            raise UserError(
-                f"{self.inputs['tokenizer']}: has {len(self.tokenizer)} tokens but the model has "
-                f"{rows} rows; choose an initializer for this vocabulary"
-            )
+        tokens_without_row(self.tokenizer, rows, self.inputs["tokenizer"])
         return model, changed
 
     def _score(self, model: PreTrainedModel, sentences: list[str]) -> Likelihood:

@@ -26,7 +26,7 @@ class Bpe:
     `ignore_merges`, `unk_token` and `fuse_unk` affect how a word is segmented.
     """
 
-    vocab: dict[str, int]  # every token, added ones included, to its id in 0 … len(vocab) - 1
+    vocab: dict[str, int]  # every token, added ones included, to its id; some ids may be unused
     merges: list[Pair]  # in order of priority
     byte_level: bool  # tokens are written in the alphabet of byte-level BPE ("Ġ" is a space)
     byte_fallback: bool  # characters without a token fall back to <0x00> … <0xFF> (SentencePiece)
@@ -77,11 +77,11 @@ class Bpe:
         Everything else is preserved: the flags of the model, normalizer, pre-tokenizer, decoder,
         post-processor, added tokens.
         """
-        size = len(self.vocab)
+        first = max(self.vocab.values()) + 1
         # Loading would renumber added tokens after the model's last id, since the model now extends
         # past them; `vocab` also contains them, so they keep their ids.
         return self._state(
-            self.vocab | {token: size + place for place, token in enumerate(new_tokens)}, merges
+            self.vocab | {token: first + place for place, token in enumerate(new_tokens)}, merges
         )
 
     def without(self, removed: Collection[str]) -> dict[str, Any]:
@@ -129,8 +129,8 @@ def bpe_of(backend: "Tokenizer") -> Bpe:
     """Read and validate the BPE model of a pipeline.
 
     A UserError is raised if the model is not byte-level or byte-fallback BPE, or is corrupt: two
-    tokens with one id, missing ids, a duplicate merge. The `tokenizers` library loads such files
-    without a warning and segments text differently.
+    tokens with one id, a duplicate merge, a merge without its tokens. The `tokenizers` library
+    loads such files without a warning and segments text differently.
     """
     # Check before serialization: two tokens with one id make the library panic.
     vocab = backend.get_vocab(with_added_tokens=True)
@@ -191,7 +191,7 @@ def _with_ids(step: dict[str, Any] | None, vocab: Mapping[str, int]) -> dict[str
 
 
 def _check_ids(vocab: dict[str, int]) -> None:
-    if sorted(vocab.values()) == list(range(len(vocab))):
+    if len(set(vocab.values())) == len(vocab):
         return
     tokens: dict[int, str] = {}
     for token, number in vocab.items():
@@ -200,8 +200,6 @@ def _check_ids(vocab: dict[str, int]) -> None:
                 f"corrupt tokenizer: {tokens[number]!r} and {token!r} share id {number}"
             )
         tokens[number] = token
-    missing = next(number for number in range(len(tokens)) if number not in tokens)
-    raise UserError(f"corrupt tokenizer: no token has id {missing}, but ids go up to {max(tokens)}")
 
 
 def _check_merges(vocab: dict[str, int], merges: list[Pair]) -> None:

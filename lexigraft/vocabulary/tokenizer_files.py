@@ -17,6 +17,7 @@ from lexigraft.source.model import tokenizer_family
 from lexigraft.source.sentencepiece import (
     CONTROL,
     NORMAL,
+    UNUSED,
     USER_DEFINED,
     read_model,
     sentencepiece_to_fast,
@@ -144,11 +145,11 @@ def extended_model(source_file: str | Path, tokenizer: "PreTrainedTokenizerFast"
     """
     model = read_model(source_file)
     bpe = read_bpe(tokenizer)
-    tokens = sorted(bpe.vocab, key=bpe.vocab.__getitem__)
+    tokens = {number: token for token, number in bpe.vocab.items()}
     kept = [one for one in model.pieces if one.type != NORMAL or one.piece in bpe.vocab]
     old = [one.piece for one in kept]
     for number, piece in enumerate(old):
-        if tokens[number : number + 1] != [piece]:
+        if tokens.get(number) != piece:
             raise UserError(
                 f"{source_file}: id {number} is {piece!r} here but another token in the tokenizer; "
                 "the file belongs to another tokenizer"
@@ -167,13 +168,14 @@ def extended_model(source_file: str | Path, tokenizer: "PreTrainedTokenizerFast"
     # Scores are 32-bit floats: far from zero, a step of one would be lost.
     step = max(1.0, abs(lowest) * 2.0**-22)
     special = special_ids(tokenizer)
-    for number, token in enumerate(tokens[len(old) :]):
-        added_type = CONTROL if number + len(old) in special else USER_DEFINED
-        model.pieces.add(
-            piece=token,
-            score=lowest - (number + 1) * step,
-            type=added_type if token in bpe.added else NORMAL,
-        )
+    for number in range(len(old), max(tokens) + 1):
+        # A piece has no id of its own, so an id without a token needs one as well.
+        token, kind = tokens.get(number, f"<unused_{number}>"), NORMAL
+        if number not in tokens:
+            kind = UNUSED
+        elif token in bpe.added:
+            kind = CONTROL if number in special else USER_DEFINED
+        model.pieces.add(piece=token, score=lowest - (number - len(old) + 1) * step, type=kind)
     known = set(old)
     first_new = min((rank for piece, rank in place.items() if piece not in known), default=None)
     last_old = max((rank for piece, rank in place.items() if piece in known), default=-1)

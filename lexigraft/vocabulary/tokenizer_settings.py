@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
-from lexigraft.source.model import ROLES
+from lexigraft.source.model import ROLES, tokens_without_row
 from lexigraft.vocabulary.token_bytes import spelling
 
 if TYPE_CHECKING:
@@ -119,6 +119,34 @@ def settings_of(tokenizer: "PreTrainedTokenizerFast") -> dict[str, Any]:
     if named := tokenizer.init_kwargs.get("model_specific_special_tokens"):
         settings["model_specific_special_tokens"] = named
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def tokenizer_of_rows(
+    tokenizer: "PreTrainedTokenizerFast", rows: int, place: str
+) -> "PreTrainedTokenizerFast":
+    """A model's tokenizer without the tokens that have no row in its matrix of `rows` rows.
+
+    Raises the errors of `tokens_without_row`.
+    """
+    removed = tokens_without_row(tokenizer, rows, place)
+    if not removed:
+        return tokenizer
+    state = json.loads(tokenizer.backend_tokenizer.to_str())
+    vocab, added = state["model"]["vocab"], state["added_tokens"]
+    if isinstance(vocab, dict):
+        state["model"]["vocab"] = {token: i for token, i in vocab.items() if token not in removed}
+    else:  # Unigram: ids are positions, and the removed tokens are the last ones
+        state["model"]["vocab"] = [entry for entry in vocab if entry[0] not in removed]
+    state["added_tokens"] = [token for token in added if token["content"] not in removed]
+    settings = settings_of(tokenizer)
+    # Tokens named here would be added again.
+    settings["extra_special_tokens"] = [
+        token for token in settings["extra_special_tokens"] if str(token) not in removed
+    ]
+    named = settings.pop("model_specific_special_tokens", {})
+    if named := {name: token for name, token in named.items() if str(token) not in removed}:
+        settings["model_specific_special_tokens"] = named
+    return fast_tokenizer(state, settings)
 
 
 def missing_template_tokens(

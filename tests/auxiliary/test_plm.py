@@ -94,8 +94,18 @@ def test_another_tokenizer_is_refused(plm, smollm2_tokenizer):
 def test_a_model_that_is_smaller_than_its_tokenizer_is_refused(letters, tmp_path):
     bert(BertModel, 4).save_pretrained(tmp_path)
     letters.save_pretrained(tmp_path)
-    with pytest.raises(UserError, match=r"tokens up to id 11 but the model has 4 rows"):
+    with pytest.raises(UserError, match=r"tokens up to id 11 but the model has only 4 rows"):
         read_plm(letters, tmp_path)
+
+
+def test_an_added_token_without_a_row_has_no_vector(plm, letters, tmp_path):
+    from copy import deepcopy
+
+    _, folder = plm()
+    with_image = deepcopy(letters)
+    with_image.add_tokens([f"<image {i}>" for i in range(PADDING + 2)], special_tokens=True)
+    with_image.save_pretrained(folder)
+    assert len(read_plm(with_image, folder).tokens) == len(letters) + PADDING
 
 
 def test_pickled_weights_and_remote_code_are_refused(plm, letters):

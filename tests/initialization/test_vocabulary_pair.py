@@ -45,8 +45,24 @@ def test_shared_ids_leave_special_tokens_out(byte_level, byte_fallback):
 
 def test_a_matrix_smaller_than_the_source_is_an_error(byte_level):
     source = byte_level([("a", "b")])
-    with pytest.raises(UserError, match="n_source=12"):
+    with pytest.raises(UserError, match=r"n_source=12: .* does not belong to this model"):
         pair_vocabularies(source, source, n_source=12)
+
+
+@pytest.mark.parametrize("family", ["byte-level", "byte-fallback", "unigram", "wordpiece"])
+@pytest.mark.parametrize("special", [True, False])
+def test_an_added_token_without_a_row_is_new_in_the_target(family, special, small_tokenizer):
+    sentences = ["the rice and the river", "the river and the rain"] * 9
+    source = small_tokenizer(family, sentences, 300 if family == "byte-fallback" else 60)
+    rows = len(source)
+    source.add_tokens(["<image>", "<video>"], special_tokens=special)
+    pair = pair_vocabularies(source, source, n_source=rows)
+    assert pair.expands and pair.new_ids.tolist() == [rows, rows + 1]
+    assert pair.n_source == rows and pair.target_bytes[rows:] == [b"<image>", b"<video>"]
+    # Methods tokenize texts and spellings with this tokenizer: each id needs a row.
+    text = "the river <image> the<video>"
+    assert max(pair.source_tokenizer(text, add_special_tokens=False).input_ids) < rows
+    assert pair.source_tokenizer.tokenize("the river") == source.tokenize("the river")
 
 
 def test_a_gap_between_the_new_ids_is_an_error(byte_level):

@@ -6,6 +6,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from lexigraft.errors import UserError
+from lexigraft.source.model import load_tokenizer
 from lexigraft.source.preparation import check_source
 
 
@@ -174,3 +175,26 @@ def test_a_tokenizer_with_more_tokens_than_rows_does_not_belong(tiny_source, tin
 def test_a_model_with_padding_rows_passes(tiny_source, tiny_llama):
     tiny_llama(512).save_pretrained(tiny_source)
     check_source(tiny_source)
+
+
+def add_tokens(folder, *tokens, **roles):
+    tokenizer = load_tokenizer(folder)
+    tokenizer.add_tokens(list(tokens), special_tokens=True)
+    tokenizer.add_special_tokens(roles)
+    tokenizer.save_pretrained(folder)
+
+
+def test_added_tokens_without_a_row_are_accepted_with_a_warning(tiny_source, tiny_llama, caplog):
+    tiny_llama(271, tied=False).save_pretrained(tiny_source)
+    add_tokens(tiny_source, "<image>")
+    check_source(tiny_source)
+    assert "no row for 1 added tokens of its tokenizer, such as '<image>'" in caplog.text
+
+
+def test_a_role_without_a_row_is_named(tiny_source, tiny_llama):
+    tiny_llama(271, tied=False).save_pretrained(tiny_source)
+    add_tokens(tiny_source, pad_token="[PAD]")
+    with pytest.raises(
+        UserError, match=r"'\[PAD\]' \(pad_token\) has id 271 but the model has only"
+    ):
+        check_source(tiny_source)

@@ -134,7 +134,7 @@ def test_a_vocabulary_without_an_initialization_is_refused(grafted):
     job, _, _ = grafted()
     settings = job("lora")
     settings["inputs"]["initialization"] = None
-    with pytest.raises(UserError, match="has 330 tokens but the model has 320 rows"):
+    with pytest.raises(UserError, match="tokens up to id 329 but the model has only 320 rows"):
         train_cell(settings)
 
 

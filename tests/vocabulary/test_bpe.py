@@ -1,4 +1,4 @@
-"""Reading the BPE model: both spellings of merges, and corrupt files that the loader accepts."""
+"""Reading the BPE model: both spellings of merges, unused ids, and corrupt files."""
 
 import json
 
@@ -8,6 +8,10 @@ from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.bpe import read_bpe
+from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
+from lexigraft.vocabulary.prune import prune_tokenizer
+from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
+from lexigraft.vocabulary.train import train_tokenizer
 
 
 def byte_level(vocab, merges, **flags):
@@ -52,14 +56,13 @@ class Stub:
 
 @pytest.mark.bad_input(
     "model",
-    "a vocabulary with gaps, duplicate ids or invalid merges",
+    "a vocabulary with duplicate ids or invalid merges",
     "a one-line error message names the token or the merge",
 )
 @pytest.mark.parametrize(
     ("vocab", "merges", "message"),
     [
         ({"a": 0, "b": 1, "ab": 1}, [], "'b' and 'ab' share id 1"),
-        ({"a": 0, "b": 1, "ab": 3}, [], "no token has id 2, but ids go up to 3"),
         (
             {"a": 0, "b": 1, "ab": 2},
             [("a", "b"), ("a", "b")],
@@ -101,3 +104,41 @@ def test_added_tokens_behind_the_model_count_as_tokens():
     tokenizer = byte_level({"a": 0, "b": 1, "ab": 2}, [("a", "b")])
     tokenizer.add_tokens([AddedToken("<pad>", special=True)])
     assert read_bpe(tokenizer).vocab["<pad>"] == 3
+
+
+def with_unused_ids(tokenizer, moved):
+    """The tokenizer with other ids: `moved` maps each id to one, in the same order."""
+    state = json.loads(tokenizer.backend_tokenizer.to_str())
+    state["model"]["vocab"] = {t: moved(i) for t, i in tokenizer.get_vocab().items()}
+    for token in state["added_tokens"]:
+        token["id"] = moved(token["id"])
+    return fast_tokenizer(state, settings_of(tokenizer))
+
+
+@pytest.mark.parametrize("family", ["byte-level-bpe", "sentencepiece-bpe"])
+@pytest.mark.parametrize(
+    "moved",
+    [lambda i: i + (i > 0), lambda i: i + 7 * (i > 100), lambda i: 3 * i + 5],
+    ids=["one", "a range", "nearly all"],
+)
+def test_a_tokenizer_with_unused_ids_is_expanded_behind_its_last_id(family, moved):
+    english, swahili = ["the rice and the river"] * 5, ["mto na mvua", "mto na maji ya mvua"] * 5
+    plain = train_tokenizer(english, family, 265 if family == "byte-level-bpe" else 280)
+    source = with_unused_ids(plain, moved)
+    target = expand_tokenizer(source, swahili, new_tokens=2)
+    behind = max(source.get_vocab().values()) + 1
+    assert new_token_ids(source, target) == list(range(behind, behind + 2))
+    same = expand_tokenizer(plain, swahili, new_tokens=2)
+    texts = ["mto na maji", "the river", "తెలుగు 😀"]
+    assert [target.tokenize(text) for text in texts] == [same.tokenize(text) for text in texts]
+    assert [target.decode(target.encode(text)) for text in texts] == [
+        same.decode(same.encode(text)) for text in texts
+    ]
+
+
+def test_a_pruned_tokenizer_has_no_unused_ids():
+    source = with_unused_ids(train_tokenizer(["the rice and the river"] * 5, "byte-level-bpe", 265),
+                             lambda i: i + 7 * (i > 100))  # fmt: skip
+    pruned = prune_tokenizer(source, ["the rice"])
+    assert sorted(pruned.get_vocab().values()) == list(range(len(pruned)))
+    assert pruned.tokenize("the rice") == source.tokenize("the rice")

@@ -1,6 +1,7 @@
 """Saved tokenizers: all files segment identically, as the SentencePiece library does."""
 
 import copy
+import json
 import shutil
 
 import pytest
@@ -11,6 +12,7 @@ from lexigraft.errors import UserError
 from lexigraft.source.sentencepiece import read_model, sentencepiece_to_fast
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.tokenizer_files import extended_model, save_tokenizer
+from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 
 
 @pytest.fixture
@@ -139,3 +141,16 @@ def test_a_model_of_another_tokenizer_is_not_extended(
     file.write_bytes(model.SerializeToString())
     with pytest.raises(UserError, match="belongs to another tokenizer"):
         extended_model(file, mistral_tokenizer)
+
+
+def test_unused_ids_become_unused_pieces(mistral_model_file, mistral_tokenizer, telugu):
+    state = json.loads(mistral_tokenizer.backend_tokenizer.to_str())
+    padding = {**state["added_tokens"][1], "content": "<pad>", "id": 32_005}
+    state["added_tokens"].append(padding)
+    state["model"]["vocab"]["<pad>"] = 32_005
+    tokenizer = fast_tokenizer(state, settings_of(mistral_tokenizer) | {"pad_token": "<pad>"})
+    target = expand_tokenizer(tokenizer, telugu, 20)
+    data = extended_model(mistral_model_file, target)
+    library = sentencepiece.SentencePieceProcessor(model_proto=data)
+    assert library.is_unused(32_000) and library.id_to_piece(32_005) == "<pad>"
+    assert library.encode(telugu) == fast_ids(target, telugu)
