@@ -20,7 +20,6 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.harness.benchmark_state import reason_not_available
 from lexigraft.evaluation.task_kinds import Measurement, record, task_kind
 from lexigraft.provenance import check_inputs
-from lexigraft.source.model import open_source
 from lexigraft.training.store import load_cell, read_card, reference
 
 if TYPE_CHECKING:
@@ -142,14 +141,8 @@ def open_cell(
     if opening.autocast:
         import torch
 
-        from lexigraft.training.frozen_weights import FrozenWeights
-
-        source = open_source(reference(Path(cell), read_card(Path(cell)), "source")).folder
-        # In training, the linear layers that are not trained are held in bfloat16. Autocast rounds
-        # the others in the same way, so that rounding all of them saves memory and changes nothing.
-        loaded = load_cell(
-            cell, torch.float32, device(), lambda model: FrozenWeights(model, source).hold(())
-        )
+        # Autocast would round linear layers in the same way: this only saves memory.
+        loaded = load_cell(cell, torch.float32, device(), linear_dtype=torch.bfloat16)
         with autocast():
             yield loaded
         return
@@ -176,9 +169,9 @@ def _opening(settings: dict[str, Any]) -> Opening:
     """The engine and precision for a task.
 
     A task whose number training also measures computes as training does. Tasks that fine-tune use
-    float32. So do tasks that generate on a CPU, unless the user chose a
-    precision: in bfloat16, the text may depend on the batch (with SmolLM2, one of six did), and it
-    saves at most a third of the time.
+    float32. So do tasks that generate on a CPU, unless the user chose a precision: in bfloat16, the
+    text may depend on the batch (with SmolLM2, one of six did), and it saves at most a third of the
+    time.
     """
     import torch
 

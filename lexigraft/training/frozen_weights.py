@@ -17,8 +17,8 @@ from lexigraft.hardware import precision
 from lexigraft.source.model import stored_parameters
 from lexigraft.source.weights import read_tensor
 from lexigraft.training.phase_settings import Phase
-from lexigraft.training.store import parameter_names
-from lexigraft.training.trainable import matrix_names, own_parameters, prepare_phase
+from lexigraft.training.store import linear_weights
+from lexigraft.training.trainable import own_parameters, prepare_phase
 
 if TYPE_CHECKING:
     from peft import PeftModel
@@ -33,12 +33,8 @@ class FrozenWeights:
     """
 
     def __init__(self, model: PreTrainedModel, source: Path | None):
-        layers = [module for module in model.modules() if isinstance(module, torch.nn.Linear)]
-        names = parameter_names(model, layers) - matrix_names(model)
         self._stored = None if source is None else stored_parameters(source, model)
-        if self._stored is not None:
-            names &= self._stored.keys()
-        self._own = {name: p for name, p in model.named_parameters() if name in names}
+        self._own = linear_weights(model, self._stored)
 
     def prepare_phase(
         self,

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +11,18 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.graft import untie, update_special_token_ids
 from lexigraft.initialization.pairing import VocabularyPair, pair_vocabularies
 from lexigraft.provenance import check_inputs, fault_of, write_card
-from lexigraft.source.model import load_config, load_model, open_source, open_tokenizer
+from lexigraft.source.model import (
+    load_config,
+    load_model,
+    open_source,
+    open_tokenizer,
+    stored_parameters,
+)
 
 if TYPE_CHECKING:
     import torch
     from peft import PeftModel
-    from torch.nn import Module
+    from torch.nn import Module, Parameter
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 CHANGED = "changed.safetensors"
@@ -74,14 +80,16 @@ def load_cell(
     folder: str | Path,
     dtype: "torch.dtype | None" = None,
     device: "torch.device | str" = "cpu",
-    prepare: "Callable[[PreTrainedModel], None] | None" = None,
+    *,
+    linear_dtype: "torch.dtype | None" = None,
 ) -> tuple["PreTrainedModel", "PreTrainedTokenizerFast"]:
     """Load a cell: the source model with the changed tensors, adapters merged, and its tokenizer.
 
     `folder` is a cell under `results/training/`, whose card refers to source and tokenizer. The
     model is in eval mode, by default in the dtype in which the source stores its weights; its
     configs name the tokenizer's special tokens. Weights are read directly to the `device`, where
-    adapters are also merged. `prepare` is that of `source.model.load_model`.
+    adapters are also merged. Linear layers other than the head are read in
+    `linear_dtype`, if it is given.
 
     Raises
     ------
@@ -108,7 +116,14 @@ def load_cell(
     places = [reference(folder, card, name) for name in ("source", "tokenizer")]
     check_inputs(places)
     source, tokenizer = open_source(places[0]).folder, open_tokenizer(places[1])
-    model = load_model(source, dtype or stored_dtype(source), device, prepare)
+
+    def set_dtype(empty: "PreTrainedModel") -> None:
+        for weight in linear_weights(empty, stored_parameters(source, empty)).values():
+            weight.data = weight.data.to(linear_dtype)
+
+    model = load_model(
+        source, dtype or stored_dtype(source), device, set_dtype if linear_dtype else None
+    )
     tensors = load_file(folder / CHANGED)
     if card["references"]["initialization"]:
         rows = next(model.get_input_embeddings().parameters()).shape[0]
@@ -163,6 +178,30 @@ def parameter_names(model: "PreTrainedModel", modules: "Iterable[Module]") -> se
     return {name for name, parameter in model.named_parameters() if id(parameter) in wanted}
 
 
+def matrix_names(model: "PreTrainedModel") -> set[str]:
+    """Names of the parameters that have a row for each token."""
+    matrices = [model.get_input_embeddings(), model.get_output_embeddings()]
+    return parameter_names(model, [module for module in matrices if module is not None])
+
+
+def linear_weights(
+    model: "PreTrainedModel", stored: Container[str] | None = None
+) -> "dict[str, Parameter]":
+    """The weights of a model's linear layers, except matrices with a row for each token.
+
+    If names of `stored` parameters are given, only those among them.
+    """
+    import torch
+
+    layers = [module for module in model.modules() if isinstance(module, torch.nn.Linear)]
+    names = parameter_names(model, layers) - matrix_names(model)
+    return {
+        name: p
+        for name, p in model.named_parameters()
+        if name in names and (stored is None or name in stored)
+    }
+
+
 def load_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], file: Path) -> None:
     """Copy tensors into the parameters of their names; embeddings are resized to the tensors.
 
@@ -201,10 +240,8 @@ def _with_copied_rows(
     """
     import torch
 
-    matrices = (model.get_input_embeddings(), model.get_output_embeddings())
-    names = parameter_names(model, [module for module in matrices if module is not None])
     parameters, whole = dict(model.named_parameters()), dict(tensors)
-    for name in names & tensors.keys():
+    for name in matrix_names(model) & tensors.keys():
         if len(tensors[name]) == len(pair.new_ids) < pair.n_target:
             old = parameters[name].detach()
             copied = torch.from_numpy(pair.source_of).clamp(min=0).to(old.device)

@@ -65,11 +65,10 @@ from lexigraft.training.plan import cumulative_tokens, hand_on, plan_phases, sam
 from lexigraft.training.registry import objective
 from lexigraft.training.schedule import optimizer_steps, schedules
 from lexigraft.training.settings import check_optimizer, read_strategy
-from lexigraft.training.store import VOCADT, save_cell
+from lexigraft.training.store import VOCADT, matrix_names, save_cell
 from lexigraft.training.trainable import (
     finish_phase,
     lora_parameter_count,
-    matrix_names,
     merge_lora,
     own_parameters,
     trained_parameter_count,

@@ -12,7 +12,7 @@ from lexigraft.training.adapted_layers import attached_adapters, merge_adapters
 from lexigraft.training.new_rows import attach_new_rows, merge_new_rows
 from lexigraft.training.objective import Progress
 from lexigraft.training.phase_settings import Phase
-from lexigraft.training.store import parameter_names
+from lexigraft.training.store import matrix_names
 
 if TYPE_CHECKING:
     from peft import PeftModel
@@ -84,12 +84,6 @@ def finish_phase(
     recipes = merge_adapters(model, tokenizer)
     progress.from_adapters = matrix_names(model)
     return recipes
-
-
-def matrix_names(model: "PreTrainedModel") -> set[str]:
-    """Names of the parameters that have a row for each token."""
-    matrices = [model.get_input_embeddings(), model.get_output_embeddings()]
-    return parameter_names(model, [module for module in matrices if module is not None])
 
 
 def trains_head(phase: Phase) -> bool:

@@ -245,9 +245,9 @@ def test_a_task_of_another_precision_loads_the_model_again_after_the_first_is_fr
     monkeypatch.setattr(hardware, "precision", lambda: torch.bfloat16)
     alive, inner = [], evaluate.load_cell
 
-    def loaded(*given):
+    def loaded(*given, **options):
         assert not any(model() for model in alive)
-        model, tokenizer = inner(*given)
+        model, tokenizer = inner(*given, **options)
         alive.append(weakref.ref(model))
         return model, tokenizer
 
