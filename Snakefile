@@ -53,7 +53,11 @@ from workflow.slurm import (
     leftover_jobs,
     missing_slurm,
 )
-from workflow.snakemake_patches import interrupt_jobs_with_snakemake, stop_rescheduling
+from workflow.snakemake_patches import (
+    check_yaml,
+    interrupt_jobs_with_snakemake,
+    stop_rescheduling,
+)
 from workflow.stages import STAGES, Study
 from workflow.stages.cells import launcher
 from workflow.stages.report import command_arguments, in_report, report_files
@@ -69,6 +73,8 @@ if not workflow.config_settings.configfiles:
 
 
 try:
+    if workflow.is_main_process:
+        check_yaml(workflow.configfiles, sys.argv[1:], workflow.main_snakefile)
     STUDY = Study(resolve(config, load_registries()))
     # Jobs need these too, wherever they run: the study's locations (docs/sharing.md) and how this
     # machine computes (docs/running.md). Neither is part of a job description.

@@ -28,7 +28,8 @@ from typing import Any
 import yaml
 
 from benchmarks.record import Measurements, described, parser, rounds
-from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
+from lexigraft.yaml_files import read_yaml
+from workflow.config.registries import ROOT, load_registries, resolve
 from workflow.stages import Study
 
 PAPERS = ("lowres", "vocadt", "salt", "unifyvocab", "cw2v", "cw2v-roberta")

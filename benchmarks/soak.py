@@ -34,8 +34,9 @@ from lexigraft.completion import LOCK, is_held
 from lexigraft.provenance import commit_of_code, versions
 from lexigraft.shared_cache import VARIABLE
 from lexigraft.verification import verify
+from lexigraft.yaml_files import read_yaml
 from workflow.commands.running import snakemake_command, snakemake_environment
-from workflow.config.registries import ROOT, read_yaml
+from workflow.config.registries import ROOT
 from workflow.pages import write_record
 
 NO_JOB = "no job (Snakemake plans, or starts the next one)"

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import start_ids
 from lexigraft.initialization.registry import initializer_class
 from lexigraft.provenance import commit_of_code, versions
 from lexigraft.vocabulary.tokenizer_settings import missing_template_tokens
+from lexigraft.yaml_files import parse_yaml
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -154,8 +156,8 @@ def front_matter(folder: str | Path) -> dict[str, Any]:
     """The front matter of a model folder's README.md; empty if it is missing or not YAML."""
     try:
         found = _FRONT_MATTER.match((Path(folder) / README).read_text(encoding="utf-8"))
-        matter = yaml.safe_load(found[1]) if found else {}
-    except (OSError, ValueError, yaml.YAMLError):
+        matter = parse_yaml(found[1], README) if found else {}
+    except (OSError, ValueError, UserError):
         return {}
     return matter if isinstance(matter, dict) else {}
 

@@ -13,7 +13,8 @@ from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from lexigraft.errors import UserError
 from lexigraft.settings import Settings, validate
-from workflow.config.registries import ROOT, read_yaml
+from lexigraft.yaml_files import read_yaml
+from workflow.config.registries import ROOT
 from workflow.config.texts import Name, Unique, Whole
 
 FOLDER = ROOT / "docs/papers"

@@ -6,14 +6,22 @@ thousand finished jobs, the scheduler runs a thousand times per second and takes
 (benchmarks/planning.py). Upstream: snakemake/snakemake#3744.
 
 When it is interrupted, it waits until all its jobs end.
+
+Of equal keys in a config file or a profile, it silently takes the last.
 """
 
+import argparse
+import os
 import signal
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import psutil
 from snakemake.common import __version__
+
+from lexigraft.yaml_files import read_yaml
 
 # Snakemake's default of `--max-jobs-per-timespan`.
 DEFAULT_LIMIT = (100, 1)
@@ -54,3 +62,20 @@ def interrupt_jobs_with_snakemake(executor: str) -> None:
 
     for number in usual if executor == "local" else ():
         signal.signal(number, handle)
+
+
+def check_yaml(config_files: Iterable[str], arguments: Sequence[str], snakefile: str) -> None:
+    """Read the config files and profiles of Snakemake's command line; raises like `read_yaml`."""
+    from snakemake.cli import get_profile_dir
+
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--profile", action="append")
+    parser.add_argument("--workflow-profile", default="default")
+    given, _ = parser.parse_known_args(list(arguments))
+    own = Path("profiles", given.workflow_profile)
+    places = (Path(given.workflow_profile), own, Path(snakefile).parent / own)
+    names = given.profile or [os.environ.get("SNAKEMAKE_PROFILE") or "none"]
+    names += [str(place) for place in places if place.exists()][:1]
+    found = (get_profile_dir(name) for name in names if name != "none")
+    for file in (*config_files, *(place[1] for place in found if place)):
+        read_yaml(file)

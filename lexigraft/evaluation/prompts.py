@@ -11,6 +11,7 @@ from lexigraft.corpus.sample_file import TEST_SET
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.texts import draw
 from lexigraft.source.positions import positions_of
+from lexigraft.yaml_files import read_yaml
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -138,10 +139,8 @@ def _fill(template: str, sources: list[str], **words: str) -> list[str]:
 
 
 def _read(files: Files, name: str) -> Any:
-    import yaml
-
     file = files[name] if isinstance(files, Mapping) else Path(files, f"{name}.yaml")
-    return yaml.safe_load(Path(file).read_text(encoding="utf-8"))
+    return read_yaml(file)
 
 
 def _in_english(instruction: str, files: Files, language: str) -> str:

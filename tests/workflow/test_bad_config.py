@@ -209,7 +209,7 @@ def test_a_wrong_setting_of_a_task_is_named(config, registries, settings, messag
 
 
 def test_the_default_study_is_valid(registries):
-    from workflow.config.registries import read_yaml
+    from lexigraft.yaml_files import read_yaml
 
     assert resolve(read_yaml(ROOT / "config/config.yaml"), registries)["study"] == "default"
 

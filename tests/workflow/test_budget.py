@@ -8,7 +8,8 @@ from lexigraft.errors import UserError
 from lexigraft.report.findings import caveats
 from lexigraft.report.inputs import report_settings
 from lexigraft.report.records import read_study
-from workflow.config.registries import ROOT, load_registries, read_yaml, resolve
+from lexigraft.yaml_files import read_yaml
+from workflow.config.registries import ROOT, load_registries, resolve
 
 PHASES = [
     {"trainable": ["adapter"], "length": 512, "tokens_per_language": 500_000_000},

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from lexigraft.errors import UserError
+from lexigraft.yaml_files import read_yaml
 from workflow.config.checks import check_local_files
-from workflow.config.registries import ROOT, read_yaml, resolve
+from workflow.config.registries import ROOT, resolve
 from workflow.stages import Study
 
 

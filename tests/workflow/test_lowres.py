@@ -9,9 +9,10 @@ import pytest
 from lexigraft.cells import Cell
 from lexigraft.errors import UserError
 from lexigraft.report.items import read_items
+from lexigraft.yaml_files import read_yaml
 from tests.workflow.conftest import copy_project, open_study, shown
 from workflow.config.checks import check_local_files
-from workflow.config.registries import ROOT, read_yaml
+from workflow.config.registries import ROOT
 
 LLAMA_2, LLAMA_3, GEMMA_2 = "llama-2-7b", "llama-3-8b", "gemma-2-9b"
 TEN = ("ar", "my", "de", "el", "hi", "ja", "si", "sw", "te", "th")

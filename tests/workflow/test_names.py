@@ -6,7 +6,8 @@ import pytest
 
 from lexigraft import UserError
 from lexigraft.report.names import initializer_name, parse_strategy, shown_as, task_name
-from workflow.config.registries import REGISTRIES, ROOT, numbered, read_yaml, resolve
+from lexigraft.yaml_files import read_yaml
+from workflow.config.registries import REGISTRIES, ROOT, numbered, resolve
 
 STUDIES = [ROOT / "config/config.yaml", *sorted((ROOT / "config/studies").glob("*.yaml"))]
 

@@ -10,8 +10,9 @@ from lexigraft.errors import UserError
 from lexigraft.report.published import read_published
 from lexigraft.report.summarize import CELL
 from lexigraft.report.tables.published import names_in_papers
+from lexigraft.yaml_files import read_yaml
 from tests.workflow.conftest import open_study
-from workflow.config.registries import PUBLISHED, ROOT, load_registries, read_yaml, resolve
+from workflow.config.registries import PUBLISHED, ROOT, load_registries, resolve
 
 FOLDER = ROOT / PUBLISHED
 # How many numbers each table has, by its rows and columns.

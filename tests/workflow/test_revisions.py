@@ -8,8 +8,9 @@ from lexigraft.completion import fingerprint
 from lexigraft.source import revision_lock
 from lexigraft.source.hub_check import COMMIT, NO_ANSWER, HubAnswer
 from lexigraft.source.revision_lock import LOCK
+from lexigraft.yaml_files import read_yaml
 from tests.workflow.conftest import REPOSITORY
-from workflow.config.registries import REGISTRIES, load_registries, read_yaml, resolve
+from workflow.config.registries import REGISTRIES, load_registries, resolve
 from workflow.config.revisions import assets_in
 from workflow.stages import Study
 from workflow.status.assets import hub_assets, lock_revisions

@@ -6,8 +6,9 @@ from functools import cache
 import pytest
 from jsonschema import Draft202012Validator
 
+from lexigraft.yaml_files import read_yaml
 from workflow.config import schemas
-from workflow.config.registries import REGISTRIES, ROOT, read_yaml
+from workflow.config.registries import REGISTRIES, ROOT
 
 FILES = [
     *sorted((ROOT / "config").glob("*.yaml")),

@@ -16,8 +16,9 @@ import pytest
 
 from lexigraft.atomic import write_json
 from lexigraft.completion import begin, complete
+from lexigraft.yaml_files import read_yaml
 from tests.workflow.conftest import copy_project
-from workflow.config.registries import load_registries, read_yaml, resolve
+from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
 from workflow.status.cost import costs
 from workflow.status.cost import planned as to_run

@@ -87,7 +87,8 @@ def test_a_finished_study_plans_nothing(finished):
 STATES = """
 import json
 from pathlib import Path
-from workflow.config.registries import load_registries, read_yaml, resolve
+from lexigraft.yaml_files import read_yaml
+from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study
 from workflow.status.states import states
 

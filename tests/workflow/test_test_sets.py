@@ -7,8 +7,9 @@ import pytest
 
 from lexigraft.cells import cell_of
 from lexigraft.errors import UserError
+from lexigraft.yaml_files import read_yaml
 from workflow.config.checks import check_local_files
-from workflow.config.registries import ROOT, read_yaml, resolve
+from workflow.config.registries import ROOT, resolve
 from workflow.stages import Study
 from workflow.stages.measuring import tasks_of
 

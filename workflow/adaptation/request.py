@@ -7,10 +7,11 @@ from typing import Any
 
 from lexigraft.errors import unknown
 from lexigraft.installation import PIPELINE
+from lexigraft.yaml_files import read_yaml
 from workflow.adaptation.text import UNDETERMINED, TextFacts, language_of, measure_text, script_name
 from workflow.commands.texts import check_code, check_hub_name, check_texts, source_name
 from workflow.config.initializer_data import MODEL, check_folder
-from workflow.config.registries import load_registries, read_yaml
+from workflow.config.registries import load_registries
 
 
 @dataclass(frozen=True)

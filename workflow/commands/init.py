@@ -7,10 +7,10 @@ from string import Template
 from typing import Annotated, Any, NamedTuple
 
 import typer
-import yaml
 
 from lexigraft.errors import UserError
 from lexigraft.installation import PIPELINE
+from lexigraft.yaml_files import parse_yaml
 from workflow.adaptation.text import LEAST_HELDOUT, heldout_sentences, script_of
 from workflow.commands.studies import check_installed
 from workflow.commands.texts import as_name, check_code, check_hub_name, source_name
@@ -182,7 +182,7 @@ def _quoted(text: str) -> str:
     For example `no`, the code of Norwegian, which YAML reads as false.
     """
     try:
-        plain = yaml.safe_load(f"[{text}]") == [text]
-    except yaml.YAMLError:
+        plain = parse_yaml(f"[{text}]", text) == [text]
+    except UserError:
         plain = False
     return text if plain else "'" + text.replace("'", "''") + "'"

@@ -15,12 +15,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from lexigraft.cells import NO_INITIALIZER
 from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.task_kinds import task_kind
+from lexigraft.yaml_files import read_yaml
 from workflow.config.training_data import members, used
 
 ENGLISH = "english"
@@ -261,8 +260,7 @@ def check_prompts(config: Mapping[str, Any]) -> None:
 
 @cache
 def _named_prompts(file: str) -> list[str]:
-    content = (_PROMPTS / file).read_text(encoding="utf-8")
-    return list(yaml.load(content, yaml.CSafeLoader)["named"])
+    return list(read_yaml(_PROMPTS / file)["named"])
 
 
 def check_benchmarks(config: Mapping[str, Any]) -> None:

@@ -15,12 +15,12 @@ from lexigraft.job import PREFIX, without_prefix
 from lexigraft.machine import job_environment
 from lexigraft.source.revision_lock import read_lock
 from lexigraft.staleness import code_digest
+from lexigraft.yaml_files import read_yaml
 from workflow.config.registries import (
     REGISTRIES,
     ROOT,
     WITHOUT_EFFECT,
     load_registries,
-    read_yaml,
     resolve,
 )
 from workflow.config.revisions import with_commits
