@@ -163,7 +163,7 @@ def read(arguments: list[str]) -> Job:
         if not text.lstrip().startswith("{"):
             text = Path(text).read_text(encoding="utf-8")
         job = json.loads(with_prefix(text))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{arguments[0][:200]}: not a job description ({error})") from None
     if missing := {"rule", "inputs", "outputs", "settings"} - set(job):
         raise UserError(

@@ -161,3 +161,13 @@ def test_every_pin_is_in_the_lock():
 
     assert pins("main.txt") | pins("dev.txt") <= pins("main.lock")
     assert pins("docs.txt") <= pins("docs.lock")
+
+
+def test_what_reads_json_expects_all_that_it_raises():
+    """`json.loads` raises ValueError for a long number, RecursionError for deep nesting."""
+    for file in [*MODULES, *WORKFLOW]:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            expected = (
+                ast.unparse(node.type) if isinstance(node, ast.ExceptHandler) and node.type else ""
+            )
+            assert "JSONDecodeError" not in expected, f"{file}:{node.lineno}"

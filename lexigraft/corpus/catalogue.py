@@ -98,7 +98,7 @@ def _read_locale(package: Path, locale: str) -> dict[tuple[str, str], str]:
     for file in files:
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        except (ValueError, RecursionError) as error:
             raise UserError(f"{file}: not a JSON catalogue ({error})") from None
         if not isinstance(content, dict):
             raise UserError(f"{file}: not a JSON catalogue (it has no keys)")

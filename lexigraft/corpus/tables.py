@@ -29,7 +29,7 @@ def json_rows(lines: Iterable[str], path: str | Path) -> Rows:
             where = f"{path}: line {number}"
             try:
                 row = json.loads(line)
-            except json.JSONDecodeError as error:
+            except (ValueError, RecursionError) as error:
                 raise UserError(f"{where} is not JSON ({error})") from None
             if not isinstance(row, dict):
                 raise UserError(f"{where} is not a JSON object; each line must be one")

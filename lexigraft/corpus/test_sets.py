@@ -108,7 +108,7 @@ def _squad_rows(path: str | Path) -> Iterator[tuple[Row, str]]:
         content = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON ({error})") from None
     try:
         rows = [

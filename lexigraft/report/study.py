@@ -310,7 +310,7 @@ def read_json(path: Path) -> dict[str, Any]:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"{path}: does not exist; run the stage that writes it") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(
             f"{path}: cannot be read as JSON ({error}); run the stage that writes it again"
         ) from None
@@ -323,7 +323,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     try:
         text = path.read_text(encoding="utf-8")
         return [json.loads(line) for line in text.split("\n") if line.strip()]
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: cannot be read as JSON lines ({error})") from None
 
 

@@ -430,6 +430,6 @@ def _read_json(file: Path) -> dict[str, Any]:
     """The object in a JSON file; empty if the file is missing or cannot be read."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -229,6 +229,8 @@ def test_null_reads_as_blank(tmp_path):
         ('{"text": 3}', r"line 2: field 'text' contains a int, not text"),
         ('{"text": "x"', r"line 2 is not JSON"),
         ('["x"]', r"line 2 is not a JSON object"),
+        pytest.param("[" * 200_000, r"line 2 is not JSON", id="nested deeply"),
+        pytest.param(f'{{"text": {"9" * 5000}}}', r"line 2 is not JSON", id="a long number"),
     ],
 )
 def test_a_bad_json_line_is_named(second, message, tmp_path):

@@ -187,6 +187,7 @@ def test_answers_that_are_no_texts_are_reported(prepared, parquet):
     [
         ("{}", "not in SQuAD's format .*'data'"),
         ("{", "not JSON"),
+        pytest.param("[" * 200_000, "not JSON", id="nested deeply"),
         (None, "No such file"),
     ],
 )
