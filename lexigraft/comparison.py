@@ -19,7 +19,7 @@ from zipfile import BadZipFile
 
 from lexigraft.completion import CIRCUMSTANCES, PLACES
 from lexigraft.errors import UserError
-from lexigraft.provenance import SEAL, cards_of, read_card
+from lexigraft.provenance import INPUTS, SEAL, cards_of, read_card
 from lexigraft.report.study import read_json, read_lines
 from lexigraft.verification import job_folders
 
@@ -153,8 +153,8 @@ def _outputs(top: Path) -> dict[str, _Output]:
 
 
 def _content(card: Mapping[str, Any]) -> dict[str, Any]:
-    """A card without its file list, its checksum and the paths of its job."""
-    own = {key: value for key, value in card.items() if key not in ("files", SEAL)}
+    """A card without its file list, the paths of its job, and checksums of itself and of inputs."""
+    own = {key: value for key, value in card.items() if key not in ("files", INPUTS, SEAL)}
     if isinstance(own.get("job"), dict):
         own["job"] = {key: value for key, value in own["job"].items() if key not in PLACES}
     return own

@@ -26,6 +26,7 @@ from lexigraft.errors import UserError
 from lexigraft.provenance import (
     CARD,
     COMPLETED,
+    INPUTS,
     SMALL,
     describe_file,
     fault_of,
@@ -43,7 +44,7 @@ CIRCUMSTANCES = (
     "resumed_from_step", "device", "threads",
 )  # fmt: skip
 # Keys of a card that do not describe the content of its files.
-_NOT_CONTENT = ("job", "card_sha256", "files", *CIRCUMSTANCES)
+_NOT_CONTENT = ("job", "card_sha256", "files", INPUTS, *CIRCUMSTANCES)
 PLACES = ("inputs", "outputs", "folders")  # keys of a job with paths, which do not matter
 # Times differ between two equal trainings; the path of a source model is not part of its content.
 _NOT_COMPARED = ("log.jsonl", "source.json")
@@ -129,23 +130,22 @@ def keep_replaced(job: Mapping[str, Any]) -> Path | None:
     `outputs.replaced`, a folder inside the results folder; with LEXIGRAFT_KEEP_REPLACED=0 in the
     environment nothing is kept. `<replaced>/<time>/` has the layout of the results folder. It also
     has links to the inputs of the outputs, so that relative references stay valid, except to inputs
-    that were rebuilt since.
+    whose content has changed since.
     """
     place, found = job["outputs"].get("replaced"), completed(job)
     if not place or found is None or not keeps_replaced():
         return None
     if found["fingerprint"] == fingerprint(job):
         return None  # the same outputs, damaged
-    notes, results, folder = _notes_of(job), Path(place).parent, Path(job["outputs"]["folder"])
+    results, folder = Path(place).parent, Path(job["outputs"]["folder"])
     top = _new_folder(Path(place, time.strftime("%Y-%m-%dT%H-%M-%S")))
     kept = top / folder.relative_to(results)
     kept.mkdir(parents=True)
-    completed_at = notes.stat().st_mtime_ns
-    for read in (Path(path) for path in leaves(job["inputs"]) if isinstance(path, str)):
-        made = _notes_of({"outputs": {"folder": read}})
-        if read.is_relative_to(results) and made.is_file():
+    for relative, checksum in found["card"].get(INPUTS, {}).items():
+        read = Path(os.path.normpath(folder / relative))
+        if read.is_dir() and read.is_relative_to(results) and card_checksum(read) == checksum:
             link = top / read.relative_to(results)
-            if made.stat().st_mtime_ns <= completed_at and not link.exists():
+            if not link.exists():
                 link.parent.mkdir(parents=True, exist_ok=True)
                 link.symlink_to(os.path.relpath(read, link.parent))
     for entry in sorted(folder.iterdir()):
@@ -170,13 +170,10 @@ def input_checksum(path: Any) -> str:
     place = Path(path) if isinstance(path, str | Path) else None
     if place is None or not place.exists():
         return str(path)
+    if checksum := card_checksum(place):
+        return checksum
     if place.is_file():
-        if place.name == CARD:
-            return _content(read_card(place.parent))
-        checksums = (described["sha256"] for *_, described in listed_at(place))
-        return next(checksums, None) or _file_checksum(place)
-    if (place / CARD).is_file():
-        return _content(read_card(place))
+        return _file_checksum(place)
     checksums = {file: described["sha256"] for _, file, described in listed_at(place)}
     files = {str(file.relative_to(place)): file for file in place.rglob("*") if file.is_file()}
     # Hidden files are not content: the tokens of a corpus, metadata of git and hubs.
@@ -184,6 +181,52 @@ def input_checksum(path: Any) -> str:
     return _digest(
         {name: checksums.get(file) or _file_checksum(file) for name, file in shown.items()}
     )
+
+
+def card_checksum(path: Path) -> str | None:
+    """Digest of a folder, its card or a listed file, as cards describe it; None without a card."""
+    folder = path.parent if path.name == CARD else path
+    if (folder / CARD).is_file():
+        return _content(read_card(folder))
+    return next(
+        (described["sha256"] for _, file, described in listed_at(path) if file == path), None
+    )
+
+
+def output_checksums(inputs: Any) -> dict[str, str]:
+    """The checksums of the outputs of other jobs among the inputs of a job, by path."""
+    paths = [Path(path) for path in leaves(inputs) if isinstance(path, str | Path)]
+    found = {str(path): card_checksum(path) for path in paths if path.exists()}
+    return {path: checksum for path, checksum in found.items() if checksum}
+
+
+def check_origins(inputs: Any, cards: Mapping[Path, Mapping[str, Any]] | None = None) -> None:
+    """Check that the inputs of a job belong together: none was made from an earlier other one.
+
+    An output refers to others by their paths, where something else may be today. `cards` are the
+    cards to check, by folder; by default those of the inputs. What was rebuilt with the same
+    content passes. A UserError names what has changed.
+    """
+    paths = [Path(path) for path in leaves(inputs) if isinstance(path, str | Path)]
+    known = {_place(path): card_checksum(path) for path in paths if path.exists()}
+    if cards is None:
+        folders = {path.parent if path.name == CARD else path for path in paths}
+        cards = {folder: read_card(folder) for folder in folders if (folder / CARD).is_file()}
+    for folder, card in cards.items():
+        names = {path: name for name, path in card.get("references", {}).items()}
+        for relative, checksum in card.get(INPUTS, {}).items():
+            path = Path(os.path.normpath(folder / relative))
+            if known.setdefault(_place(path), checksum) != checksum:
+                raise UserError(
+                    f"{folder}: its {names.get(relative, 'input')} {path} is not the one that it "
+                    f"was made from; run the study again, or restore {path}"
+                )
+
+
+def check_references(folder: Path, card: Mapping[str, Any]) -> None:
+    """Check that what a cell is loaded with is what it was trained with; see `check_origins`."""
+    parts = [path for name, path in card["references"].items() if path and name != "corpus"]
+    check_origins([os.path.normpath(folder / path) for path in parts], {folder: card})
 
 
 def is_held(folder: str | Path) -> bool:
@@ -206,6 +249,11 @@ def _notes_of(job: Mapping[str, Any]) -> Path:
     """The hidden file next to a card; a folder with several cards has one for each."""
     card = card_of(job)
     return card.with_name(COMPLETED.format(card.stem.removeprefix("card")))
+
+
+def _place(path: Path) -> Path:
+    """The place of an output, which is its folder also if only its card is read."""
+    return (path.parent if path.name == CARD else path).resolve()
 
 
 def _new_folder(wanted: Path) -> Path:

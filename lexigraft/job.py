@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,12 @@ from lexigraft.atomic import alone_in, clear_partial, write_json
 from lexigraft.completion import (
     begin,
     card_of,
+    check_origins,
     complete,
     date_inputs,
     is_complete,
     keep_replaced,
+    output_checksums,
     restore,
 )
 from lexigraft.errors import UserError, machine_fault
@@ -54,8 +56,8 @@ def run(
 
     If the outputs of the job are complete (`lexigraft.completion`), its card is restored and the
     process ends at once; scripts therefore do slow imports inside `stage`. Otherwise inputs are
-    checked against their cards. The card lists the files and facts that the stage returns, see
-    `carry_out`.
+    checked against their cards, and whether they were made from each other. The card lists the
+    files and facts that the stage returns, see `carry_out`.
 
     Two processes never work on one output folder at the same time: the second waits, and has
     nothing to do if the first did the same job. That happens when Snakemake was killed, its job
@@ -100,6 +102,7 @@ def run(
                 logger.info("already complete: nothing to do")
                 return
             check_inputs(checked(expanded))
+            check_origins(checked(expanded))
             clear_partial(folder)
             if kept := keep_replaced(expanded):
                 logger.info("the outputs that this job replaces are now in %s", kept)
@@ -112,7 +115,7 @@ def run(
                 complete(job, begun)
                 return
             with recorded(folder):
-                carry_out(stage, job)
+                carry_out(stage, job, output_checksums(job["inputs"]))
                 complete(job, begun)
             if shared:
                 store(job, begun)
@@ -125,11 +128,16 @@ def run(
         raise SystemExit(1) from None
 
 
-def carry_out(stage: Callable[[Job], Written | None], job: Job) -> None:
-    """Run a stage and write its card; a stage that returns None has written its card itself."""
+def carry_out(
+    stage: Callable[[Job], Written | None], job: Job, read: Mapping[str, str] | None = None
+) -> None:
+    """Run a stage and write its card; a stage that returns None has written its card itself.
+
+    `read` are the `output_checksums` of its inputs before it starts.
+    """
     if written := stage(job):
         files, facts = written
-        write_card(card_of(job), job, files, **facts)
+        write_card(card_of(job), job, files, read, **facts)
 
 
 def write_record(job: Job, record: dict[str, Any]) -> Written:

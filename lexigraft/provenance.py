@@ -8,6 +8,7 @@ anyway (a cell's tensors), and by `lexigraft.verification`.
 
 import hashlib
 import json
+import os
 import platform
 import stat
 import subprocess
@@ -29,20 +30,34 @@ PACKAGES = (
 CARD = "card.json"
 COMPLETED = ".completed{}.json"  # completion record of a job, next to its card
 SEAL = "card_sha256"
+INPUTS = "input_checksums"  # outputs of other jobs that a job read: relative path -> checksum
 SMALL = 64 << 20  # bytes; a tenth of a second to hash
 
 
-def write_card(place: str | Path, job: dict[str, Any], files: list[str], **facts: Any) -> None:
+def write_card(
+    place: str | Path,
+    job: dict[str, Any],
+    files: list[str],
+    read: Mapping[str, str] | None = None,
+    **facts: Any,
+) -> None:
     """Write a card after all other files: its presence means that the output is complete.
 
     It also holds a checksum of its own content (`card_sha256`), since later stages read it. `place`
     is the folder, in which the card is called `card.json`, or the path of a card file; `files` are
-    the names of the output files in the folder, and `facts` are named results of the stage: counts,
-    fallbacks, statistics.
+    the names of the output files in the folder, `read` are the `output_checksums` of the job's
+    inputs, and `facts` are named results of the stage: counts, fallbacks, statistics.
     """
     file = Path(place) if Path(place).suffix == ".json" else Path(place, CARD)
     described = {name: describe_file(file.parent / name) for name in sorted(files)}
+    if read is not None:
+        facts[INPUTS] = relative_paths(read, file.parent)
     write_json(file, sealed({**facts, "job": job, "files": described, "versions": versions()}))
+
+
+def relative_paths(read: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """The same checksums by paths relative to a folder: results may be moved as a whole."""
+    return {os.path.relpath(path, folder): checksum for path, checksum in read.items()}
 
 
 def sealed(card: dict[str, Any]) -> dict[str, Any]:

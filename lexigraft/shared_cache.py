@@ -13,9 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.atomic import link_or_copy, replacing_folder, write_json
-from lexigraft.completion import card_of, fingerprint
+from lexigraft.completion import card_of, fingerprint, output_checksums
 from lexigraft.errors import UserError
-from lexigraft.provenance import CARD, SEAL, fault_of, listed, read_card, sealed
+from lexigraft.provenance import (
+    CARD,
+    INPUTS,
+    SEAL,
+    fault_of,
+    listed,
+    read_card,
+    relative_paths,
+    sealed,
+)
 
 VARIABLE = "LEXIGRAFT_CACHE"
 logger = logging.getLogger(__name__)
@@ -38,7 +47,8 @@ def fetch(job: Mapping[str, Any], begun: str) -> bool:
         return False
     # Equal jobs differ only in paths; the card gets this job's paths, which status compares.
     own = {key: value for key, value in card.items() if key != SEAL}
-    write_json(card_of(job), sealed({**own, "job": job}))
+    read = relative_paths(output_checksums(job["inputs"]), card_of(job).parent)
+    write_json(card_of(job), sealed({**own, "job": job, INPUTS: read}))
     logger.info("taken from %s", entry)
     return True
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lexigraft.completion import is_held
+from lexigraft.completion import check_references, is_held
 from lexigraft.errors import UserError
 from lexigraft.provenance import CARD, COMPLETED, cards_of, fault_of, leaves, listed, read_card
 
@@ -72,6 +72,11 @@ def verify(
             for record, _ in listed(folder, card):
                 records[Path(os.path.normpath(record))].append(file)
         for file, card in cards:
+            try:
+                if "references" in card:
+                    check_references(folder, card)
+            except UserError as error:
+                faults.append(Fault(folder, str(error).removeprefix(f"{folder}: "), (folder,)))
             for source in _sources(card, folder, top):
                 sources.setdefault(source, file)
     faults += _missing(sources, records)

@@ -1,5 +1,6 @@
 """A job is complete if its outputs were made by an equal job from equal inputs, and are whole."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -13,12 +14,15 @@ from lexigraft import completion
 from lexigraft.completion import (
     begin,
     card_of,
+    check_origins,
     complete,
     date_inputs,
     fingerprint,
     is_complete,
+    output_checksums,
     restore,
 )
+from lexigraft.errors import UserError
 from lexigraft.provenance import write_card
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -195,6 +199,47 @@ def test_a_large_file_without_a_card_counts_by_size_and_date(job, monkeypatch):
     assert is_complete(job)
     os.utime(words, ns=(0, 0))
     assert not is_complete(job)
+
+
+def made(folder: Path, text: str, *inputs: Path, **facts) -> Path:
+    """The output of a job that read the outputs of others."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "made.txt").write_text(text)
+    write_card(folder, {"rule": "make"}, ["made.txt"], output_checksums(inputs), **facts)
+    return folder
+
+
+@pytest.fixture
+def chain(tmp_path) -> list[Path]:
+    """Outputs such as a source, a tokenizer and an initialization, each made from those before."""
+    folders: list[Path] = []
+    for name in ("source", "tokenizer", "initialization", "cell"):
+        folders.append(made(tmp_path / name, name, *folders))
+    return folders
+
+
+@pytest.mark.parametrize(("part", "user"), itertools.combinations(range(4), 2))
+def test_inputs_of_a_job_that_do_not_belong_together_are_refused(chain, part, user):
+    check_origins([str(folder) for folder in chain])
+    made(chain[part], "other", *chain[:part])
+    for read in (chain[user], chain[user] / "card.json"):
+        with pytest.raises(UserError, match=f"{chain[user]}: its input {chain[part]} is not"):
+            check_origins({"one": str(read), "other": [str(chain[part])]})
+    check_origins([str(chain[user])])  # the job does not read the other
+
+
+@pytest.mark.parametrize(("part", "user"), itertools.combinations(range(4), 2))
+def test_inputs_that_were_made_again_with_the_same_content_are_accepted(chain, part, user):
+    made(chain[part], chain[part].name, seconds=9.0)
+    check_origins([str(chain[user]), str(chain[part])])
+
+
+def test_two_inputs_that_were_made_from_different_content_of_a_third_are_refused(chain):
+    source, tokenizer, initialization, _ = chain
+    made(source, "other")
+    made(tokenizer, "tokenizer", source)
+    with pytest.raises(UserError, match=f"its input {source} is not the one that it was made from"):
+        check_origins([str(tokenizer), str(initialization)])
 
 
 def test_a_complete_job_ends_before_anything_heavy_is_imported():

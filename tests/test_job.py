@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from lexigraft import UserError
+from lexigraft.completion import output_checksums
 from lexigraft.job import read
 from lexigraft.provenance import write_card
+from tests.test_completion import made
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -304,3 +306,30 @@ def test_what_a_script_reads_by_itself_counts_but_is_in_no_card(tmp_path):
         assert json.loads((out / "card.json").read_text())["job"] == job
         assert json.loads((out / "job.json").read_text()) == job
     assert ["already complete" in message for message in messages] == [False, True, False]
+
+
+def test_inputs_that_do_not_belong_together_stop_it(script, tmp_path):
+    source, tokenizer = tmp_path / "source", tmp_path / "tokenizer"
+    made(source, "one")
+    made(tokenizer, "two", source)
+    made(source, "other")
+    process = script({}, {"source": str(source), "tokenizer": str(tokenizer)})
+    _, errors = process.communicate()
+    assert process.returncode == 1
+    assert errors.startswith(f"error: {tokenizer}: its input {source} is not the one that it was")
+    assert errors.count("\n") == 1
+
+
+def test_its_card_holds_what_it_read_and_not_what_came_since(script, tmp_path):
+    source, until = made(tmp_path / "source", "one"), tmp_path / "until"
+    inputs = {"source": str(source), "hub": "org/name", "words": str(Path(__file__))}
+    expected = {"../source": output_checksums(inputs)[str(source)]}
+    process = script({"until": str(until)}, inputs)
+    while not (tmp_path / "out/order.txt").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    made(source, "other")
+    until.touch()
+    process.communicate()
+    card = json.loads((tmp_path / "out/card.json").read_text())
+    assert card["input_checksums"] == expected

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.atomic import alone_in, clear_partial, write_json
-from lexigraft.completion import begin, complete, is_complete
+from lexigraft.completion import begin, check_origins, complete, is_complete
 from lexigraft.errors import UserError
 from lexigraft.evaluation.harness.benchmark_state import reason_not_available
 from lexigraft.evaluation.task_kinds import Measurement, record, task_kind
@@ -65,6 +65,7 @@ def evaluate_cell(job: Job) -> list[str]:
     for task in sorted({run["task"] for run in unfinished}):
         try:
             check_inputs(job["inputs"]["read"][task])
+            check_origins([job["inputs"]["cell"], job["inputs"]["read"][task]])
         except UserError as error:
             logger.error("%s cannot be evaluated: %s", task, error)
             failures[task] = str(error)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import replacing_folder
+from lexigraft.completion import card_checksum
 from lexigraft.errors import UserError
 from lexigraft.hardware import device
 from lexigraft.model_card import (
@@ -20,7 +21,7 @@ from lexigraft.model_card import (
     strategy_references,
     template_limits,
 )
-from lexigraft.provenance import write_card
+from lexigraft.provenance import INPUTS, write_card
 from lexigraft.source.model import is_masked, open_source, open_tokenizer, tokenizer_folder
 from lexigraft.source.saving import save_model
 from lexigraft.training.settings import read_strategy
@@ -143,11 +144,12 @@ def _own_name(source: dict[str, Any]) -> str:
 
 
 def _cards(folder: Path, card: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The cards of a cell's references, by name; empty where there is none."""
+    """The cards of a cell's references, by name; empty where there is none or it has changed."""
     found: dict[str, dict[str, Any]] = {}
     for name, place in card["references"].items():
         found[name] = {}
-        if place:
+        checksum = card[INPUTS].get(place)
+        if place and checksum in (None, card_checksum(folder / place)):
             with suppress(OSError, ValueError):
                 found[name] = json.loads((folder / place / "card.json").read_text("utf-8"))
     return {"corpus": {}, "initialization": {}} | found

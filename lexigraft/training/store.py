@@ -2,15 +2,16 @@
 
 import json
 import os
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import replacing, replacing_folder
+from lexigraft.completion import check_references
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import untie, update_special_token_ids
 from lexigraft.initialization.pairing import VocabularyPair, pair_vocabularies
-from lexigraft.provenance import check_inputs, fault_of, write_card
+from lexigraft.provenance import INPUTS, check_inputs, fault_of, write_card
 from lexigraft.source.model import (
     load_config,
     load_model,
@@ -39,6 +40,7 @@ def save_cell(
     adapter: "PeftModel | None" = None,
     new_ids: Iterable[int] | None = None,
     job: dict[str, Any],
+    read: Mapping[str, str],
     **facts: Any,
 ) -> None:
     """Write a cell: `changed.safetensors`, `adapter/` if there is one, and finally `card.json`.
@@ -49,7 +51,8 @@ def save_cell(
     weights. If `new_ids` is given, these are matrices with a row for each token, of which only the
     rows `new_ids` are stored: all others are the source's. `adapter` is the PEFT model of LoRA's
     adapters in `model`, which are stored separately, not merged, and removed from `model`. `job`
-    and `facts` go into the card, with the paths of the job's inputs relative to `folder`.
+    and `facts` go into the card, with the paths of the job's inputs relative to `folder`, and
+    their `output_checksums` when they were read, `read`.
     """
     import torch
     from safetensors.torch import save_file
@@ -73,7 +76,7 @@ def save_cell(
         name: os.path.relpath(job["inputs"][name], folder) if job["inputs"].get(name) else None
         for name in REFERENCES
     }
-    write_card(folder, job, files, references=references, **facts)
+    write_card(folder, job, files, read, references=references, **facts)
 
 
 def load_cell(
@@ -94,7 +97,8 @@ def load_cell(
     Raises
     ------
     UserError
-        A file of the cell is missing or damaged, or a folder that the card refers to is missing.
+        A file of the cell is missing or damaged, or what the card refers to is missing or is not
+        what the cell was trained with.
 
     Examples
     --------
@@ -140,7 +144,10 @@ def load_cell(
 
 
 def read_card(folder: Path) -> dict[str, Any]:
-    """Read a cell's card; raise a UserError if there is none, or not that of a trained cell."""
+    """Read a cell's card; raise a UserError if it is missing or not that of a trained cell.
+
+    Also if its source, tokenizer or initialization is not the one that it was trained with.
+    """
     file = folder / "card.json"
     try:
         card = json.loads(file.read_text("utf-8"))
@@ -150,6 +157,12 @@ def read_card(folder: Path) -> dict[str, Any]:
         raise UserError(f"{file}: damaged; delete the folder and train the cell again") from None
     if not isinstance(card, dict) or not {"references", "files"} <= set(card):
         raise UserError(f"{file}: not the card of a trained cell")
+    if INPUTS not in card:
+        raise UserError(
+            f"{file}: does not say what the cell was made from, since an earlier version of "
+            "lexigraft trained it; run the study again"
+        )
+    check_references(folder, card)
     return card
 
 

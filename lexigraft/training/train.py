@@ -9,7 +9,7 @@ import torch
 from transformers import PreTrainedModel, set_seed
 
 from lexigraft.atomic import replacing
-from lexigraft.completion import fingerprint
+from lexigraft.completion import fingerprint, output_checksums
 from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.hardware import device
@@ -124,6 +124,7 @@ class _Run:
     def __init__(self, job: dict[str, Any]):
         """Read and check all inputs, and load the state of an interrupted run, if there was one."""
         self.job, self.inputs, self.folder = job, job["inputs"], Path(job["outputs"]["folder"])
+        self.read = output_checksums(self.inputs)
         # A card marks a complete cell, and this one is incomplete until it has been trained again.
         for name in ("card.json", VOCADT):
             (self.folder / name).unlink(missing_ok=True)
@@ -282,6 +283,7 @@ class _Run:
             adapter=adapter,
             new_ids=None if self.plan else self.new_ids,
             job=job,
+            read=self.read,
             trained_parameters=trained_parameter_count(self.model, progress, len(self.new_ids)),
             total_parameters=self.parameters,
             untied=bool(progress.from_adapters) and is_tied(self.source),
@@ -319,6 +321,7 @@ class _Run:
                 changed | progress.changed,
                 adapter=adapter,
                 job=self.job,
+                read=self.read,
                 checkpoint=number,
                 step=step,
                 tokens=tokens[step],

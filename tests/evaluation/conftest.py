@@ -57,7 +57,8 @@ def make_job(tmp_path):
         "".join(json.dumps(row) + "\n" for row in rows), "utf-8"
     )
     (tmp_path / "tokenizer").mkdir()
-    card = {"references": {"source": ".", "tokenizer": "../tokenizer"}, "files": {}}
+    references = {"source": ".", "tokenizer": "../tokenizer"}
+    card = {"references": references, "files": {}, "input_checksums": {}}
     (cell / "card.json").write_text(json.dumps(card))
 
     def build(kind: str, run: int = 0, **settings):
@@ -107,7 +108,7 @@ def cell(make_job, smollm2_folder_tiny, tmp_path, monkeypatch):
     model = load_model(smollm2_folder_tiny, "float32")
     with torch.no_grad():
         model.get_input_embeddings().weight.mul_(30)
-    save_cell(folder, model, ["model.embed_tokens.weight"], job=job)
+    save_cell(folder, model, ["model.embed_tokens.weight"], job=job, read={})
     return folder
 
 

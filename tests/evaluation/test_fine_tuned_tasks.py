@@ -169,7 +169,8 @@ def test_an_encoder_is_loaded_once_for_all_runs_which_are_those_that_it_has_alon
     described = {"kind": "folder", "path": str(roberta_folder), "revision": None}
     (source / "source.json").write_text(json.dumps(described))
     inputs = {"source": str(source), "tokenizer": str(source), "initialization": None}
-    save_cell(cell, model, [], job={"rule": "train", "inputs": inputs, "cell": {}})
+    trained = {"rule": "train", "inputs": inputs, "cell": {}}
+    save_cell(cell, model, [], job=trained, read={})
     alone = nli(job, epochs=1, train_examples=20, test_examples=15)
     alone["seed"][-1] = 1
     expected = classification.evaluate(model, roberta_tokenizer, alone)

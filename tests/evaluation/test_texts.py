@@ -47,9 +47,9 @@ def runs_of(tmp_path):
     def jobs(study):
         cell = tmp_path / "cell"
         cell.mkdir(exist_ok=True)
-        write_json(
-            cell / "card.json", {"references": {"source": ".", "tokenizer": "."}, "files": {}}
-        )
+        references = {"source": ".", "tokenizer": "."}
+        card = {"references": references, "files": {}, "input_checksums": {}}
+        write_json(cell / "card.json", card)
         found = []
         for rule in ("evaluate", "measure_speed"):
             job = json.loads(study.job(rule, CELL))

@@ -49,7 +49,7 @@ def trained_cell(training_setup):
         )  # fmt: skip
         with torch.no_grad():
             logits = model.eval()(TOKENS).logits
-        save_cell(folder, model, names, adapter=adapter, job=job)
+        save_cell(folder, model, names, adapter=adapter, job=job, read={})
         return folder, logits
 
     return build

@@ -116,8 +116,9 @@ def test_a_cell_of_other_settings_is_moved_with_links_to_what_it_was_made_from(
     strategies = {"short": miniature["strategies"]["short"] | {"learning_rate": 1e-3}}
     study = opened(miniature | {"strategies": strategies}, tmp_path / "results")
     fitted = "initialization/tiny/telugu/expand-50/multivariate/seed-0"
-    made_anew = tmp_path / "results" / fitted / ".completed.json"
-    os.utime(made_anew, (2e9, 2e9))
+    # Made again: the tokenizer with the same content, at a later time, the initializer with other.
+    os.utime(tmp_path / "results/vocabulary/tiny/telugu/expand-50/.completed.json", (2e9, 2e9))
+    (tmp_path / "results" / fitted / "card.json").write_text('{"statistic": 2}')
     kept = retrain(study, cell)
     assert kept is not None
     assert (kept / "changed.safetensors").read_text() == "weights"

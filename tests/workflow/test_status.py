@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from lexigraft.atomic import write_json
-from lexigraft.completion import begin, complete
+from lexigraft.completion import begin, complete, output_checksums
+from lexigraft.provenance import INPUTS, relative_paths
 from lexigraft.yaml_files import read_yaml
 from tests.workflow.conftest import copy_project
 from workflow.config.registries import load_registries, resolve
@@ -48,7 +49,8 @@ def finish(study, job, at, seconds=60.0, ended="done", gpus=0):
     for file in (folder / "job.json", folder / "usage.jsonl"):
         os.utime(file, (at, at))
     if ended == "done":
-        write_json(job.output.card, {"job": described})
+        read = relative_paths(output_checksums(described["inputs"]), Path(job.output.card).parent)
+        write_json(job.output.card, {"job": described, INPUTS: read})
         complete(described, begin(described))
         os.utime(job.output.card, (at, at))
 

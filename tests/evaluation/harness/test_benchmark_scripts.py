@@ -80,7 +80,7 @@ def test_a_cell_is_scored_from_its_source_and_its_changed_tensors(
         model.get_input_embeddings().weight.mul_(20)
     inputs = {"source": str(source), "tokenizer": str(source), "initialization": None}
     cell = {"rule": "train", "inputs": inputs, "outputs": {}, "settings": {}}
-    save_cell(job["inputs"]["cell"], model, ["model.embed_tokens.weight"], job=cell)
+    save_cell(job["inputs"]["cell"], model, ["model.embed_tokens.weight"], job=cell, read={})
     evaluate_cell(job_of_cell(job))
     rows = Path(job["outputs"]["predictions"]).read_text("utf-8")
     record = json.loads(Path(job["outputs"]["record"]).read_text("utf-8"))
