@@ -3,15 +3,26 @@
 Standard library only: the Snakefile is parsed again in every job.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain, product
 from typing import Any
 
-NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"  # no slash, no leading dot: a name is one folder
+# A name is one folder, so it has no slash and no leading dot. File names, of at most 255 bytes,
+# consist of up to two names and what atomic writes and completion records add (34 bytes).
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 # Not registry entries: the name of the unchanged source on each axis.
 SOURCE_VOCABULARY = "source"
 NO_INITIALIZER = "none"
+
+
+def differ_in_case(names: Iterable[str]) -> tuple[str, str] | None:
+    """Two names that differ only in case, and so are one folder on some disks; None if none do."""
+    found: dict[str, str] = {}
+    for name in names:
+        if (other := found.setdefault(name.casefold(), name)) != name:
+            return other, name
+    return None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ _MESSAGES = {
     errno.EFBIG: "the file would exceed the size limit (ulimit -f); raise it and run again",
     errno.EROFS: "the file system is read-only; choose a writable folder for the results",
     errno.EACCES: "permission denied; the user of the job must be allowed to read and write there",
+    errno.ENAMETOOLONG: "the name is too long for the file system; use shorter names and paths",
     errno.EIO: "the disk reports an input/output error; check it before you run again",
     errno.ESTALE: "the network file system lost the file; run again",
 }

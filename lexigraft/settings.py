@@ -43,7 +43,7 @@ _REASONS = {  # pydantic's error type -> the message for the user
     "less_than": "{value} is not below {lt:g}",
     "less_than_equal": "{value} is not at most {le:g}",
     "literal_error": "{shown} is not one of {expected}",
-    "string_pattern_mismatch": "{value!r} does not match {pattern!r}",
+    "string_pattern_mismatch": "{shown} does not match {pattern!r}",
     "too_short": "{shown} is too short; give at least {min_length}",
     "string_too_short": "{shown} is too short; give at least {min_length}",
     "too_long": "{shown} is too long; give at most {max_length}",

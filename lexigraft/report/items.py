@@ -14,6 +14,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from lexigraft.cells import NAME
 from lexigraft.errors import UserError, suggestion, unknown
 from lexigraft.settings import explain
 
@@ -47,7 +48,7 @@ class Unlike:
     to: str
 
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Name = Annotated[str, Field(pattern=f"^{NAME}$")]
 
 
 def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -205,7 +206,7 @@ def read_items(given: Sequence[str | Mapping[str, Any]]) -> list[Item]:
         chosen = _validated(_Where, options.pop("where", {}), f"{place}.where", kind)
         where = {axis: names for axis, of in LISTS.items() if (names := getattr(chosen, of))}
         own = _validated(load(kind).KIND.options, options, place, kind)
-        if name in items:
+        if name.casefold() in map(str.casefold, items):
             raise UserError(f"{place}: the name '{name}' already exists; give it another name")
         items[name] = Item(kind, name, title, where, own)
     return [*items.values()]

@@ -7,7 +7,7 @@ from pydantic import Field, Tag
 from lexigraft.corpus.amounts import TextAmount
 from lexigraft.settings import Settings, by_shape, optional
 from workflow.config.sources import Encoder, Positive
-from workflow.config.texts import Chosen, Name, Unique, Whole, Words, amount_read
+from workflow.config.texts import Chosen, LocalPath, Name, Unique, Whole, Words, amount_read
 
 
 class FastText(Settings):
@@ -63,7 +63,7 @@ class WordVectors(Settings):
     of: Literal["target", "english"] = optional(
         "`target` reads the language's `word_vectors`, `english` its `english_word_vectors`"
     )
-    path: str | None = optional("one file for all languages, instead of these")
+    path: LocalPath | None = optional("one file for all languages, instead of these")
     unlisted_words: bool = optional(
         "compute vectors of words that the `.bin` file does not list from their n-grams"
     )

@@ -4,12 +4,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
+from lexigraft.cells import differ_in_case
 from lexigraft.settings import KeyedError, Settings, optional
 from workflow.config.sources import Place, Revision
 from workflow.config.texts import (
     Articles,
     Chosen,
     Code,
+    LocalPath,
     Name,
     Pairs,
     RatedPairs,
@@ -170,15 +172,15 @@ class LanguageConfig(Settings):
         "`parallel`",
     )
     summarization: Articles | None = Field(None, description="articles and their summaries")
-    word_vectors: str | None = Field(
+    word_vectors: LocalPath | None = Field(
         None,
         description="a file of word vectors: fastText's `.bin`, `.vec` or `.vec.gz`. For "
         "`focus-word`, `salt` and `wechsel`",
     )
-    english_word_vectors: str | None = Field(
+    english_word_vectors: LocalPath | None = Field(
         None, description="the same for English words, for `wechsel`"
     )
-    dictionary: str | None = Field(
+    dictionary: LocalPath | None = Field(
         None,
         description="a text file of pairs: an English word, a tab, its translation. For `wechsel`, "
         "`cw2v-dictionary` and `dictionary-alignment`",
@@ -267,6 +269,12 @@ class LanguageConfig(Settings):
     @field_validator("samples", mode="before")
     @classmethod
     def _names_are_free(cls, samples: Any) -> Any:
-        if isinstance(samples, dict) and "monolingual" in samples:
+        named = [str(name) for name in samples] if isinstance(samples, dict) else []
+        if "monolingual" in named:
             raise ValueError("'monolingual' is reserved for the corpus itself; choose another name")
+        if pair := differ_in_case(named):
+            raise ValueError(
+                f"'{pair[0]}' and '{pair[1]}' differ only in case, which is one folder on some "
+                "disks; rename one of them"
+            )
         return samples

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lexigraft.cells import NAME
+from lexigraft.cells import NAME, NO_INITIALIZER, SOURCE_VOCABULARY, differ_in_case
 from lexigraft.errors import UserError, unknown
 from lexigraft.report.items import Item, check_items, read_items, records_read
 from lexigraft.settings import plain, validate
@@ -218,9 +218,15 @@ def _entries(
     for name in (*registry, *own):
         if not isinstance(name, str) or not re.fullmatch(NAME, name):
             raise UserError(
-                f"{kind}: {name!r} is not a valid name; use letters, digits, '.', '_' and '-', "
-                "and begin with a letter or a digit"
+                f"{kind}: {str(name)[:120]!r} is not a valid name; use at most 100 letters, "
+                "digits, '.', '_' and '-', and begin with a letter or a digit"
             )
+    reserved = {"vocabularies": [SOURCE_VOCABULARY], "initializers": [NO_INITIALIZER]}
+    if pair := differ_in_case((*registry, *own, *reserved.get(kind, ()))):
+        raise UserError(
+            f"{kind}: '{pair[0]}' and '{pair[1]}' differ only in case, which is one folder on some "
+            "disks; rename one of them"
+        )
     entries, titles = {}, {}
     for name in registry:
         entries[name] = _validated(kind, name, registry, {})

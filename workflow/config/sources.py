@@ -6,10 +6,10 @@ Their locations on the hub, in folders or in packages, and the resources of jobs
 import re
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from lexigraft.settings import KeyedError, Settings, optional
-from workflow.config.texts import LINE_BREAK, Name, Whole, Words
+from workflow.config.texts import LINE_BREAK, LocalPath, Name, Whole, Words, check_path
 
 HubName = Annotated[
     str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$")
@@ -22,6 +22,7 @@ Place = Annotated[
     StringConstraints(
         pattern="^([/.~].*|[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?)$"
     ),
+    AfterValidator(check_path),
 ]
 
 # A placeholder in a path that stands for any name, such as `{code}`.
@@ -33,7 +34,7 @@ class _Located(Settings):
 
     hub: HubName = optional("a name on the Hugging Face hub, such as meta-llama/Llama-2-7b-hf")
     revision: Revision = optional("a commit, tag or branch on the hub. Pin it")
-    folder: Words = optional("a local folder")
+    folder: LocalPath = optional("a local folder")
     package: str = optional("a name of packages.yaml")
     file: Words = optional("a file in the package")
 
@@ -84,7 +85,9 @@ class SourceResources(Settings):
 class SourceConfig(_Located):
     """A pretrained model that is adapted."""
 
-    folder: Words = optional("a local folder with config.json, *.safetensors and tokenizer.json")
+    folder: LocalPath = optional(
+        "a local folder with config.json, *.safetensors and tokenizer.json"
+    )
     file: Words = optional("model file in the package")
     format: Literal["gguf", "llama2c"] = optional(
         "format of that file: `gguf` (default), or `llama2c`, a checkpoint and its tokenizer.bin"
@@ -110,7 +113,7 @@ class SourceConfig(_Located):
 class TokenizerConfig(_Located):
     """A tokenizer without its model."""
 
-    folder: Words = optional("a local folder with a tokenizer.json")
+    folder: LocalPath = optional("a local folder with a tokenizer.json")
     file: Words = optional("a tokenizer.json or a SentencePiece model in the package")
 
 
@@ -124,7 +127,7 @@ class PackageConfig(Settings):
         "name of the package in the registry; by default the name of the entry",
         pattern="^(@[A-Za-z0-9_-][A-Za-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*$",
     )
-    version: str = Field(description="pinned version", pattern="^[0-9][A-Za-z0-9.+-]*$")
+    version: str = Field(description="pinned version", pattern="^[0-9][A-Za-z0-9.+-]{0,99}$")
     tags: str = optional(
         "python-abi-platform of the wheel, such as cp311-cp311-manylinux2014_x86_64, for versions "
         "with one wheel per platform",
@@ -204,7 +207,7 @@ class Encoder(Settings):
     hub: HubName = optional("a hub name, such as sentence-transformers/all-mpnet-base-v2")
     revision: Revision = optional("a commit, tag or branch on the hub")
     package: str = optional("a name of packages.yaml")
-    folder: str = optional("a local folder, or a folder in the package")
+    folder: LocalPath = optional("a local folder, or a folder in the package")
 
     @model_validator(mode="after")
     def _is_somewhere(self) -> "Encoder":

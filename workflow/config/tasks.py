@@ -19,6 +19,7 @@ from workflow.config.texts import (
     HubPairs,
     HubRows,
     JsonRows,
+    LocalPath,
     Name,
     PairFiles,
     PairJson,
@@ -62,7 +63,7 @@ class QuestionSquad(_OfLanguages):
     """A file in SQuAD's layout."""
 
     loader: Literal["squad"]
-    path: str
+    path: LocalPath
 
 
 class _QuestionJson(JsonRows, _OfLanguages, _Table): ...
@@ -130,7 +131,7 @@ class HarnessTasks(Settings):
         description="a folder of lm_eval/tasks, such as xcopa; or your own folder, such as "
         "./config/harness/xnli-cw2v, with definitions in the format of the harness"
     )
-    task: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9{][A-Za-z0-9._{}-]*$")] = Field(
+    task: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9{][A-Za-z0-9._{}-]{0,99}$")] = Field(
         description="a task that is defined in this folder, such as xcopa_{code}"
     )
 

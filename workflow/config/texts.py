@@ -16,6 +16,16 @@ Name = Annotated[str, StringConstraints(pattern=f"^{NAME}$")]
 CODE = "[a-z]{2,3}"
 
 
+def check_path(path: str) -> str:
+    """The path; raises a ValueError if no file system can have it."""
+    if "\0" in path:
+        raise ValueError("a path cannot contain a null character")
+    encoded = path.encode()
+    if len(encoded) > 4000 or max(map(len, encoded.split(b"/"))) > 255:
+        raise ValueError("the path is longer than file systems allow; use a shorter one")
+    return path
+
+
 def check_long_code(code: str) -> str:
     """The code; raises a ValueError if scores of its language use a shorter one."""
     from lexigraft.evaluation.text_metrics import LONG_CODES
@@ -27,6 +37,7 @@ def check_long_code(code: str) -> str:
 
 Code = Annotated[str, StringConstraints(pattern=f"^{CODE}$")]
 Words = Annotated[str, StringConstraints(min_length=1)]
+LocalPath = Annotated[Words, AfterValidator(check_path)]
 Locale = Annotated[str, StringConstraints(pattern="^[A-Za-z_0-9]+$")]
 Member = Annotated[str, StringConstraints(pattern=r"^\w[\w.-]*(/\w[\w.-]*)*$")]
 Whole = Annotated[int, Field(ge=1)]
@@ -109,14 +120,14 @@ class JsonRows(Settings):
     """A JSON Lines file."""
 
     loader: Literal["jsonl"]
-    path: str
+    path: LocalPath
 
 
 class ParquetRows(Settings):
     """A table."""
 
     loader: Literal["parquet"]
-    path: str
+    path: LocalPath
 
 
 class HubRows(Settings):
@@ -141,7 +152,9 @@ class Lines(Settings):
     """Files in the format of their ending: one text per line, JSON object or row of a table."""
 
     loader: Literal["text"]
-    paths: list[str] = Field(min_length=1, description="files, which may be compressed, or folders")
+    paths: list[LocalPath] = Field(
+        min_length=1, description="files, which may be compressed, or folders"
+    )
     field: str = optional("of `.jsonl` and `.parquet` files: " + _COLUMN)
 
 
@@ -185,15 +198,15 @@ class Tsv(Settings):
     """An English text, a tab and its translation on each line."""
 
     loader: Literal["tsv"]
-    path: str
+    path: LocalPath
 
 
 class PairFiles(Settings):
     """Two files with one text per line."""
 
     loader: Literal["files"]
-    source: str
-    target: str
+    source: LocalPath
+    target: LocalPath
 
 
 class PairJson(JsonRows):
@@ -244,7 +257,7 @@ class RatedTsv(Tsv):
 class RatedFiles(PairFiles):
     """The same with a file of qualities."""
 
-    quality: str = optional("a file with one number per line")
+    quality: LocalPath = optional("a file with one number per line")
 
 
 class RatedJson(PairJson):

@@ -190,7 +190,8 @@ class Study:
     def inputs(self, rule: str, wildcards: Mapping[str, str]) -> list[str]:
         """The inputs of a job for Snakemake: cards of other jobs, and existing local files."""
         needs, files = self._reads(rule, wildcards)
-        return [*needs, *files]
+        # Snakemake takes `{name}` in a path for a wildcard, and has no escape for it.
+        return [*needs, *(file for file in files if "{" not in file)]
 
     def resources(self, rule: str) -> dict[str, Callable[..., int]]:
         """Memory and time limit of a job by its wildcards, times the number of the attempt."""
