@@ -228,6 +228,12 @@ def mistral_tokenizer(mistral_model_file):
     return sentencepiece_to_fast(mistral_model_file)
 
 
+@pytest.fixture(scope="session")
+def mistral_cut(mistral_tokenizer):
+    """Mistral's tokenizer with its first merges."""
+    return first_merges(mistral_tokenizer)
+
+
 def bert(size: int | None = None):
     """BERT's WordPiece tokenizer, which lower-cases; all 30,522 tokens, or the first of them."""
     import json

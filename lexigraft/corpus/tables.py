@@ -5,6 +5,7 @@ field `translation`.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 
 from lexigraft.corpus.lines import read_lines
 from lexigraft.errors import UserError
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 Rows = Iterator[tuple[Mapping[str, Any], str]]
 
@@ -77,13 +80,17 @@ def value_of(row: Mapping[str, Any], field: str, where: str) -> Any:
 
 
 def text_of(row: Mapping[str, Any], field: str, where: str) -> str:
-    """Like `value_of`, for a value that must be text; null becomes an empty text."""
+    """Like `value_of`, for a value that must be text; null becomes an empty text.
+
+    Half of a surrogate pair (half an emoji), which JSON can contain but no file in UTF-8, is left
+    out, as in `cleaning.clean`.
+    """
     value = value_of(row, field, where)
     if value is None:
         return ""
     if not isinstance(value, str):
         raise UserError(f"{where}: field '{field}' contains a {type(value).__name__}, not text")
-    return value
+    return _SURROGATE.sub("", value)
 
 
 def list_of(row: Mapping[str, Any], field: str, where: str, kind: type = object) -> list[Any]:

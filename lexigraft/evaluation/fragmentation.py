@@ -22,7 +22,7 @@ from lexigraft.inference.text_encoding import tokenize
 from lexigraft.provenance import versions
 from lexigraft.source.hub import find_tokenizer
 from lexigraft.source.model import open_tokenizer
-from lexigraft.vocabulary.token_bytes import special_ids, token_bytes, unreachable
+from lexigraft.vocabulary.token_bytes import lost_text, special_ids, token_bytes, unreachable
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -177,8 +177,8 @@ def measure_tokenizer(
 
     - for `texts`: `tokens_per_sentence`; `fertility`, tokens per word between spaces;
       `bytes_per_token` (UTF-8); `characters_per_token`; `unknown_tokens`, the share of tokens for
-      text that the tokenizer cannot represent, which makes all other numbers look better than they
-      are;
+      text that the tokenizer cannot represent; and `lost_text`, the share of the text that no token
+      represents (`token_bytes.lost_text`): both make all other numbers look better than they are;
     - for `english`: `english_tokens_per_sentence`, and `english_parity`, tokens of the texts per
       token of their English;
     - for the tokenizer: `size`, all tokens; `unreachable_tokens`, the share of tokens that no text
@@ -201,6 +201,7 @@ def measure_tokenizer(
     metrics: dict[str, float | int] = {
         **_rates(tokens, texts, words),
         "unknown_tokens": unknown / tokens,
+        "lost_text": lost_text(tokenizer, texts),
         "size": len(tokenizer),
         "unreachable_tokens": len(unreachable(tokenizer) & ordinary) / len(ordinary),
     }

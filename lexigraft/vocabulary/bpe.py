@@ -2,8 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -70,6 +70,22 @@ class Bpe:
             byte_fallback=self.byte_fallback,
             ignore_merges=self.ignore_merges,
         )
+
+    def with_missing_bytes(self, words: Iterable[str]) -> "tuple[Bpe, list[str]]":
+        """The model with a token for each byte of these words that it drops, and these tokens.
+
+        Byte-level BPE that was trained without the byte alphabet, or byte fallback without all byte
+        tokens, has no token for some bytes. The `tokenizers` library drops them from texts.
+        """
+        letters = set(chain.from_iterable(words)) - self.vocab.keys()
+        if not self.byte_level:
+            letters = {f"<0x{byte:02X}>" for letter in letters for byte in letter.encode()}
+        missing = sorted(letters - self.vocab.keys())
+        if not missing:
+            return self, []
+        first = max(self.vocab.values()) + 1
+        numbers = range(first, first + len(missing))
+        return replace(self, vocab=self.vocab | dict(zip(missing, numbers, strict=True))), missing
 
     def extended(self, new_tokens: Sequence[str], merges: Sequence[Pair]) -> dict[str, Any]:
         """`tokenizer.json` with `new_tokens` after the last id, and `merges` instead of its own.

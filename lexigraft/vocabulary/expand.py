@@ -1,6 +1,8 @@
 """Expand a tokenizer by k tokens of a target language, all of them reachable."""
 
 import json
+import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -16,13 +18,15 @@ from lexigraft.vocabulary.bpe import Bpe, read_bpe
 from lexigraft.vocabulary.continued import SentenceLimit, continue_merges, learned_tokens
 from lexigraft.vocabulary.marks import cuts_at_marks, is_in_marked_script, pre_tokenization
 from lexigraft.vocabulary.merges import Key, PairRules, PieceRules, Rules
-from lexigraft.vocabulary.token_bytes import piece_bytes, unreachable_by_merges
+from lexigraft.vocabulary.token_bytes import WordSplitter, piece_bytes, unreachable_by_merges
 from lexigraft.vocabulary.token_filter import count_words, token_filter, words_of
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
+
+logger = logging.getLogger(__name__)
 
 MERGES = ("continued", "append", "auxiliary-first")
 TRAINERS = ("tokenizers", "sentencepiece")
@@ -83,7 +87,8 @@ def expand_tokenizer(
         `continued` and `append`, text without marks to which no new merge applies keeps its tokens.
         For corpora that are not mostly in Latin script, no new token can occur in English text, so
         this holds for all English text. No new token spans two words. With `continued`, the corpus
-        uses every new token, unless it has too few other merges.
+        uses every new token, unless it has too few other merges. If the source drops bytes of the
+        corpus because it has no tokens for them, these bytes are the first new tokens.
 
     References
     ----------
@@ -124,6 +129,13 @@ def expand_tokenizer(
     texts = list(corpus) if twice and not isinstance(corpus, Sequence) else corpus
     pre_tokenizer = pre_tokenization(source_tokenizer.backend_tokenizer, marks, texts)
     words = count_words(pre_tokenizer, bpe, texts)
+    bpe, missing = _without_loss(bpe, words)
+    if len(missing) > new_tokens:
+        raise UserError(
+            f"new_tokens: asked for {new_tokens}, but the tokenizer drops {len(missing)} of the "
+            f"bytes in the text, each of which needs a token; ask for more than {len(missing)}"
+        )
+    wanted = new_tokens - len(missing)
     first = merges == "auxiliary-first"
     rules: Rules = (PairRules if bpe.byte_level else PieceRules)(
         bpe.mergeable, [] if first else bpe.merges
@@ -132,16 +144,17 @@ def expand_tokenizer(
     if merges == "continued":
         limit = None
         if english_change is not None:
-            sentences = [words_of(pre_tokenizer, bpe, text) for text in english]
+            split = WordSplitter(pre_tokenizer)
+            sentences = [words_of(split, bpe, text) for text in english]
             limit = SentenceLimit(sentences, bpe, rules, english_change)
-        added = continue_merges(words, bpe, rules, new_tokens, accepts, limit)
+        added = continue_merges(words, bpe, rules, wanted, accepts, limit)
     else:
         if by_sentencepiece:
             auxiliary = train_auxiliary_pieces(texts, bpe, auxiliary_size)
         else:
             auxiliary = train_auxiliary(words, bpe, auxiliary_size)
-        added = choose_tokens(auxiliary, rules, new_tokens, accepts, reorder=first)
-    if len(added) < new_tokens:
+        added = choose_tokens(auxiliary, rules, wanted, accepts, reorder=first)
+    if len(added) < wanted:
         causes = [f"merges={merges!r}"]
         causes += [f"auxiliary_size={auxiliary_size}"] if merges != "continued" else []
         causes += [f"english_change={english_change}"] if english_change is not None else []
@@ -152,8 +165,8 @@ def expand_tokenizer(
             causes += ["a pre-tokenizer that cuts words at combining marks"]
             advice = f"set marks: joined, {advice}" if marks == "apart" else advice
         raise UserError(
-            f"new_tokens: asked for {new_tokens}, but only {len(added)} can be added with "
-            f"{' and '.join(causes)}; {advice}"
+            f"new_tokens: asked for {new_tokens}, but only {len(missing) + len(added)} can be "
+            f"added with {' and '.join(causes)}; {advice}"
         )
     if first:
         for pair in bpe.merges:
@@ -190,16 +203,30 @@ def expanded_sizes(
     texts = corpus if isinstance(corpus, Sequence) else list(corpus)
     pre_tokenizer = pre_tokenization(source_tokenizer.backend_tokenizer, "auto", texts)
     words = count_words(pre_tokenizer, bpe, texts)
+    bpe, missing = _without_loss(bpe, words)
     rules: Rules = (PairRules if bpe.byte_level else PieceRules)(bpe.mergeable, bpe.merges)
     tokens = learned_tokens(words, bpe, rules, token_filter(bpe, words, protect_latin=True))
     added: list[str] = []
-    for size in sorted({*sizes}):
-        before = len(added)
-        added += islice(tokens, size - len(added))
+    for size in sorted(size for size in {*sizes} if size > len(missing)):
+        before, wanted = len(added), size - len(missing)
+        added += islice(tokens, wanted - len(added))
         if len(added) > before:
-            yield len(added), _extended(source_tokenizer, bpe, pre_tokenizer, added, rules)
-        if len(added) < size:
+            expanded = _extended(source_tokenizer, bpe, pre_tokenizer, added, rules)
+            yield len(missing) + len(added), expanded
+        if len(added) < wanted:
             return
+
+
+def _without_loss(bpe: Bpe, words: Counter[str]) -> tuple[Bpe, list[str]]:
+    """The model with tokens for the bytes of the words that it drops, and these tokens."""
+    bpe, missing = bpe.with_missing_bytes(words)
+    if missing:
+        logger.warning(
+            "the tokenizer has no token for %d of the bytes in the text and drops them; these "
+            "bytes are the first new tokens",
+            len(missing),
+        )
+    return bpe, missing
 
 
 def _extended(

@@ -53,12 +53,12 @@ def is_in_marked_script(texts: Iterable[str]) -> bool:
 
 
 def pre_tokenization(backend: "Tokenizer", marks: str, texts: Iterable[str]) -> "Tokenizer":
-    """A tokenizer without tokens that has the normalizer and pre-tokenizer of an expansion.
+    """A tokenizer without a model that has the normalizer and pre-tokenizer of an expansion.
 
     `marks` is `joined`: letters and their marks are not split; `apart`: the pre-tokenizer is
     unchanged; or `auto`: joined if the texts, which are read only in this case, are in a script
     with marks and the pre-tokenizer can be changed. Text without marks is always pre-tokenized as
-    before. A UserError is raised if `joined` is not possible.
+    before. Its added tokens are the same. A UserError is raised if `joined` is not possible.
     """
     from tokenizers import Tokenizer, models
 
@@ -70,6 +70,7 @@ def pre_tokenization(backend: "Tokenizer", marks: str, texts: Iterable[str]) -> 
         empty.normalizer = backend.normalizer
     if backend.pre_tokenizer is not None:
         empty.pre_tokenizer = backend.pre_tokenizer
+    empty.add_tokens([*backend.get_added_tokens_decoder().values()])
     if marks == "apart" or not cuts_at_marks(backend):
         return empty
     if marks == "auto" and not is_in_marked_script(texts):

@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lexigraft.source.model import is_byte_level
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
+_OTHER = "\0other"
 _FALLBACK = re.compile("<0x[0-9A-F]{2}>")
 # Bytes that never occur in UTF-8.
 _NEVER = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
@@ -56,6 +58,86 @@ def pre_tokens(backend: "Tokenizer", text: str) -> list[str]:
     split = PreTokenizedString(text)
     backend.pre_tokenizer.pre_tokenize(split)
     return [part[0] for part in split.get_splits("normalized", "byte")]
+
+
+class WordSplitter:
+    """Splits texts into the words that the model of a pipeline gets, without added tokens.
+
+    A tokenizer cuts added tokens out of a text first, and pre-tokenizes the rest.
+    """
+
+    def __init__(self, backend: "Tokenizer") -> None:
+        from tokenizers.models import BPE, WordLevel
+
+        self.backend = backend
+        added = [
+            token
+            for token in backend.get_added_tokens_decoder().values()
+            if not _FALLBACK.fullmatch(token.content)
+        ]
+        # Finds texts with an added token: all other text has id 0.
+        self._finder = _pipeline(backend, WordLevel({_OTHER: 0}, unk_token=_OTHER), added)
+        self._finder.pre_tokenizer = None
+        # Every other text is spelled in bytes, the first 256 ids.
+        spelled = {f"<0x{byte:02X}>": byte for byte in range(256)}
+        self._speller = _pipeline(backend, BPE(spelled, [], byte_fallback=True), added)
+
+    def __call__(self, text: str) -> list[str]:
+        """The words of a text, after normalization, in the spelling of the model's tokens."""
+        if max(self._finder.encode(text).ids, default=0) == 0:
+            return pre_tokens(self.backend, text)
+        spelled = self._speller.encode(text)
+        words: dict[int, bytearray] = {}
+        for word, byte in zip(spelled.word_ids, spelled.ids, strict=True):
+            if byte < 256 and word is not None:
+                words.setdefault(word, bytearray()).append(byte)
+        return [word.decode() for word in words.values()]
+
+
+def _pipeline(backend: "Tokenizer", model: Any, added: Sequence[Any]) -> Any:
+    """A copy of a pipeline with another model, and these added tokens."""
+    from tokenizers import Tokenizer
+
+    copy: Any = Tokenizer(model)
+    for part in ("normalizer", "pre_tokenizer"):
+        if getattr(backend, part) is not None:
+            setattr(copy, part, getattr(backend, part))
+    copy.add_tokens(added)
+    return copy
+
+
+def lost_text(tokenizer: "PreTrainedTokenizerFast", texts: Iterable[str]) -> float:
+    """The share of a text, in bytes, that no token represents.
+
+    A model without a token for a character and without an unknown token drops the character, and an
+    unknown token says nothing about the text. What normalizer and pre-tokenizer change or remove is
+    not counted.
+    """
+    backend, written = tokenizer.backend_tokenizer, spelling(tokenizer)
+    special, split = special_ids(tokenizer), WordSplitter(backend)
+    words = Counter(word for text in texts for word in split(text))
+    total = represented = 0
+    for word, count in words.items():
+        pieces = (piece for piece in backend.model.tokenize(word) if piece.id not in special)
+        size = len(piece_bytes(word, written))
+        total += count * size
+        # A piece may be spelled with the suffix of a word's last piece.
+        represented += count * min(
+            size, sum(len(piece_bytes(piece.value, written)) for piece in pieces)
+        )
+    return 1 - represented / total if total else 0.0
+
+
+def added_words(tokenizer: "PreTrainedTokenizerFast") -> frozenset[bytes]:
+    """The added tokens of a tokenizer that are cut out of texts even inside words, as bytes."""
+    added = tokenizer.added_tokens_decoder.values()
+    return frozenset(token.content.encode() for token in added if not token.single_word)
+
+
+def contains_any(data: bytes, words: Collection[bytes]) -> bool:
+    """Whether the bytes of a token contain one of these words; fast if there are many of them."""
+    ends = range(1, len(data) + 1)
+    return any(data[start:end] in words for end in ends for start in range(end))
 
 
 def spelling(tokenizer: "PreTrainedTokenizerFast") -> str:
@@ -105,8 +187,9 @@ def unreachable(tokenizer: "PreTrainedTokenizerFast") -> set[int]:
     A token is unreachable if the model segments its own spelling into other tokens. (In BPE and
     Unigram, the segmentation of a string does not depend on its context as long as no merge or
     piece crosses its ends, and none does where the token is produced.) It is also unreachable if it
-    contains bytes that never occur in UTF-8; if it is the byte fallback of a character that is a
-    token; and, in byte-level BPE, if normalizer and pre-tokenizer change or split its text.
+    contains bytes that never occur in UTF-8; if it contains an added token, which is cut out of the
+    text before; if it is the byte fallback of a character that is a token; and, in byte-level BPE,
+    if normalizer and pre-tokenizer change or split its text.
 
     Added tokens, including special ones, are matched literally and count as reachable, as do the
     pieces of WordPiece, each of which matches itself first.
@@ -118,6 +201,7 @@ def unreachable(tokenizer: "PreTrainedTokenizerFast") -> set[int]:
     model = backend.model
     stands_for = token_bytes(tokenizer, vocabulary)
     literal = special_ids(tokenizer) | set(tokenizer.added_tokens_decoder)
+    added = added_words(tokenizer)
     unreached = set()
     for token, number in vocabulary.items():
         data = stands_for[number]
@@ -131,22 +215,30 @@ def unreachable(tokenizer: "PreTrainedTokenizerFast") -> set[int]:
             # Tokens of incomplete characters have no text that could be changed or split.
             with suppress(UnicodeDecodeError):
                 reached = any(token in word for word in pre_tokens(backend, data.decode("utf-8")))
-        if not reached or not _NEVER.isdisjoint(data):
+        if not reached or not _NEVER.isdisjoint(data) or contains_any(data, added):
             unreached.add(number)
     return unreached
 
 
 def unreachable_by_merges(tokenizer: "PreTrainedTokenizerFast", tokens: Iterable[str]) -> list[str]:
-    """Tokens of a BPE tokenizer that its merges do not produce from their own spelling.
+    """New tokens of a BPE tokenizer that it does not produce from their own spelling.
 
-    `ignore_merges`, with which a word that is a token needs no merges, is disregarded: inside a
-    longer word the token still needs its merges.
+    Either its merges do not, or they contain an added token. `ignore_merges`, with which a word
+    that is a token needs no merges, is disregarded: inside a longer word the token still needs its
+    merges.
     """
-    model = tokenizer.backend_tokenizer.model
+    model, written = tokenizer.backend_tokenizer.model, spelling(tokenizer)
+    added = added_words(tokenizer)
     ignore_merges, model.ignore_merges = model.ignore_merges, False
     try:
         return [
-            token for token in tokens if [part.value for part in model.tokenize(token)] != [token]
+            token
+            for token in tokens
+            if not is_fallback(token, written)
+            and (
+                [part.value for part in model.tokenize(token)] != [token]
+                or contains_any(piece_bytes(token, written), added)
+            )
         ]
     finally:
         model.ignore_merges = ignore_merges

@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.bpe import Bpe
-from lexigraft.vocabulary.token_bytes import piece_bytes, pre_tokens
+from lexigraft.vocabulary.token_bytes import WordSplitter, contains_any, piece_bytes
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -25,19 +25,19 @@ _VISIBLE_ASCII = re.compile("[!-~]")
 def count_words(pre_tokenizer: "Tokenizer", bpe: Bpe, corpus: Iterable[str]) -> Counter[str]:
     """Count the words of a corpus, see `words_of`; a UserError is raised if it has none."""
     words: Counter[str] = Counter()
+    split = WordSplitter(pre_tokenizer)
     for text in tqdm(corpus, desc="words", unit=" texts", disable=None):
-        words.update(words_of(pre_tokenizer, bpe, text))
+        words.update(words_of(split, bpe, text))
     if not words:
         raise UserError("the corpus is empty: no text has a word to learn tokens from")
     return words
 
 
-def words_of(pre_tokenizer: "Tokenizer", bpe: Bpe, text: str) -> list[str]:
+def words_of(split: WordSplitter, bpe: Bpe, text: str) -> list[str]:
     """The words of a text, in the spelling of the model's tokens.
 
-    Words are the output of the normalizer and the pre-tokenizer of `pre_tokenizer`, further split
-    before every space: SentencePiece models have no pre-tokenizer and would learn tokens across
-    words.
+    They are further split before every space: SentencePiece models have no pre-tokenizer and would
+    learn tokens across words.
     """
     # A byte order mark or a stray line end is not part of any sentence.
     if not (text := text.strip("\r\n\ufeff")):
@@ -45,7 +45,7 @@ def words_of(pre_tokenizer: "Tokenizer", bpe: Bpe, text: str) -> list[str]:
     boundary = bpe.boundary
     word = re.compile(f"{boundary}*[^{boundary}]+")
     found: list[str] = []
-    for piece in pre_tokens(pre_tokenizer, text):
+    for piece in split(text):
         # Nearly always a single word; a search in every piece takes several times longer.
         if len(piece) > 1 and piece.rfind(boundary) < 1:
             found.append(piece)
@@ -59,21 +59,28 @@ def token_filter(
 ) -> Callable[[str], bool]:
     """Return a function that decides whether a token may be added to a tokenizer.
 
-    A token is rejected if it is already in the vocabulary; if it contains white space after its
-    first character; and, in SentencePiece models, if it combines letters with other characters or
-    digits with anything, as their trainer does. (In byte-level models the pre-tokenizer ensures
-    this.) With `protect_latin`, it is also rejected if it may occur in Latin script, unless the
-    words of the corpus are mostly in Latin script themselves. Otherwise names and loan words of,
-    e.g., a Telugu corpus would become tokens that change how English is segmented. Without `ascii`,
-    it is also rejected if it contains ASCII characters other than a leading space.
+    A token is rejected if it is already in the vocabulary, in its own spelling or as an added
+    token; if it contains an added token, which is cut out of texts before; if it contains white
+    space after its first character; and, in SentencePiece models, if it combines letters with other
+    characters or digits with anything, as their trainer does. (In byte-level models the
+    pre-tokenizer ensures this.) With `protect_latin`, it is also rejected if it may occur in Latin
+    script, unless the words of the corpus are mostly in Latin script themselves. Otherwise names
+    and loan words of, e.g., a Telugu corpus would become tokens that change how English is
+    segmented. Without `ascii`, it is also rejected if it contains ASCII characters other than a
+    leading space.
     """
     protect_latin = protect_latin and not _is_mostly_latin(words, bpe.spelling)
+    added_tokens = bpe.rest.get("added_tokens", ())
+    added = {token["content"].encode() for token in added_tokens}
+    inside_words = {token["content"].encode() for token in added_tokens if not token["single_word"]}
 
     def accepts(token: str) -> bool:
         data = piece_bytes(token, bpe.spelling)
         text = data.decode("utf-8", errors="replace")
         return (
             token not in bpe.vocab
+            and data not in added
+            and not contains_any(data, inside_words)
             and not any(character.isspace() for character in text[1:])
             and (bpe.byte_level or not _joins_classes(text))
             and not (protect_latin and _may_be_latin(data))

@@ -25,7 +25,12 @@ from lexigraft.source.sentencepiece import (
 from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.expand import new_token_ids
 from lexigraft.vocabulary.marks import cuts_at_marks
-from lexigraft.vocabulary.token_bytes import special_ids, token_bytes, unreachable_by_merges
+from lexigraft.vocabulary.token_bytes import (
+    lost_text,
+    special_ids,
+    token_bytes,
+    unreachable_by_merges,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -68,6 +73,12 @@ def store_vocabulary(
     else:
         facts["shared_tokens"] = description["shared"]
         facts["superwords"] = description["superwords"]
+    facts["lost_text"] = lost_text(tokenizer, lines)
+    if facts["lost_text"] > 0:
+        logger.warning(
+            "the tokenizer has no tokens for %.2f %% of the training text; a model never sees this "
+            "text", 100 * facts["lost_text"],
+        )  # fmt: skip
     before, after = (count_tokens(each, lines) for each in (source, tokenizer))
     words = max(sum(len(text.split()) for text in lines), 1)
     facts["unused_new_tokens"] = len(new - after.keys())

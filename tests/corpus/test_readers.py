@@ -12,6 +12,9 @@ import pytest
 from lexigraft.corpus.lines import corpus_sentences, read_lines
 from lexigraft.corpus.readers import read_pairs, read_sentences, read_texts
 from lexigraft.errors import UserError
+from lexigraft.vocabulary.expand import expand_tokenizer
+from lexigraft.vocabulary.prune import prune_tokenizer
+from lexigraft.vocabulary.train import train_tokenizer
 
 
 def read_table(loader, path, column):
@@ -470,3 +473,19 @@ def test_flores_files_are_read_by_their_names_on_disk(tmp_path):
     source = write(tmp_path, "eng_Latn.devtest", "yes\nno\n")
     target = write(tmp_path, "tel_Telu.devtest", "అవును\nకాదు\n")
     assert read_files(source, target) == [("yes", "అవును"), ("no", "కాదు")]
+
+
+@pytest.mark.parametrize("half", ["\\ud83d", "\\ude00", "\\ude00\\ud83d"])
+def test_half_an_emoji_is_left_out_of_a_text(half, tmp_path):
+    rows = '{"text": "mto \\ud83d\\ude00 na ' + half + 'maji"}\n'
+    file = write(tmp_path, "half.jsonl", rows)
+    assert list(read_texts([file])) == ["mto 😀 na maji"]
+
+
+@pytest.mark.parametrize("half", ["\\ud83d", "\\ude00"])
+def test_a_tokenizer_learns_from_texts_with_half_an_emoji(half, tmp_path):
+    rows = ['{"text": "mto na mvua"}'] * 5 + ['{"text": "mto ' + half + ' na maji"}']
+    file = write(tmp_path, "half.jsonl", "\n".join(rows))
+    source = train_tokenizer(read_texts([file]), "byte-level-bpe", size=262)
+    assert len(expand_tokenizer(source, read_texts([file]), new_tokens=2)) == 264
+    assert len(prune_tokenizer(source, read_texts([file]))) == 262

@@ -13,7 +13,7 @@ from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.expand import expand_tokenizer, expanded_sizes, new_token_ids
 from lexigraft.vocabulary.token_bytes import token_bytes, unreachable_by_merges
 from lexigraft.vocabulary.tokenizer_files import describe_expansion
-from tests.conftest import _pairs, first_merges
+from tests.conftest import _pairs
 
 K = 120
 MERGES = ("continued", "append", "auxiliary-first")
@@ -29,11 +29,6 @@ cells = pytest.mark.parametrize("cell", GRID, indirect=True, ids="-".join)
 keeping = pytest.mark.parametrize(
     "cell", [c for c in GRID if c[2] != "auxiliary-first"], indirect=True, ids="-".join
 )
-
-
-@pytest.fixture(scope="module")
-def mistral_cut(mistral_tokenizer):
-    return first_merges(mistral_tokenizer)
 
 
 @pytest.fixture(scope="module")

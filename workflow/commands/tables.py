@@ -95,9 +95,10 @@ def show_inspection(found: "Inspection", sentences: int) -> None:
 
 
 def _add_shares(table: "Table", columns: Mapping[str, Mapping[str, float | int]]) -> None:
-    unknown = [own["unknown_tokens"] for own in columns.values()]
-    if any(unknown):
-        table.add_row("unknown tokens", *(f"{share:.1%}" for share in unknown))
+    for name, key in (("unknown tokens", "unknown_tokens"), ("text lost", "lost_text")):
+        shares = [own[key] for own in columns.values()]
+        if any(shares):
+            table.add_row(name, *(f"{share:.1%}" for share in shares))
 
 
 def new_table(*columns: str) -> "Table":

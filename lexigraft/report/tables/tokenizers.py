@@ -45,11 +45,13 @@ _COLUMNS = {
     "bytes_per_token": ("text", "bytes per token"),
     "english_parity": ("text", "tokens per token of English"),
     "unknown_tokens": ("text", "unknown"),
+    "lost_text": ("text", "lost"),
     "size": ("vocabulary", "tokens"),
     "unused_tokens": ("vocabulary", "never used"),
     "unreachable_tokens": ("vocabulary", "unreachable"),
 }
-_SHARES = ("unknown_tokens", "unused_tokens", "unreachable_tokens")
+_LOSSES = ("unknown_tokens", "lost_text")  # columns only where there is a loss
+_SHARES = (*_LOSSES, "unused_tokens", "unreachable_tokens")
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,8 @@ def build(study: StudyResults) -> Table | None:
     found = compared(study)
     if found is None:
         return None
-    unknown = any(value for key, value in found.values.items() if key[2] == "unknown_tokens")
-    columns = [name for name in _COLUMNS if name != "unknown_tokens" or unknown]
+    losses = {key[2] for key, value in found.values.items() if value}
+    columns = [name for name in _COLUMNS if name not in _LOSSES or name in losses]
     others = study.item.option("compared_with") or ()
     pairs = [(one, other) for one in found.tokenizers for other in others if one != other]
     changes = length_changes(study.token_counts, found.languages, pairs)

@@ -1,0 +1,85 @@
+"""Sources with words that were added before, which are cut out of texts before BPE sees them."""
+
+import copy
+
+import pytest
+from tokenizers import AddedToken
+
+from lexigraft.vocabulary.bpe import read_bpe
+from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
+from lexigraft.vocabulary.token_bytes import WordSplitter, token_bytes, unreachable_by_merges
+from lexigraft.vocabulary.token_filter import words_of
+
+OPTIONS = {
+    "plain": {},
+    "not normalized": {"normalized": False},
+    "special": {"special": True, "normalized": False},
+    "single words": {"single_word": True},
+    "with spaces": {"lstrip": True, "rstrip": True},
+}
+KINDS = [("smollm2_cut", kind) for kind in OPTIONS] + [("mistral_cut", kind) for kind in OPTIONS]
+
+
+def frequent_words(texts, count=40):
+    words = [word for text in texts for word in text.split()]
+    return sorted(sorted(set(words)), key=words.count, reverse=True)[:count]
+
+
+@pytest.fixture(scope="module")
+def sources(request, telugu):
+    def build(name, kind):
+        source = copy.deepcopy(request.getfixturevalue(name))
+        words = frequent_words(telugu)
+        # The parts of words are added too, in the spelling of a text and with a space before.
+        contents = dict.fromkeys([*words, words[0][:2], f" {words[5][:3]}"])
+        new = [content for content in contents if content not in source.get_vocab()]
+        source.add_tokens([AddedToken(content, **OPTIONS[kind]) for content in new])
+        return source
+
+    return build
+
+
+@pytest.mark.parametrize(("name", "kind"), KINDS)
+def test_the_corpus_uses_every_new_token_of_a_source_with_added_words(name, kind, sources, telugu):
+    source = sources(name, kind)
+    target = expand_tokenizer(source, telugu, 100)
+    used = {number for ids in target(telugu).input_ids for number in ids}
+    assert used.issuperset(new_token_ids(source, target))
+
+
+@pytest.mark.parametrize(("name", "kind"), KINDS)
+def test_no_new_token_stands_for_the_text_of_an_added_word(name, kind, sources, telugu):
+    source = sources(name, kind)
+    target = expand_tokenizer(source, telugu, 100)
+    stands_for = token_bytes(target)
+    added = {stands_for[number] for number in source.added_tokens_decoder}
+    assert added.isdisjoint(stands_for[number] for number in new_token_ids(source, target))
+
+
+@pytest.mark.parametrize("merges", ["append", "auxiliary-first"])
+def test_no_new_token_of_an_auxiliary_tokenizer_contains_an_added_word(merges, sources, telugu):
+    source = sources("smollm2_cut", "plain")
+    target = expand_tokenizer(source, telugu, 100, merges=merges)
+    new = target.convert_ids_to_tokens(new_token_ids(source, target))
+    assert unreachable_by_merges(target, new) == []
+    stands_for = token_bytes(target)
+    added = {stands_for[number] for number in source.added_tokens_decoder}
+    for number in new_token_ids(source, target):
+        assert not any(word in stands_for[number] for word in added)
+
+
+@pytest.mark.parametrize(("name", "kind"), KINDS)
+def test_the_words_are_those_that_the_tokenizer_gives_to_its_model(name, kind, sources, telugu):
+    source = sources(name, kind)
+    split, backend = WordSplitter(source.backend_tokenizer), source.backend_tokenizer
+    added = set(source.added_tokens_decoder)
+    for text in [*telugu[:100], *frequent_words(telugu)]:
+        ids = backend.encode(text, add_special_tokens=False).ids
+        own = [piece.id for word in split(text) for piece in backend.model.tokenize(word)]
+        assert own == [number for number in ids if number not in added]
+
+
+def test_a_text_of_added_words_alone_has_no_words(sources, telugu):
+    source = sources("smollm2_cut", "plain")
+    split = WordSplitter(source.backend_tokenizer)
+    assert words_of(split, read_bpe(source), frequent_words(telugu)[3]) == []
