@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import subprocess
 
 FOLDER = "LEXIGRAFT_PRELOADED"  # environment variable of jobs: the folder of the server
+LONGEST = 107 - len("/0123456789abcdef.new")  # bytes of its path: a socket has at most 107
 FEWEST_JOBS = 4  # fewer are finished before a server pays off
 MODULES = ("torch", "transformers.trainer", "peft", "pandas", "scipy.sparse", "scipy.stats")
 # Variables that differ between jobs and that no library reads when it is imported.
@@ -40,8 +41,8 @@ server: "subprocess.Popen[bytes] | None" = None
 def start(repository: str) -> None:
     """Start a server for the jobs of this process, with which it ends.
 
-    Does nothing where the system lacks what it needs. Call it after all variables of the jobs'
-    environment are set.
+    Does nothing where the system lacks what it needs, or has no folder that only this user can
+    write to. Call it after all variables of the jobs' environment are set.
     """
     global server
     import shlex
@@ -50,7 +51,17 @@ def start(repository: str) -> None:
 
     if not hasattr(os, "pidfd_open"):  # Linux only
         return
-    folder = tempfile.mkdtemp(prefix="lexigraft-")
+    # Not in the folder of temporary files: there, another user could take the name of the folder
+    # once it is deleted, and jobs would run that user's `python`.
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
+    private = Path(cache).absolute() / "lexigraft"
+    try:
+        private.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not is_private(private) or len(os.fsencode(private / "12345678")) > LONGEST:
+            return
+        folder = tempfile.mkdtemp(prefix="", dir=private)
+    except OSError:
+        return
     os.environ[FOLDER] = folder
     client = shlex.join([sys.executable, "-IS", __file__, "run", folder])
     executable = Path(folder, "python")
@@ -64,6 +75,18 @@ def start(repository: str) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+    )
+
+
+def is_private(folder: Path) -> bool:
+    """Whether this is a folder, not a link, of this user, in which nobody else can write."""
+    import stat
+
+    found = folder.lstat()
+    return (
+        stat.S_ISDIR(found.st_mode)
+        and found.st_uid == os.geteuid()
+        and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     )
 
 
@@ -208,6 +231,8 @@ def _run_or_request(folder: str, *command: str) -> int:
     if command and (command[0] == "-m" or not command[0].startswith("-")):
         connection = socket.socket(socket.AF_UNIX)
         try:
+            if not is_private(Path(folder)):
+                raise PermissionError(folder)
             connection.connect(_address(folder))
         except OSError:
             connection.close()

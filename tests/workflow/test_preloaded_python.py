@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -46,15 +47,28 @@ def environment(**more):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def cache(monkeypatch):
+    """A folder for the caches of the user; its path is short, as that of a socket must be."""
+    with tempfile.TemporaryDirectory() as place:
+        monkeypatch.setenv("XDG_CACHE_HOME", place)
+        yield Path(place)
+
+
+def start(*modules) -> str | None:
+    """Start a server that imports these modules; its folder, None if there is no server."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "environ", environment())
+        patch.setattr(preloaded_python, "MODULES", modules)
+        preloaded_python.start(str(REPOSITORY))
+        return os.environ.get(preloaded_python.FOLDER)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, cache):
     """A working folder with a script, and a server that has imported a small module."""
     (tmp_path / "script.py").write_text(SCRIPT)
     monkeypatch.chdir(tmp_path)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "environ", environment())
-        patch.setattr(preloaded_python, "MODULES", ("tomllib",))
-        preloaded_python.start(str(REPOSITORY))
-        place = Path(os.environ[preloaded_python.FOLDER])
+    place = Path(start("tomllib"))
     while not any(file.is_socket() and not file.suffix for file in place.iterdir()):
         assert preloaded_python.server.poll() is None
         time.sleep(0.05)
@@ -147,6 +161,87 @@ def test_a_job_that_runs_when_snakemake_ends_is_finished(folder, tmp_path):
     assert job(folder, "script.py", "good").stdout.startswith("['good'] False")
     assert process.communicate(timeout=20)[0].startswith("['wait', '2'] True")
     assert process.returncode == 0
+
+
+def first_on_path(folder) -> str:
+    """The folder in which a job finds its commands first."""
+    done = subprocess.run(
+        [REPOSITORY / "scripts/job.sh", "/bin/sh", "-c", "echo $PATH"],
+        env=environment(**{preloaded_python.FOLDER: str(folder)}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split(":")[0]
+
+
+def test_only_the_user_can_write_to_its_folder_and_to_the_one_that_holds_it(folder, cache):
+    for place in (folder, folder.parent):
+        assert place.is_relative_to(cache)
+        assert place.stat().st_uid == os.geteuid() and place.stat().st_mode & 0o777 == 0o700
+    assert first_on_path(folder) == str(folder)
+
+
+def test_after_a_failed_import_nothing_of_it_is_left_on_the_path(tmp_path, monkeypatch, cache):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    monkeypatch.chdir(tmp_path)
+    folder = start("no_such_module")
+    preloaded_python.server.wait(timeout=20)
+    assert first_on_path(folder) == environment()["LEXIGRAFT_BIN"]
+    assert job(folder, "script.py", "good").stdout.startswith("['good'] False")
+    assert list(Path(folder).parent.iterdir()) == []
+
+
+def of_other_mode(folder: Path) -> None:
+    folder.chmod(0o770)
+
+
+def of_another_user(folder: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder to another user")
+    os.chown(folder, 12345, -1)
+
+
+def as_a_link(folder: Path) -> None:
+    folder.rename(folder.with_name("elsewhere"))
+    folder.symlink_to("elsewhere")
+
+
+@pytest.mark.parametrize("change", [of_other_mode, of_another_user, as_a_link])
+def test_a_folder_that_others_may_have_made_is_not_used(folder, change):
+    """Neither for its `python` nor for its socket."""
+    change(folder)
+    try:
+        assert first_on_path(folder) == environment()["LEXIGRAFT_BIN"]
+        client = [preloaded_python.__file__, "run", str(folder), "script.py", "good"]
+        done = subprocess.run(
+            [sys.executable, "-IS", *client],
+            env=environment(), capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert done.stdout.startswith("['good'] False")
+    finally:
+        if folder.is_symlink():
+            folder.unlink()
+            folder.with_name("elsewhere").rename(folder)
+
+
+@pytest.mark.parametrize("place", ["open", "x" * 90, "file"])
+def test_without_a_folder_that_only_the_user_can_write_to_there_is_no_server(
+    cache, monkeypatch, place
+):
+    (cache / "file").touch()
+    (cache / "open/lexigraft").mkdir(parents=True)
+    (cache / "open/lexigraft").chmod(0o777)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache / place))
+    assert start("tomllib") is None
+
+
+def test_compiled_code_is_not_taken_from_the_folder_of_temporary_files(cache):
+    done = subprocess.run(
+        [REPOSITORY / "scripts/job.sh", "/bin/sh", "-c", "echo $TORCHINDUCTOR_CACHE_DIR"],
+        env=environment(), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == f"{cache}/torchinductor\n"
 
 
 def test_a_run_uses_it_and_writes_the_same(tmp_path, miniature):
