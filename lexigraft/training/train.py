@@ -56,6 +56,7 @@ from lexigraft.training.distributed import (
     world_size,
 )
 from lexigraft.training.frozen_weights import FrozenWeights
+from lexigraft.training.lora_targets import lora_targets
 from lexigraft.training.memory_plan import MemoryPlan, plan_memory
 from lexigraft.training.objective import PhaseContext
 from lexigraft.training.objectives.mtp import EXTRA_HEAD
@@ -149,6 +150,12 @@ class _Run:
         anchored = self.new_ids and any(phase.anchor for phase in strategy.phases)
         self.rows = new_rows_of(self.model, self.new_ids) if anchored else {}
         check_objectives(self.model, strategy)
+        self.lora_left_out: dict[str, str] = {}
+        for phase in strategy.phases:
+            if "lora" in phase.trainable:
+                self.lora_left_out |= lora_targets(self.model, phase.lora).left_out
+        for name, reason in self.lora_left_out.items():
+            logger.info("%s: LoRA leaves out %s: %s", cell, name, reason)
         self.plan = plan_phases(strategy, self.tokenizer, job)
         check_length(self.model, self.plan)
         if strategy.packing == "apart":
@@ -291,6 +298,7 @@ class _Run:
             resumed_from_step=self.resumed_step or None,
             checkpoints=len(self.retained.numbers) + 1,
             samples=sample_counts(self.plan),
+            **({"lora_left_out": self.lora_left_out} if self.lora_left_out else {}),
             **summarize_run(self.training_log),
         )
         shutil.rmtree(folder / "checkpoints")

@@ -9,6 +9,7 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.recipe import RecipePair
 from lexigraft.source.model import is_masked
 from lexigraft.training.adapted_layers import attached_adapters, merge_adapters
+from lexigraft.training.lora_targets import lora_config, lora_targets
 from lexigraft.training.new_rows import attach_new_rows, merge_new_rows
 from lexigraft.training.objective import Progress
 from lexigraft.training.phase_settings import Phase
@@ -24,7 +25,7 @@ def prepare_phase(
 ) -> tuple[list[str], "PeftModel | None"]:
     """Freeze everything, then unfreeze what `phase.trainable` names.
 
-    LoRA's adapters (on every linear layer except the head) are added to `model` itself. Embeddings
+    LoRA's adapters (see `lora_targets`) are added to `model` itself. Embeddings
     and head are trained as plain parameters, not as PEFT's `modules_to_save`: those are copies, and
     copies of tied matrices would differ. New rows, of the tokens `new_ids` that the source does not
     have, get separate parameters, which `finish_phase` merges.
@@ -41,19 +42,11 @@ def prepare_phase(
     model.requires_grad_(False)
     adapter = None
     if "lora" in phase.trainable:
-        from peft import LoraConfig, get_peft_model
+        from peft import get_peft_model
 
-        config = LoraConfig(
-            r=phase.lora.r,
-            lora_alpha=phase.lora.alpha,  # type: ignore[arg-type]  # declared int, but divided by r
-            lora_dropout=phase.lora.dropout,
-            use_rslora=phase.lora.rslora,
-            use_dora=phase.lora.dora,
-            target_modules="all-linear",
-            bias="none",
-            task_type=None if is_masked(model) else "CAUSAL_LM",
-        )
-        adapter = get_peft_model(model, config)
+        targets = lora_targets(model, phase.lora)
+        task_type = None if is_masked(model) else "CAUSAL_LM"
+        adapter = get_peft_model(model, lora_config(targets, phase.lora, task_type))
     for parameter in chosen.values():
         parameter.requires_grad_(True)
     if "new-rows" in phase.trainable:
@@ -95,8 +88,11 @@ def merge_lora(adapter: "PeftModel") -> list[str]:
     """Merge LoRA's adapters into their model; return the names of the parameters that change."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
-    modules = adapter.get_base_model().named_modules()
-    adapted = {f"{name}.weight" for name, one in modules if isinstance(one, BaseTunerLayer)}
+    adapted = set()
+    for name, module in adapter.get_base_model().named_modules():
+        if isinstance(module, BaseTunerLayer):
+            weight = getattr(module, "parameter_name", "weight")
+            adapted.add(f"{name.replace('.base_layer', '')}.{weight}")
     return [name for name, _ in adapter.merge_and_unload().named_parameters() if name in adapted]
 
 

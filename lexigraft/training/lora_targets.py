@@ -1,0 +1,137 @@
+"""Which weights of a model LoRA adapts: those of linear layers and of fused experts."""
+
+import inspect
+import re
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+from torch.nn import Conv1d, Linear
+
+from lexigraft.errors import UserError
+from lexigraft.training.phase_settings import Lora
+
+if TYPE_CHECKING:
+    from peft import LoraConfig
+    from transformers import PreTrainedModel
+
+
+@dataclass
+class LoraTargets:
+    """Names of what LoRA adapts in a model.
+
+    `modules` are linear layers. `parameters` are weights to which PEFT adds an adapter's product in
+    each pass, since no linear layer computes with them alone: those of fused experts. `left_out`
+    maps other weights and settings to the reason; names of weights have `*` for numbers.
+    """
+
+    modules: list[str] = field(default_factory=list)
+    parameters: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def lora_targets(model: "PreTrainedModel", settings: Lora) -> LoraTargets:
+    """Find what LoRA adapts: every linear layer but the head and routers, and fused experts.
+
+    The layers of a model are inspected, not its name. Raises a UserError if nothing remains.
+    """
+    from transformers.pytorch_utils import Conv1D
+
+    found, plain = LoraTargets(), {Linear.forward, Conv1D.forward}
+    taken_for_experts = cache(partial(_is_taken_for_experts, model))
+    # The number of experts of a block, by the name of the block.
+    experts: dict[str, int] = {}
+    for name, parameter in model.named_parameters():
+        path, _, _ = name.rpartition(".")
+        if parameter.ndim == 3 and len(parameter) in _expert_counts(model):
+            if isinstance(model.get_submodule(path), Conv1d):
+                continue
+            experts[path.rpartition(".")[0]] = len(parameter)
+            if settings.dora:
+                found.left_out[_shown(name)] = "DoRA does not support fused experts"
+            else:
+                found.parameters.append(name)
+    for name, module in model.named_modules():
+        if not isinstance(module, Linear | Conv1D) or module is model.get_output_embeddings():
+            continue
+        path, _, own = name.rpartition(".")
+        blocks = [block for block in experts if name.startswith(f"{block}.")]
+        if type(module).forward not in plain:
+            found.left_out[_shown(name)] = f"{type(module).__name__} is not a plain linear layer"
+        elif own in _read_directly(type(model.get_submodule(path))):
+            found.left_out[_shown(name)] = "fused kernels read its weight, past an adapter"
+        elif any(experts[block] == module.weight.shape[0] for block in blocks):
+            found.left_out[_shown(name)] = "it chooses experts"
+        elif not taken_for_experts(own):
+            found.modules.append(name)
+        elif settings.dora:
+            found.left_out[_shown(name)] = "PEFT takes it for a part of fused experts"
+        else:
+            found.parameters.append(f"{name}.weight")
+    if not found.modules and not found.parameters:
+        raise UserError(
+            f"trainable: {type(model).__name__} has no layer that LoRA can adapt; train layers, "
+            "or embeddings and head"
+        )
+    if found.parameters and settings.dropout:
+        found.left_out["dropout"] = "PEFT does not support it for fused experts"
+    return found
+
+
+def lora_config(targets: LoraTargets, settings: Lora, task_type: str | None) -> "LoraConfig":
+    """PEFT's configuration of the adapters of these targets."""
+    from peft import LoraConfig
+
+    return LoraConfig(
+        r=settings.r,
+        lora_alpha=settings.alpha,  # type: ignore[arg-type]  # declared int, but divided by r
+        # The input of an expert, which PEFT would drop from, is not that of the module that holds
+        # all experts.
+        lora_dropout=0.0 if targets.parameters else settings.dropout,
+        use_rslora=settings.rslora,
+        use_dora=settings.dora,
+        target_modules=targets.modules,
+        target_parameters=targets.parameters or None,
+        bias="none",
+        task_type=task_type,
+    )
+
+
+def _expert_counts(model: "PreTrainedModel") -> set[int]:
+    """Numbers of experts according to the configuration."""
+    settings = model.config.get_text_config().to_dict()
+    return {n for key, n in settings.items() if "expert" in key and isinstance(n, int) and n > 1}
+
+
+def _shown(name: str) -> str:
+    return re.sub(r"(?<=\.)\d+(?=\.|$)", "*", name)
+
+
+@cache
+def _read_directly(kind: Any) -> set[str]:
+    """Names of the submodules whose weights are read by the code of a module's class.
+
+    The fused kernels of Mamba layers compute with the weights of linear layers, which are called
+    only where there is no such kernel.
+    """
+    if kind.__module__.startswith("torch."):
+        return set()
+    source = inspect.getsource(kind)
+    return set(re.findall(r"\bself\.(\w+)\.weight\b(?!\.(?:dtype|device|shape))", source))
+
+
+def _is_taken_for_experts(model: "PreTrainedModel", name: str) -> bool:
+    """Whether PEFT takes a linear layer of this name for a part of fused experts.
+
+    For architectures whose experts were linear layers before transformers 5, it replaces names of
+    those layers by names of the fused weights, also where a shared expert has the same names.
+    """
+    from peft import LoraConfig
+    from peft.utils.transformers_weight_conversion import convert_peft_config_for_transformers
+
+    config = LoraConfig(target_modules=[name])
+    try:
+        convert_peft_config_for_transformers(config, model, None)
+    except ValueError:  # it would have to be named together with another part
+        return True
+    return config.target_modules != {name}

@@ -1,0 +1,155 @@
+"""LoRA on mixtures of experts and Mamba layers: adapters learn, and merge into the same model."""
+
+import copy
+import json
+import logging
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from lexigraft.errors import UserError
+from lexigraft.inference.likelihood import score_texts
+from lexigraft.training.lora_targets import lora_targets
+from lexigraft.training.settings import read_strategy
+from lexigraft.training.store import _save_adapter, load_cell
+from lexigraft.training.train import train_cell
+from lexigraft.training.trainable import merge_lora, prepare_phase
+
+SMALL = {
+    "vocab_size": 60, "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "pad_token_id": 0,
+    "max_position_embeddings": 64, "initializer_range": 0.2,
+}  # fmt: skip
+EXPERTS = {
+    "num_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24,
+}  # fmt: skip
+MAMBA2 = {"mamba_d_ssm": 64, "mamba_n_heads": 8, "mamba_d_head": 8, "mamba_d_state": 8}
+ARCHITECTURES = {
+    "llama": {},
+    "gpt2": {},
+    "mixtral": EXPERTS,
+    "olmoe": EXPERTS,
+    "phimoe": EXPERTS,
+    "gpt_oss": EXPERTS,
+    "granitemoe": EXPERTS,
+    "jetmoe": EXPERTS | {"num_key_value_heads": 2, "kv_channels": 8},
+    "llama4_text": EXPERTS | {"intermediate_size_mlp": 40},
+    "qwen3_moe": EXPERTS,
+    "qwen3_next": EXPERTS | {"shared_expert_intermediate_size": 24, "linear_num_value_heads": 4,
+                             "linear_num_key_heads": 2, "linear_key_head_dim": 8,
+                             "linear_value_head_dim": 8,
+                             "layer_types": ["linear_attention", "full_attention"]},
+    "deepseek_v3": EXPERTS | {"n_routed_experts": 4, "n_group": 1, "topk_group": 1,
+                              "num_key_value_heads": 4, "first_k_dense_replace": 1,
+                              "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8,
+                              "qk_nope_head_dim": 8, "v_head_dim": 8},
+    "jamba": EXPERTS | {"attn_layer_period": 2, "attn_layer_offset": 1, "mamba_d_state": 8},
+    "mamba": {"state_size": 8},
+    "mamba2": {"state_size": 8, "num_heads": 8, "head_dim": 8, "n_groups": 2},
+    "falcon_h1": MAMBA2,
+    "nemotron_h": EXPERTS | {"layers_block_type": ["mamba", "attention", "moe", "mlp"],
+                             "n_routed_experts": 4, "n_group": 1, "topk_group": 1,
+                             "moe_shared_expert_intermediate_size": 24, "mamba_num_heads": 8,
+                             "mamba_head_dim": 8, "ssm_state_size": 8, "n_groups": 2},
+}  # fmt: skip
+WITH_EXPERTS = [
+    name for name, settings in ARCHITECTURES.items() if settings.keys() >= EXPERTS.keys()
+]
+
+
+def model_of(name):
+    small = {**SMALL, **ARCHITECTURES[name]}
+    if name == "nemotron_h":
+        del small["num_hidden_layers"]
+    torch.manual_seed(0)
+    return AutoModelForCausalLM.from_config(AutoConfig.for_model(name, **small)).eval()
+
+
+def phase_of(**lora):
+    settings = {"trainable": ["lora"], "length": 16, "lora": lora}
+    return read_strategy({"phases": [settings]}).phases[0]
+
+
+@pytest.mark.parametrize("dora", [False, True])
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_every_adapter_learns_and_merged_weights_compute_what_they_did_with_adapters(
+    name, dora, tmp_path
+):
+    from peft import PeftModel
+
+    model = model_of(name)
+    source, phase = copy.deepcopy(model), phase_of(dora=dora)
+    weights = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    ids = torch.arange(3, 27).reshape(2, 12)
+    _, adapter = prepare_phase(model, phase)
+    model.eval()
+    adapters = {key: value for key, value in model.named_parameters() if value.requires_grad}
+    for key, parameter in adapters.items():
+        if "lora_B" in key:
+            torch.nn.init.normal_(parameter, std=0.1)
+    for seed in range(4):  # each expert is chosen by a token
+        batch = torch.randint(3, 60, (4, 16), generator=torch.Generator().manual_seed(seed))
+        model(input_ids=batch, labels=batch).loss.backward()
+    assert [key for key, parameter in adapters.items() if not parameter.grad.any()] == []
+    expected = model(ids).logits.detach()
+    _save_adapter(adapter, tmp_path / "adapter")
+    changed = merge_lora(adapter)
+    assert torch.allclose(model(ids).logits, expected, atol=1e-3)
+    assert not torch.allclose(source(ids).logits, expected, atol=0.1)
+    merged = dict(model.named_parameters())
+    assert {key for key in weights if not torch.equal(weights[key], merged[key])} == set(changed)
+    loaded = PeftModel.from_pretrained(source, str(tmp_path / "adapter")).merge_and_unload()
+    assert torch.equal(loaded(ids).logits, model(ids).logits)
+
+
+@pytest.mark.parametrize("name", WITH_EXPERTS)
+def test_experts_are_adapted_and_routers_are_not(name):
+    model = model_of(name)
+    targets = lora_targets(model, phase_of().lora)
+    assert any("experts" in name or "input_linear" in name for name in targets.parameters)
+    adapted = {f"{name}.weight" for name in targets.modules} | set(targets.parameters)
+    shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
+    assert not [name for name in adapted if shapes[name][0] == 4 and len(shapes[name]) == 2]
+    assert not [name for name in adapted if "router" in name or name.endswith(".gate.weight")]
+
+
+@pytest.mark.parametrize("name", ["mamba", "mamba2", "falcon_h1", "nemotron_h"])
+def test_weights_that_fused_kernels_read_are_left_out(name):
+    targets = lora_targets(model_of(name), phase_of().lora)
+    [left] = [key for key in targets.left_out if key.endswith(".out_proj")]
+    assert "*" in left and targets.left_out[left].startswith("fused kernels read")
+    assert not [name for name in targets.modules if name.endswith("out_proj")]
+
+
+def test_a_cell_records_what_lora_left_out(training_setup, caplog):
+    place = training_setup(tied=False, sentences=4)
+    config = AutoConfig.for_model("mixtral", **SMALL | EXPERTS | {"vocab_size": 320})
+    AutoModelForCausalLM.from_config(config).save_pretrained(place.source)
+    phase = {"trainable": ["lora"], "length": 32}
+    job = place.job({"phases": [phase], "epochs": 1, "batch_sequences": 4})
+    with caplog.at_level(logging.INFO):
+        train_cell(job)
+    folder = Path(job["outputs"]["folder"])
+    card = json.loads((folder / "card.json").read_text())
+    assert card["lora_left_out"] == {"dropout": "PEFT does not support it for fused experts"}
+    assert "LoRA leaves out dropout: PEFT does not support it" in caplog.text
+    model, tokenizer = load_cell(folder)
+    texts = (place.corpus / "heldout.txt").read_text().splitlines()[:4]
+    found = score_texts(model, tokenizer, texts).bits_per_byte
+    assert found == pytest.approx(card["heldout_after"], rel=1e-5)
+    assert card["heldout_after"] < card["heldout_before"]
+
+
+def test_dora_leaves_fused_experts_out():
+    targets = lora_targets(model_of("mixtral"), phase_of(dora=True).lora)
+    assert targets.modules and not targets.parameters
+    assert targets.left_out["model.layers.*.mlp.experts.down_proj"].startswith("DoRA does not")
+
+
+def test_a_model_without_linear_layers_is_refused_in_one_line(tiny_llama):
+    model = tiny_llama(50)
+    model.model.layers = torch.nn.ModuleList()
+    with pytest.raises(UserError, match=r"^trainable: LlamaForCausalLM has no layer that LoRA"):
+        prepare_phase(model, phase_of())
