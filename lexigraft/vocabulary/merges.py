@@ -10,6 +10,7 @@ Both classes have the same interface, so that code that learns or selects tokens
 
 import sys
 from collections.abc import Callable, Collection, Iterable
+from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Any
 
@@ -161,27 +162,35 @@ def segment(symbols: Iterable[str], rank: Rank, places: Iterable[int] | None = N
     word, these are the positions of a new merge: restricting the search to them makes learning on
     scripts without spaces, whose words are whole sentences, several times faster.
     """
-    symbols = list(symbols)
-    candidates = {
-        place: value
-        for place in (range(len(symbols) - 1) if places is None else places)
-        if (value := rank(symbols[place], symbols[place + 1])) is not None
-    }
+    pieces: list[str] = list(symbols)
+    # Positions stay those of the initial tokens: a merged token has that of its first one. A search
+    # through all candidates for each merge would be quadratic in a run of one letter.
+    after = list(range(1, len(pieces) + 1))
+    before = list(range(-1, len(pieces) - 1))
+    candidates = [
+        (value, place, pieces[place], pieces[place + 1])
+        for place in (range(len(pieces) - 1) if places is None else places)
+        if (value := rank(pieces[place], pieces[place + 1])) is not None
+    ]
+    heapify(candidates)
     while candidates:
-        _, place = min((value, place) for place, value in candidates.items())
+        _, place, left, right = heappop(candidates)
+        merged = after[place]
+        # Another merge may have changed one of the two since; an absorbed token is empty.
+        if pieces[place] != left or merged == len(pieces) or pieces[merged] != right:
+            continue
         # Share one string per token in all words, see `continued`.
-        symbols[place : place + 2] = [sys.intern(symbols[place] + symbols[place + 1])]
-        candidates = {
-            other - (other > place): value
-            for other, value in candidates.items()
-            if abs(other - place) > 1
-        }
-        for adjacent in (place - 1, place):
-            if 0 <= adjacent < len(symbols) - 1:
-                value = rank(symbols[adjacent], symbols[adjacent + 1])
+        pieces[place] = sys.intern(left + right)
+        pieces[merged] = ""
+        after[place] = end = after[merged]
+        if end < len(pieces):
+            before[end] = place
+        for first, second in ((before[place], place), (place, end)):
+            if first >= 0 and second < len(pieces):
+                value = rank(pieces[first], pieces[second])
                 if value is not None:
-                    candidates[adjacent] = value
-    return symbols
+                    heappush(candidates, (value, first, pieces[first], pieces[second]))
+    return [piece for piece in pieces if piece]
 
 
 def merge_once(symbols: tuple[str, ...], rank: Rank, place: int) -> tuple[str, ...] | None:

@@ -2,6 +2,7 @@
 
 import io
 import random
+import time
 import tracemalloc
 from collections import Counter
 from itertools import pairwise
@@ -276,3 +277,12 @@ def test_in_small_worlds_it_learns_what_recounting_learns_and_all_of_it_is_reach
     assert learned == new
     assert rules.merges() == again.merges()
     assert all([part.value for part in model.tokenize(token)] == [token] for token in new)
+
+
+def test_tokens_are_learned_from_a_run_of_one_letter_in_seconds():
+    bpe = byte_level({"a": 0, "b": 1}, [])
+    rules = PairRules(bpe.mergeable, [])
+    began = time.process_time()
+    added = continue_merges(Counter({"a" * 60_000 + "b": 2}), bpe, rules, 4, lambda token: True)
+    assert added[0] == "aa" and len(added) == 4
+    assert time.process_time() - began < 30

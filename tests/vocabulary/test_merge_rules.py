@@ -1,5 +1,9 @@
 """Merges of the two families of BPE, and segmentation with them."""
 
+import time
+
+from hypothesis import given, settings, strategies
+
 from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.merges import PairRules, PieceRules, segment
 
@@ -59,3 +63,45 @@ def test_it_segments_real_words_as_the_tokenizers_library_does(smollm2_tokenizer
         if all(letter in bpe.vocab for letter in word):
             expected = [token.value for token in model.tokenize(word)]
             assert segment(word, lambda left, right: ranks.get((left, right))) == expected
+
+
+def one_merge_at_a_time(symbols, rank, places):
+    """BPE by its definition: of all candidates the best, then the leftmost; places move along."""
+    symbols, places = list(symbols), set(places)
+    while True:
+        ranked = [(rank(symbols[at], symbols[at + 1]), at) for at in sorted(places)]
+        candidates = [one for one in ranked if one[0] is not None]
+        if not candidates:
+            return symbols
+        at = min(candidates)[1]
+        symbols[at : at + 2] = [symbols[at] + symbols[at + 1]]
+        places = {other - (other > at) for other in places if other != at} | {at - 1, at}
+        places &= set(range(len(symbols) - 1))
+
+
+LETTERS = strategies.text(alphabet="ab", min_size=1, max_size=30)
+
+
+@settings(max_examples=200, deadline=None)
+@given(LETTERS, strategies.data(), strategies.sampled_from([PairRules, PieceRules]))
+def test_a_word_is_segmented_as_by_one_merge_at_a_time(word, data, kind):
+    known, merges = ["a", "b"], []
+    for _ in range(data.draw(strategies.integers(0, 12))):
+        pair = tuple(data.draw(strategies.sampled_from(known)) for _ in range(2))
+        if pair not in merges:
+            merges.append(pair)
+            known += ["".join(pair)] * ("".join(pair) not in known)
+    rules = kind(frozenset(known), merges)
+    for _ in range(data.draw(strategies.integers(0, 3))):
+        rules.add(rules.key(*(data.draw(strategies.sampled_from(known)) for _ in range(2))))
+    places = data.draw(strategies.sets(strategies.integers(0, max(len(word) - 2, 0))))
+    for candidates in (range(len(word) - 1), places & set(range(len(word) - 1))):
+        expected = one_merge_at_a_time(word, rules.rank, candidates)
+        assert segment(word, rules.rank, candidates) == expected
+
+
+def test_a_run_of_one_letter_takes_time_in_proportion_to_its_length():
+    rules = PairRules({"a", "aa", "aaaa"}, [("a", "a"), ("aa", "aa")])
+    began = time.process_time()
+    assert segment("a" * 100_000, rules.rank) == ["aaaa"] * 25_000
+    assert time.process_time() - began < 30  # a search for each merge would take hours
