@@ -35,6 +35,7 @@ def continue_merges(
     new_tokens: int,
     accepts: Callable[[str], bool],
     limit: "SentenceLimit | None" = None,
+    postpones: bool = True,
 ) -> list[str]:
     """Learn merges from the counted words until they result in `new_tokens` tokens.
 
@@ -43,7 +44,9 @@ def continue_merges(
     """
     with tqdm(total=new_tokens, desc="merges", disable=None) as progress:
         added = []
-        for token in islice(learned_tokens(words, bpe, rules, accepts, limit), new_tokens):
+        for token in islice(
+            learned_tokens(words, bpe, rules, accepts, limit, postpones), new_tokens
+        ):
             added.append(token)
             progress.update()
     return added
@@ -55,6 +58,7 @@ def learned_tokens(
     rules: Rules,
     accepts: Callable[[str], bool],
     limit: "SentenceLimit | None" = None,
+    postpones: bool = True,
 ) -> Iterator[str]:
     """Learn merges from the counted words, and yield each new token once its merge is in `rules`.
 
@@ -63,12 +67,12 @@ def learned_tokens(
     segmented without adding a token. If a new token is part of such a merge, the merge is learned
     but does not count. A merge that the `limit` does not allow is not learned.
 
-    A merge that uses up all occurrences of another new token would leave that token unused. It is
-    postponed, and learned only if the corpus has no other merge left.
+    A merge that uses up all occurrences of another new token would leave that token unused. Unless
+    `postpones` is false, it is postponed, and learned only if the corpus has no other merge left.
     """
     corpus = _Corpus(words, bpe, rules)
     rejected: set[Key] = set()
-    postponed: list[Key] | None = []
+    postponed: list[Key] | None = [] if postpones else None
     while True:
         key = corpus.best(rejected)
         if key is None:

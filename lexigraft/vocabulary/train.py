@@ -217,7 +217,10 @@ def _with_superwords(backend: "Tokenizer", texts: Iterable[str], size: int) -> "
     bpe = bpe_of(backend)
     words = Counter(word for text in texts for word in pre_tokens(backend, text))
     rules = PairRules(bpe.mergeable, bpe.merges)
-    added = continue_merges(words, bpe, rules, size - len(bpe.vocab), _may_be_superword)
+    # SuperBPE always takes the most frequent pair, even if it uses up a token.
+    added = continue_merges(
+        words, bpe, rules, size - len(bpe.vocab), _may_be_superword, postpones=False
+    )
     if (made := len(bpe.vocab) + len(added)) < size:
         raise UserError(_TOO_LITTLE_TEXT.format(size=size, found=made))
     return Tokenizer.from_str(json.dumps(bpe.extended(added, rules.merges())))

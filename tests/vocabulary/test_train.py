@@ -1,11 +1,15 @@
 """Trained tokenizers: lossless, of the exact size, with the source's special tokens."""
 
+from collections import Counter
+from itertools import pairwise
+
 import pytest
 import sentencepiece
+from tokenizers import models
 
 from lexigraft import UserError, train_tokenizer
 from lexigraft.vocabulary.bpe import read_bpe
-from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
+from lexigraft.vocabulary.token_bytes import piece_bytes, pre_tokens, special_ids, token_bytes
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 from lexigraft.vocabulary.tokenizer_settings import surrounding
 from lexigraft.vocabulary.train import FAMILIES, train_family
@@ -194,6 +198,43 @@ def test_superwords_restore_every_text_with_transformers_alone(superwords, lines
     loaded = AutoTokenizer.from_pretrained(tmp_path)
     ids = loaded(lines, add_special_tokens=False)["input_ids"]
     assert [loaded.decode(row) for row in ids] == lines
+
+
+def test_superwords_are_the_most_frequent_pairs(english):
+    """Each merge is a most frequent pair of tokens, counted anew; of several, the smallest."""
+    tokenizer = train_tokenizer(english, "byte-level-bpe", 560, superwords=0.25)
+    bpe, first = read_bpe(tokenizer), 560 - int(0.25 * 560)
+    learned = [pair for pair in bpe.merges if bpe.vocab["".join(pair)] >= first]
+    splits = Counter(
+        word for text in english for word in pre_tokens(tokenizer.backend_tokenizer, text)
+    )
+    before = [pair for pair in bpe.merges if pair not in learned]
+    model = models.BPE({t: i for t, i in bpe.vocab.items() if i < first}, before)
+    words = [([piece.value for piece in model.tokenize(word)], n) for word, n in splits.items()]
+    known = {token for token, number in bpe.vocab.items() if number < first}
+    for pair in learned:
+        counts: Counter[tuple[str, str]] = Counter()
+        for word, count in words:
+            for adjacent in pairwise(word):
+                counts[adjacent] += count
+        allowed = [
+            (-count, one)
+            for one, count in counts.items()
+            if "".join(one) not in known and may_be_superword("".join(one))
+        ]
+        assert pair == min(allowed)[1]
+        known.add("".join(pair))
+        for word, _ in words:
+            at = 0
+            while at < len(word) - 1:
+                if (word[at], word[at + 1]) == pair:
+                    word[at : at + 2] = ["".join(pair)]
+                at += 1
+
+
+def may_be_superword(token):
+    words = piece_bytes(token, "byte-level").split()
+    return len(words) <= 4 and (len(words) < 2 or not any(b":" in word for word in words))
 
 
 def test_superwords_span_no_digit_and_no_line_end():
