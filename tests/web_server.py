@@ -25,6 +25,10 @@ class Files:
         Path -> its media type, by default that of any bytes.
     has_ranges
         Whether parts of a file are given.
+    framing
+        How an answer says where it ends: `length`, `chunked` or `neither`.
+    version
+        How an answer says which version of a file it is: `ETag`, `Last-Modified` or None.
     address
         Where it is served.
     """
@@ -38,7 +42,7 @@ class Files:
         """Have nothing, and forget what was asked; it goes on at its address."""
         self.contents, self.breaks, self.statuses = {}, [], []
         self.sent, self.asked, self.types = {}, [], {}
-        self.has_ranges = True
+        self.has_ranges, self.framing, self.version = True, "length", "ETag"
 
 
 @contextmanager
@@ -47,6 +51,8 @@ def serving():
     files = Files()
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_HEAD(self):
             self.answer(with_body=False)
 
@@ -62,24 +68,35 @@ def serving():
                 self.send_error(status or 404)
                 return
             content = files.contents[path]
-            etag = f'"{hashlib.sha256(content).hexdigest()[:12]}"'
+            digest = hashlib.sha256(content).hexdigest()
+            version = f'"{digest[:12]}"'
+            if files.version == "Last-Modified":
+                version = self.date_time_string(int(digest[:7], 16))
             first = 0
-            if wanted and files.has_ranges and self.headers.get("If-Range", etag) == etag:
+            if wanted and files.has_ranges and self.headers.get("If-Range", version) == version:
                 first = int(wanted.removeprefix("bytes=").partition("-")[0])
             self.send_response(206 if first or (wanted and files.has_ranges) else 200)
-            self.send_header("ETag", etag)
+            if files.version:
+                self.send_header(files.version, version)
             self.send_header("Content-Type", files.types.get(path, "application/octet-stream"))
-            self.send_header("Content-Length", str(len(content) - first))
+            if files.framing == "length":
+                self.send_header("Content-Length", str(len(content) - first))
+            elif files.framing == "chunked":
+                self.send_header("Transfer-Encoding", "chunked")
             if wanted and files.has_ranges:
-                rest = f"bytes {first}-{len(content) - 1}/{len(content)}"
-                self.send_header("Content-Range", rest)
+                size = len(content) if files.framing == "length" else "*"
+                self.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{size}")
+            self.send_header("Connection", "close")
             self.end_headers()
             if with_body:
                 end = first + files.breaks.pop(0) if files.breaks else len(content)
                 body = content[first:end]
                 files.sent[path] = files.sent.get(path, 0) + len(body)
+                if files.framing == "chunked":
+                    chunks = (body[at : at + 1000] for at in range(0, len(body), 1000))
+                    body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
+                    body += b"" if end < len(content) else b"0\r\n\r\n"
                 self.wfile.write(body)
-                self.close_connection = True
 
         def log_message(self, *_):
             pass

@@ -15,6 +15,7 @@ from lexigraft.corpus.lines import DAMAGED
 from lexigraft.corpus.remote_lines import can_read
 from lexigraft.corpus.tables import Rows, json_rows, top_columns
 from lexigraft.errors import UserError, first_line
+from lexigraft.source.download import ChangedError, EndlessError, Remote, ask_file
 
 Settings = Mapping[str, Any]
 _ZSTD = ".zst"
@@ -33,7 +34,7 @@ def dataset_shards(
     from datasets import DatasetDict, IterableDataset, load_dataset, load_from_disk
 
     name, split, where = text["name"], text.get("split") or "train", name_of(text)
-    addresses = _data_files(text)
+    addresses = data_files(text)
     if name == "json" and any(address.endswith(_ZSTD) for address in addresses):
         return _zstd_shards(addresses, where)
     files = {"data_files": text.get("data_files"), "revision": text.get("revision")}
@@ -50,7 +51,7 @@ def dataset_shards(
 
     def rows(index: int) -> Rows:
         empty = count == 1
-        with _dataset_errors(where):
+        with _one_version(addresses[index::count]), _dataset_errors(where):
             for row in dataset.shard(count, index) if count > 1 else dataset:
                 empty = False
                 yield row, where
@@ -62,9 +63,36 @@ def dataset_shards(
 
 def web_texts(text: Settings) -> list[str]:
     """The addresses of a text, if all are files on the web with one text per line; else none."""
-    addresses = _data_files(text)
+    addresses = data_files(text)
     is_lines = text["loader"] == "datasets" and text["name"] == "text"
     return addresses if is_lines and all(map(can_read, addresses)) else []
+
+
+def web_versions(addresses: Sequence[str]) -> dict[str, Remote]:
+    """Address on the web -> its version; a UserError if a server does not report version or size.
+
+    For files that libraries read in pieces: they notice neither a change nor a missing end.
+    """
+    found = {one: ask_file(one) for one in addresses if one.startswith(("https://", "http://"))}
+    for address, remote in found.items():
+        if remote.bytes is None:
+            raise EndlessError(address)
+        if not remote.is_same(remote):
+            raise UserError(
+                f"{address}: the server reports no version of the file (ETag, Last-Modified), so a "
+                "change during reading would go unnoticed; download it yourself and give its path"
+            )
+    return found
+
+
+@contextmanager
+def _one_version(addresses: Sequence[str]) -> Iterator[None]:
+    """Check that files on the web do not change meanwhile."""
+    before = web_versions(addresses)
+    yield
+    for address, remote in before.items():
+        if not remote.is_same(ask_file(address)):
+            raise ChangedError(f"{address}: the file changed while it was read; run again")
 
 
 def name_of(text: Settings) -> str:
@@ -72,7 +100,8 @@ def name_of(text: Settings) -> str:
     return f"dataset {text['name']}, split {text.get('split') or 'train'}"
 
 
-def _data_files(text: Settings) -> list[str]:
+def data_files(text: Settings) -> list[str]:
+    """The paths, patterns and addresses that a text names in `data_files`."""
     given = text.get("data_files") or ()
     return [given] if isinstance(given, str) else list(given)
 
@@ -100,7 +129,7 @@ def _zstd_shards(addresses: Sequence[str], where: str) -> list[Callable[[], Rows
 def _zstd_rows(system: Any, file: str, where: str) -> Rows:
     import pyarrow
 
-    with _dataset_errors(where), system.open(file, "rb") as raw:
+    with _one_version([file]), _dataset_errors(where), system.open(file, "rb") as raw:
         decompressed = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, "r"), "zstd")
         yield from json_rows((line.decode() for line in io.BufferedReader(decompressed)), file)
 

@@ -88,8 +88,9 @@ def text_shards(
 ) -> list[Callable[[], Iterator[str]]]:
     """Functions that stream one part of a text each: one file, for loaders `text` and `datasets`.
 
-    The arguments are those of `read_sentences`. With a folder `store`, text files on the web are
-    stored there as they are read, so that interrupted reading can resume (`remote_lines`).
+    The arguments are those of `read_sentences`. Text files on the web are stored as they are read:
+    in the folder `store`, so that interrupted reading can resume, or in a temporary one
+    (`remote_lines`).
     """
     settings = _Text(settings, "text", ("catalogue", "html", "text", *_TABLES))
     if settings["loader"] == "catalogue":
@@ -100,7 +101,7 @@ def text_shards(
         field = settings.get("field", _FIELD)
         files = [file for path in settings["paths"] for file in text_files(path)]
         return [partial(read_texts, [file], field) for file in files]
-    if store is not None and (addresses := web_texts(settings)):
+    if addresses := web_texts(settings):
         return [partial(remote_lines, address, store) for address in addresses]
     column = settings.get("field" if settings["loader"] == "jsonl" else "column", _FIELD)
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned
+from lexigraft.corpus.data_sets import data_files, web_texts, web_versions
 from lexigraft.corpus.local_files import local_files
 from lexigraft.corpus.readers import text_shards
 from lexigraft.corpus.stored_lines import StoredLines, StoredSample
@@ -118,21 +119,32 @@ def forget(folder: str | Path) -> None:
 
 
 def _unchanged(shard: Callable[[], Iterator[str]], place: Path) -> Iterator[str]:
-    """The texts of a shard; if its file has changed on the server, the stored sample is deleted."""
+    """The texts of a shard; if its file has changed on the server, stored samples are deleted.
+
+    Those of other settings too, since they may be drawn from the same file.
+    """
     try:
         yield from shard()
     except ChangedError:
-        shutil.rmtree(place, ignore_errors=True)
+        for sample in place.parent.iterdir():
+            if sample.name != _DOWNLOADS:
+                shutil.rmtree(sample, ignore_errors=True)
         raise
 
 
 def _digest(settings: Mapping[str, Any], *more: Any) -> str:
-    """A name for the stored state: a digest of settings, and of sizes and times of local files."""
+    """A name for the stored state: a digest of settings, and of versions of files.
+
+    Text files on the web are left out: their stored bytes are compared with the server's.
+    """
     keys = ("text", "minimum_characters", "repair", "read_characters")
-    files = [Path(file).stat() for file in local_files({"text": settings["text"]})]
+    text = settings["text"]
+    files = [Path(file).stat() for file in local_files({"text": text})]
+    on_web = [] if text["loader"] != "datasets" or web_texts(text) else data_files(text)
     content = [
         [settings.get(key) for key in keys],
         [(file.st_size, file.st_mtime_ns) for file in files],
+        *([asdict(one) for one in web_versions(on_web).values()] if on_web else []),
         more,
     ]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

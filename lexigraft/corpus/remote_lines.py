@@ -6,6 +6,7 @@ an 80 GB file is fetched twice, and no more are fetched than are read.
 
 import hashlib
 import lzma
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from urllib.parse import urlsplit
 
 from lexigraft.corpus.lines import DAMAGED
 from lexigraft.errors import UserError
-from lexigraft.source.download import PartialFile
+from lexigraft.source.download import ChangedError, PartialFile
 
 _BLOCK = 1 << 20  # bytes read from disk at a time
 # Suffix of a compressed file -> function that creates a decompressor for one of its streams.
@@ -30,13 +31,17 @@ def can_read(address: str) -> bool:
     return urlsplit(address).scheme in ("http", "https") and ending in (".txt", *_DECOMPRESSORS)
 
 
-def remote_lines(address: str, folder: str | Path) -> Iterator[str]:
+def remote_lines(address: str, folder: str | Path | None = None) -> Iterator[str]:
     """The lines of a file on the web without line feeds; its bytes are stored in `folder`.
 
-    A file whose name ends in `.xz` or `.gz` is decompressed, stream after stream. Raises a
-    `UserError` if it cannot be fetched, is damaged, has changed since its beginning was stored, or
-    is not UTF-8.
+    Without a folder they are stored in a temporary one. A file whose name ends in `.xz` or `.gz` is
+    decompressed, stream after stream. Raises a `UserError` if it cannot be fetched, is damaged, has
+    changed since its beginning was stored, or is not UTF-8.
     """
+    if folder is None:
+        with tempfile.TemporaryDirectory() as temporary:
+            yield from remote_lines(address, temporary)
+        return
     name = hashlib.sha256(address.encode()).hexdigest()[:16]
     part = PartialFile(address, Path(folder, name))
     make = _DECOMPRESSORS.get(Path(urlsplit(address).path).suffix)
@@ -54,7 +59,7 @@ def remote_lines(address: str, folder: str | Path) -> Iterator[str]:
         raise UserError(f"{address}: line {number} is not UTF-8 ({error.reason})") from None
     except DAMAGED as error:
         part.forget()
-        raise UserError(
+        raise ChangedError(
             f"{address}: the compressed file is damaged after line {number} ({error}); run again "
             "to download it from the beginning"
         ) from None

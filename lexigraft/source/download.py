@@ -1,7 +1,8 @@
 """Query and download files from the web; an interrupted download resumes without loss.
 
 For files without a known checksum, size and ETag are recorded at the first download; later checks
-compare them with those of the server.
+compare them with those of the server. A download only resumes if the server reports the same
+version of the file, and only ends where the server said that the file ends.
 """
 
 import json
@@ -35,6 +36,15 @@ class Remote:
     url: str
     bytes: int | None = None
     etag: str | None = None
+
+    def is_same(self, other: "Remote") -> bool:
+        """Whether both are the same version of the file: what is not known counts as changed.
+
+        A weak ETag says that versions are similar, not that their bytes are equal.
+        """
+        is_known = self.etag is not None and not self.etag.startswith("W/")
+        same_size = None in (self.bytes, other.bytes) or self.bytes == other.bytes
+        return is_known and self.etag == other.etag and same_size
 
 
 class RefusedError(UserError):
@@ -126,9 +136,10 @@ class PartialFile:
         ------
         RefusedError
             The server does not have the file or refuses it.
+        ChangedError
+            The rest of the file cannot be fetched; its part on disk is deleted.
         UserError
-            The server cannot be reached, or the file has changed since its beginning was fetched;
-            in the latter case, its part on disk is deleted.
+            The server cannot be reached, or does not say where the file ends.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         failures = 0
@@ -141,7 +152,7 @@ class PartialFile:
                         out.write(block)
                         out.flush()
                         yield block
-                if self.remote.bytes is None:  # the answer has no length: the file ends with it
+                if self.remote.bytes is None:  # a chunked answer, which came to its end
                     self._note(Remote(self.remote.url, self.size, self.remote.etag))
             except _broken() as error:
                 cause = str(error) or type(error).__name__
@@ -170,8 +181,8 @@ class PartialFile:
         headers = {"Accept-Encoding": "identity"}
         if have:
             headers["Range"] = f"bytes={have}-"
-            if known.etag and not known.etag.startswith("W/"):
-                headers["If-Range"] = known.etag
+            if known.is_same(known):
+                headers["If-Range"] = str(known.etag)
         with requests.get(known.url, headers=headers, stream=True, timeout=SECONDS) as answer:
             if answer.status_code in _BUSY:
                 raise requests.ConnectionError(f"the server returned status {answer.status_code}")
@@ -179,22 +190,32 @@ class PartialFile:
             if not answer.ok and answer.status_code != _BEYOND:
                 raise RefusedError(known.url, answer.status_code)
             is_rest = answer.status_code == 206 and _first_byte(answer) == have
-            if have and (not is_rest or _has_changed(known, found)):
+            if have and not (is_rest and known.is_same(found)):
                 self.forget()
                 self.remote = Remote(known.url)
-                raise ChangedError(known.url)
+                raise ChangedError(
+                    f"{known.url}: the connection broke and the file has changed, or its server "
+                    "reports no version (ETag, Last-Modified) or no ranges; run again to download "
+                    "it from the beginning, or download it yourself and give its path"
+                )
+            if found.bytes is None and "chunked" not in answer.headers.get("Transfer-Encoding", ""):
+                raise EndlessError(known.url)
             if not have:
                 self._note(found)
             yield answer
 
 
 class ChangedError(UserError):
-    """A file has changed on the server since its beginning was fetched."""
+    """The bytes of a file that were on disk are deleted: the rest does not belong to them."""
+
+
+class EndlessError(UserError):
+    """A server does not say where a file ends, so a part of it would pass for the whole."""
 
     def __init__(self, url: str):
         super().__init__(
-            f"{url}: the file changed during the download, or its server does not support range "
-            "requests; run again to download it from the beginning"
+            f"{url}: the server does not say how long the file is, so a part of it would pass for "
+            "the whole; download it yourself and give its path"
         )
 
 
@@ -230,12 +251,8 @@ def _described(url: str, answer: "Response") -> Remote:
     if answer.status_code in (206, 416):
         length = answer.headers.get("Content-Range", "").rpartition("/")[2]
     size = int(length) if length and length.isdigit() else None
-    return Remote(url, size, answer.headers.get("ETag") or answer.headers.get("Last-Modified"))
-
-
-def _has_changed(known: Remote, found: Remote) -> bool:
-    pairs = ((known.bytes, found.bytes), (known.etag, found.etag))
-    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
+    strong, dated = answer.headers.get("ETag"), answer.headers.get("Last-Modified")
+    return Remote(url, size, dated if dated and (strong or "W/").startswith("W/") else strong)
 
 
 def _first_byte(answer: "Response") -> int:

@@ -1,9 +1,11 @@
 """Large files of the web are read as they arrive; a reading that goes on fetches what is new."""
 
 import gzip
+import json
 import lzma
 import random
 
+import pyarrow
 import pytest
 
 from lexigraft.corpus import reading
@@ -105,7 +107,7 @@ def test_of_a_file_that_changed_nothing_is_left(files, tmp_path, monkeypatch):
         draw_text(language(files), tmp_path, SEED, CleaningCounts(), 100, None)
     other = "".join(f"{line} x\n" for line in LINES).encode()
     files.contents["/te.txt.xz"] = lzma.compress(other, preset=0)
-    with pytest.raises(UserError, match="changed during the download"):
+    with pytest.raises(UserError, match="the file has changed"):
         draw_text(language(files), tmp_path, SEED, CleaningCounts(), 100, None)
     drawn = draw_text(language(files), tmp_path, SEED, CleaningCounts(), 100, None)
     assert len(drawn) == 100 and all(line.endswith("x") for line in drawn)
@@ -118,3 +120,115 @@ def test_a_damaged_file_is_told_and_fetched_anew(files, tmp_path):
         list(remote_lines(f"{files.address}/te.txt.xz", tmp_path))
     files.contents["/te.txt.xz"] = good
     assert list(remote_lines(f"{files.address}/te.txt.xz", tmp_path)) == LINES
+
+
+def lines_of(address, folder):
+    """The lines of a file, or else the error."""
+    try:
+        return list(remote_lines(address, folder)), None
+    except UserError as error:
+        return None, str(error)
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+@pytest.mark.parametrize("version", ["ETag", "Last-Modified", None])
+@pytest.mark.parametrize("is_cut", ["no", "in a connection", "between readings"])
+@pytest.mark.parametrize("framing", ["length", "chunked", "neither"])
+def test_a_text_is_one_version_as_a_whole_or_an_error(
+    files, tmp_path, monkeypatch, framing, is_cut, version, is_changed
+):
+    files.framing, files.version = framing, version
+    address, other = f"{files.address}/te.txt", [line[::-1] for line in LINES]
+
+    def change():
+        if is_changed:  # a text of the same size
+            files.contents["/te.txt"] = "".join(f"{line}\n" for line in other).encode()
+
+    if is_cut == "in a connection":
+        files.breaks = [HALF // 1000 * 1000]  # where a chunk ends, which is no end of the text
+        monkeypatch.setattr(download, "_pause", lambda attempt: change() or 0.0)
+    elif is_cut == "between readings" and framing != "neither":
+        reading = remote_lines(address, tmp_path)
+        assert [next(reading) for _ in range(100)] == LINES[:100]
+        reading.close()
+        change()
+    else:
+        change()
+    if framing == "neither":
+        assert "does not say how long the file is" in lines_of(address, tmp_path)[1]
+        assert list(tmp_path.iterdir()) == []
+        return
+    expected = other if is_changed else LINES
+    lines, error = lines_of(address, tmp_path)
+    if is_cut != "no" and (is_changed or version is None):
+        assert "the file has changed, or its server reports no version" in error
+        lines, error = lines_of(address, tmp_path)
+    assert lines == expected, error
+    if is_cut != "no" and not is_changed and version:
+        assert files.asked[-1][2]  # only the rest was asked for
+
+
+def test_of_a_file_that_changed_no_sample_of_other_settings_is_left(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "SAVE_SECONDS", -1.0)
+    for minimum in (1, 2):
+        files.breaks = [20_000, *[0] * 6] if minimum == 1 else [0] * 6
+        settings = language(files, minimum_characters=minimum)
+        with pytest.raises(UserError, match="cannot be reached"):
+            draw_text(settings, tmp_path, SEED, CleaningCounts(), None, None)
+    other = "".join(f"{line} x\n" for line in LINES).encode()
+    files.contents["/te.txt.xz"] = lzma.compress(other, preset=0)
+    with pytest.raises(UserError, match="the file has changed"):
+        draw_text(language(files), tmp_path, SEED, CleaningCounts(), None, None)
+    settings = language(files, minimum_characters=2)
+    drawn = draw_text(settings, tmp_path, SEED, CleaningCounts(), None, None)
+    assert len(drawn) == len(LINES) and all(line.endswith("x") for line in drawn)
+
+
+def json_text(files, name, lines):
+    """A language whose text is JSON lines on the web, which a library reads in pieces."""
+    content = "".join(json.dumps({"text": line}) + "\n" for line in lines).encode()
+    if name.endswith(".zst"):
+        content = pyarrow.compress(content, "zstd", asbytes=True)
+    files.contents[f"/{name}"] = content
+    text = {"loader": "datasets", "name": "json", "data_files": f"{files.address}/{name}"}
+    return language(files) | {"text": text}
+
+
+@pytest.mark.parametrize("name", ["te.jsonl", "te.jsonl.zst"])
+def test_a_library_reads_one_version_of_a_file_or_fails(files, tmp_path, monkeypatch, name):
+    settings, counts = json_text(files, name, LINES), CleaningCounts()
+    for framing, version, message in (
+        ("length", None, "reports no version of the file"),
+        ("chunked", "ETag", "does not say how long the file is"),
+    ):
+        files.framing, files.version = framing, version
+        with pytest.raises(UserError, match=message):
+            draw_text(settings, tmp_path, SEED, counts, None, None)
+    files.framing, files.version = "length", "Last-Modified"
+    monkeypatch.setattr(reading, "SAVE_SECONDS", -1.0)
+    cleaned, other = reading.cleaned, [f"{line[::-1]}" for line in LINES]
+
+    def interrupt(texts, counts, *more):
+        if counts.read == 500:
+            raise KeyboardInterrupt
+        return cleaned(texts, counts, *more)
+
+    monkeypatch.setattr(reading, "cleaned", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        draw_text(settings, tmp_path, SEED, counts, None, None)
+    monkeypatch.setattr(reading, "cleaned", cleaned)
+    json_text(files, name, other)
+    drawn = draw_text(settings, tmp_path, SEED, CleaningCounts(), None, None)
+    assert list(drawn) == other
+
+
+def test_a_change_while_a_library_reads_is_an_error(files, tmp_path, monkeypatch):
+    settings, cleaned = json_text(files, "te.jsonl", LINES), reading.cleaned
+
+    def change(*arguments):
+        json_text(files, "te.jsonl", LINES[::-1])
+        return cleaned(*arguments)
+
+    monkeypatch.setattr(reading, "cleaned", change)
+    with pytest.raises(UserError, match="the file changed while it was read"):
+        draw_text(settings, tmp_path, SEED, CleaningCounts(), None, None)
