@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -28,12 +28,14 @@ from lexigraft.provenance import (
     COMPLETED,
     INPUTS,
     SMALL,
+    cards_of,
     describe_file,
     fault_of,
     leaves,
     listed,
     listed_at,
     read_card,
+    relative_paths,
     sha256_of,
 )
 from lexigraft.usage import USAGE
@@ -114,7 +116,10 @@ def complete(job: Mapping[str, Any], begun: str, files: list[str] | None = None)
         card = json.loads(card_of(job).read_text("utf-8"))
     else:
         folder = Path(job["outputs"]["folder"])
-        card = {"files": {name: describe_file(folder / name) for name in sorted(files)}}
+        card = {
+            "files": {name: describe_file(folder / name) for name in sorted(files)},
+            INPUTS: relative_paths(output_checksums(job["inputs"]), folder),
+        }
     write_json(_notes_of(job), {"fingerprint": begun, "card": card})
 
 
@@ -200,23 +205,29 @@ def output_checksums(inputs: Any) -> dict[str, str]:
     return {path: checksum for path, checksum in found.items() if checksum}
 
 
-def check_origins(inputs: Any, cards: Mapping[Path, Mapping[str, Any]] | None = None) -> None:
+def check_origins(
+    inputs: Any, cards: Iterable[tuple[Path, Mapping[str, Any]]] | None = None
+) -> None:
     """Check that the inputs of a job belong together: none was made from an earlier other one.
 
     An output refers to others by their paths, where something else may be today. `cards` are the
-    cards to check, by folder; by default those of the inputs. What was rebuilt with the same
+    folders and cards to check; by default those of the inputs. What was rebuilt with the same
     content passes. A UserError names what has changed.
     """
     paths = [Path(path) for path in leaves(inputs) if isinstance(path, str | Path)]
-    known = {_place(path): card_checksum(path) for path in paths if path.exists()}
+    places = {_place(path): path for path in paths if path.exists()}
     if cards is None:
-        folders = {path.parent if path.name == CARD else path for path in paths}
-        cards = {folder: read_card(folder) for folder in folders if (folder / CARD).is_file()}
-    for folder, card in cards.items():
+        folders = {path if path.is_dir() else path.parent: None for path in places.values()}
+        cards = ((folder, card) for folder in folders for card in cards_of(folder))
+    known: dict[Path, str | None] = {}
+    for folder, card in cards:
         names = {path: name for name, path in card.get("references", {}).items()}
         for relative, checksum in card.get(INPUTS, {}).items():
             path = Path(os.path.normpath(folder / relative))
-            if known.setdefault(_place(path), checksum) != checksum:
+            place = _place(path)
+            if place not in known:
+                known[place] = card_checksum(places[place]) if place in places else checksum
+            if known[place] != checksum:
                 raise UserError(
                     f"{folder}: its {names.get(relative, 'input')} {path} is not the one that it "
                     f"was made from; run the study again, or restore {path}"
@@ -226,7 +237,7 @@ def check_origins(inputs: Any, cards: Mapping[Path, Mapping[str, Any]] | None = 
 def check_references(folder: Path, card: Mapping[str, Any]) -> None:
     """Check that what a cell is loaded with is what it was trained with; see `check_origins`."""
     parts = [path for name, path in card["references"].items() if path and name != "corpus"]
-    check_origins([os.path.normpath(folder / path) for path in parts], {folder: card})
+    check_origins([os.path.normpath(folder / path) for path in parts], [(folder, card)])
 
 
 def is_held(folder: str | Path) -> bool:

@@ -142,7 +142,8 @@ def read_card(folder: Path, name: str = CARD) -> dict[str, Any]:
 def cards_of(folder: Path) -> Iterator[dict[str, Any]]:
     """The card of a folder, and the cards in the completion records of its records.
 
-    A record has no card file, but its completion record (`lexigraft.completion`) lists its files.
+    A record has no card file, but its completion record (`lexigraft.completion`) lists its files
+    and what it was made from.
     A damaged card raises a UserError; a damaged completion record is skipped, since the workflow
     then rebuilds its record.
     """
@@ -153,7 +154,7 @@ def cards_of(folder: Path) -> Iterator[dict[str, Any]]:
             card = json.loads(notes.read_text("utf-8"))["card"]
         except (OSError, ValueError, KeyError, TypeError):
             continue
-        if isinstance(card, dict) and card.keys() == {"files"}:
+        if isinstance(card, dict) and card.keys() <= {"files", INPUTS}:
             yield card
 
 

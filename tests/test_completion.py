@@ -242,6 +242,36 @@ def test_two_inputs_that_were_made_from_different_content_of_a_third_are_refused
         check_origins([str(tokenizer), str(initialization)])
 
 
+def recorded(folder: Path, name: str, text: str, *inputs: Path) -> Path:
+    """A record, whose completion record says what it was made from, since it has no card."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    job = {
+        "rule": "measure",
+        "inputs": [str(path) for path in inputs],
+        "outputs": {"folder": str(folder), "card": str(folder / f"card-{name}")},
+    }
+    complete(job, begin(job), [name])
+    return folder / name
+
+
+def test_records_that_do_not_belong_to_a_cell_are_refused_beside_it(chain, tmp_path):
+    """As in a report, which reads the card of a cell, its predictions and their scores."""
+    cell, run = chain[-1], tmp_path / "run-0"
+    predictions = recorded(run, "predictions.jsonl", "text", cell)
+    score = recorded(run / "learned", "comet.json", "0.5", predictions)
+    read = [str(cell / "card.json"), str(predictions), str(score)]
+    check_origins(read)
+    made(cell, "other", *chain[:-1])
+    with pytest.raises(UserError, match=f"{run}: its input {cell} is not the one"):
+        check_origins(read)
+    recorded(run, "predictions.jsonl", "other text", cell)
+    with pytest.raises(UserError, match=f"{score.parent}: its input {predictions} is not the one"):
+        check_origins(read)
+    recorded(run / "learned", "comet.json", "0.4", predictions)
+    check_origins(read)
+
+
 def test_a_complete_job_ends_before_anything_heavy_is_imported():
     """Every script that Snakemake runs, on a job that is complete."""
     code = (
