@@ -105,6 +105,24 @@ def test_a_part_that_is_being_made_again_is_refused(results, part, consumer):
         consumer(results / CELL)
 
 
+def test_a_checkpoint_of_a_cell_is_refused_as_the_cell_is(training_setup):
+    place = training_setup()
+    complete(place.source)
+    phases = [{"trainable": ["embeddings"], "length": 32}]
+    job = place.job({"phases": phases, "checkpoints": 2, "batch_sequences": 2, "epochs": 0.2})
+    train_cell(job)
+    checkpoint = Path(job["outputs"]["folder"], "checkpoint-1")
+    load_cell(checkpoint)
+    (place.source / "config.json").write_text((place.source / "config.json").read_text() + "\n")
+    complete(place.source)
+    for consumer in CONSUMERS[:3]:
+        with pytest.raises(
+            UserError, match=f"{checkpoint}: its (source|tokenizer) .*run the study"
+        ):
+            consumer(checkpoint)
+    assert {fault.file for fault in verify(place.results).faults} == {checkpoint, checkpoint.parent}
+
+
 def test_another_text_keeps_a_cell_loadable_but_describes_no_model(results):
     corpus = results / "corpus/te"
     (corpus / "train.txt").write_text("one\n")
