@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lexigraft.errors import UserError
+from lexigraft.source.encoding import tokenizer_faults
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -34,7 +35,8 @@ def tokenize(
     for first in range(0, len(texts), BATCH):
         batch = list(texts[first : first + BATCH])
         # Unlike `tokenizer(batch)`, this does not compute the offsets of the tokens.
-        found = tokenizer.backend_tokenizer.encode_batch_fast(batch, add_special_tokens=special)
+        with tokenizer_faults():
+            found = tokenizer.backend_tokenizer.encode_batch_fast(batch, add_special_tokens=special)
         yield from (encoding.ids for encoding in found)
 
 

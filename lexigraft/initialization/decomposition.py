@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 from lexigraft.auxiliary.tokenized_text import encoded_batches
 from lexigraft.errors import UserError
 from lexigraft.initialization.pairing import VocabularyPair
+from lexigraft.source.encoding import tokenizer_faults
 from lexigraft.vocabulary.marks import cuts_at_marks
 from lexigraft.vocabulary.token_bytes import byte_alphabet, pre_tokens, spelling
 
@@ -42,10 +43,11 @@ def decompose(pair: VocabularyPair, target_ids: Sequence[int]) -> list[list[int]
     string is not text.
     """
     split = _Splitter(pair)
-    return [
-        [] if i in pair.target_special_ids else split(pair.target_bytes[i])
-        for i in map(int, target_ids)
-    ]
+    with tokenizer_faults():
+        return [
+            [] if i in pair.target_special_ids else split(pair.target_bytes[i])
+            for i in map(int, target_ids)
+        ]
 
 
 def tokenize_spelling(pair: VocabularyPair, tokens: Sequence[str]) -> list[list[int]]:

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from lexigraft.errors import UserError
+from lexigraft.errors import UserError, first_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -42,11 +43,35 @@ def count_tokens(tokenizer: "PreTrainedTokenizerFast", texts: Iterable[str]) -> 
     return counts
 
 
+@contextmanager
+def tokenizer_faults() -> Iterator[None]:
+    """Raise an error of the tokenizers library on a text as a UserError.
+
+    The regular expression engine may give up on a pattern, which is a panic and no `Exception`. A
+    model without an unknown token may have no token for a character.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if type(error) is not Exception and type(error).__name__ != "PanicException":
+            raise
+        raise UserError(
+            f"the tokenizer fails on a text ({first_line(error)}); choose a tokenizer whose "
+            "pattern and vocabulary can handle any text"
+        ) from None
+
+
 def encoder(tokenizer: "PreTrainedTokenizerFast") -> Callable[[list[str]], list[list[int]]]:
     """A function that encodes a list of texts as token ids, without adding special tokens."""
     tokenizer("")  # resets truncation and padding that its file may enable
-    encode = tokenizer.backend_tokenizer.encode_batch_fast
-    return lambda texts: [found.ids for found in encode(texts, add_special_tokens=False)]
+    backend = tokenizer.backend_tokenizer
+
+    def encode(texts: list[str]) -> list[list[int]]:
+        with tokenizer_faults():
+            encodings = backend.encode_batch_fast(texts, add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    return encode
 
 
 def batches(texts: Iterable[str]) -> Iterator[list[str]]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from lexigraft.source.encoding import tokenizer_faults
 from lexigraft.source.model import is_byte_level
 
 if TYPE_CHECKING:
@@ -50,13 +51,15 @@ def pre_tokens(backend: "Tokenizer", text: str) -> list[str]:
     """Split a text with the normalizer and pre-tokenizer of a pipeline."""
     from tokenizers import PreTokenizedString
 
-    if backend.normalizer is not None:
-        text = backend.normalizer.normalize_str(text)
-    if backend.pre_tokenizer is None:
-        return [text]
-    # `pre_tokenize_str` also counts the characters before each word, which takes a third longer.
-    split = PreTokenizedString(text)
-    backend.pre_tokenizer.pre_tokenize(split)
+    with tokenizer_faults():
+        if backend.normalizer is not None:
+            text = backend.normalizer.normalize_str(text)
+        if backend.pre_tokenizer is None:
+            return [text]
+        # `pre_tokenize_str` also counts the characters before each word, which takes a third
+        # longer.
+        split = PreTokenizedString(text)
+        backend.pre_tokenizer.pre_tokenize(split)
     return [part[0] for part in split.get_splits("normalized", "byte")]
 
 
@@ -86,7 +89,8 @@ class WordSplitter:
         """The words of a text, after normalization, in the spelling of the model's tokens."""
         if max(self._finder.encode(text).ids, default=0) == 0:
             return pre_tokens(self.backend, text)
-        spelled = self._speller.encode(text)
+        with tokenizer_faults():
+            spelled = self._speller.encode(text)
         words: dict[int, bytearray] = {}
         for word, byte in zip(spelled.word_ids, spelled.ids, strict=True):
             if byte < 256 and word is not None:
@@ -118,7 +122,8 @@ def lost_text(tokenizer: "PreTrainedTokenizerFast", texts: Iterable[str]) -> flo
     words = Counter(word for text in texts for word in split(text))
     total = represented = 0
     for word, count in words.items():
-        pieces = (piece for piece in backend.model.tokenize(word) if piece.id not in special)
+        with tokenizer_faults():
+            pieces = [piece for piece in backend.model.tokenize(word) if piece.id not in special]
         size = len(piece_bytes(word, written))
         total += count * size
         # A piece may be spelled with the suffix of a word's last piece.
