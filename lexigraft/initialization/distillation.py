@@ -256,12 +256,16 @@ def _embedded(
 ) -> "torch.Tensor":
     """Embeddings [n, length, h] of source ids, with the row of new token i at ids -1 - i."""
     import torch
+    from torch.func import functional_call
 
     module: Any = model.get_input_embeddings()
+    # The row of padding gets no gradient; among new rows, its index is that of another token.
+    padding, module.padding_idx = module.padding_idx, None
     embedded = module(target.clamp(min=0))
     place = torch.nonzero(target < 0, as_tuple=True)
-    # Some models scale embeddings when they look them up.
-    values = rows[-1 - target[place]] * getattr(module, "embed_scale", 1.0)
+    # Some models scale or normalize what they look up, so their layer is called.
+    values = functional_call(module, {"weight": rows}, (-1 - target[place],))
+    module.padding_idx = padding
     return embedded.index_put(place, values.to(embedded.dtype))
 
 

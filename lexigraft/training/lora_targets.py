@@ -55,10 +55,11 @@ def lora_targets(model: "PreTrainedModel", settings: Lora) -> LoraTargets:
         if not isinstance(module, Linear | Conv1D) or module is model.get_output_embeddings():
             continue
         path, _, own = name.rpartition(".")
+        parent: Any = type(model.get_submodule(path))
         blocks = [block for block in experts if name.startswith(f"{block}.")]
         if type(module).forward not in plain:
             found.left_out[_shown(name)] = f"{type(module).__name__} is not a plain linear layer"
-        elif own in _read_directly(type(model.get_submodule(path))):
+        elif own in _read_directly(parent):
             found.left_out[_shown(name)] = "fused kernels read its weight, past an adapter"
         elif any(experts[block] == module.weight.shape[0] for block in blocks):
             found.left_out[_shown(name)] = "it chooses experts"

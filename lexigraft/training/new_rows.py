@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.func import functional_call
 from transformers import PreTrainedModel
 
 from lexigraft.errors import UserError
@@ -36,15 +37,19 @@ def attach_new_rows(model: PreTrainedModel, ids: Sequence[int]) -> None:
     # transformers types its layers as plain modules, without the weights that they have.
     embeddings: Any = model.get_input_embeddings()
     head: Any = model.get_output_embeddings()
-    kinds = ((embeddings, torch.nn.Embedding), (head, torch.nn.Linear))
-    if not all(isinstance(module, kind) for module, kind in kinds):
+    is_linear = getattr(type(head), "forward", None) is torch.nn.Linear.forward
+    if not isinstance(embeddings, torch.nn.Embedding) or not is_linear:
         raise UserError(
-            f"trainable: the matrices of {type(model).__name__} are not a plain embedding and a "
+            f"trainable: the matrices of {type(model).__name__} are not an embedding and a plain "
             "linear head, which new-rows needs; train embeddings and head"
         )
-    places = torch.tensor(sorted(map(int, ids)), device=embeddings.weight.device)
+    order, padding = sorted(map(int, ids)), embeddings.padding_idx
+    places = torch.tensor(order, device=embeddings.weight.device)
     rows = torch.nn.Parameter(embeddings.weight.detach()[places])
     _attach(embeddings, _NewEmbeddingRows, places, rows)
+    # The row of padding gets no gradient: where it is new, it has another index among new rows.
+    embeddings.source_padding = padding  # type: ignore[assignment]  # typed as a plain module
+    embeddings.padding_idx = order.index(padding) if padding in order else None
     if head.weight is not embeddings.weight:
         rows = torch.nn.Parameter(head.weight.detach()[places])
     _attach(head, _NewHeadRows, places, rows)
@@ -54,8 +59,12 @@ def attach_new_rows(model: PreTrainedModel, ids: Sequence[int]) -> None:
 
 def merge_new_rows(model: PreTrainedModel) -> None:
     """Write the rows into the model's own matrices and remove the attached parameters."""
-    for module in [module for module in model.modules() if isinstance(module, _NewRows)]:
+    attached: list[Any] = [one for one in model.modules() if isinstance(one, _NewRows)]
+    for module in attached:
         module.write_rows()
+        if hasattr(module, "source_padding"):
+            module.padding_idx = module.source_padding
+            del module.source_padding
         for name in NEW_ROWS:
             if hasattr(module, name):
                 delattr(module, name)
@@ -81,12 +90,18 @@ class _NewRows:
 
 
 class _NewEmbeddingRows(_NewRows):
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+    def forward(self, tokens: torch.Tensor, *, only_own: bool = False) -> torch.Tensor:
+        embed = super().forward  # type: ignore[misc]  # subclasses also inherit an embedding
+        if only_own:
+            return embed(tokens)
         self.write_rows()
-        found = super().forward(tokens)  # type: ignore[misc]  # subclasses also inherit an embedding
-        # Some architectures scale what they look up.
-        scale = getattr(self, "embed_scale", 1.0)
-        return _EmbeddingGradient.apply(found, tokens, self.places, self.new_rows, scale)
+        at = torch.searchsorted(self.places, tokens).clamp(max=len(self.places) - 1)
+        is_new = self.places[at] == tokens
+        # Some architectures scale or normalize what they look up, so their layer is called, with
+        # the new rows as its matrix.
+        layer: Any = self
+        own = functional_call(layer, {"weight": self.new_rows}, (at[is_new],), {"only_own": True})
+        return embed(tokens).index_put((is_new,), own)
 
 
 class _NewHeadRows(_NewRows):
@@ -95,25 +110,6 @@ class _NewHeadRows(_NewRows):
         logits = super().forward(states)  # type: ignore[misc]  # subclasses also inherit Linear
         bias = getattr(self, "new_bias", None)
         return _HeadGradient.apply(logits, states, self.places, self.new_rows, bias)
-
-
-class _EmbeddingGradient(torch.autograd.Function):
-    """Gives new rows the gradient of embeddings that were looked up in the full matrix."""
-
-    @staticmethod
-    def forward(context, found, tokens, places, rows, scale):
-        context.save_for_backward(tokens, places)
-        context.shape, context.scale = rows.shape, scale
-        return found.view_as(found)
-
-    @staticmethod
-    def backward(context, gradient):
-        tokens, places = (tensor.flatten() for tensor in context.saved_tensors)
-        at = torch.searchsorted(places, tokens).clamp(max=len(places) - 1)
-        used = places[at] == tokens
-        own = gradient.new_zeros(context.shape, dtype=torch.float32)
-        own.index_add_(0, at[used], gradient.flatten(0, -2)[used].float() * context.scale)
-        return gradient, None, None, own, None
 
 
 class _HeadGradient(torch.autograd.Function):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import TrainerCallback
+from transformers import AutoConfig, AutoModelForCausalLM, TrainerCallback
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer
@@ -24,10 +24,14 @@ from lexigraft.training.train import train_cell
 from lexigraft.training.trainable import prepare_phase
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
-from tests.inference.conftest import family_model
+from tests.inference.conftest import SMALL, family_model
 from tests.training.interruption import EAGER, interrupted_at
 
 IDS = [3, 4, 20, 49]  # neither all at the end nor all in one place
+INKLING = {
+    "num_experts": 4, "n_routed_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2,
+    "n_shared_experts": 1, "moe_intermediate_size": 24,
+}  # fmt: skip
 OLD = [token for token in range(50) if token not in IDS]
 
 
@@ -85,6 +89,38 @@ def test_three_steps_equal_those_of_whole_matrices_whose_old_rows_are_held_still
         assert torch.allclose(found, expected, atol=1e-5)
         assert torch.equal(found[OLD], start[OLD])
         assert (found[IDS] != start[IDS]).any()
+
+
+EMBEDDINGS = {
+    "llama": {},
+    "gemma3_text": {},  # scales what it looks up
+    "xglm": {"ffn_dim": 48, "d_model": 32},
+    "ctrl": {"dff": 48},  # changes what it has looked up in place
+    "rwkv": {},
+    "inkling_text": INKLING,  # normalizes it
+    "inkling2_text": INKLING,
+}
+
+
+@pytest.mark.parametrize("name", EMBEDDINGS)
+def test_rows_get_the_gradient_of_whole_matrices_whatever_the_embedding_does(name):
+    config = AutoConfig.for_model(name, **{**SMALL, **EMBEDDINGS[name]})
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config).eval().requires_grad_(False)
+    whole, ids = copy.deepcopy(model), [0, *IDS]  # the padding token is new, too
+    tokens = torch.cat([torch.tensor([ids * 2]), torch.arange(1, 11)[None]])
+    for matrix in (whole.get_input_embeddings(), whole.get_output_embeddings()):
+        matrix.weight.requires_grad_(True)
+    attach_new_rows(model, ids)
+    for one in (whole, model):
+        one(input_ids=tokens, labels=tokens, use_cache=False).loss.backward()
+    for part in ("get_input_embeddings", "get_output_embeddings"):
+        expected = getattr(whole, part)().weight.grad[ids]
+        found = getattr(model, part)().new_rows.grad
+        assert found.any() and torch.allclose(found, expected, rtol=1e-4, atol=1e-7)
+    padding = whole.get_input_embeddings().padding_idx
+    merge_new_rows(model)
+    assert model.get_input_embeddings().padding_idx == padding
 
 
 @pytest.mark.parametrize("tied", [True, False])

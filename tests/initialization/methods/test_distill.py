@@ -182,16 +182,19 @@ def test_a_tied_model_has_rows_for_its_one_matrix(pair, build):
     assert fitted.head_losses_ == []
 
 
-def test_a_scaled_embedding_is_scaled_for_new_rows_too(pair):
-    from transformers import Gemma3ForCausalLM, Gemma3TextConfig
+@pytest.mark.parametrize("name", ["gemma3_text", "inkling_text"])
+def test_new_rows_are_scaled_or_normalized_as_the_embedding_does(pair, name):
+    from transformers import AutoConfig, AutoModelForCausalLM
 
     torch.manual_seed(0)
-    config = Gemma3TextConfig(
-        vocab_size=len(pair[0]), hidden_size=16, intermediate_size=32, num_hidden_layers=2,
+    config = AutoConfig.for_model(
+        name, vocab_size=len(pair[0]), hidden_size=16, intermediate_size=32, num_hidden_layers=2,
         num_attention_heads=2, num_key_value_heads=1, head_dim=8, pad_token_id=0,
+        n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=16,
     )  # fmt: skip
-    model = Gemma3ForCausalLM(config).eval()
-    fitted = fit(pair, model, epochs=2)
+    model = AutoModelForCausalLM.from_config(config).eval()
+    fitted = fit(pair, model, epochs=2, head="mean")
+    assert model.get_input_embeddings().padding_idx == 0
     grafted = graft(copy.deepcopy(model), pair[1], fitted)
     assert fitted.losses_[-1] == pytest.approx(difference(pair, model, grafted, CORPUS), rel=1e-4)
 
