@@ -10,9 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from lexigraft import UserError
-from lexigraft.completion import is_complete
+from lexigraft.completion import check_origins, fingerprint, is_complete
 from lexigraft.provenance import check_inputs, write_card
-from lexigraft.shared_cache import VARIABLE, fetch
+from lexigraft.shared_cache import VARIABLE, fetch, store
+from tests.test_completion import made
 from tests.test_integrity import flip
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -86,6 +87,24 @@ def test_another_checkout_takes_what_the_first_one_made(checkout):
     check_inputs(second.out)
     card = json.loads((second.out / "card.json").read_text())
     assert (card["lines"], card["job"]) == (1, second.job)
+
+
+def test_what_was_taken_refers_to_the_inputs_of_its_own_results(tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
+    jobs = {}
+    for name in ("first/vectors", "second/deeper/vectors"):
+        source, folder = made(tmp_path / name.split("/")[0] / "source", "text"), tmp_path / name
+        jobs[name] = {"rule": "make", "inputs": [str(source)], "outputs": {"folder": str(folder)}}
+    first, second = jobs.values()
+    made(Path(first["outputs"]["folder"]), "vectors", *map(Path, first["inputs"]))
+    store(first, fingerprint(first))
+    assert fetch(second, fingerprint(second))
+    card = json.loads(Path(second["outputs"]["folder"], "card.json").read_text())
+    assert list(card["input_checksums"]) == ["../../source"]
+    check_origins([second["outputs"]["folder"], *second["inputs"]])
+    made(Path(second["inputs"][0]), "other")
+    with pytest.raises(UserError, match="is not the one that it was made from"):
+        check_origins([second["outputs"]["folder"], *second["inputs"]])
 
 
 def test_without_a_cache_each_makes_its_own(checkout):
