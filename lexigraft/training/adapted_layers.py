@@ -108,8 +108,9 @@ class WithAuxiliaryLoss(PenalizedObjective):
     """Another objective plus alpha times Eq. 4 of each adapter (VocADT, §3.3).
 
     It keeps the adapters' rows of shared tokens close to their initial values. The paper has Eq. 4
-    for one adapter; here those of input and head are added. In the training log, `aux_loss`
-    includes the factor alpha, so that the parts add up to the loss.
+    for one adapter; here those of input and head are added, so that each adapter is held as Eq. 4
+    holds one. In the training log, `aux_loss` includes the factor alpha, so that the parts add up
+    to the loss.
     """
 
     penalty_name = "aux_loss"

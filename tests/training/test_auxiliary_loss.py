@@ -51,3 +51,12 @@ def test_it_counts_once_whatever_the_number_of_passes(adapters):
         targets = torch.stack([objective.count_targets({}) for _ in range(passes)]).sum(0)
         losses = torch.stack([objective.losses(None, {}) for _ in range(passes)]).sum(0)
         assert (losses / targets).tolist() == pytest.approx([2, 0.075])
+
+
+def test_each_adapter_is_held_as_equation_4_holds_one():
+    drifts = [torch.tensor(far, requires_grad=True) for far in (0.5, 0.3)]
+    both = [SimpleNamespace(drift=lambda far=far: far) for far in drifts]
+    loss = WithAuxiliaryLoss(One(), both, alpha=0.1).penalty(None)
+    loss.backward()
+    assert loss.item() == pytest.approx(0.1 * 0.5 + 0.1 * 0.3)
+    assert [far.grad.item() for far in drifts] == pytest.approx([0.1, 0.1])
