@@ -13,7 +13,6 @@ import hashlib
 import json
 import logging
 import os
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -22,12 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.atomic import LOCK, write_json
+from lexigraft.checksums import file_checksum, files_in
 from lexigraft.errors import UserError
 from lexigraft.provenance import (
     CARD,
     COMPLETED,
     INPUTS,
-    SMALL,
+    SEAL,
     cards_of,
     describe_file,
     fault_of,
@@ -36,7 +36,7 @@ from lexigraft.provenance import (
     listed_at,
     read_card,
     relative_paths,
-    sha256_of,
+    sealed,
 )
 from lexigraft.usage import USAGE
 
@@ -47,7 +47,8 @@ CIRCUMSTANCES = (
 )  # fmt: skip
 # Keys of a card that do not describe the content of its files.
 _NOT_CONTENT = ("job", "card_sha256", "files", INPUTS, *CIRCUMSTANCES)
-PLACES = ("inputs", "outputs", "folders")  # keys of a job with paths, which do not matter
+# Keys of a job with paths, which do not matter; the content of its inputs does.
+PLACES = ("inputs", "outputs", "folders", "contents")
 # Times differ between two equal trainings; the path of a source model is not part of its content.
 _NOT_COMPARED = ("log.jsonl", "source.json")
 logger = logging.getLogger(__name__)
@@ -90,14 +91,27 @@ def date_inputs(job: Mapping[str, Any]) -> None:
     now = time.time_ns()
     dated: set[Path] = set()  # files, and the cards of folders and of files in them
     for place in (Path(path) for path in leaves(job["inputs"]) if isinstance(path, str | Path)):
-        if place.exists():
-            card = (place if place.is_dir() else place.parent) / CARD
+        card = (place if place.is_dir() else place.parent) / CARD
+        if card.is_file() or place.is_file():
             dated |= {file for file in (place, card) if file.is_file()}
+        else:
+            dated.update(file for file in files_in(place) if file.is_file())
     for file in dated:
         if file.stat().st_mtime_ns > now:
             logger.warning("%s has a modification time in the future; setting it to now", file)
             with suppress(PermissionError):
                 os.utime(file, ns=(now, now))
+
+
+def check_contents(job: Mapping[str, Any]) -> None:
+    """Check that the user's files are still those whose checksums the description of a job has.
+
+    Otherwise, a file that is replaced while a study runs would be in the outputs of later jobs
+    alone, under the description of the earlier file. A UserError names it.
+    """
+    for path, checksum in job.get("contents", {}).items():
+        if checksum and Path(path).exists() and input_checksum(path) != checksum:
+            raise UserError(f"{path}: has changed since this run was planned; run again")
 
 
 def begin(job: Mapping[str, Any]) -> str:
@@ -124,8 +138,11 @@ def complete(job: Mapping[str, Any], begun: str, files: list[str] | None = None)
 
 
 def restore(job: Mapping[str, Any]) -> None:
-    """Restore the card of a complete job."""
-    write_json(card_of(job), json.loads(_notes_of(job).read_text("utf-8"))["card"])
+    """Restore the card of a complete job, with this job, which may read the same from elsewhere."""
+    card = json.loads(_notes_of(job).read_text("utf-8"))["card"]
+    if "job" in card:
+        card = sealed({key: card[key] for key in card if key != SEAL} | {"job": job})
+    write_json(card_of(job), card)
 
 
 def keep_replaced(job: Mapping[str, Any]) -> Path | None:
@@ -178,13 +195,14 @@ def input_checksum(path: Any) -> str:
     if checksum := card_checksum(place):
         return checksum
     if place.is_file():
-        return _file_checksum(place)
+        return file_checksum(place)
     checksums = {file: described["sha256"] for _, file, described in listed_at(place)}
-    files = {str(file.relative_to(place)): file for file in place.rglob("*") if file.is_file()}
-    # Hidden files are not content: the tokens of a corpus, metadata of git and hubs.
-    shown = {name: file for name, file in files.items() if not re.search(r"(^|/)\.", name)}
     return _digest(
-        {name: checksums.get(file) or _file_checksum(file) for name, file in shown.items()}
+        {
+            str(file.relative_to(place)): checksums.get(file) or file_checksum(file)
+            for file in files_in(place)
+            if file.is_file()
+        }
     )
 
 
@@ -297,14 +315,6 @@ def _content(card: Mapping[str, Any]) -> str:
     }
     facts = {key: value for key, value in card.items() if key not in _NOT_CONTENT}
     return _digest([hashes, facts])
-
-
-def _file_checksum(file: Path) -> str:
-    """SHA-256 of a file; for a large file its size and modification time, which cost no time."""
-    found = file.stat()
-    if found.st_size > SMALL:
-        return f"{found.st_size} bytes of {found.st_mtime_ns}"
-    return sha256_of(file)
 
 
 def _digest(value: Any) -> str:

@@ -18,6 +18,7 @@ from lexigraft.atomic import alone_in, clear_partial, write_json
 from lexigraft.completion import (
     begin,
     card_of,
+    check_contents,
     check_origins,
     complete,
     date_inputs,
@@ -101,6 +102,7 @@ def run(
                 restore(job)
                 logger.info("already complete: nothing to do")
                 return
+            check_contents(job)
             check_inputs(checked(expanded))
             check_origins(checked(expanded))
             clear_partial(folder)

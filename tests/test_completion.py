@@ -10,20 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft import completion
+from lexigraft import provenance
 from lexigraft.completion import (
     begin,
     card_of,
+    check_contents,
     check_origins,
     complete,
     date_inputs,
     fingerprint,
+    input_checksum,
     is_complete,
     output_checksums,
     restore,
 )
 from lexigraft.errors import UserError
-from lexigraft.provenance import write_card
+from lexigraft.provenance import read_card, write_card
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -192,13 +194,48 @@ def test_a_record_needs_no_card(job):
     assert not card_of(own).exists()
 
 
-def test_a_large_file_without_a_card_counts_by_size_and_date(job, monkeypatch):
-    monkeypatch.setattr(completion, "SMALL", 1)
+@pytest.mark.parametrize("size", [4, provenance.SMALL + 1])
+def test_a_file_counts_by_its_content_and_not_by_its_date(job, size):
     words = Path(job["inputs"]["files"][0])
+    words.write_bytes(b"a" * size)
+    date = words.stat().st_mtime_ns
+    complete(job, begin(job))
+    os.utime(words, ns=(0, 0))
+    assert is_complete(job)
+    words.write_bytes(b"b" * size)
+    os.utime(words, ns=(date, date))
+    assert not is_complete(job)
+
+
+def test_a_file_below_a_folder_of_the_user_makes_it_incomplete(job, tmp_path):
+    deep = tmp_path / "texts/a/b/c.txt"
+    deep.parent.mkdir(parents=True)
+    deep.write_text("one")
+    job["inputs"]["files"] = [str(tmp_path / "texts")]
     complete(job, begin(job))
     assert is_complete(job)
-    os.utime(words, ns=(0, 0))
+    deep.write_text("two")
     assert not is_complete(job)
+
+
+def test_a_file_that_changes_after_a_job_was_planned_is_refused(job, tmp_path):
+    (words,) = job["inputs"]["files"]
+    job["contents"] = {words: input_checksum(words), str(tmp_path / "gone.txt"): "abc"}
+    check_contents(job)
+    Path(words).write_text("c d\n")
+    with pytest.raises(UserError, match=r"words\.txt: has changed since this run was planned"):
+        check_contents(job)
+
+
+def test_a_file_that_was_moved_leaves_it_complete_with_its_new_path_in_the_card(job, tmp_path):
+    words = tmp_path / "words.txt"
+    words.rename(tmp_path / "moved.txt")
+    moved = job | {"inputs": job["inputs"] | {"files": [str(tmp_path / "moved.txt")]}}
+    assert is_complete(moved)
+    restore(moved)
+    card = read_card(card_of(moved).parent)
+    assert card["job"] == moved
+    assert is_complete(moved)
 
 
 def made(folder: Path, text: str, *inputs: Path, **facts) -> Path:

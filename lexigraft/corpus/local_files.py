@@ -1,16 +1,23 @@
-"""Check the local files that settings of texts name before any job starts.
+"""Find the local files that settings name, and check those of texts before any job starts.
 
-Standard library only: the Snakefile runs these checks each time it is parsed.
+Nothing heavy is imported: the Snakefile does this each time it is parsed.
 """
 
 import os
 import re
 from collections.abc import Iterator, Mapping
+from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
 
+from lexigraft.checksums import files_in
 from lexigraft.errors import UserError
+from lexigraft.source.hub import is_folder
 
+# Keys whose value is a name on the hub, or a local folder that begins with `/`, `.` or `~`. The
+# checkpoints of learned metrics are not among them: their scores outlive them (`checkpoint.state`).
+NAMES = ("hypernetwork", "model", "rouge_tokenizer", "tokenizer")
+FORMATS = ("text", "json", "csv", "parquet")  # names for which `datasets` reads plain files
 _PARTS = ("text", "parallel", "english", "summarization")
 _FILE_KEYS = ("path", "paths", "source", "target", "quality")
 # Names of files that are read from a folder of texts.
@@ -58,10 +65,53 @@ def check_file(path: str | Path, where: str) -> None:
         raise UserError(f"{where}: {path}: the file is empty")
 
 
-def local_files(settings: Mapping[str, Any]) -> list[str]:
-    """The distinct local files that settings name, directly or through their folder."""
-    paths = (path for _, path in _files(settings))
-    return list(dict.fromkeys(str(file) for path in paths for file in _expanded(path)))
+def local_paths(settings: Any) -> list[str]:
+    """The distinct local files and folders that settings of any kind name, existing or not.
+
+    Files of data sets that are given by a pattern are listed by name, if there are any.
+    """
+    return list(dict.fromkeys(_local_paths(settings)))
+
+
+def _local_paths(settings: Any) -> Iterator[str]:
+    if isinstance(settings, list | tuple):
+        for value in settings:
+            yield from _local_paths(value)
+    if not isinstance(settings, Mapping):
+        return
+    for key, value in settings.items():
+        yield from _local_paths(value)
+        if key in NAMES and isinstance(value, str) and is_folder(value):
+            yield str(Path(value).expanduser())
+    folder = settings.get("folder")
+    # A folder in a package is no local one, and that of a benchmark may be one of the harness.
+    if folder and "package" not in settings and ("task" not in settings or is_folder(folder)):
+        yield str(Path(folder).expanduser())
+    if "loader" in settings or settings.get("kind") == "word-vectors":
+        for key in _FILE_KEYS:
+            yield from _listed(settings.get(key))
+    if settings.get("loader") == "datasets":
+        name = settings["name"]
+        if name in FORMATS:
+            for address in _listed(settings.get("data_files")):
+                yield from _matching(address)
+        elif is_folder(name) or Path(name).exists():
+            yield name
+
+
+def _matching(address: str) -> list[str]:
+    """The local files of one of the `data_files` of a data set; none if it is on the web."""
+    path = address.split("::")[-1].removeprefix("file://")  # `zip://*.txt::texts.zip`
+    if "://" in path:
+        return []
+    if not has_magic(path):
+        return [path]
+    # Path.glob takes no absolute pattern.
+    return sorted(glob(path, recursive=True)) or [path]  # noqa: PTH207
+
+
+def _listed(paths: str | list[str] | None) -> list[str]:
+    return [paths] if isinstance(paths, str) else paths or []
 
 
 def _files(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -71,8 +121,7 @@ def _files(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         texts[f"contamination.tests.{name}"] = text
     for part, text in texts.items():
         for key in _FILE_KEYS:
-            paths = text.get(key)
-            for path in [paths] if isinstance(paths, str) else paths or []:
+            for path in _listed(text.get(key)):
                 yield f"{part}.{key}", path
 
 
@@ -91,22 +140,11 @@ def files_below(folder: str | Path) -> list[Path]:
     Links are followed, and each file and folder is listed once, so that links in a circle end.
     Raises `UserError` if a folder cannot be read.
     """
-    real: set[str] = set()
-
-    def is_new(path: str | Path) -> bool:
-        known = len(real)
-        real.add(os.path.realpath(path))
-        return len(real) > known
 
     def refuse(error: OSError) -> None:
         raise UserError(f"{error.filename}: the folder cannot be read ({error.strerror})")
 
-    found: list[Path] = []
-    for place, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
-        if is_new(place):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            shown = (Path(place, name) for name in sorted(files) if not name.startswith("."))
-            found += filter(is_new, shown)
-        else:
-            folders.clear()
-    return sorted(found)
+    found: dict[str, Path] = {}
+    for file in files_in(folder, refuse):
+        found.setdefault(os.path.realpath(file), file)
+    return sorted(found.values())

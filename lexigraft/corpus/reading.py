@@ -18,9 +18,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from lexigraft.completion import input_checksum
 from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned
 from lexigraft.corpus.data_sets import data_files, web_texts, web_versions
-from lexigraft.corpus.local_files import local_files
+from lexigraft.corpus.local_files import local_paths
 from lexigraft.corpus.readers import text_shards
 from lexigraft.corpus.stored_lines import StoredLines, StoredSample
 from lexigraft.randomness import generator
@@ -133,17 +134,16 @@ def _unchanged(shard: Callable[[], Iterator[str]], place: Path) -> Iterator[str]
 
 
 def _digest(settings: Mapping[str, Any], *more: Any) -> str:
-    """A name for the stored state: a digest of settings, and of versions of files.
+    """A name for the stored state: a digest of settings, and of the content or versions of files.
 
     Text files on the web are left out: their stored bytes are compared with the server's.
     """
     keys = ("text", "minimum_characters", "repair", "read_characters")
     text = settings["text"]
-    files = [Path(file).stat() for file in local_files({"text": text})]
     on_web = [] if text["loader"] != "datasets" or web_texts(text) else data_files(text)
     content = [
         [settings.get(key) for key in keys],
-        [(file.st_size, file.st_mtime_ns) for file in files],
+        [input_checksum(path) for path in local_paths(text)],
         *([asdict(one) for one in web_versions(on_web).values()] if on_web else []),
         more,
     ]

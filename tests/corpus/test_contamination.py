@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lexigraft.corpus.contamination import CONTAINED, PIECE, Contamination, letters
 from lexigraft.corpus.language import prepare_corpus
-from lexigraft.corpus.local_files import check_files, local_files
+from lexigraft.corpus.local_files import check_files, local_paths
 from lexigraft.errors import UserError
 
 # 120 letters in which no run of ten comes twice.
@@ -150,7 +150,7 @@ def test_a_benchmark_in_another_encoding_is_compared_after_its_repair(settings, 
 
 
 def test_the_files_of_tests_are_checked_before_any_job(settings, tmp_path):
-    assert str(tmp_path / "benchmark.txt") in local_files(settings)
+    assert str(tmp_path / "benchmark.txt") in local_paths(settings)
     (tmp_path / "benchmark.txt").unlink()
     with pytest.raises(UserError, match=r"languages\.te\.contamination\.tests\.bench\.paths"):
         check_files(settings, "languages.te")

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from lexigraft.corpus.local_files import check_files, local_files, text_files
+from lexigraft.corpus.local_files import check_files, text_files
 from lexigraft.errors import UserError
 
 
@@ -70,4 +70,4 @@ def test_a_subfolder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(UserError, match="/locked: the folder cannot be read"):
-        local_files({"text": {"paths": [str(tmp_path)]}})
+        text_files(tmp_path)

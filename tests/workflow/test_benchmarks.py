@@ -151,7 +151,10 @@ def test_definitions_of_ones_own_are_files_that_a_benchmark_is_made_from(config,
     study = study_of(config, registries)
     given = study.described("prepare_benchmark", {"benchmark": "xnli_cw2v_el"})
     assert given["settings"]["folder"] == "./config/harness/xnli-cw2v"
-    assert "config/harness/xnli-cw2v/xnli_cw2v_el.yaml" in given["inputs"]["files"]
+    assert given["inputs"]["files"] == ["config/harness/xnli-cw2v"]
+    assert "config/harness/xnli-cw2v/xnli_cw2v_el.yaml" in study.inputs(
+        "prepare_benchmark", {"benchmark": "xnli_cw2v_el"}
+    )
 
 
 def test_one_benchmark_is_defined_in_one_folder(config, registries):

@@ -315,7 +315,7 @@ def test_an_explanation_names_a_text_that_was_changed_and_what_follows(finished)
     corpus = job_of(finished, "corpus/telugu")
     text = corpus.files[0]
     Path(text).write_text(Path(text).read_text("utf-8") + "ఒక కొత్త వాక్యం\n", encoding="utf-8")
-    assert f"stale: reads {text}, which has changed since" in explained(finished, TRAINED)
+    assert f"stale: reads {text}, whose content has changed" in explained(finished, TRAINED)
     assert "reads corpus/telugu, which is itself stale" in explained(finished, TRAINED)
     assert "greek" not in explain_study(finished, finished.jobs())
 

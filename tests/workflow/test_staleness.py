@@ -124,6 +124,16 @@ def text(file: str, old: str, new: str) -> Callable[[Checkout], None]:
     return lambda study: study.edit(file, old, new)
 
 
+def older_text(study: Checkout) -> None:
+    """Another file of the same size, dated before the first run, as `mv` or `rsync -t` puts it."""
+    text, other = study.folder / "texts/greek.txt", study.folder / "other.txt"
+    lines = text.read_text().splitlines(keepends=True)
+    other.write_text("".join([lines[1], lines[0], *lines[2:]]))
+    os.utime(other, (1, 1))
+    assert other.stat().st_size == text.stat().st_size
+    other.replace(text)
+
+
 def touch_everything(study: Checkout) -> None:
     """As in a fresh copy, whose files are all new to the clock."""
     for part in ("Snakefile", "workflow", "config", "lexigraft", "scripts"):
@@ -214,7 +224,7 @@ CHANGES = {
         evaluated(*CELLS) | timed(*CELLS) | REPORT,
     ),
     "a corpus file": (
-        text("texts/greek.txt", "\n", "\nΜια πρόταση ακόμη, που δεν ήταν εκεί.\n"),
+        older_text,
         {"Preparing the texts of greek", initialized("greek", "align")}
         | built("greek")
         | cut("greek", vocabulary="source", source="remote")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from lexigraft.corpus.local_files import FORMATS
 from lexigraft.source.hub import is_folder
 from lexigraft.source.hub_check import HubAsset
 
@@ -23,7 +24,6 @@ _KEYS = {
     "checkpoint": ("metric", "revision"),
     "encoder": ("encoder", "encoder_revision"),
 }
-_FORMATS = ("text", "json", "csv", "parquet")  # names for which `datasets` reads plain files
 _ADDRESS = re.compile("hf://datasets/(?P<name>[^/@]+/[^/@]+)(@(?P<revision>[^/]+))?/(?P<files>.+)")
 Commit = Callable[[HubAsset], str | None]
 
@@ -79,7 +79,7 @@ def _of_data_set(text: Mapping[str, Any], revision_of: Commit) -> dict[str, Any]
     """The keys of a text that contain the revision of its data set, with the new revision."""
     name, files = text["name"], text.get("data_files") or ()
     patterns = (files,) if isinstance(files, str) else tuple(files)
-    if name in _FORMATS:  # the files may still be on the hub
+    if name in FORMATS:  # the files may still be on the hub
         addresses = [_with_revision(pattern, revision_of) for pattern in patterns]
         return (
             {"data_files": addresses[0] if isinstance(files, str) else addresses} if files else {}

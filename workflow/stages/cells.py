@@ -17,7 +17,6 @@ from lexigraft.cells import (
 from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.evaluation.text_metrics import UNSPACED_LANGUAGES
 from lexigraft.initialization.registry import method_file, read_roles
-from lexigraft.source.hub import is_folder
 from lexigraft.training.registry import objective_file
 from lexigraft.training.settings import samples_of, teacher_of
 from workflow.config.initializer_data import language_option
@@ -156,10 +155,10 @@ def take_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
     if "plm" in entry:
         entry = study.config["languages"][axes["language"]]["plms"][entry["plm"]]
     place = entry.get("tokenizer") or entry["model"]
-    inputs = expand_vocabulary(study, **axes)["inputs"]
-    if is_folder(place):
-        inputs["files"] = [f"{Path(place).expanduser()}/tokenizer.json"]
-    return {"settings": {"tokenizer": place, "revision": entry.get("revision")}, "inputs": inputs}
+    return {
+        "settings": {"tokenizer": place, "revision": entry.get("revision")},
+        "inputs": expand_vocabulary(study, **axes)["inputs"],
+    }
 
 
 # ---- auxiliary ---------------------------------------------------------------------------------

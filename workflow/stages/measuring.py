@@ -1,7 +1,6 @@
 """Evaluation stages: tasks on cells and checkpoints, learned metrics, tokenizers, alignment."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import CELL_PATH, VOCABULARY_PATH, Cell, cell_of, is_selected
@@ -221,8 +220,6 @@ def measure_tokenizer(study: Study, tokenizer: str, language: str) -> dict[str, 
     inputs: dict[str, Any] = {"corpus": corpus(study, language)}
     if "package" in entry:
         inputs["package"] = package(study, entry["package"])
-    if entry.get("folder"):
-        inputs["files"] = [f"{Path(entry['folder']).expanduser()}/tokenizer.json"]
     return {
         "settings": entry,
         "inputs": inputs,

@@ -2,15 +2,18 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, wraps
-from itertools import chain
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from lexigraft.cells import Cell, cells_of
-from lexigraft.completion import leaves
+from lexigraft.checksums import files_in
+from lexigraft.completion import input_checksum, leaves
+from lexigraft.corpus.local_files import local_paths
+from lexigraft.errors import UserError
 from lexigraft.job import PREFIX, without_prefix
 from lexigraft.machine import job_environment
 from lexigraft.source.revision_lock import read_lock
@@ -160,19 +163,30 @@ class Study:
 
     # ---- job descriptions, for Snakemake and the scripts of jobs --------------------------------
 
+    def describe(self, rule: str, wildcards: Mapping[str, str]) -> dict[str, Any]:
+        """What a stage says of a job, and among its inputs all local files that settings name."""
+        job = dict(STAGES[rule].describe(self, **dict(wildcards.items())))
+        if rule != "build_report":  # its settings repeat the study
+            named = [job["settings"], *(task["settings"] for task in job.get("tasks", {}).values())]
+            known = own_files(job["inputs"])
+            if files := [path for path in local_paths(named) if path not in known]:
+                job["inputs"] = {**job["inputs"], "files": files}
+        return job
+
     def described(self, rule: str, wildcards: Mapping[str, str]) -> dict[str, Any]:
         """The job description of one rule and its wildcards, as its script reads it."""
-        stage, named = STAGES[rule], dict(wildcards.items())
-        output = self.output(rule, **named)
-        job = dict(stage.describe(self, **named))
+        stage, output = STAGES[rule], self.output(rule, **dict(wildcards.items()))
+        job = self.describe(rule, wildcards)
         settings = {key: value for key, value in job["settings"].items() if key != WITHOUT_EFFECT}
         own = {"card": output.card} if stage.card != CARD else {}
         code = job.pop("code", ())
+        contents = self._contents(output.card, own_files(job["inputs"]))
         return {
             "rule": rule,
             **job,
             "settings": settings,
             "outputs": {"folder": str(output), **own, **job.get("outputs", {})},
+            **({"contents": contents} if contents else {}),
             **({} if code is None else {"code": digest(stage.script, *code)}),
         }
 
@@ -180,7 +194,8 @@ class Study:
         """The job description as JSON text.
 
         One string contains everything that the output depends on and that Snakemake cannot see: the
-        settings of the stage and the digest of its code. Snakemake compares a string parameter as a
+        settings of the stage, the digest of its code and the checksums of the user's files that it
+        reads, whose dates may be older than the output. Snakemake compares a string parameter as a
         whole, unlike the values of a dict or list. Paths are relative to the study's prefix, if it
         has one.
         """
@@ -188,10 +203,18 @@ class Study:
         return without_prefix(text, self.config["prefix"])
 
     def inputs(self, rule: str, wildcards: Mapping[str, str]) -> list[str]:
-        """The inputs of a job for Snakemake: cards of other jobs, and existing local files."""
+        """The inputs of a job for Snakemake: cards of other jobs, and existing local files.
+
+        Their checksums are in the job's description, and their dates start it as well, since only
+        the checkout that ran a job knows its earlier description. Files of a source model are left
+        out: every step compares them with the card of the source, so dates alone start nothing.
+        """
         needs, files = self._reads(rule, wildcards)
+        if rule == "prepare_source":
+            return [*needs]
+        present = (str(file) for path in files for file in _present(path))
         # Snakemake takes `{name}` in a path for a wildcard, and has no escape for it.
-        return [*needs, *(file for file in files if "{" not in file)]
+        return [*needs, *(file for file in present if "{" not in file)]
 
     def resources(self, rule: str) -> dict[str, Callable[..., int]]:
         """Memory and time limit of a job by its wildcards, times the number of the attempt."""
@@ -232,19 +255,31 @@ class Study:
     def _reads(
         self, rule: str, wildcards: Mapping[str, str]
     ) -> tuple[dict[str, Output], list[str]]:
-        """Card -> output of other jobs that a job reads, and the user's existing files."""
-        stage, named = STAGES[rule], dict(wildcards.items())
+        """Card -> output of other jobs that a job reads, and the user's files and folders."""
+        stage = STAGES[rule]
+        required = stage.requires(self, **dict(wildcards.items())) if stage.requires else ()
+        inputs = self.describe(rule, wildcards)["inputs"]
         found: dict[str, Output] = {}
-        files: dict[str, None] = {}
-        required = stage.requires(self, **named) if stage.requires else ()
-        # For the metrics environment, the metric's card is used, not the date of its Python.
-        inputs = stage.describe(self, **named)["inputs"] | {"python": None}
-        for one in chain(leaves(inputs), required):
-            if isinstance(one, Output):
-                found.setdefault(one.card, one)
-            else:
-                files.update(dict.fromkeys(_present(one)))
-        return found, list(files)
+        for output in (*leaves(inputs), *required):
+            if isinstance(output, Output):
+                found.setdefault(output.card, output)
+        return found, own_files(inputs)
+
+    def _contents(self, card: str, files: list[str]) -> dict[str, str | None]:
+        """File or folder of the user -> its checksum; a missing one keeps that in the job's card.
+
+        So a plan works without the data, and what was made from deleted files stays valid.
+        """
+        found: dict[str, str | None] = dict.fromkeys(files)
+        for path in files:
+            with suppress(OSError, UserError):  # the job that reads it says what is wrong
+                if Path(path).exists():
+                    found[path] = input_checksum(path)
+        if None in found.values():
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                recorded = json.loads(Path(card).read_text("utf-8"))["job"]["contents"]
+                found |= {path: recorded.get(path) for path in found if found[path] is None}
+        return found
 
     def _resources(self, rule: str, wildcards: Mapping[str, str]) -> Resources:
         resources = STAGES[rule].resources
@@ -262,11 +297,26 @@ def in_repository(place: str) -> str:
     return place if Path.cwd() == ROOT else str(ROOT / place)
 
 
-def _present(place: str) -> Iterable[str]:
-    """A file or the files of a small folder, if they exist: a plan works without its data."""
+def own_files(inputs: Any) -> list[str]:
+    """The user's files and folders among the inputs of a job, each once, existing or not.
+
+    For learned metrics, the card of the metric stands for the Python of their environment.
+    """
+    return list(dict.fromkeys(_own_files(inputs)))
+
+
+def _own_files(inputs: Any) -> Iterator[str]:
+    if isinstance(inputs, Mapping):
+        is_on_hub = "hub" in inputs
+        inputs = [] if is_on_hub else [inputs[key] for key in inputs if key != "python"]
+    if isinstance(inputs, list | tuple):
+        for value in inputs:
+            yield from _own_files(value)
+    elif isinstance(inputs, str) and not isinstance(inputs, Output):
+        yield inputs
+
+
+def _present(place: str) -> Iterable[Path]:
+    """A file or the files of a folder, if they exist: a plan works without its data."""
     path = Path(place)
-    if path.is_file():
-        return [place]
-    if path.is_dir():
-        return sorted(str(file) for file in path.iterdir() if file.is_file())
-    return []
+    return (file for file in (files_in(path) if path.is_dir() else [path]) if file.is_file())

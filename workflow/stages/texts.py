@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.corpus.local_files import local_files
 from lexigraft.corpus.sample_file import SAMPLES, TEST_SET
 from lexigraft.evaluation.harness.benchmark_state import benchmark_state
 from lexigraft.evaluation.learned.checkpoint import state
@@ -102,7 +101,7 @@ def prepare_corpus(study: Study, language: str) -> dict[str, Any]:
     texts = [entry[key] for key in ("text", "parallel", "english") if entry.get(key)]
     return {
         "settings": {key: value for key, value in entry.items() if key not in _NOT_TEXT},
-        "inputs": {**_package(study, texts), **_local(local_files(entry))},
+        "inputs": _package(study, texts),
         "seed": [study.config["seed"], "corpus", language],
     }
 
@@ -128,7 +127,6 @@ def prepare_samples(study: Study, language: str, samples: str) -> dict[str, Any]
         "inputs": {
             "corpus": corpus(study, language),
             **_package(study, [settings.get("text") or {}]),
-            **_local(local_files(settings)),
         },
         "seed": [study.config["seed"], "corpus", language, "samples", samples],
     }
@@ -185,14 +183,14 @@ def _examples_stage(declared: str, part: str) -> Callable[[Describe], Describe]:
 def prepare_examples(study: Study, task: str, part: str) -> dict[str, Any]:
     """Training examples of a task (`train`, `validation`), or test examples by language code."""
     settings = example_settings(study.config, task, part)
-    return {"settings": settings, "inputs": _local(local_files(settings))}
+    return {"settings": settings, "inputs": {}}
 
 
 @_examples_stage("generates", "(test|shots)-[a-z]{2,3}")
 def prepare_test_set(study: Study, task: str, part: str) -> dict[str, Any]:
     """A test set of a task in one language, or the few-shot examples of its prompts."""
     settings = own_test_settings(study.config, task, part)
-    return {"settings": settings, "inputs": _local(local_files(settings))}
+    return {"settings": settings, "inputs": {}}
 
 
 @stage("corpus", "corpus/{language}/contamination/{task}")
@@ -217,15 +215,13 @@ def prepare_benchmark(study: Study, benchmark: str) -> dict[str, Any]:
     """The data of a task of lm-evaluation-harness, if it is available."""
     settings = benchmark_settings(study.config, benchmark)
     folder = study.output("prepare_benchmark", benchmark=benchmark)
-    definitions: list[str] = []
     if settings["folder"].startswith("."):
         place = settings["folder"].removeprefix("./")
         place = place if Path(place).is_dir() else in_repository(place)
-        definitions = sorted(str(file) for file in Path(place).glob("*"))
         settings = settings | {"folder": place if place.startswith("/") else f"./{place}"}
     return {
         "settings": settings,
-        "inputs": _local(definitions),
+        "inputs": {},
         # The results folder contains the commits of data sets on the hub; missing ones are added.
         "outputs": {"results": study.results},
         "state": benchmark_state(settings["data"], folder, study.locked),
@@ -316,8 +312,3 @@ def _package(study: Study, texts: Iterable[Mapping[str, Any]]) -> dict[str, Outp
     """The package that contains some texts, as an input."""
     names = [text["package"] for text in texts if "package" in text]
     return {"package": package(study, names[0])} if names else {}
-
-
-def _local(files: list[str]) -> dict[str, list[str]]:
-    """The user's own files that a job reads; the job is repeated if their content changes."""
-    return {"files": files} if files else {}

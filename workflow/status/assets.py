@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.provenance import leaves
 from lexigraft.source.hub_check import HubAsset
 from lexigraft.source.revision_lock import lock
 from workflow.config.revisions import assets_in
@@ -77,21 +76,13 @@ def local_files(study: Study) -> list[str]:
     """The user's files that jobs of a study read, each once, existing or not."""
     found: dict[str, None] = {}
     for job in study.jobs().values():
-        inputs = STAGES[job.rule].describe(study, **job.output.wildcards)["inputs"]
-        for one in leaves([read for read in inputs.values() if not _is_of_hub(read)]):
-            if isinstance(one, str) and not isinstance(one, Output):
-                found[one] = None
-    return [one for one in found if one != study.metrics_python]
+        found |= dict.fromkeys(job.files)
+    return [*found]
 
 
 def missing_files(study: Study) -> list[str]:
     """The files among them that do not exist."""
     return [one for one in local_files(study) if not Path(one).exists()]
-
-
-def _is_of_hub(read: Any) -> bool:
-    """Whether an input is `{hub, revision}` instead of a file."""
-    return isinstance(read, Mapping) and "hub" in read
 
 
 def _addresses(settings: Any) -> Iterator[str]:

@@ -106,9 +106,6 @@ def _reasons(study: Study, job: Job, found: Mapping[str, State]) -> list[str]:
             why.append(f"reads {_folder(study, card)}, which is {read.name}")
         elif (read.since or 0.0) > since:
             why.append(f"reads {_folder(study, card)}, which has been recomputed since")
-    for file in job.files:
-        if Path(file).exists() and Path(file).lstat().st_mtime > since:
-            why.append(f"reads {file}, which has changed since")
     more = [f"and {len(why) - _MOST} more changes"] if len(why) > _MOST else []
     return [*why[:_MOST], *more] or [state.name]
 
@@ -130,6 +127,10 @@ def _differences(old: Any, new: Any, key: str = "") -> Iterator[str]:
         return
     if key == "code":
         yield "its code has changed"
+    elif key == "contents":
+        for path in new:
+            if (old or {}).get(path) != new[path]:
+                yield f"reads {path}, whose content has changed"
     elif isinstance(old, Mapping) and isinstance(new, Mapping):
         for name in dict.fromkeys([*new, *old]):
             where = f"{key}.{name}" if key else name

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lexigraft.completion import completed, fingerprint, is_held
+from lexigraft.completion import is_held
 from lexigraft.usage import DONE as ENDED_WELL
 from lexigraft.usage import USAGE, read_usage
 from workflow.stages import Job, Study
@@ -75,16 +75,11 @@ def _state(study: Study, job: Job, found: Mapping[str, State]) -> State:
         failed = tried and _same(study, job, f"{folder}/job.json")
         return State(FAILED if failed else QUEUED, begun, usage)
     read = [found[card] for card in job.needs if card in found]
-    fresh = (
+    fresh = (  # the description holds the checksums of the user's files
         all(state.name == DONE for state in read)
         and _newest(state.since for state in read) <= written
         and _same(study, job, card)
     )
-    if fresh and _newest(map(_changed, job.files)) > written:
-        # For example after `git clone`: their content may be unchanged.
-        described = study.described(job.rule, job.output.wildcards)
-        found_there = completed(described)
-        fresh = found_there is not None and found_there["fingerprint"] == fingerprint(described)
     return State(DONE if fresh else STALE, written, usage)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lexigraft.checksums import file_checksum
 from lexigraft.evaluation.learned.checkpoint import STATE, hub_cache, is_offline
 
 
@@ -33,9 +34,7 @@ def benchmark_state(data: str | None, folder: str | Path, locked: Mapping[str, s
     if used is not None and not all(Path(place).is_dir() for place in used):
         return before["state"]
     now = _observed(data, used)
-    # A copy of the project has the same content with other modification times.
-    same = now == before["found"] or (used and _content(used) == before["content"])
-    return before["state"] if same else now
+    return before["state"] if now == before["found"] else now
 
 
 def new_state(
@@ -45,32 +44,20 @@ def new_state(
     return {
         "state": state,
         "found": _observed(data, used),
-        "content": _content(used or []),
         "used": used,
         "commits": commits,
     }
 
 
-def _content(used: list[str]) -> str:
-    """Digest of the content of the local files that were used."""
-    digest = hashlib.sha256()
-    for file in _files(used):
-        digest.update(f"{file}\n{file.stat().st_size}\n".encode())
-        with file.open("rb") as opened:
-            digest.update(hashlib.file_digest(opened, "sha256").digest())
-    return digest.hexdigest()[:16]
-
-
 def _observed(data: str | None, used: list[str] | None) -> str:
-    """Digest of sizes and times of the local files used; of all data sets if preparation failed."""
+    """Digest of the content of the local files used; of all data sets if preparation failed."""
     found: dict[str, Any]
     if used is None:
         places = [Path(data).expanduser().glob("*/*")] if data else []
         places.append(hub_cache().glob("datasets--*"))
         found = {"hub": is_offline(), "there": [sorted(map(str, place)) for place in places]}
     else:
-        facts = ((file, file.stat()) for file in _files(used))
-        found = {"files": [[str(file), at.st_size, at.st_mtime_ns] for file, at in facts]}
+        found = {"files": [[str(file), file_checksum(file)] for file in _files(used)]}
     return _digest(found)
 
 

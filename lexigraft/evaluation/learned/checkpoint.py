@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lexigraft.checksums import file_checksum
+
 # A separate file, since Snakemake deletes the card before it rebuilds it.
 STATE = "state.json"
 
@@ -101,16 +103,16 @@ def state(settings: Mapping[str, Any], python: str, folder: str) -> str:
 def observed(settings: Mapping[str, Any], python: str) -> tuple[str, bool]:
     """Digest of what this machine has for a metric, and whether that is complete."""
     wanted = parts(settings)
-    files = [(part, file, file.stat()) for part in wanted for file in part.files()]
     missing = [part for part in wanted if part.missing()]
     environment = [Path(python).exists(), installed(python)]
     found = {
         "environment": environment,
         "hub": is_offline() if any(part.name and not part.is_local for part in missing) else None,
-        # A commit on the hub never changes, and its copies have other modification times.
+        # A commit on the hub never changes.
         "files": [
-            [part.key, file.name, at.st_size, at.st_mtime_ns if part.is_local else None]
-            for part, file, at in files
+            [part.key, file.name, file_checksum(file) if part.is_local else None]
+            for part in wanted
+            for file in part.files()
         ],
     }
     digest = hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]

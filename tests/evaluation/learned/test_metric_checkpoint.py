@@ -150,8 +150,11 @@ def test_scores_outlive_the_checkpoint_and_the_environment(local, tmp_path, fill
 
 def test_a_checkpoint_that_is_replaced_makes_its_preparation_stale(local, tmp_path, fill):
     folder = fill(tmp_path / "bleurt", "bleurt")
-    before = local.prepare()
-    os.utime(folder / "config.json", ns=(1, 1))
+    before, config = local.prepare(), folder / "config.json"
+    os.utime(config, ns=(1, 1))
+    assert local.state() == before
+    config.write_bytes(b"x" * config.stat().st_size)
+    os.utime(config, ns=(1, 1))
     assert local.state() != before
 
 

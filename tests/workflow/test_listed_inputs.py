@@ -1,0 +1,309 @@
+"""Every file of the user that a job opens is among its inputs, wherever a config may name one."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lexigraft.checksums import files_in
+from lexigraft.completion import fingerprint, is_complete
+from lexigraft.corpus.local_files import local_paths
+from tests import preloaded_python
+from tests.workflow.conftest import REPOSITORY
+from tests.workflow.test_status import START, finish, opened
+from workflow.config.revisions import _KEYS
+from workflow.stages import STAGES, Study
+from workflow.status.explanation import explain_job
+from workflow.status.replacements import replacements
+from workflow.status.states import states
+
+SOURCE_WIDTH = 32
+
+
+def save_encoder(folder: Path, tokenizer) -> None:
+    """A random BERT with a tokenizer, as a sentence encoder and as a language's own model."""
+    from transformers import BertConfig, BertModel
+
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    settings = BertConfig(vocab_size=len(tokenizer), intermediate_size=8, **sizes)
+    BertModel(settings).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def save_hypernetwork(folder: Path, tokenizer) -> None:
+    """A random hypernetwork as ZeTT publishes it, for the tiny source."""
+    from safetensors.torch import save_file
+
+    from lexigraft.initialization.hypernetwork import Hypernetwork
+
+    settings = {
+        "hn_model_type": "roberta", "hn_embed_using_source_embeddings": True,
+        "hn_embed_target_priors": False, "hn_add_inter_token_attention": False,
+        "hn_concat_last_hidden_state": False, "hn_rescale_embeddings": True,
+        "hn_predict_bias": True, "hn_single_head": False, "hn_embed_lang_id": False,
+        "langs": ["en"], "n_langs": 0, "n_embd": SOURCE_WIDTH, "hn_hidden_size": 64,
+        "hn_intermediate_size": 8, "hn_n_layers": 1, "hn_surface_maxlen": 4,
+        "hn_n_extra_tokens": 3, "original_vocab_size": len(tokenizer), "pad_token_id": 1,
+        "separate_out_embeddings": False,
+    }  # fmt: skip
+    tokenizer.save_pretrained(folder)
+    (folder / "config.json").write_text(json.dumps(settings))
+    save_file(Hypernetwork(settings).state_dict(), folder / "model.safetensors")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory, miniature, word_files, texts, smollm2_folder_tiny, smollm2_cut,
+            roberta_folder, byte_tokenizer) -> Path:  # fmt: skip
+    """A folder with a study whose inputs are all local, by paths relative to it."""
+    folder = tmp_path_factory.mktemp("listed") / "project"
+    shutil.copytree(texts, folder / "texts")
+    for name in word_files.values():
+        shutil.copy(name, folder / "texts")
+    shutil.copytree(smollm2_folder_tiny, folder / "source")
+    shutil.copytree(roberta_folder, folder / "masked")
+    encoder_tokenizer = byte_tokenizer()
+    encoder_tokenizer.add_special_tokens({"pad_token": "<end>"})
+    save_encoder(folder / "encoder", encoder_tokenizer)
+    save_encoder(folder / "plm", byte_tokenizer(("a", "b")))
+    byte_tokenizer(("c", "d")).save_pretrained(folder / "taken")
+    byte_tokenizer(("e", "f")).save_pretrained(folder / "compared")
+    save_hypernetwork(folder / "hypernetwork", smollm2_cut)
+    rows = [{"text": line} for line in (texts / "greek.txt").read_text().splitlines()[:40]]
+    (folder / "rows/deep").mkdir(parents=True)
+    (folder / "rows/deep/rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    example = {"a": "one", "b": "two", "y": 0}
+    (folder / "texts/examples.jsonl").write_text(json.dumps(example) + "\n")
+    (folder / "metric/checkpoints").mkdir(parents=True)
+    for name in ("hparams.yaml", "checkpoints/model.ckpt"):
+        (folder / "metric" / name).write_text("{}")
+
+    config = deepcopy(miniature)
+    config["sources"] = {
+        "tiny": {"folder": "source"},
+        "masked": {"folder": "masked", "kind": "masked"},
+    }
+    telugu = config["languages"]["telugu"]
+    telugu |= {key: f"texts/{Path(path).name}" for key, path in word_files.items()}
+    telugu |= {
+        "text": {"loader": "datasets", "name": "text", "data_files": "texts/telug*.txt",
+                 "split": "train"},
+        "parallel": {"loader": "tsv", "path": "texts/telugu.tsv"},
+        "english": {"loader": "datasets", "name": "rows", "split": "train", "column": "text",
+                    "data_files": "deep/*.jsonl"},
+        "contamination": {
+            "tests": {"mine": {"loader": "text", "paths": ["texts/greek.txt"]}}, "drop": False
+        },
+        "plms": {"own": {"model": "./plm"}},
+        "samples": {"pairs": {"pairs": 10, "kind": "parallel", "text": {"loader": "tsv",
+                                                           "path": "texts/greek.tsv"}}},
+    }  # fmt: skip
+    config["languages"] = {"telugu": telugu}
+    config["vocabularies"] = {
+        "taken": {"mode": "replace", "tokenizer": "./taken"},
+        "of-plm": {"mode": "replace", "plm": "own"},
+    }
+    config["auxiliary"] = {
+        "plm": {"kind": "plm", "plm": "own"},
+        "encoder": {"kind": "sentence-encoder", "folder": "encoder"},
+        "words": {"kind": "word-vectors", "path": "texts/en.vec", "unlisted_words": False},
+        "english": {"base": "english-word-vectors", "unlisted_words": False},
+        "aligned": {"base": "aligned-word-vectors", "unlisted_words": False},
+    }
+    config["initializers"] = {
+        "small-omp": {"base": "omp", "auxiliary": {"plm": "plm"}},
+        "small-tokenadapt": {
+            "base": "tokenadapt", "auxiliary": {"target": "encoder", "source": "encoder"}
+        },
+        "small-focus": {"base": "focus-word", "auxiliary": "words"},
+        "small-wechsel": {
+            "base": "wechsel", "auxiliary": {"target": "aligned", "source": "english"}
+        },
+        "small-zett": {"method": "zett", "options": {"hypernetwork": "./hypernetwork"}},
+        "small-pairs": {"base": "transtokenizers", "samples": "pairs"},
+    }  # fmt: skip
+    block = {"sources": ["tiny"], "languages": ["telugu"], "strategies": ["none"], "seeds": [0]}
+    names = [name for name in config["initializers"] if name != "small-omp"]
+    config["cells"] = [
+        {
+            **block,
+            "sources": ["tiny", "masked"],
+            "vocabularies": ["source"],
+            "initializers": ["none"],
+        },
+        {**block, "vocabularies": ["expand-50"], "initializers": names},
+        {**block, "vocabularies": ["taken"], "initializers": ["small-zett"]},
+        {**block, "vocabularies": ["of-plm"], "initializers": ["small-omp"]},
+    ]
+    config["tokenizers"] = {"mine": {"folder": "compared"}}
+    config["fragmentation"] = {"languages": ["telugu"], "tokenizers": ["mine"]}
+    config["alignment"] = {"sentences": 5, "encoder": {"folder": "encoder"}}
+    config["tasks"] = {
+        "own": {"base": "translation", "samples": 1, "max_new_tokens": 2, "examples": {
+            "test": [{"loader": "tsv", "path": "texts/greek.tsv", "languages": ["te"]}]}},
+        "nli": {"kind": "classification", "examples": {
+            "labels": ["no", "yes"],
+            "columns": {"first": "a", "second": "b", "label": "y"},
+            "train": {"loader": "jsonl", "path": "texts/examples.jsonl"},
+            "test": [{"loader": "datasets", "name": "json", "split": "train",
+                      "data_files": ["texts/exampl*.jsonl"], "languages": ["te"]}]}},
+    }  # fmt: skip
+    config["metrics"] = {
+        "mine": {"base": "comet-22", "checkpoint": "./metric", "encoder": "./metric"}
+    }
+    config["run_tasks"] = {
+        "perplexity": {"sources": ["tiny"]},
+        "own": {"sources": ["tiny"], "learned_metrics": ["mine"]},
+        "nli": {"sources": ["masked"]},
+    }
+    config["report"] = {"items": ["results", "alignment", "fragmentation"], "fonts": None}
+    (folder / "study.yaml").write_text(yaml.safe_dump(config, allow_unicode=True))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def jobs(project) -> dict:
+    """Card of each job -> the files that it opened and those of its description."""
+    script = str(REPOSITORY / "tests/workflow/opened_files.py")
+    done = subprocess.run(
+        [preloaded_python.python(), script, "study.yaml"],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+# Python and its packages, this project, the system, and caches of libraries.
+ELSEWHERE = (
+    REPOSITORY, Path(sys.prefix), Path(sys.prefix).resolve(), Path(sys.base_prefix),
+    "/dev", "/etc", "/lib", "/proc", "/sys", "/usr", Path.home() / ".cache",
+    os.environ.get("XDG_CACHE_HOME", "/proc"), os.environ.get("HF_HOME", "/proc"),
+)  # fmt: skip
+
+
+def is_below(path: str, *folders: str | Path) -> bool:
+    return any(Path(path).is_relative_to(folder) for folder in folders)
+
+
+def test_every_file_that_a_job_opens_is_among_its_inputs(jobs, project):
+    missing = {}
+    for card, job in jobs.items():
+        for path in job["opened"]:
+            inside = is_below(path, project)
+            temporary = not inside and is_below(path, tempfile.gettempdir())
+            # What `shutil` deletes is opened by a name without its folder.
+            if (
+                temporary
+                or not Path(path).exists()
+                or is_below(path, project / "results", *ELSEWHERE)
+            ):
+                continue
+            if not is_below(path, *job["listed"]):
+                missing.setdefault(card, []).append(path)
+    assert missing == {}
+
+
+@pytest.fixture
+def finished(project, tmp_path, monkeypatch) -> Study:
+    """A copy of the study all of whose jobs are done."""
+    folder = shutil.copytree(project, tmp_path / "project", ignore=lambda *_: ["results"])
+    monkeypatch.chdir(folder)
+    study = opened(yaml.safe_load((folder / "study.yaml").read_text("utf-8")), "results")
+    for number, job in enumerate(study.jobs().values()):
+        finish(study, job, at=START + number)
+    return study
+
+
+def replace(path: Path, by: bytes, date: int) -> None:
+    """Another file takes the place of one, as `mv`, `rsync -t` or an archive puts it there."""
+    other = path.with_name("other")
+    other.write_bytes(by)
+    os.utime(other, ns=(date, date))
+    other.replace(path)
+
+
+def test_a_file_replaced_by_one_of_the_same_size_and_date_makes_its_jobs_stale(finished):
+    """Wherever a config may name a file or a folder: status, plan and completion agree."""
+    jobs = finished.jobs()
+    assert {state.name for state in states(finished, jobs).values()} == {"done"}
+    readers: dict[Path, list[str]] = {}
+    for card, job in jobs.items():
+        for path in map(Path, job.files):
+            if not path.is_absolute():  # prompts are in the repository
+                (*_, deepest) = files_in(path) if path.is_dir() else [path]
+                readers.setdefault(deepest, []).append(card)
+    assert len(readers) > 12
+    for path, cards in readers.items():
+        before, date = path.read_bytes(), path.stat().st_mtime_ns
+        replace(path, bytes([before[0] ^ 1]) + before[1:], date)
+        found = states(finished, jobs)
+        for card in cards:
+            job = jobs[card]
+            assert found[card].name == "stale", (card, path)
+            assert not is_complete(finished.described(job.rule, job.output.wildcards))
+            assert "whose content has changed" in explain_job(finished, jobs, card)
+        replaced = {output.output.card for output in replacements(finished, [
+            job.output for job in jobs.values()])}  # fmt: skip
+        of_clusters = {card for card in cards if not STAGES[jobs[card].rule].is_local}
+        assert of_clusters <= replaced
+        replace(path, before, date)
+        os.utime(path)  # the same content with another date
+        assert {state.name for state in states(finished, jobs).values()} == {"done"}, path
+
+
+def test_files_that_are_gone_leave_what_was_made_of_them_as_it_is(finished):
+    folders = ("plm", "taken", "compared", "encoder", "hypernetwork", "source", "masked")
+    for place in (*folders, "texts/te.vec", "texts/te.txt", "texts/greek.tsv", "texts/greek.txt"):
+        Path(place).rename(f"{place}-away")
+    jobs = finished.jobs()
+    assert {state.name for state in states(finished, jobs).values()} == {"done"}
+
+
+def test_other_files_of_the_same_paths_are_other_entries_of_a_shared_cache(finished):
+    """As two users have them, each relative to a folder of their own."""
+    shared = ("prepare_corpus", "read_plm", "encode_tokens", "read_word_vectors")
+    jobs = [job for job in finished.jobs().values() if job.rule in shared]
+    assert {job.rule for job in jobs} == {*shared}
+
+    def fingerprints() -> list[str]:
+        described = [finished.described(job.rule, job.output.wildcards) for job in jobs]
+        return [fingerprint(job) for job in described]
+
+    first = fingerprints()
+    for job in jobs:
+        for path in map(Path, job.files):
+            for file in files_in(path) if path.is_dir() else [path]:
+                replace(file, file.read_bytes() + b" ", file.stat().st_mtime_ns)
+    assert not {*first} & {*fingerprints()}
+
+
+@pytest.mark.parametrize("key", sorted({*_KEYS} - {"hub", "checkpoint", "encoder"}))
+def test_whatever_may_be_a_name_on_the_hub_may_be_a_local_folder(key):
+    assert local_paths({"tasks": [{key: "./there"}]}) == ["there"]
+    assert local_paths({key: "org/name"}) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "files"),
+    [
+        ({"name": "text", "data_files": "a.txt"}, ["a.txt"]),
+        ({"name": "json", "data_files": ["a.jsonl", "zip://b.json::b.zip"]}, ["a.jsonl", "b.zip"]),
+        ({"name": "csv", "data_files": "hf://datasets/org/name@main/a.csv"}, []),
+        ({"name": "parquet", "data_files": "https://example.org/a.parquet"}, []),
+        ({"name": "text", "data_files": "none/*.txt"}, ["none/*.txt"]),
+        ({"name": "./rows", "data_files": "a.jsonl"}, ["./rows"]),
+        ({"name": "org/name", "data_files": "a.jsonl"}, []),
+    ],
+)
+def test_data_sets_name_local_files_in_many_ways(text, files):
+    assert local_paths({"text": {"loader": "datasets", **text}}) == files
