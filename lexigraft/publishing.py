@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
 from lexigraft.model_card import FOLDER, README, front_matter
+from lexigraft.source.saving import TOKENIZER_MODULE
 
 if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
@@ -21,7 +22,7 @@ _FILES = (
     README, "LICENSE*", "NOTICE*", "config.json", "generation_config.json", "*.safetensors",
     "*.safetensors.index.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
     "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt", "merges.txt",
-    "chat_template.jinja",
+    "chat_template.jinja", TOKENIZER_MODULE,
 )  # fmt: skip
 _NEEDED = (README, "config.json", "*.safetensors", "tokenizer.json")
 # Keys of the front matter that the hub uses to find models and to show their terms and origin.

@@ -142,6 +142,13 @@ def test_the_model_its_tokenizer_and_its_card_are_uploaded_and_nothing_else(hub,
     assert "/me/adapted" in said.splitlines()[-1]
 
 
+def test_the_module_of_a_tokenizer_for_qwen2_is_uploaded_and_no_other_code(hub, model):
+    for name in ("exported_tokenizer.py", "other.py"):
+        (model / name).write_text("")
+    run(model, "me/adapted")
+    assert set(hub.repositories["me/adapted"]) == UPLOADED | {"exported_tokenizer.py"}
+
+
 def test_the_card_has_what_the_hub_reads_and_loads_the_model_from_there(hub, model):
     assert push(model, "adapted", private=True).endswith("/me/adapted")  # of one's own space
     card = hub.repositories["me/adapted"]["README.md"].decode()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lexigraft.errors import UserError, first_line
+from lexigraft.source.saving import write_tokenizer
 from lexigraft.source.sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, sentencepiece_to_fast
 
 if TYPE_CHECKING:
@@ -110,7 +111,9 @@ def gguf_to_folder(gguf_file: str | Path, out_folder: str | Path) -> None:
             quantization_config=GgufConfig(dequantize=True),
             trust_remote_code=False,
         )
-        tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name, trust_remote_code=False)
+        tokenizer: Any = AutoTokenizer.from_pretrained(
+            folder, gguf_file=name, trust_remote_code=False
+        )
     except (ValueError, KeyError, NotImplementedError, OSError, struct.error) as error:
         raise UserError(
             f"source {gguf_file}: transformers cannot read this GGUF file ({first_line(error)})"
@@ -119,7 +122,7 @@ def gguf_to_folder(gguf_file: str | Path, out_folder: str | Path) -> None:
         if getattr(model.config, key) is None:
             setattr(model.config, key, getattr(tokenizer, key))
     _save(model, out_folder)
-    tokenizer.save_pretrained(out_folder)
+    write_tokenizer(tokenizer, out_folder)
     logger.info("dequantized %s to float32 in %s", gguf_file.name, out_folder)
 
 
@@ -282,4 +285,4 @@ def _write_tokenizer(pieces: list[tuple[str, float]], header: Header, folder: Pa
         single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", 1)]
     )
     tokenizer.pad_token = tokenizer.eos_token
-    tokenizer.save_pretrained(folder)
+    write_tokenizer(tokenizer, folder)

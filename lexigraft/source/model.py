@@ -3,8 +3,8 @@
 A model is causal (predicts the next token) or masked (predicts masked tokens).
 """
 
-import inspect
 import json
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +19,20 @@ if TYPE_CHECKING:
     import torch
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
+logger = logging.getLogger(__name__)
+
 CAUSAL, MASKED = "causal", "masked"
 ROLES = (
     "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"
 )  # fmt: skip
+# Settings of a tokenizer that are neither in its pipeline nor tokens.
+SETTINGS = (
+    "model_max_length", "padding_side", "truncation_side", "model_input_names",
+    "clean_up_tokenization_spaces", "split_special_tokens", "chat_template", "chat_control_tokens",
+    "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output", "response_template",
+)  # fmt: skip
+# Names of the class that follows tokenizer.json, in transformers 4 and 5.
+GENERIC_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")
 # File of a tensor, its name in the file, and its shape.
 _Location = tuple[Path, str, tuple[int, ...]]
 
@@ -63,13 +73,13 @@ def open_source(folder: str | Path) -> SourceModel:
 
 
 def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
-    """The tokenizer of a Hugging Face folder, exactly as defined by its `tokenizer.json`.
+    """The tokenizer of a Hugging Face folder, which encodes exactly as its `tokenizer.json` says.
 
-    `AutoTokenizer` is not used: it may select a class that rebuilds the normalizer and the
-    pre-tokenizer and then encodes differently. If the folder does not assign roles to its special
-    tokens, the roles are taken from the class that transformers maps to the model type. A BERT
-    without `tokenizer.json` has its WordPiece vocabulary in `vocab.txt`, which transformers
-    converts. Raises `UserError` if there is neither.
+    The class that `AutoTokenizer` selects may rebuild the normalizer and the pre-tokenizer and then
+    encode differently, so only its settings are taken: the roles of special tokens, the side of
+    padding, and others that are defaults of a class and in no file. A BERT without
+    `tokenizer.json` has its WordPiece vocabulary in `vocab.txt`, which transformers converts.
+    Raises `UserError` if there is neither.
     """
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
@@ -88,10 +98,25 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
             f"{advice}"
         )
     try:
-        return PreTrainedTokenizerFast.from_pretrained(folder, **_default_roles(Path(folder)))
+        tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     # The tokenizers library raises bare Exception for a file that it cannot parse.
     except Exception as error:
         raise UserError(f"source {file}: not a tokenizer ({first_line(error)})") from error
+    _take_settings_of_class(tokenizer, Path(folder))
+    return tokenizer
+
+
+def settings_of(tokenizer: "PreTrainedTokenizerFast") -> dict[str, Any]:
+    """The settings of a fast tokenizer besides its pipeline, as keywords of the generic class.
+
+    These are roles of special tokens, chat template, lengths and sides; unset ones are omitted.
+    """
+    settings = {name: getattr(tokenizer, name) for name in SETTINGS}
+    settings.update({role: tokenizer._special_tokens_map.get(role) for role in ROLES})
+    settings["extra_special_tokens"] = list(tokenizer.extra_special_tokens)
+    if named := tokenizer.init_kwargs.get("model_specific_special_tokens"):
+        settings["model_specific_special_tokens"] = named
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def open_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
@@ -399,31 +424,34 @@ def _has_word_pieces(folder: Path) -> bool:
     return is_bert and (folder / "vocab.txt").is_file()
 
 
-def _default_roles(folder: Path) -> dict[str, Any]:
-    """Role -> token, for a folder whose files assign no role at all; empty for any other.
+def _take_settings_of_class(tokenizer: "PreTrainedTokenizerFast", folder: Path) -> None:
+    """Set what a folder leaves to the class of its tokenizer as this class sets it, in place.
 
-    Early folders (roberta-base, bert-base, gpt2) hold the tokens without their roles: which one
-    begins a text, masks or pads is a default argument of the tokenizer class of the model type.
+    Gemma's class pads on the left, BERT's gives the second text of a pair another type, and which
+    token masks or begins a text is known only to the classes of early folders (roberta-base, gpt2).
+    Roles of tokens that `tokenizer.json` does not have are omitted: the class would add the tokens.
     """
-    model_type = _read_json(folder / "config.json").get("model_type")
-    named = _read_json(folder / "tokenizer_config.json")
-    named |= _read_json(folder / "special_tokens_map.json")
-    if model_type is None or any(named.get(role) for role in ROLES):
-        return {}
-    from transformers.models.auto.tokenization_auto import (
-        TOKENIZER_MAPPING_NAMES,
-        tokenizer_class_from_name,
-    )
+    from transformers import AutoTokenizer
 
-    name = TOKENIZER_MAPPING_NAMES.get(model_type)
-    tokenizer_class = tokenizer_class_from_name(name) if name else None
-    arguments = inspect.signature(tokenizer_class.__init__).parameters if tokenizer_class else {}
-    defaults = {role: str(arguments[role].default) for role in ROLES if role in arguments}
-    content = _read_json(folder / "tokenizer.json")
-    vocabulary = content.get("model", {}).get("vocab", {})
-    pieces = vocabulary if isinstance(vocabulary, dict) else [piece for piece, _ in vocabulary]
-    known = {*pieces, *(token["content"] for token in content.get("added_tokens", ()))}
-    return {role: token for role, token in defaults.items() if token in known}
+    stated = _read_json(folder / "tokenizer_config.json").get("tokenizer_class")
+    if stated in GENERIC_CLASSES or not (stated or (folder / "config.json").is_file()):
+        return
+    try:
+        of_class: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        settings = settings_of(of_class)
+    except Exception as error:  # of many kinds: a class may need other files, or a package
+        logger.warning(
+            "source %s: AutoTokenizer cannot load its tokenizer (%s), so the padding side and "
+            "other settings that are not in its files are those of PreTrainedTokenizerFast",
+            folder, first_line(error),
+        )  # fmt: skip
+        return
+    known = tokenizer.get_vocab()
+    extra = settings["extra_special_tokens"]
+    settings["extra_special_tokens"] = [token for token in extra if token in known]
+    for name in (*SETTINGS, *ROLES, "extra_special_tokens"):
+        if name in settings and (name not in ROLES or str(settings[name]) in known):
+            setattr(tokenizer, name, settings[name])
 
 
 def _read_json(file: Path) -> dict[str, Any]:

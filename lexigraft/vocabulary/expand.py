@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from lexigraft.errors import UserError, unknown
 from lexigraft.source.encoding import check_corpus
+from lexigraft.source.model import settings_of
 from lexigraft.vocabulary.auxiliary_tokenizer import (
     choose_tokens,
     train_auxiliary,
@@ -20,7 +21,7 @@ from lexigraft.vocabulary.marks import cuts_at_marks, is_in_marked_script, pre_t
 from lexigraft.vocabulary.merges import Key, PairRules, PieceRules, Rules
 from lexigraft.vocabulary.token_bytes import WordSplitter, piece_bytes, unreachable_by_merges
 from lexigraft.vocabulary.token_filter import count_words, token_filter, words_of
-from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
+from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from lexigraft.errors import UserError
 from lexigraft.source.encoding import check_corpus, count_tokens
+from lexigraft.source.model import settings_of
 from lexigraft.vocabulary.bpe import Bpe, Pair, read_bpe
 from lexigraft.vocabulary.merges import segment
 from lexigraft.vocabulary.token_bytes import byte_alphabet, special_ids
-from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
+from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
-from lexigraft.source.model import ROLES, tokens_without_row
+from lexigraft.source.model import ROLES, settings_of, tokens_without_row
 from lexigraft.vocabulary.token_bytes import spelling
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
-_SETTINGS = (
-    "model_max_length", "padding_side", "truncation_side", "model_input_names",
-    "clean_up_tokenization_spaces", "split_special_tokens", "chat_template",
-)  # fmt: skip
+# Settings that a tokenizer has because of its model.
+_OF_THE_MODEL = ("model_max_length", "padding_side", "truncation_side", "model_input_names")
 # Tokens as chat templates write them; added tokens that are not plain text.
 _TOKEN = re.compile(r"<\|[\w./-]+\|>")
 _MARKER = re.compile(r"[<\[{|].*\w.*[>\]}|]")
@@ -47,10 +45,12 @@ def take_tokenizer(
 
     If the source's tokenizer has tokens that begin and end a text, so does the copy: its own, its
     `[CLS]` and `[SEP]`, or otherwise the source's, added after its last id. If the source has a
-    mask token, it is an encoder, and the same applies to all tokens that an encoder needs: `<s>`
-    and `</s>` are used as `[CLS]` and `[SEP]`. The tokenizer may be of any family; its chat
-    template belongs to another model and is dropped. A UserError is raised if its ids have a gap,
-    since matrix rows would have no token.
+    mask token and ends texts with a token, it is an encoder, and the same applies to all tokens
+    that an encoder needs: `<s>` and `</s>` are used as `[CLS]` and `[SEP]`.
+
+    The tokenizer may be of any family. Its chat template belongs to another model and is dropped;
+    the longest text, the side of padding and the inputs are those of the source. A UserError is
+    raised if its ids have a gap, since matrix rows would have no token.
 
     Examples
     --------
@@ -83,8 +83,12 @@ def take_tokenizer(
     backend.no_truncation()
     backend.no_padding()
     settings = settings_of(tokenizer)
-    settings.pop("chat_template", None)
-    roles = _SUBSTITUTES if source_tokenizer.mask_token is not None else _CAUSAL_ROLES
+    for name in ("chat_template", "chat_control_tokens", "response_template"):
+        settings.pop(name, None)
+    settings |= {name: getattr(source_tokenizer, name) for name in _OF_THE_MODEL}
+    # Gemma and Command R have a mask token too, but no token ends their texts.
+    is_encoder = source_tokenizer.mask_token is not None and bool(surrounding(source_tokenizer)[1])
+    roles = _SUBSTITUTES if is_encoder else _CAUSAL_ROLES
     for role in roles:
         wanted, substitute = source_tokenizer._special_tokens_map.get(role), _SUBSTITUTES[role]
         if wanted is None or role in settings:
@@ -106,19 +110,6 @@ def take_tokenizer(
     )
     surround(backend, before, after, spelling(tokenizer) == "byte-level", (between, second))
     return fast_tokenizer(backend, settings)
-
-
-def settings_of(tokenizer: "PreTrainedTokenizerFast") -> dict[str, Any]:
-    """The settings of a fast tokenizer besides its pipeline, as keywords of the generic class.
-
-    These are roles of special tokens, chat template, lengths and sides; unset ones are omitted.
-    """
-    settings = {name: getattr(tokenizer, name) for name in _SETTINGS}
-    settings.update({role: tokenizer._special_tokens_map.get(role) for role in ROLES})
-    settings["extra_special_tokens"] = list(tokenizer.extra_special_tokens)
-    if named := tokenizer.init_kwargs.get("model_specific_special_tokens"):
-        settings["model_specific_special_tokens"] = named
-    return {name: value for name, value in settings.items() if value is not None}
 
 
 def tokenizer_of_rows(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError, unknown
 from lexigraft.source.encoding import check_corpus
-from lexigraft.source.model import ROLES
+from lexigraft.source.model import ROLES, settings_of
 from lexigraft.source.sentencepiece import parse_model, pipeline
 from lexigraft.vocabulary.bpe import bpe_of
 from lexigraft.vocabulary.continued import continue_merges
@@ -20,7 +20,6 @@ from lexigraft.vocabulary.token_bytes import piece_bytes, pre_tokens, special_id
 from lexigraft.vocabulary.tokenizer_settings import (
     fast_tokenizer,
     joining,
-    settings_of,
     surround,
     surrounding,
 )

@@ -99,11 +99,23 @@ def test_roles_that_a_folder_leaves_to_its_class_are_found(roberta_folder, tmp_p
     assert old("a", "b")["input_ids"] == whole("a", "b")["input_ids"]
 
 
-def test_a_folder_that_names_a_role_has_no_others(roberta_folder, tmp_path):
+def test_a_role_that_a_folder_names_is_not_that_of_its_class(roberta_folder, tmp_path):
     folder = shutil.copytree(roberta_folder, tmp_path / "own")
-    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "</s>"}))
+    named = {"eos_token": "<pad>", "mask_token": None}
+    (folder / "tokenizer_config.json").write_text(json.dumps(named))
     tokenizer = load_tokenizer(folder)
-    assert tokenizer.eos_token == "</s>" and tokenizer.mask_token is None
+    assert tokenizer.eos_token == "<pad>" and tokenizer.mask_token is None
+    assert tokenizer.bos_token == "<s>"  # not named
+
+
+def test_a_class_adds_no_token(roberta_folder, tmp_path):
+    folder = shutil.copytree(roberta_folder, tmp_path / "own")
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "CohereTokenizer"})
+    )
+    tokenizer, own = load_tokenizer(folder), load_tokenizer(roberta_folder)
+    assert tokenizer.get_vocab() == own.get_vocab()
+    assert (tokenizer.sep_token, tokenizer.padding_side) == (None, "left")
 
 
 def test_tokens_that_fit_are_counted_from_behind_the_padding_token(tiny_roberta, tiny_llama):

@@ -2,6 +2,7 @@
 
 import doctest
 import json
+import math
 import runpy
 import sys
 from pathlib import Path
@@ -10,9 +11,12 @@ import pytest
 import torch
 
 from lexigraft.errors import UserError
+from lexigraft.inference.text_encoding import start_ids
 from lexigraft.source.saving import save_model
 from lexigraft.training.export import cell_facts, export
 from lexigraft.training.store import load_cell
+from lexigraft.training.train import train_cell
+from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.tokenizer_settings import missing_template_tokens
 from lexigraft.vocabulary.train import train_tokenizer
 
@@ -66,6 +70,39 @@ def test_the_exported_tokenizer_segments_as_the_cell_s_whatever_class_its_source
     assert exported(texts)["input_ids"] == ids
     assert exported.batch_decode(ids) == tokenizer.batch_decode(ids)
     assert exported.eos_token_id == tokenizer.eos_token_id
+
+
+def test_plain_transformers_measures_the_recorded_bits_per_byte_of_a_qwen2(
+    training_setup, without_bos, telugu, tmp_path
+):
+    """transformers has a pre-tokenizer of its own for Qwen2, which cuts Telugu at its marks."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
+
+    tokenizer = expand_tokenizer(without_bos, telugu, new_tokens=20)
+    place = training_setup(tokenizer=tokenizer)
+    Qwen2ForCausalLM(
+        Qwen2Config(
+            vocab_size=320, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
+            num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=512,
+            eos_token_id=2,
+        )
+    ).save_pretrained(place.source)  # fmt: skip
+    phases = [{"trainable": ["embeddings", "head"], "length": 32}]
+    job = place.job({**STEPS, "phases": phases, "curve": {"sentences": 10, "points": 0}})
+    train_cell(job)
+    card = json.loads((Path(job["outputs"]["folder"]) / "card.json").read_text())
+    out = export(job["outputs"]["folder"], tmp_path / "out")
+    model = AutoModelForCausalLM.from_pretrained(out).eval()
+    plain, texts = AutoTokenizer.from_pretrained(out), telugu[-10:]
+    bits = 0.0
+    for text in texts:
+        ids = torch.tensor([[*start_ids(tokenizer), *plain(text).input_ids]])
+        with torch.no_grad():
+            bits += (model(ids, labels=ids).loss * (ids.shape[1] - 1)).item() / math.log(2)
+    assert bits / sum(len(text.encode()) for text in texts) == pytest.approx(
+        card["heldout_after"], rel=1e-5
+    )
+    assert max(plain(texts[0]).input_ids) >= len(without_bos)  # new tokens are used
 
 
 TEMPLATE = (

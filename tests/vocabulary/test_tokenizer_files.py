@@ -35,6 +35,30 @@ def test_a_saved_tokenizer_reads_back_with_identical_ids(
     assert sorted(files) == sorted(path.name for path in (tmp_path / "out").iterdir())
 
 
+def test_a_saved_tokenizer_names_what_transformers_4_knows(smollm2_cut, tmp_path):
+    """It has no class TokenizersBackend, and takes a list of tokens for a table of roles."""
+    target = copy.deepcopy(smollm2_cut)
+    target.extra_special_tokens = ["<|im_start|>"]
+    save_tokenizer(target, tmp_path)
+    written = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    assert written["tokenizer_class"] == "PreTrainedTokenizerFast"
+    assert written["additional_special_tokens"] == ["<|im_start|>"]
+    assert "extra_special_tokens" not in written
+    assert AutoTokenizer.from_pretrained(tmp_path).extra_special_tokens == ["<|im_start|>"]
+
+
+def test_the_tokenizer_of_a_qwen2_loads_beside_its_config(smollm2_cut, telugu, tmp_path):
+    source = tmp_path / "source"
+    smollm2_cut.save_pretrained(source)
+    (source / "config.json").write_text('{"model_type": "qwen2"}')
+    target = expand_tokenizer(smollm2_cut, telugu, 50)
+    save_tokenizer(target, tmp_path / "out", source)
+    assert not (tmp_path / "out" / "config.json").exists()
+    shutil.copy(source / "config.json", tmp_path / "out")
+    again = AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert again(telugu)["input_ids"] == target(telugu)["input_ids"]
+
+
 def test_each_of_several_chat_templates_is_a_file_and_can_be_written_again(smollm2_cut, tmp_path):
     target = copy.deepcopy(smollm2_cut)
     target.chat_template = {"default": "{{ messages }}", "tool_use": "{{ tools }}"}
