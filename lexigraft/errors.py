@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from lexigraft.addresses import has_secret, without_secrets
+
 _MESSAGES = {
     errno.ENOSPC: "no space left on the disk; free some space and run again",
     errno.EDQUOT: "the disk quota is exceeded; free some space and run again",
@@ -33,6 +35,8 @@ _TORCH = re.compile(r"PytorchStreamWriter failed|file write failed|iostream erro
 class UserError(Exception):
     """One sentence: the config key, file or cell, what is wrong with it, and what to do.
 
+    Logins and queries of addresses in it are left out, since messages go into logs.
+
     Examples
     --------
     >>> import lexigraft
@@ -42,6 +46,20 @@ class UserError(Exception):
     ...     print(error)
     initializer: 'wechsl' is not known; did you mean 'wechsel'?
     """
+
+    def __init__(self, message: str):
+        super().__init__(without_secrets(message))
+
+
+def refuse_secret(text: str, where: str, instead: str) -> None:
+    """Raise a UserError that begins with `where` if a text contains an address with a secret.
+
+    The address is not repeated, because messages go into logs; `instead` says what to do.
+    """
+    if has_secret(text):
+        raise UserError(
+            f"{where}: its address contains a login or a token, which is not supported; {instead}"
+        )
 
 
 def unknown(where: str, name: object, known: Iterable[str], among: str = "known") -> UserError:
@@ -59,7 +77,7 @@ def suggestion(name: object, known: Iterable[str]) -> str:
 
 def first_line(error: BaseException) -> str:
     """The first line of another library's error message, or the error's type if it has none."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return without_secrets((str(error).strip().splitlines() or [type(error).__name__])[0])
 
 
 def machine_fault(error: BaseException, folder: str) -> str | None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from lexigraft.addresses import Formatter
 from lexigraft.atomic import alone_in, clear_partial, write_json
 from lexigraft.completion import (
     begin,
@@ -80,11 +81,9 @@ def run(
     """
     first = os.environ.get("RANK", "0") == "0"
     _end_when_interrupted()
-    logging.basicConfig(
-        level=logging.INFO if first else logging.ERROR,
-        format="%(asctime)s %(name)s: %(message)s",
-        datefmt="%H:%M:%S",
-    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(Formatter("%(asctime)s %(name)s: %(message)s", "%H:%M:%S"))
+    logging.basicConfig(level=logging.INFO if first else logging.ERROR, handlers=[handler])
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     folder = Path()
     try:

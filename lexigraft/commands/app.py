@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 import lexigraft
+from lexigraft.addresses import without_secrets
 from lexigraft.errors import UserError, machine_fault
 from lexigraft.installation import add_workflow_to_path
 
@@ -145,6 +146,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             again = " ".join(["lexigraft --debug", *given])
             message = f"unexpected {kind}: {said} (a bug; `{again}` shows its traceback)"
         typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
-        typer.echo(message, err=True)
+        typer.echo(without_secrets(message), err=True)
         name = next((word for word in given if not word.startswith("-")), "")
         sys.exit(COMMANDS[name].error_code if name in COMMANDS else 1)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import typer
 
 import lexigraft
+from lexigraft.addresses import without_secrets
 from lexigraft.errors import UserError
 from lexigraft.installation import PIPELINE
 
@@ -186,20 +187,21 @@ def check_hub() -> Iterator[Diagnosis]:
     if constants.HF_HUB_OFFLINE:
         yield Diagnosis(ABSENT, "the hub is disabled by HF_HUB_OFFLINE; only its cache is read")
         return
+    endpoint = without_secrets(constants.ENDPOINT)  # urlopen cannot use a login
     try:
-        urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=_SECONDS).close()
+        urlopen(Request(endpoint, method="HEAD"), timeout=_SECONDS).close()
     except (URLError, OSError, ValueError) as error:
         cause = getattr(error, "reason", error)
         yield Diagnosis(
             ABSENT,
-            f"{constants.ENDPOINT} cannot be reached ({cause})",
+            f"{endpoint} cannot be reached ({cause})",
             "use models from folders or packages, or set HF_ENDPOINT to a mirror",
         )
         return
     logged_in = "with" if get_token() else "without"
     yield Diagnosis(
         OK,
-        f"{constants.ENDPOINT} is reachable, {logged_in} a token",
+        f"{endpoint} is reachable, {logged_in} a token",
         "" if get_token() else "`hf auth login`, for models whose terms must be accepted",
     )
 

@@ -37,6 +37,7 @@ def dataset_shards(
     addresses = data_files(text)
     if name == "json" and any(address.endswith(_ZSTD) for address in addresses):
         return _zstd_shards(addresses, where)
+    web_versions(addresses)  # the library does not say which file is missing
     files = {"data_files": text.get("data_files"), "revision": text.get("revision")}
     with _dataset_errors(where):
         if any(Path(name, file).is_file() for file in ("dataset_dict.json", "state.json")):
@@ -142,6 +143,8 @@ def _dataset_errors(where: str) -> Iterator[None]:
 
     try:
         yield
+    except StopIteration:  # of the library, for an empty file
+        raise UserError(f"{where}: has no rows") from None
     except (
         DatasetsError, OSError, ValueError, KeyError, RuntimeError, aiohttp.ClientError, HTTPError,
         *DAMAGED,

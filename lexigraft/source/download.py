@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lexigraft.addresses import without_secrets
 from lexigraft.atomic import write_json
 from lexigraft.errors import UserError
 
@@ -156,7 +157,8 @@ class PartialFile:
                     self._note(Remote(self.remote.url, self.size, self.remote.etag))
             except _broken() as error:
                 cause = str(error) or type(error).__name__
-                logger.info("%s: interrupted at byte %d; resuming", self.remote.url, self.size)
+                shown = without_secrets(self.remote.url)
+                logger.info("%s: interrupted at byte %d; resuming", shown, self.size)
             failures = 0 if self.size > before else failures + 1
             if failures == _ATTEMPTS:
                 raise _UnansweredError(self.remote.url, cause)

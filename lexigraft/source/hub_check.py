@@ -11,6 +11,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from lexigraft.addresses import without_secrets
+
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
@@ -82,11 +84,12 @@ def ask_hub(
     from huggingface_hub import HfApi, errors
 
     api = HfApi(endpoint=endpoint)
+    shown = without_secrets(api.endpoint)
     try:
         return _retried(lambda: _ask(api, asset), sleep)
     except errors.GatedRepoError:
         return HubAnswer(
-            GATED, f"accept its terms at {api.endpoint}/{_path(asset)}, then run `hf auth login`"
+            GATED, f"accept its terms at {shown}/{_path(asset)}, then run `hf auth login`"
         )
     except errors.RevisionNotFoundError:
         return HubAnswer(MISSING, f"no revision {asset.revision}")
@@ -100,7 +103,7 @@ def ask_hub(
             )
         return HubAnswer(NO_ANSWER, f"the hub returned status {status}; try again later")
     except (errors.HTTPError, OSError) as error:  # HTTPError: from the library's connections
-        return HubAnswer(NO_ANSWER, f"{api.endpoint} cannot be reached ({type(error).__name__})")
+        return HubAnswer(NO_ANSWER, f"{shown} cannot be reached ({type(error).__name__})")
 
 
 def cached_commit(asset: HubAsset) -> str | None:

@@ -33,7 +33,7 @@ from urllib3 import Retry
 from urllib3.exceptions import ProtocolError
 
 from lexigraft.atomic import replacing_folder, write_json
-from lexigraft.errors import UserError
+from lexigraft.errors import UserError, refuse_secret
 from lexigraft.provenance import describe_file, sealed, sha256_of
 
 logger = logging.getLogger(__name__)
@@ -213,9 +213,7 @@ def npm_registry(name: str) -> str:
         or settings.get("registry")
         or DEFAULT_REGISTRY
     )
-    if "@" in address.partition("://")[2].partition("/")[0]:
-        # The address is not repeated because messages go into logs.
-        raise UserError("npm registry: its address contains a login, which is not supported")
+    refuse_secret(address, "npm registry", "use another registry")
     if not re.match(r"https?://", address):
         raise UserError(f"npm registry {address!r}: not an http:// or https:// address")
     return address.rstrip("/")

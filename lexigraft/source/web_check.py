@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from lexigraft.addresses import without_secrets
 from lexigraft.errors import UserError
 from lexigraft.source.download import RefusedError, Remote, ask_file
 from lexigraft.source.hub_check import GATED, MISSING, NO_ANSWER, OK, UNUSABLE, HubAnswer
@@ -27,7 +28,7 @@ def ask_web(url: str, recorded: Remote | None = None) -> HubAnswer:
             return HubAnswer(GATED, f"the server denies access ({error.status})")
         return HubAnswer(MISSING, f"the server returned status {error.status}")
     except UserError as error:
-        return HubAnswer(NO_ANSWER, str(error).removeprefix(f"{url}: "))
+        return HubAnswer(NO_ANSWER, str(error).removeprefix(f"{without_secrets(url)}: "))
     pairs = ((recorded.bytes, found.bytes), (recorded.etag, found.etag)) if recorded else ()
     if any(None not in pair and pair[0] != pair[1] for pair in pairs):
         return HubAnswer(

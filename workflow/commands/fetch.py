@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lexigraft.addresses import without_secrets
 from lexigraft.errors import UserError
 from workflow.commands.studies import study_named
 
@@ -65,7 +66,9 @@ def _fetched(recipe: "FileRecipe", dry_run: bool) -> bool:
         size = "" if remote.bytes is None else f", {remote.bytes / 1e9:.2f} GB"
         licence = f", {recipe.entry['license']}" if "license" in recipe.entry else ""
         terms = f"; its terms: {recipe.entry['terms']}" if "terms" in recipe.entry else ""
-        typer.echo(f"fetch    {recipe.path} from {recipe.url}{size}{licence}{terms}")
+        typer.echo(
+            f"fetch    {recipe.path} from {without_secrets(recipe.url)}{size}{licence}{terms}"
+        )
         if not dry_run:
             fetch_recipe(recipe)
     except UserError as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import NAME, NO_INITIALIZER, SOURCE_VOCABULARY, differ_in_case
-from lexigraft.errors import UserError, unknown
+from lexigraft.errors import UserError, refuse_secret, unknown
 from lexigraft.report.items import Item, check_items, read_items, records_read
 from lexigraft.settings import plain, validate
 from lexigraft.training.settings import Strategy
@@ -94,6 +94,7 @@ def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> di
         An entry is wrong; the message names the first wrong key and explains how to correct it.
     """
     study: dict[str, Any] = plain(validate(StudyConfig, config, "config"))
+    _refuse_secrets(config, "config")
     for key in ("results", "packages_folder"):
         study[key] = posixpath.join(study["prefix"] or "", study[key])
     study["titles"] = {}
@@ -104,6 +105,7 @@ def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> di
         names = [name for block in study["cells"] for name in block.get(kind, ())]
         names += [entry.get(BASE) for entry in own.values() if isinstance(entry, dict)]
         own = own | numbered(kind, names, registries[kind] | own)
+        _refuse_secrets(registries[kind], kind)
         study[kind], titles = _entries(kind, own, registries[kind])
         if titles:
             study["titles"][kind] = titles
@@ -118,6 +120,18 @@ def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> di
     check_items(items, blocks_of(study), study["run_tasks"], study["fragmentation"], tested)
     papers_compared(study["study"], items)
     return study
+
+
+def _refuse_secrets(value: Any, where: str) -> None:
+    """Check that no text is an address with a login or token: jobs, cards and logs repeat it."""
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            _refuse_secrets(one, f"{where}.{key}")
+    elif isinstance(value, list | tuple):
+        for number, one in enumerate(value):
+            _refuse_secrets(one, f"{where}[{number}]")
+    elif isinstance(value, str):
+        refuse_secret(value, where, "download the file yourself and give its path")
 
 
 def papers_compared(study: str, items: Sequence[Item]) -> list[str]:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lexigraft.addresses import without_secrets
 from lexigraft.source.hub_check import (
     MISSING,
     NOT_PINNED,
@@ -136,7 +137,7 @@ def _of_benchmark(asset: HubAsset) -> HubAnswer:
 
 def _of_web(study: Study) -> Iterator[tuple[Checked, _Ask]]:
     for url, where in web_files(study).items():
-        yield Checked("file", url, where, HubAnswer(OK)), partial(ask_web, url)
+        yield Checked("file", without_secrets(url), where, HubAnswer(OK)), partial(ask_web, url)
     known = recipes_of(local_files(study), study.config["files"])
     for recipe in {one.path: one for one in known.values()}.values():
         if recipe.url and (recorded := recipe.recorded()):
@@ -174,6 +175,6 @@ def _answer_of(url: str | None, entry: Mapping[str, Any]) -> HubAnswer:
         return HubAnswer(BY_HAND, entry["by_hand"])
     answer = ask_web(url)
     if answer.state != OK:
-        return replace(answer, detail=f"{answer.detail}: {url}")
+        return replace(answer, detail=f"{answer.detail}: {without_secrets(url)}")
     terms = f"; its terms: {entry['terms']}" if "terms" in entry else ""
     return replace(answer, state=TO_FETCH, detail=f"`lexigraft fetch`{terms}")
