@@ -1,5 +1,7 @@
-"""Graft an initialization onto a model: rows of the target vocabulary, and its special tokens."""
+"""Graft an initialization onto a model: rows of the target vocabulary, and its token ids."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -7,15 +9,15 @@ import numpy as np
 from lexigraft.errors import UserError
 from lexigraft.initialization.interface import Initializer, RecipeInitializer, RowInitializer
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
-from lexigraft.source.positions import follow_padding
+from lexigraft.initialization.similarity import score_blocks
+from lexigraft.initialization.token_ids import update_special_token_ids
+from lexigraft.source.token_tables import resize_vocabulary, set_tables, token_tables
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 Initialization = Initializer | Recipe | RecipePair | DenseRows
-
-_ROLES = ("bos", "eos", "pad", "sep", "cls", "mask", "unk", "decoder_start")
 
 
 def graft(
@@ -50,6 +52,7 @@ def graft(
     # transformers types its layers as plain modules, without their weights.
     head: Any = model.get_output_embeddings()
     old_input: Any = model.get_input_embeddings().weight
+    tables = token_tables(model)
     tied = head.weight is old_input
     check_fit(old_input.shape[0], tokenizer, initializer)
     with torch.no_grad():
@@ -61,12 +64,12 @@ def graft(
         new_input = initializer.apply(old_input.cpu(), "input")
         new_output = None if tied else initializer.apply(head.weight.cpu(), "output")
         by = "input" if tied else "output"
-        new_bias = None if head.bias is None else _bias(head.bias, initializer, by)
+        new_bias = None if head.bias is None else _further_rows(head.bias, 0, initializer, by)
+        new_tables = carried_tables(model, tables, initializer)
         if not tied:
             untie(model)  # otherwise resizing might copy the input rows into the head
-        # mean_resizing would compute rows that are replaced below; assigning new modules instead
-        # would untie the matrices.
-        model.resize_token_embeddings(initializer.n_target, mean_resizing=False)
+        # Assigning new modules instead would untie the matrices.
+        resize_vocabulary(model, initializer.n_target)
         embeddings: Any = model.get_input_embeddings()
         embeddings.weight.copy_(new_input)
         head = model.get_output_embeddings()
@@ -74,24 +77,84 @@ def graft(
             head.weight.copy_(new_output)
         if new_bias is not None:
             head.bias.copy_(new_bias)
+        set_tables(model, new_tables)
     update_special_token_ids(model, tokenizer, initializer.source_of)
     return model
 
 
-def _bias(bias: "torch.Tensor", initializer: Initialization, which: str) -> "torch.Tensor":
-    """The head's bias [n_target]: from the head's recipe, or the mean bias for dense rows.
+def carried_tables(
+    model: "PreTrainedModel", tables: Mapping[str, int], initializer: Initialization
+) -> "dict[str, torch.Tensor]":
+    """The further tensors of a source model with a row for each token, for the target vocabulary.
 
-    Biases are never scaled: only rows are scaled to a norm.
+    `tables` are the model's `token_tables`. Rows of source tokens are bit-identical. New rows are
+    weighted sums as in the recipe of the embeddings or, for parts of the head, of the head, but are
+    never scaled or projected; for initializations without a recipe, they are the mean row. In a
+    table of integers, such as ids of experts, a new token has the row of the source token with the
+    largest weight or, without a recipe, with the most similar embedding.
     """
-    column = bias[:, None]
+    import torch
+
+    head: Any = model.get_output_embeddings()
+    embeddings: Any = model.get_input_embeddings()
+    tied = head.weight is embeddings.weight
     if isinstance(initializer, RecipeInitializer):
         initializer = initializer.recipe_
+    carried = {}
+    for name, dimension in tables.items():
+        parent, _, attribute = name.rpartition(".")
+        module = model.get_submodule(parent)
+        table = getattr(module, attribute)
+        if table.is_floating_point():
+            in_head = isinstance(module, torch.nn.Linear) and not tied
+            by = "output" if in_head else "input"
+            carried[name] = _further_rows(table, dimension, initializer, by)
+            continue
+        if isinstance(initializer, DenseRows):
+            followed = _nearest(initializer, embeddings.weight)
+        else:
+            followed = initializer.recipe("input").heaviest()
+        ids = torch.from_numpy(followed).to(table.device)
+        carried[name] = table.index_select(dimension, ids)
+    return carried
+
+
+def _further_rows(
+    tensor: "torch.Tensor", dimension: int, initializer: Initialization, which: str
+) -> "torch.Tensor":
+    """A tensor [..., n_target, ...] from one [..., n_source, ...] in the same `dimension`."""
+    import torch
+
+    if isinstance(initializer, RecipeInitializer):
+        initializer = initializer.recipe_
+    ordered = tensor.detach().cpu().movedim(dimension, 0)
+    rows = ordered.reshape(len(ordered), -1)
+    if len(rows) < initializer.n_source:  # Gemma 3n reads row 0 for tokens without a row
+        rows = torch.cat([rows, rows[:1].expand(initializer.n_source - len(rows), -1)])
     if isinstance(initializer, DenseRows):
-        mean = column.float().mean().expand(len(initializer.new_ids), 1).cpu().numpy()
-        initializer = DenseRows({which: mean}, initializer.source_of, initializer.n_source)
-    elif isinstance(initializer, Recipe | RecipePair):
-        initializer = initializer.scaled(None)
-    return initializer.apply(column, which)[:, 0]
+        finite = rows[rows.isfinite().all(dim=1)]  # padding rows may hold anything
+        mean = finite.float().mean(dim=0).expand(len(initializer.new_ids), -1).numpy()
+        moved = replace(initializer, new={which: mean}).apply(rows, which)
+    else:
+        assert isinstance(initializer, Recipe | RecipePair)
+        recipe = replace(initializer.recipe(which), rank=None, norm_of=None)
+        moved = recipe.apply(rows, which)
+    return moved.reshape(-1, *ordered.shape[1:]).movedim(0, dimension).contiguous()
+
+
+def _nearest(initializer: DenseRows, matrix: "torch.Tensor") -> np.ndarray:
+    """[n_target]: the source token that each row copies, for new rows that with the nearest row."""
+    anchors = matrix.detach().float().cpu().numpy()
+    lengths = np.linalg.norm(anchors, axis=1, keepdims=True)
+    # Zero rows, and padding rows that are not finite, are near no row.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        anchors = np.nan_to_num(anchors / lengths, posinf=0, neginf=0)
+    nearest = np.empty(len(initializer.new_ids), dtype=np.int64)
+    for block, cosines in score_blocks(initializer.new["input"], anchors):
+        nearest[block] = cosines.argmax(axis=1)
+    followed = initializer.source_of.copy()
+    followed[initializer.new_ids] = nearest
+    return followed
 
 
 def check_fit(rows: int, tokenizer: "PreTrainedTokenizerFast", initializer: Initialization) -> None:
@@ -127,48 +190,3 @@ def untie(model: "PreTrainedModel") -> None:
         head.weight = torch.nn.Parameter(own, requires_grad=head.weight.requires_grad)
     model.config.tie_word_embeddings = False
     model.config.get_text_config().tie_word_embeddings = False
-
-
-def update_special_token_ids(
-    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", source_of: np.ndarray
-) -> None:
-    """Set the special token ids of a model's configs to those of the target tokenizer, in place.
-
-    `source_of` [n_target] is the source row that each target row copies, -1 for new tokens.
-    Generation ends at every target token that copies a token at which it ended before: tokens with
-    equal rows are equally likely. Positions that are offset by the padding token's id are adjusted.
-    """
-    text, generation = model.config.get_text_config(), getattr(model, "generation_config", None)
-    configs = {id(config): config for config in (model.config, text, generation) if config}
-    for config in configs.values():
-        for role in _ROLES:
-            source = getattr(config, f"{role}_token_id", None)
-            if source is not None:
-                own = getattr(tokenizer, f"{role}_token_id", None)
-                every = role == "eos" and config is generation
-                setattr(config, f"{role}_token_id", _target_ids(source, own, source_of, every))
-    embeddings: Any = model.get_input_embeddings()
-    if getattr(embeddings, "padding_idx", None) is not None:
-        # The row at this index gets no gradient; the source's id may now be another token.
-        embeddings.padding_idx = text.pad_token_id
-    follow_padding(model, text.pad_token_id)
-
-
-def _target_ids(
-    source: int | list[int], own: int | None, source_of: np.ndarray, every: bool
-) -> int | list[int] | None:
-    """Target ids for the source ids in a config, with the target's own token of the role first.
-
-    For each source id, all target tokens that copy it (`every`), or otherwise one of them. If there
-    are none at all, the target's own token of the role.
-    """
-    ids: set[int] = set()
-    for token_id in source if isinstance(source, list) else [source]:
-        copies = (source_of == token_id).nonzero()[0].tolist()
-        if not every:
-            copies = [own] if own is not None and own in copies else copies[:1]
-        ids.update(copies)
-    if not ids and own is not None:
-        ids = {own}
-    found = sorted(ids, key=lambda token_id: (token_id != own, token_id))
-    return found if isinstance(source, list) or len(found) > 1 else next(iter(found), None)

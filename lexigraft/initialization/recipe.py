@@ -75,6 +75,14 @@ class Recipe:
         rows.sort_indices()
         return rows
 
+    def heaviest(self) -> np.ndarray:
+        """[n_target]: the source row with the largest weight in each target row."""
+        heaviest = self.source_of.copy()
+        for block in self.row_blocks(self.new_ids):
+            ids = self.new_ids[block]
+            heaviest[ids] = self.rows(ids).argmax(axis=1)
+        return heaviest
+
     def recipe(self, which: str) -> "Recipe":
         """The recipe of the matrix `"input"` or `"output"`: this one."""
         return self

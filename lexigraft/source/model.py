@@ -219,7 +219,7 @@ def load_model(
     config = load_config(folder)
     kind, own = auto_class(config), None
     if prepare is not None:
-        empty = _skeleton(folder)
+        empty = skeleton(folder)
         kind, own = _prepared(type(empty), prepare), empty.config
     model = kind.from_pretrained(
         folder,
@@ -259,7 +259,7 @@ def matrix_names(folder: str | Path) -> dict[str, str]:
 
     E.g. `{"input": "model.embed_tokens.weight", "output": "lm_head.weight"}`.
     """
-    return _matrix_names(_skeleton(folder), folder)
+    return _matrix_names(skeleton(folder), folder)
 
 
 def is_tied(folder: str | Path) -> bool:
@@ -268,17 +268,19 @@ def is_tied(folder: str | Path) -> bool:
     If the configuration ties them but the files hold an output matrix with other values,
     transformers loads the model as untied, so it counts as untied here.
     """
-    return _config_ties(folder) and _is_one_matrix(_locations(folder))
+    located, tied = _locations(folder)
+    return tied and _is_one_matrix(located)
 
 
 def matrix_rows(folder: str | Path) -> int:
     """Rows of the input matrix, padding rows included, from the header of its file."""
-    return _locations(folder)["input"][2][0]
+    return _locations(folder)[0]["input"][2][0]
 
 
 def has_output_matrix(folder: str | Path) -> bool:
     """Whether the output matrix is tied, or stored in the files."""
-    return _config_ties(folder) or "output" in _locations(folder)
+    located, tied = _locations(folder)
+    return tied or "output" in located
 
 
 def matrix_tensors(folder: str | Path) -> dict[str, tuple[str, str]]:
@@ -286,8 +288,8 @@ def matrix_tensors(folder: str | Path) -> dict[str, tuple[str, str]]:
 
     Raises `UserError` if the files hold no input matrix.
     """
-    located = _locations(folder)
-    if _config_ties(folder) and _is_one_matrix(located):
+    located, tied = _locations(folder)
+    if tied and _is_one_matrix(located):
         located.pop("output", None)
     return {which: (file.name, name) for which, (file, name, _) in located.items()}
 
@@ -315,7 +317,7 @@ def read_input_matrix(folder: str | Path) -> "numpy.ndarray":
     """
     from transformers import AutoModel
 
-    model = _skeleton(folder, AutoModel)
+    model = skeleton(folder, AutoModel)
     name = _weight_name(model, model.get_input_embeddings())
     return _read(_located(folder, model, {"input": name})["input"]).float().numpy()
 
@@ -365,17 +367,13 @@ def _kind(architecture: str, config: "PretrainedConfig") -> str | None:
     return None
 
 
-def _skeleton(folder: str | Path, auto: Any = None) -> "PreTrainedModel":
+def skeleton(folder: str | Path, auto: Any = None) -> "PreTrainedModel":
     """The model on the meta device: modules and their names, without weights."""
     import torch
 
     config = load_config(folder)
     with torch.device("meta"):
         return (auto or auto_class(config)).from_config(config, trust_remote_code=False)
-
-
-def _config_ties(folder: str | Path) -> bool:
-    return bool(getattr(load_config(folder).get_text_config(), "tie_word_embeddings", False))
 
 
 def _matrix_names(model: "PreTrainedModel", folder: str | Path) -> dict[str, str]:
@@ -401,10 +399,14 @@ def _read(location: _Location) -> "torch.Tensor":
     return read_tensor(*location[:2])
 
 
-def _locations(folder: str | Path) -> dict[str, _Location]:
-    """Locations of the two matrices, without those that the files do not hold."""
-    model = _skeleton(folder)
-    return _located(folder, model, _matrix_names(model, folder))
+def _locations(folder: str | Path) -> tuple[dict[str, _Location], bool]:
+    """Locations of the two matrices, without those that the files do not hold, and whether
+    transformers ties them: of two nested settings, each architecture follows one.
+    """
+    model = skeleton(folder)
+    names = _matrix_names(model, folder)
+    layers: list[Any] = [model.get_input_embeddings(), model.get_output_embeddings()]
+    return _located(folder, model, names), layers[0].weight is layers[1].weight
 
 
 def _located(

@@ -25,9 +25,11 @@ from lexigraft.source.model import (
     matrix_rows,
     matrix_tensors,
     open_tokenizer,
+    skeleton,
     tokenizer_family,
     tokens_without_row,
 )
+from lexigraft.source.token_tables import token_tables
 from lexigraft.source.weights import tensors
 
 logger = logging.getLogger(__name__)
@@ -94,7 +96,8 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> None:
     ------
     UserError
         No `config.json`; a model that is not a language model of this kind, is quantized, or
-        needs remote code; weights that are missing, pickled, truncated or damaged; no
+        needs remote code; a vocabulary that cannot be changed (`token_tables`); weights that are
+        missing, pickled, truncated or damaged; no
         `tokenizer.json`; a tokenizer with more tokens than the input matrix has rows, unless they
         are added tokens that texts do not contain (`tokens_without_row`).
     """
@@ -126,6 +129,7 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> None:
             f"contain no {matrix_names(folder)['output']}; transformers would initialize it at "
             "random"
         )
+    token_tables(skeleton(folder), f"source {folder}")
     if extra := tokens_without_row(load_tokenizer(folder), rows, f"source {folder}"):
         logger.warning(
             "source %s: the model has no row for %d added tokens of its tokenizer, such as %r; no "

@@ -10,8 +10,10 @@ from torch.func import functional_call
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.graft import check_fit, untie, update_special_token_ids
+from lexigraft.initialization.graft import carried_tables, check_fit, untie
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
+from lexigraft.initialization.token_ids import update_special_token_ids
+from lexigraft.source.token_tables import resize_vocabulary, set_tables, token_tables
 from lexigraft.training.objective import Objective, PenalizedObjective
 from lexigraft.training.phase_settings import AdapterSettings, Phase
 from lexigraft.training.vocadt_adapter import Adapter, DenseAdapter, SparseAdapter
@@ -47,6 +49,16 @@ def attach_adapters(
             "linear head, which an adapter needs"
         )
     check_fit(embeddings.num_embeddings, tokenizer, start)
+    tables = token_tables(model)
+    if any(
+        isinstance(model.get_submodule(name.rpartition(".")[0]), torch.nn.Linear) for name in tables
+    ):
+        raise UserError(
+            f"trainable: the head of {type(model).__name__} has more than one matrix, and an "
+            "adapter needs a plain linear head; train embeddings and head instead"
+        )
+    # Tables of further embeddings get no adapters.
+    set_tables(model, carried_tables(model, tables, start))
     tied = head.weight is embeddings.weight
     recipes = [start.recipe("input"), start.recipe("input" if tied else "output")]
     if not all(recipe.is_linear for recipe in recipes):
@@ -92,8 +104,7 @@ def merge_adapters(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -
     for layer in both:
         _replace_module(model, layer, layer.old)
     untie(model)
-    # mean_resizing would compute rows that are replaced right here.
-    model.resize_token_embeddings(len(matrices[0]), mean_resizing=False)
+    resize_vocabulary(model, len(matrices[0]))
     layers: list[Any] = [model.get_input_embeddings(), model.get_output_embeddings()]
     with torch.no_grad():
         for plain, rows in zip(layers, matrices, strict=True):

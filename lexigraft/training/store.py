@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from lexigraft.atomic import replacing, replacing_folder
 from lexigraft.completion import check_references
 from lexigraft.errors import UserError
-from lexigraft.initialization.graft import untie, update_special_token_ids
+from lexigraft.initialization.graft import carried_tables, untie
 from lexigraft.initialization.pairing import VocabularyPair, pair_vocabularies
+from lexigraft.initialization.storage import load_initialization
+from lexigraft.initialization.token_ids import update_special_token_ids
 from lexigraft.provenance import INPUTS, check_inputs, fault_of, write_card
 from lexigraft.source.model import (
     load_config,
@@ -19,6 +21,7 @@ from lexigraft.source.model import (
     open_tokenizer,
     stored_parameters,
 )
+from lexigraft.source.token_tables import resize_vocabulary, set_tables, token_tables
 
 if TYPE_CHECKING:
     import torch
@@ -134,6 +137,10 @@ def load_cell(
         pair = pair_vocabularies(open_tokenizer(places[0]), tokenizer, rows)
         update_special_token_ids(model, tokenizer, pair.source_of)
         tensors = _with_copied_rows(model, tensors, pair)
+        # Such tables are stored only if they were trained.
+        if tables := token_tables(model):
+            initialization = load_initialization(reference(folder, card, "initialization"))
+            set_tables(model, carried_tables(model, tables, initialization))
     load_tensors(model, tensors, folder / CHANGED)
     if LORA[0] in card["files"]:
         from peft import PeftModel
@@ -200,7 +207,7 @@ def matrix_names(model: "PreTrainedModel") -> set[str]:
 def linear_weights(
     model: "PreTrainedModel", stored: Container[str] | None = None
 ) -> "dict[str, Parameter]":
-    """The weights of a model's linear layers, except matrices with a row for each token.
+    """The weights of a model's linear layers, except those with a row or column for each token.
 
     If names of `stored` parameters are given, only those among them.
     """
@@ -208,10 +215,11 @@ def linear_weights(
 
     layers = [module for module in model.modules() if isinstance(module, torch.nn.Linear)]
     names = parameter_names(model, layers) - matrix_names(model)
+    rows = model.config.get_text_config().vocab_size
     return {
         name: p
         for name, p in model.named_parameters()
-        if name in names and (stored is None or name in stored)
+        if name in names and rows not in p.shape and (stored is None or name in stored)
     }
 
 
@@ -232,7 +240,7 @@ def load_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], f
             untie(model)
     for name in parameter_names(model, [embeddings]):
         if name in tensors and tensors[name].shape[0] != embeddings.num_embeddings:
-            model.resize_token_embeddings(tensors[name].shape[0], mean_resizing=False)
+            resize_vocabulary(model, tensors[name].shape[0])
     parameters = dict(model.named_parameters())
     with torch.no_grad():
         for name, tensor in tensors.items():

@@ -30,7 +30,7 @@ def test_the_matrices_of_a_prepared_source_are_found_without_its_class(
     expected = read_matrices(whole_source)
     assert sorted(expected) == ["input", "output"]
     prepare_source({"folder": str(whole_source)}, tmp_path / "toy")
-    monkeypatch.delattr("lexigraft.source.model._skeleton")
+    monkeypatch.delattr("lexigraft.source.model.skeleton")
     prepared = open_source(tmp_path / "toy")
     read = read_matrices(prepared.folder, prepared.matrices)
     for which, matrix in expected.items():

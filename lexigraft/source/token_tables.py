@@ -1,0 +1,134 @@
+"""Tensors with a row for each token, besides the two matrices, and vocabularies that cannot change.
+
+Per-layer embeddings (Gemma 3n and 4), value embeddings (NeoMME), tables from token ids to experts
+(DeepSeek-V4) and columns of a factored head (MobileBERT) have to follow a changed vocabulary too.
+"""
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lexigraft.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PretrainedConfig, PreTrainedModel
+
+# A table that may have fewer rows than the vocabulary.
+_PER_LAYER = "vocab_size_per_layer_input"
+# Settings of embeddings that are looked up by a hash of token ids, with no row of a single token.
+_HASHES = ("ple_layer_ids", "encoder_hash_byte_group_vocab")
+
+
+def token_tables(model: "PreTrainedModel", subject: str = "model") -> dict[str, int]:
+    """Names of all further tensors with a row for each token, and the dimension of their rows.
+
+    These are the tensors whose shape depends on the vocabulary size of the configuration. The model
+    may be on the meta device. Raises a `UserError`, which begins with `subject`, if the model's
+    vocabulary cannot be changed.
+    """
+    import torch
+
+    embeddings: Any = model.get_input_embeddings()
+    head: Any = model.get_output_embeddings()
+    name, config = type(model).__name__, model.config
+    if not isinstance(embeddings, torch.nn.Embedding) or not isinstance(head, torch.nn.Linear):
+        raise UserError(
+            f"{subject}: the matrices of {name} are {type(embeddings).__name__} and "
+            f"{type(head).__name__}, not a plain embedding and a linear head, so its vocabulary "
+            "cannot be changed; choose another source"
+        )
+    rows, outputs = len(embeddings.weight), len(head.weight)
+    if rows != outputs:
+        raise UserError(
+            f"{subject}: the input matrix of {name} has {rows} rows and its output matrix "
+            f"{outputs}; only models with as many input rows as output rows can get another "
+            "vocabulary, so choose another source"
+        )
+    if found := [key for key in _HASHES if getattr(config.get_text_config(), key, None)]:
+        raise UserError(
+            f"{subject}: {name} looks up embeddings by hashes of token ids ({found[0]} in "
+            "config.json), which would change with the vocabulary; choose another source"
+        )
+    if any(hasattr(getattr(config, part), "vocab_offset") for part in config.sub_configs):
+        raise UserError(
+            f"{subject}: {name} takes all token ids from a number on (vocab_offset in config.json) "
+            "as parts of images or sounds, so it cannot get new tokens; choose its text model alone"
+        )
+    own = {id(tensor) for tensor in (embeddings.weight, head.weight, head.bias)}
+    sizes = {rows, getattr(config.get_text_config(), _PER_LAYER, None)}
+    candidates = {
+        tensor_name: tensor.shape
+        for tensor_name, tensor in _tensors(model).items()
+        if id(tensor) not in own and not sizes.isdisjoint(tensor.shape)
+    }
+    if not candidates:
+        return {}
+    # A dimension of that size may also be a coincidence.
+    larger = copy.deepcopy(config)
+    set_vocabulary_size(larger, rows, rows + 1)
+    for part in (larger, larger.get_text_config()):
+        part.pad_token_id = 0  # the target's may have no row yet
+    with torch.device("meta"):
+        shapes = {key: tensor.shape for key, tensor in _tensors(type(model)(larger)).items()}
+    tables = {}
+    for tensor_name, shape in candidates.items():
+        changed = [
+            (dimension, new)
+            for dimension, (old, new) in enumerate(zip(shape, shapes[tensor_name], strict=True))
+            if old != new
+        ]
+        if not changed:
+            continue
+        if len(changed) > 1 or changed[0][1] != rows + 1:
+            raise UserError(
+                f"{subject}: the shape of {tensor_name} {list(shape)} depends on the vocabulary in "
+                "an unknown way, so the vocabulary cannot be changed; choose another source"
+            )
+        tables[tensor_name] = changed[0][0]
+    return tables
+
+
+def set_tables(model: "PreTrainedModel", tables: Mapping[str, "torch.Tensor"]) -> None:
+    """Replace tensors by tables with other numbers of rows, in place."""
+    import torch
+
+    for name, values in tables.items():
+        parent, _, attribute = name.rpartition(".")
+        module: Any = model.get_submodule(parent)
+        old = getattr(module, attribute)
+        new = values.to(old.device, old.dtype)
+        if isinstance(old, torch.nn.Parameter):
+            new = torch.nn.Parameter(new, requires_grad=old.requires_grad)
+        setattr(module, attribute, new)
+        if isinstance(module, torch.nn.Embedding):
+            module.num_embeddings = len(new)
+            text = model.config.get_text_config()
+            if getattr(text, _PER_LAYER, None):
+                setattr(text, _PER_LAYER, len(new))
+
+
+def resize_vocabulary(model: "PreTrainedModel", rows: int) -> None:
+    """Resize both matrices and the configuration, in place; new rows get arbitrary values."""
+    from transformers import PreTrainedModel
+
+    embeddings: Any = model.get_input_embeddings()
+    old = len(embeddings.weight)
+    # Some classes override it to draw new rows of further tables too, at random; others, such as
+    # MobileBERT, without `mean_resizing`, which would compute rows that are replaced anyway.
+    PreTrainedModel.resize_token_embeddings(model, rows, mean_resizing=False)
+    set_vocabulary_size(model.config, old, rows)
+
+
+def set_vocabulary_size(config: "PretrainedConfig", old: int, rows: int) -> None:
+    """Set all vocabulary sizes of a configuration for a number of rows that was `old`, in place."""
+    text = config.get_text_config()
+    text.vocab_size = rows
+    for part in (config, text):
+        for key, value in vars(part).copy().items():
+            if (key == _PER_LAYER and value) or ("vocab_size" in key and value == old):
+                setattr(part, key, rows)
+
+
+def _tensors(model: "PreTrainedModel") -> dict[str, "torch.Tensor"]:
+    return dict([*model.named_parameters(), *model.named_buffers()])
