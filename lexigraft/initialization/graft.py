@@ -67,8 +67,7 @@ def graft(
         new_bias = None if head.bias is None else _further_rows(head.bias, 0, initializer, by)
         new_tables = carried_tables(model, tables, initializer)
         if not tied:
-            untie(model)  # otherwise resizing might copy the input rows into the head
-        # Assigning new modules instead would untie the matrices.
+            untie(model)
         resize_vocabulary(model, initializer.n_target)
         embeddings: Any = model.get_input_embeddings()
         embeddings.weight.copy_(new_input)
@@ -113,6 +112,7 @@ def carried_tables(
         if isinstance(initializer, DenseRows):
             followed = _nearest(initializer, embeddings.weight)
         else:
+            assert isinstance(initializer, Recipe | RecipePair)
             followed = initializer.recipe("input").heaviest()
         ids = torch.from_numpy(followed).to(table.device)
         carried[name] = table.index_select(dimension, ids)
@@ -128,7 +128,7 @@ def _further_rows(
     if isinstance(initializer, RecipeInitializer):
         initializer = initializer.recipe_
     ordered = tensor.detach().cpu().movedim(dimension, 0)
-    rows = ordered.reshape(len(ordered), -1)
+    rows = ordered.flatten(1) if ordered.ndim > 1 else ordered[:, None]
     if len(rows) < initializer.n_source:  # Gemma 3n reads row 0 for tokens without a row
         rows = torch.cat([rows, rows[:1].expand(initializer.n_source - len(rows), -1)])
     if isinstance(initializer, DenseRows):
@@ -139,7 +139,7 @@ def _further_rows(
         assert isinstance(initializer, Recipe | RecipePair)
         recipe = replace(initializer.recipe(which), rank=None, norm_of=None)
         moved = recipe.apply(rows, which)
-    return moved.reshape(-1, *ordered.shape[1:]).movedim(0, dimension).contiguous()
+    return moved.reshape(len(moved), *ordered.shape[1:]).movedim(0, dimension).contiguous()
 
 
 def _nearest(initializer: DenseRows, matrix: "torch.Tensor") -> np.ndarray:

@@ -77,7 +77,9 @@ def update_special_token_ids(
         text.unpadded_vocab_size = max(tokenizer.get_vocab().values()) + 1
     padding = getattr(text, "pad_token_id", None)
     padding = None if padding is None or padding < 0 else padding
-    tables = [model.get_submodule(name.rpartition(".")[0]) for name in token_tables(model)]
+    tables: list[Any] = [
+        model.get_submodule(name.rpartition(".")[0]) for name in token_tables(model)
+    ]
     for module in (model.get_input_embeddings(), *tables):
         if getattr(module, "padding_idx", None) is not None:
             # The row at this index gets no gradient; the source's id may now be another token.

@@ -99,8 +99,9 @@ def set_tables(model: "PreTrainedModel", tables: Mapping[str, "torch.Tensor"]) -
         old = getattr(module, attribute)
         new = values.to(old.device, old.dtype)
         if isinstance(old, torch.nn.Parameter):
-            new = torch.nn.Parameter(new, requires_grad=old.requires_grad)
-        setattr(module, attribute, new)
+            old.data = new
+        else:
+            setattr(module, attribute, new)
         if isinstance(module, torch.nn.Embedding):
             module.num_embeddings = len(new)
             text = model.config.get_text_config()
@@ -109,14 +110,24 @@ def set_tables(model: "PreTrainedModel", tables: Mapping[str, "torch.Tensor"]) -
 
 
 def resize_vocabulary(model: "PreTrainedModel", rows: int) -> None:
-    """Resize both matrices and the configuration, in place; new rows get arbitrary values."""
-    from transformers import PreTrainedModel
+    """Resize both matrices and the head's bias, which are then zero, and the configuration.
 
+    Tied matrices stay tied, since each parameter stays the same object. The method of transformers
+    is not used: some classes override it and draw new rows of further tables at random.
+    """
     embeddings: Any = model.get_input_embeddings()
+    head: Any = model.get_output_embeddings()
     old = len(embeddings.weight)
-    # Some classes override it to draw new rows of further tables too, at random; others, such as
-    # MobileBERT, without `mean_resizing`, which would compute rows that are replaced anyway.
-    PreTrainedModel.resize_token_embeddings(model, rows, mean_resizing=False)
+    parameters = [embeddings.weight, *(() if head is None else (head.weight, head.bias))]
+    for parameter in parameters:
+        if parameter is not None and len(parameter) != rows:
+            parameter.data = parameter.data.new_zeros((rows, *parameter.shape[1:]))
+    embeddings.num_embeddings = rows
+    if head is not None:
+        head.out_features = rows
+    for module in model.modules():
+        if vars(module).get("vocab_size") == old:
+            module.vocab_size = rows
     set_vocabulary_size(model.config, old, rows)
 
 
