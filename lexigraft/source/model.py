@@ -106,6 +106,21 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
     return tokenizer
 
 
+def auto_tokenizer(folder: str | Path) -> Any:
+    """The tokenizer that `AutoTokenizer` loads from a folder; None, with a warning, if it fails."""
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except Exception as error:  # of many kinds: a class may need other files, or a package
+        logger.warning(
+            "source %s: AutoTokenizer cannot load its tokenizer (%s), so the padding side and "
+            "other settings that are not in its files are those of PreTrainedTokenizerFast",
+            folder, first_line(error),
+        )  # fmt: skip
+        return None
+
+
 def settings_of(tokenizer: "PreTrainedTokenizerFast") -> dict[str, Any]:
     """The settings of a fast tokenizer besides its pipeline, as keywords of the generic class.
 
@@ -433,22 +448,13 @@ def _take_settings_of_class(tokenizer: "PreTrainedTokenizerFast", folder: Path) 
     token masks or begins a text is known only to the classes of early folders (roberta-base, gpt2).
     Roles of tokens that `tokenizer.json` does not have are omitted: the class would add the tokens.
     """
-    from transformers import AutoTokenizer
-
     stated = _read_json(folder / "tokenizer_config.json").get("tokenizer_class")
     if stated in GENERIC_CLASSES or not (stated or (folder / "config.json").is_file()):
         return
-    try:
-        of_class: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        settings = settings_of(of_class)
-    except Exception as error:  # of many kinds: a class may need other files, or a package
-        logger.warning(
-            "source %s: AutoTokenizer cannot load its tokenizer (%s), so the padding side and "
-            "other settings that are not in its files are those of PreTrainedTokenizerFast",
-            folder, first_line(error),
-        )  # fmt: skip
+    of_class = auto_tokenizer(folder)
+    if of_class is None:
         return
-    known = tokenizer.get_vocab()
+    known, settings = tokenizer.get_vocab(), settings_of(of_class)
     extra = settings["extra_special_tokens"]
     settings["extra_special_tokens"] = [token for token in extra if token in known]
     for name in (*SETTINGS, *ROLES, "extra_special_tokens"):

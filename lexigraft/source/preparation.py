@@ -16,6 +16,7 @@ from lexigraft.source.hub import WANTED, resolve
 from lexigraft.source.model import (
     CAUSAL,
     MASKED,
+    auto_tokenizer,
     has_output_matrix,
     is_tied,
     kind_of,
@@ -34,6 +35,9 @@ from lexigraft.source.weights import tensors
 
 logger = logging.getLogger(__name__)
 
+# What classes of tokenizers treat differently: spaces, contractions, digits, line feeds, composed
+# letters, marks, and scripts without spaces.
+_PROBE = "  They're 12,345\n\n\tcafe\u0301 कि ที่  人人生"
 # Converters of the files in packages, by `format`; gguf is the default.
 _CONVERTERS = {"gguf": gguf_to_folder, "llama2c": llama2c_to_folder}
 
@@ -82,6 +86,7 @@ def prepare_source(
         facts = describe_model(model)
         used = sorted(path for pattern in WANTED for path in model.glob(pattern))
         facts["model_files"] = {path.name: describe_file(path) for path in used}
+    _compare_with_auto_tokenizer(model)
     write_json(folder / "source.json", {**source, "matrices": matrix_tensors(model)})
     return ["source.json", *files], {**facts, "revision": source["revision"]}
 
@@ -135,6 +140,17 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> None:
             "source %s: the model has no row for %d added tokens of its tokenizer, such as %r; no "
             "text may contain them",
             folder, len(extra), min(extra),
+        )  # fmt: skip
+
+
+def _compare_with_auto_tokenizer(folder: Path) -> None:
+    """Warn if `AutoTokenizer` segments texts otherwise than the `tokenizer.json` of a folder."""
+    plain = auto_tokenizer(folder)
+    if plain is not None and plain.tokenize(_PROBE) != load_tokenizer(folder).tokenize(_PROBE):
+        logger.warning(
+            "source %s: %s, which AutoTokenizer loads, segments texts otherwise than its "
+            "tokenizer.json; lexigraft follows tokenizer.json, in exports too",
+            folder, type(plain).__name__,
         )  # fmt: skip
 
 

@@ -71,6 +71,14 @@ def test_a_sentencepiece_tokenizer_is_byte_fallback(mistral_tokenizer):
     assert tokenizer_family(mistral_tokenizer) == "byte-fallback BPE"
 
 
+@pytest.mark.parametrize(("name", "warned"), [("CohereTokenizer", True), ("GPT2Tokenizer", False)])
+def test_a_class_that_segments_otherwise_is_named(name, warned, tiny_source, tmp_path, caplog):
+    file = tiny_source / "tokenizer_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"tokenizer_class": name}))
+    prepare_source({"folder": str(tiny_source)}, tmp_path / "toy")
+    assert (f"{name}, which AutoTokenizer loads, segments texts" in caplog.text) == warned
+
+
 def test_a_broken_source_leaves_no_source_file(tiny_source, tmp_path):
     (tiny_source / "tokenizer.json").unlink()
     with pytest.raises(UserError, match=r"tokenizer\.json"):
