@@ -7,7 +7,7 @@ loss is divided by the number of targets in all of them.
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Protocol
 
@@ -177,10 +177,14 @@ class MixedBlocks:
 
 @dataclass(frozen=True)
 class SampleSequences:
-    """The samples of one entry; `too_long` counts those that were left out."""
+    """The samples of one entry, one in each sequence, or packed.
+
+    `samples` counts them, `too_long` those that were left out.
+    """
 
     sequences: list[TrainingSequence]
     name: str
+    samples: int
     too_long: int = 0
 
     def __len__(self) -> int:
@@ -213,7 +217,37 @@ class SampleSequences:
                 "samples '%s': %d of %d are longer than %d tokens and are left out",
                 name, too_long, len(sequences), length,
             )  # fmt: skip
-        return cls(fitting, name, too_long)
+        return cls(fitting, name, len(fitting), too_long)
+
+    def packed(self, length: int, order: np.ndarray, *, apart: bool = False) -> "SampleSequences":
+        """Join whole samples, in an order of their indices, to sequences of up to `length` tokens.
+
+        Each sample begins with a special token, which separates it from the one before it. With
+        `apart`, samples do not attend to each other, see `pack`.
+        """
+        groups: list[list[TrainingSequence]] = []
+        room = 0
+        for sample in (self.sequences[at] for at in order):
+            if len(sample.tokens) > room:
+                groups.append([])
+                room = length
+            groups[-1].append(sample)
+            room -= len(sample.tokens)
+        return replace(self, sequences=[_join(group, apart) for group in groups])
+
+
+def _join(samples: list[TrainingSequence], apart: bool) -> TrainingSequence:
+    targets = []
+    for sample in samples:
+        assert sample.targets is not None
+        targets.append(sample.targets.copy())
+        targets[-1][0] = False  # its first token does not follow from the sample before it
+    positions = [np.arange(len(sample.tokens), dtype=np.int32) for sample in samples]
+    return TrainingSequence(
+        np.concatenate([sample.tokens for sample in samples]),
+        np.concatenate(targets),
+        positions=np.concatenate(positions) if apart else None,
+    )
 
 
 def concatenate(encoded: Iterable[Sequence[int]]) -> EncodedTexts:

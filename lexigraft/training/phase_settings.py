@@ -194,8 +194,8 @@ class Phase(Settings):
     ] = Field(
         default_factory=lambda: {MONOLINGUAL: 1.0},
         description="the text. `monolingual` is the language's corpus, other names are entries of "
-        "its `samples`. Several texts are given with their shares of the sequences, such as "
-        "`{monolingual: 0.85, tasks: 0.15}`. The first one determines the number of sequences",
+        "its `samples`. Several texts are given with their shares of the tokens, such as "
+        "`{monolingual: 0.85, tasks: 0.15}`. The first one determines the length of the phase",
     )
     share: Share = Field(
         1.0, description="share of the strategy's epochs or tokens. All shares add up to 1"

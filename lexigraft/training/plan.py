@@ -1,7 +1,7 @@
 """The plan of each phase: its sequences, in order, from several texts in their shares."""
 
 import math
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Sequence, Sized
 from functools import cache
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -37,7 +37,8 @@ def plan_phases(
     The first text of a phase's `data` determines the length of the phase: the phase's share of the
     strategy's `epochs` (passes over that text) or `tokens` (of that text), or the phase's own
     `epochs` or `tokens`. Phases with the same first text continue where the previous one ended.
-    Other texts are repeated or cut to their share of the sequences.
+    Other texts are repeated or cut to their share of the tokens. In a phase with several texts,
+    samples are packed, since sequences of one sample each are much shorter than those of a text.
 
     Raises a UserError if a text is missing or has no sequence that fits, or if a phase gets none.
     """
@@ -48,10 +49,15 @@ def plan_phases(
         return encode_samples(tokenizer, read_samples(inputs["samples"][name]))
 
     @cache
-    def text(name: str, length: int) -> SequenceSource:
+    def text(name: str, length: int, packed: bool) -> SequenceSource:
         if name == MONOLINGUAL:
             return read_blocks(strategy, tokenizer, inputs["corpus"], length)
-        return SampleSequences.within(length, encoded(name), name)
+        samples = SampleSequences.within(length, encoded(name), name)
+        if not packed:
+            return samples
+        # Both directions of a translation are next to each other in the file.
+        order = generator(*job["seed"], name, "packing").permutation(len(samples))
+        return samples.packed(length, order, apart=strategy.packing == "apart")
 
     ends = [*accumulate(phase.share for phase in strategy.phases)]
     ends[-1:] = [1.0]  # despite rounding of the shares
@@ -59,7 +65,7 @@ def plan_phases(
     plan, seed = [], job["seed"]
     for number, (phase, share) in enumerate(phases):
         first, *others = phase.data
-        source: Any = text(first, phase.length)
+        source: Any = text(first, phase.length, bool(others))
         # Only other texts are named in the seed, which keeps the order of monolingual text stable.
         own = seed if first == MONOLINGUAL else [*seed, first]
         epochs = _epochs(strategy, source)
@@ -79,9 +85,11 @@ def plan_phases(
             )
         if others:
             sources, orders = [source], [order]
-            for name, count in sequence_counts(len(order), phase.data).items():
-                sources.append(text(name, phase.length))
-                orders.append(repeated_order(sources[-1], count, [*seed, name, number]))
+            tokens = source.lengths()[order].sum() / phase.data[first]
+            for name in others:
+                sources.append(text(name, phase.length, True))
+                wanted = tokens * phase.data[name]
+                orders.append(order_of_tokens(sources[-1], wanted, [*seed, name, number]))
             source = ConcatDataset(sources)
             begins = [0, *source.cumulative_sizes[:-1]]
             order = interleave([one + begin for one, begin in zip(orders, begins, strict=True)])
@@ -148,19 +156,20 @@ def sample_counts(plan: list[SequenceDataset]) -> dict[str, dict[str, int]]:
     for sequences in plan:
         for source in getattr(sequences.source, "datasets", [sequences.source]):
             if isinstance(source, SampleSequences):
-                counts = {"samples": len(source), "too_long": source.too_long}
+                counts = {"samples": source.samples, "too_long": source.too_long}
                 found.setdefault(source.name, counts)
     return found
 
 
-def sequence_counts(first: int, shares: Mapping[str, float]) -> dict[str, int]:
-    """The number of sequences of each other text for `first` ones of the first; at least one.
-
-    `shares` maps names to shares of the sequences, the first text first; they add up to one.
-    """
-    own, *_ = shares.values()
-    others = list(shares.items())[1:]
-    return {name: max(1, round(first * share / own)) for name, share in others}
+def order_of_tokens(source: SequenceSource, tokens: float, seed: list[Any]) -> np.ndarray:
+    """Indices of the sequences of a source with about `tokens` tokens, at least one sequence."""
+    lengths = source.lengths()
+    if isinstance(source, MixedBlocks):
+        return repeated_order(source, tokens / source.length, seed)
+    passes = int(tokens // lengths.sum()) + 1
+    order = repeated_order(source, passes * len(lengths), seed)
+    ends = np.cumsum(lengths[order])
+    return order[: int(np.abs(ends - tokens).argmin()) + 1]
 
 
 def visiting_order(

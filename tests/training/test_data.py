@@ -175,7 +175,7 @@ def test_what_is_too_long_is_left_out_and_counted(without_bos):
     sequences = encode_samples(without_bos, [("a:", " b"), ("a:", " b" * 90), ("c:", " d")])
     length = len(sequences[0].tokens)
     text = SampleSequences.within(length, sequences, "parallel")
-    assert (len(text), text.too_long, text.name) == (2, 1, "parallel")
+    assert (len(text), text.samples, text.too_long, text.name) == (2, 2, 1, "parallel")
     assert np.array_equal(text[1].tokens, sequences[2].tokens)
 
 

@@ -20,7 +20,6 @@ from lexigraft.training.plan import (
     plan_phases,
     repeated_order,
     sample_counts,
-    sequence_counts,
     visiting_order,
 )
 from lexigraft.training.settings import read_strategy
@@ -85,19 +84,55 @@ def test_texts_of_one_phase_are_mixed_by_their_shares(job, without_bos):
     data = {"monolingual": 0.5, "sums": 0.3, "more": 0.2}
     described = job({"phases": [{**PHASE, "data": data}]})
     [phase] = planned(described, without_bos)
-    first = len(monolingual(described, without_bos))
     whole = [phase[at].targets is None for at in range(len(phase))]
-    assert sum(whole) == first
-    assert len(phase) == first + round(first * 0.6) + round(first * 0.4)
+    assert sum(whole) == len(monolingual(described, without_bos))
     half = len(phase) // 2
-    assert abs(sum(whole[:half]) - first / 2) <= 2
+    assert abs(sum(whole[:half]) - sum(whole) / 2) <= 2
+
+
+@pytest.mark.parametrize("packing", ["joined", "apart"])
+@pytest.mark.parametrize("words", [1, 3, 8])
+@pytest.mark.parametrize("share", [0.05, 0.15, 0.5])
+def test_a_share_is_one_of_tokens_whatever_the_length_of_a_sample(
+    job, without_bos, share, words, packing
+):
+    data = {"monolingual": 1 - share, "sums": share}
+    described = job({"phases": [{**PHASE, "data": data}], "epochs": 4, "packing": packing})
+    samples = [(f"{n} is:", f" {n}" * words) for n in range(40)]
+    write_samples(Path(described["inputs"]["samples"]["sums"]).parent, samples)
+    [phase] = planned(described, without_bos)
+    of_samples = phase.order >= len(phase.source.datasets[0])
+    tokens = phase.tokens()
+    # To within the sequence that is nearest.
+    assert abs(tokens[of_samples].sum() - share * tokens.sum()) <= 32
+    half = len(phase) // 2
+    assert abs(tokens[:half][of_samples[:half]].sum() - share * tokens[:half].sum()) <= 64
+    # Every sample is whole, begins after a separator, and teaches its answer alone.
+    expected = {
+        (*sample.tokens.tolist(), *sample.targets.tolist())
+        for sample in encode_samples(without_bos, samples)
+    }
+    found = set()
+    for at in np.flatnonzero(of_samples):
+        sequence = phase[at]
+        begins = np.flatnonzero(sequence.tokens == without_bos.eos_token_id)[::2]
+        for begin, end in zip(begins, [*begins[1:], len(sequence.tokens)], strict=True):
+            part = slice(begin, end)
+            found.add((*sequence.tokens[part].tolist(), *sequence.targets[part].tolist()))
+            if packing == "apart":
+                assert sequence.positions[part].tolist() == list(range(end - begin))
+    assert found <= expected and (found == expected or share < 0.5)
+    assert sample_counts([phase])["sums"] == {"samples": 40, "too_long": 0}
 
 
 def test_the_first_text_sets_the_length_of_a_phase(job, without_bos):
     described = job({"phases": [{**PHASE, "data": {"sums": 0.9, "monolingual": 0.1}}]})
     [phase] = planned(described, without_bos)
-    assert sum(phase[at].targets is not None for at in range(len(phase))) == 9
-    assert len(phase) == 9 + 1
+    of_samples = phase.order < len(phase.source.datasets[0])
+    every = sum(len(one.tokens) for one in encode_samples(without_bos, SAMPLES[:-1]))
+    tokens = phase.tokens()
+    assert tokens[of_samples].sum() == every
+    assert tokens[~of_samples].sum() == pytest.approx(every / 9, abs=32)
 
 
 def test_the_same_cell_reads_the_same_and_another_cell_another_order(job, without_bos):
@@ -192,7 +227,8 @@ def test_a_group_has_its_shares_also_beside_another_text(group, without_bos):
     [phase] = planned(group({"phases": [{**PHASE, "data": data}], "epochs": 1}), without_bos)
     samples, mixed = phase.source.datasets
     telugu = phase.order[phase.order >= len(samples)] - len(samples) < len(mixed.members["te"])
-    assert (len(telugu), telugu.sum()) == pytest.approx((81, 0.75 * 81), abs=1)
+    blocks = 9 * samples.lengths().sum() / 32
+    assert (len(telugu), telugu.sum()) == pytest.approx((blocks, 0.75 * blocks), abs=1)
 
 
 def test_an_amount_for_each_language_grows_with_the_group(group, without_bos):
@@ -253,13 +289,10 @@ def test_a_cell_reads_all_that_is_planned_for_its_phases(job, without_bos):
     assert set(json.loads((folder / "card.json").read_text())["samples"]) == {"sums", "more"}
 
 
-def test_fifteen_of_a_hundred_sequences_are_the_other_text_s():
-    assert sequence_counts(85, {"monolingual": 0.85, "tasks": 0.15}) == {"tasks": 15}
-    assert sequence_counts(100, {"a": 0.5, "b": 0.3, "c": 0.2}) == {"b": 60, "c": 40}
-
-
-def test_a_text_with_a_tiny_share_still_gives_a_sequence():
-    assert sequence_counts(3, {"a": 0.99, "b": 0.01}) == {"b": 1}
+def test_a_text_with_a_tiny_share_still_gives_a_sequence(job, without_bos):
+    data = {"sums": 0.999, "monolingual": 0.001}
+    [phase] = planned(job({"phases": [{**PHASE, "data": data}]}), without_bos)
+    assert (phase.order >= len(phase.source.datasets[0])).sum() == 1
 
 
 @given(blocks=st.integers(1, 20), epochs=st.sampled_from([0.5, 1, 1.5, 2, 3]), cut=st.floats(0, 1))
