@@ -248,7 +248,8 @@ def check_origins(
             if known[place] != checksum:
                 raise UserError(
                     f"{folder}: its {names.get(relative, 'input')} {path} is not the one that it "
-                    f"was made from; run the study again, or restore {path}"
+                    "was made from; run the study again, or restore the earlier one; if nothing "
+                    "runs, delete the first of these folders"
                 )
 
 
