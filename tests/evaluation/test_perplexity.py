@@ -8,6 +8,8 @@ import torch
 from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.evaluation.tasks.perplexity import evaluate
+from lexigraft.vocabulary.bpe import read_bpe
+from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 
 
 @pytest.fixture
@@ -44,6 +46,18 @@ def test_bits_per_byte_follow_the_tokens_of_the_vocabulary(
     assert metrics["tokens"] < metrics["bytes"]
     expected = math.log2(259) * metrics["tokens"] / metrics["bytes"]
     assert metrics["bits_per_byte"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_text_that_the_tokenizer_loses_is_recorded(model, byte_tokenizer, make_job, caplog):
+    bpe = read_bpe(byte_tokenizer())
+    lossy = fast_tokenizer(bpe.without({"Î"}), settings_of(byte_tokenizer()))
+    job = make_job("perplexity")
+    details = evaluate(model, lossy, job).details
+    text = (Path(job["inputs"]["corpus"]) / "heldout.txt").read_text("utf-8").replace("\n", "")
+    lost = text.encode().count(0xCE)
+    assert details["heldout"]["lost_text"] == pytest.approx(lost / len(text.encode()))
+    assert "no tokens for" in caplog.text and "of heldout.txt" in caplog.text
+    assert "lost_text" not in evaluate(model, byte_tokenizer(), job).details["heldout"]
 
 
 def test_the_nats_are_those_of_one_text_after_another(model, byte_tokenizer, make_job):

@@ -1,5 +1,6 @@
 """How well a cell predicts held-out text: perplexity per token, and bits per byte."""
 
+import logging
 import math
 from array import array
 from collections.abc import Sequence
@@ -22,9 +23,13 @@ from lexigraft.inference.likelihood import (
 from lexigraft.inference.text_encoding import encode
 from lexigraft.settings import Settings
 from lexigraft.source.positions import positions_of
+from lexigraft.vocabulary.token_bytes import lost_text
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+
+logger = logging.getLogger(__name__)
 
 
 class PerplexitySettings(Settings):
@@ -87,6 +92,14 @@ def evaluate(
                 "training has diverged: lower its learning rate"
             )
         details[name] = {"sentences": len(texts), "characters": found.characters}
+        if lost := lost_text(tokenizer, texts):
+            logger.warning(
+                "the tokenizer has no tokens for %.2f %% of %s.txt; this text is not scored, so "
+                "the figures look better than they are",
+                100 * lost,
+                name,
+            )
+            details[name]["lost_text"] = lost
         rows.extend(
             {"id": f"{test}-{line}", "test": test}
             | {key: getattr(own, key) for key in ("nats", "tokens", "bytes")}
