@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from lexigraft.commands.app import app
 from lexigraft.errors import UserError
+from lexigraft.vocabulary.bpe import read_bpe
+from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 from tests.conftest import first_merges
 from workflow.commands.auxiliaries import Given, RegisteredInitializer, auxiliaries
 
@@ -95,6 +97,15 @@ def test_a_tokenizer_without_merges_has_no_curve(files, roberta_folder, bert_tok
     bert_tokenizer.save_pretrained(tmp_path)
     shown = run("inspect", tmp_path, "--text", files / "el.txt")
     assert "No curve of new tokens" in shown
+
+
+def test_a_tokenizer_that_loses_text_is_not_praised(files, smollm2_cut, tmp_path):
+    bpe = read_bpe(smollm2_cut)
+    lost = {token for token in bpe.mergeable if "Ï" in token}  # begins a third of Greek letters
+    fast_tokenizer(bpe.without(lost), settings_of(smollm2_cut)).save_pretrained(tmp_path)
+    shown = run("inspect", tmp_path, "--text", files / "el.txt", "--sizes", "10")
+    assert "text lost" in shown
+    assert re.search(r"It has no tokens for [\d.]+% of your text", shown)
 
 
 # ---- expand ------------------------------------------------------------------------------------

@@ -75,6 +75,11 @@ def show_inspection(found: "Inspection", sentences: int) -> None:
         f"Of the tokenizer's {metrics['size']:,} tokens, {metrics['unreachable_tokens']:.1%} can "
         f"never occur, and {metrics['unused_tokens']:.1%} do not occur in your text."
     )
+    if metrics["lost_text"]:
+        typer.echo(
+            f"It has no tokens for {metrics['lost_text']:.1%} of your text, which a model never "
+            "sees: the numbers above look better than they are."
+        )
     if found.no_curve:
         typer.echo(f"No curve of new tokens: {found.no_curve}.")
         return
