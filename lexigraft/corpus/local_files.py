@@ -131,7 +131,11 @@ def _expanded(path: str | Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     # A link that leads nowhere stays, whatever its name: it may be a folder on a missing disk.
-    return [one for one in files_below(path) if _TEXTS.fullmatch(one.name) or not one.exists()]
+    found = [one for one in files_below(path) if _TEXTS.fullmatch(one.name) or not one.exists()]
+    for file in found:
+        if os.fsencode(file).decode(errors="replace") != str(file):
+            raise UserError(f"{str(file)!a}: the name is not UTF-8; rename the file")
+    return found
 
 
 def files_below(folder: str | Path) -> list[Path]:

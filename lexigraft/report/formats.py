@@ -11,7 +11,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from lexigraft.atomic import replacing
-from lexigraft.report.rendering import document, render
+from lexigraft.report.rendering import document, escape_markdown, render
 from lexigraft.report.table import MINUS, PALEST, Row, Table, TableCell
 
 # The extremes of the shading, legible under black text in print: blue better, red worse.
@@ -52,7 +52,9 @@ def markdown(table: Table) -> str:
     lines = [f"**{_pipe(table.title)}**", "", _line(heads)]
     lines.append("|" + "---|" * len(table.stub) + "---:|" * len(table.columns))
     lines += [_line([*row.stub, *map(_plain, row.cells)]) for row in table.rows]
-    return "\n".join([*lines, "", *(f"- {_starred(note)}" for note in table.notes), ""])
+    return "\n".join(
+        [*lines, "", *(f"- {_starred(escape_markdown(note))}" for note in table.notes), ""]
+    )
 
 
 def escape_latex(text: str) -> str:
@@ -172,4 +174,4 @@ def _starred(text: str) -> str:
 
 
 def _pipe(text: str) -> str:
-    return text.replace("|", r"\|").replace("\n", " ")
+    return escape_markdown(text).replace("|", r"\|").replace("\n", " ")

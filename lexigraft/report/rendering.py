@@ -33,6 +33,12 @@ def inline_code(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
+def escape_markdown(text: str) -> str:
+    """Text for Markdown, in which names and tokens such as `<s>` are no HTML, and no links."""
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", text)
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("](", r"]\(")
+
+
 @cache
 def _environment(folder: Path) -> ImmutableSandboxedEnvironment:
     environment = ImmutableSandboxedEnvironment(
@@ -43,7 +49,11 @@ def _environment(folder: Path) -> ImmutableSandboxedEnvironment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"inline_code": inline_code, "css_name": _css_name}
+    environment.filters |= {
+        "inline_code": inline_code,
+        "css_name": _css_name,
+        "markdown": escape_markdown,
+    }
     environment.globals |= {"number": number}
     return environment
 

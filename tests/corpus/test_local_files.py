@@ -2,6 +2,7 @@
 
 import os
 import random
+from pathlib import Path
 
 import pytest
 
@@ -71,3 +72,11 @@ def test_a_subfolder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(UserError, match="/locked: the folder cannot be read"):
         text_files(tmp_path)
+
+
+def test_a_file_whose_name_is_not_utf_8_is_named(tmp_path):
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/te\xff.txt")).write_text("text\n")
+    settings = {"text": {"loader": "text", "paths": [str(tmp_path)]}}
+    with pytest.raises(UserError, match=r"te\.text\.paths: .*: the name is not UTF-8") as error:
+        check_files(settings, "te")
+    str(error.value).encode()

@@ -1,10 +1,16 @@
 """Templates: text is escaped, and code is set as code."""
 
+import re
+
 import pytest
 
+from lexigraft.report.build import build_report
+from lexigraft.report.items import kinds
+from lexigraft.report.names import shown_as
 from lexigraft.report.recommendation_text import Question, RecommendationText
 from lexigraft.report.rendering import document, inline_code, render
 from lexigraft.report.verdict import Decision, Verdict
+from tests.report.conftest import full_study
 
 
 def test_text_between_backticks_is_code_and_markup_is_text():
@@ -45,3 +51,30 @@ def test_verdicts_on_many_languages_fold_away(languages, folded):
     assert page.count("<strong>Graft: use &lt;X&gt;.</strong>") == languages
     assert page.count("<li><code>cells</code> &amp; more</li>") == languages
     assert page.count('<table class="questions">') == languages
+
+
+HOSTILE = "<script>alert('x')</script><img src=x onerror=y>&lt;b&gt; [a](javascript:b) <s>|"
+
+
+def test_no_title_or_name_of_a_study_is_html_or_a_link_in_its_markdown(tmp_path):
+    made, groups = full_study(tmp_path), kinds().items()
+    made.inputs["languages"] = {
+        name: language | {"name": language["name"] + HOSTILE}
+        for name, language in made.inputs["languages"].items()
+    }
+    made.settings |= {
+        "title": HOSTILE,
+        "items": [
+            {"item": kind, "name": kind, "title": HOSTILE}
+            for kind, group in groups
+            if group != "figures" and kind not in ("comparison", "family_scores")
+        ],
+    }
+    with shown_as({"sources": {"tiny": HOSTILE}, "initializers": {"align": HOSTILE}}):
+        build_report(made.settings, made.inputs, {"folder": str(tmp_path / "out")})
+    written = [*(tmp_path / "out").rglob("*.md")]
+    assert len(written) > 8
+    for file in written:
+        text = file.read_text("utf-8").replace("<br>", "")
+        assert "alert" in text, file
+        assert not re.search(r"<[A-Za-z/!?]|\]\(|&lt;b&gt;", text), file

@@ -163,3 +163,6 @@ def test_snakemake_runs_a_job_on_a_path_with_all_odd_characters(checkout):
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert (checkout.folder / card).is_file()
     assert checkout.planned(card) == set()
+    with (checkout.folder / name).open("a") as file:
+        file.write("another line of the text\n")
+    assert checkout.planned(card) == {"Preparing the texts of telugu"}

@@ -30,6 +30,9 @@ from workflow.config.revisions import with_commits
 from workflow.stages.cost_model import DEVICE, CostModel, chosen_device
 from workflow.stages.stage import CARD, PACKAGES, STAGES, Output, Resources
 
+# Snakemake takes `{name}` in a path for a wildcard, without an escape for it, and cannot lock files
+# whose names are not UTF-8. The checksums of such files are in the job's description.
+_UNNAMEABLE = re.compile("[{\ud800-\udfff]")
 digest = cache(code_digest)  # of a set of files, computed once
 P = ParamSpec("P")
 Found = TypeVar("Found")
@@ -213,8 +216,7 @@ class Study:
         if rule == "prepare_source":
             return [*needs]
         present = (str(file) for path in files for file in _present(path))
-        # Snakemake takes `{name}` in a path for a wildcard, and has no escape for it.
-        return [*needs, *(file for file in present if "{" not in file)]
+        return [*needs, *(file for file in present if not _UNNAMEABLE.search(file))]
 
     def resources(self, rule: str) -> dict[str, Callable[..., int]]:
         """Memory and time limit of a job by its wildcards, times the number of the attempt."""
