@@ -51,7 +51,8 @@ def generate(
     """Continue every prompt greedily up to a stop string, an end-of-text token or a limit.
 
     Prompts are batched by length, longest first, with masked padding on the left, as many as fit
-    into memory (`batch_sizes`). In float32, the texts do not depend on the batches; in bfloat16
+    into memory (`batch_sizes`). In float32, the texts do not depend on the batches, except for
+    architectures that do not mask padding (RWKV, RecurrentGemma, DeepSeek-V4, HY-V4); in bfloat16
     they may, where two tokens are about equally likely. A prefix that many prompts share, such as a
     few examples, is processed only once. A `VllmModel` forms its own batches. The result maps ids
     to outputs, in the order of `prompts`.
