@@ -22,7 +22,7 @@ _FILES = (
     README, "LICENSE*", "NOTICE*", "config.json", "generation_config.json", "*.safetensors",
     "*.safetensors.index.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
     "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt", "merges.txt",
-    "chat_template.jinja", TOKENIZER_MODULE,
+    "chat_template.jinja", "additional_chat_templates/*.jinja", TOKENIZER_MODULE,
 )  # fmt: skip
 _NEEDED = (README, "config.json", "*.safetensors", "tokenizer.json")
 # Keys of the front matter that the hub uses to find models and to show their terms and origin.
@@ -45,9 +45,9 @@ def published_files(folder: str | Path) -> dict[str, int]:
             "first: lexigraft export STUDY.yaml CELL --to FOLDER"
         )
     found = {
-        file.name: file.stat().st_size
-        for file in sorted(folder.iterdir())
-        if file.is_file() and any(fnmatch(file.name, pattern) for pattern in _FILES)
+        str(file.relative_to(folder)): file.stat().st_size
+        for file in sorted({file for pattern in _FILES for file in folder.glob(pattern)})
+        if file.is_file()
     }
     for pattern in _NEEDED:
         if not any(fnmatch(name, pattern) for name in found):
@@ -115,6 +115,7 @@ def _stage(folder: Path, files: Iterable[str], staged: Path, name: str) -> None:
     """Create the folder to upload: links to the files, and the card with the repository's name."""
     for file in files:
         if file != README:
+            (staged / file).parent.mkdir(exist_ok=True)
             (staged / file).symlink_to((folder / file).resolve())
     text = (folder / README).read_text(encoding="utf-8")
     example = text.replace(f'from_pretrained("{FOLDER}")', f'from_pretrained("{name}")')

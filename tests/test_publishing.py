@@ -142,6 +142,15 @@ def test_the_model_its_tokenizer_and_its_card_are_uploaded_and_nothing_else(hub,
     assert "/me/adapted" in said.splitlines()[-1]
 
 
+def test_every_chat_template_is_uploaded(hub, model):
+    templates = {"chat_template.jinja", "additional_chat_templates/tool_use.jinja"}
+    (model / "additional_chat_templates").mkdir()
+    for name in templates:
+        (model / name).write_text("{{ messages }}")
+    run(model, "me/adapted")
+    assert set(hub.repositories["me/adapted"]) == UPLOADED | templates
+
+
 def test_the_module_of_a_tokenizer_for_qwen2_is_uploaded_and_no_other_code(hub, model):
     for name in ("exported_tokenizer.py", "other.py"):
         (model / name).write_text("")
