@@ -5,6 +5,7 @@ need another package to decompress them.
 """
 
 import io
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -38,6 +39,7 @@ def dataset_shards(
     if name == "json" and any(address.endswith(_ZSTD) for address in addresses):
         return _zstd_shards(addresses, where)
     web_versions(addresses)  # the library does not say which file is missing
+    _refuse_linked_folders(name, addresses)
     files = {"data_files": text.get("data_files"), "revision": text.get("revision")}
     with _dataset_errors(where):
         if any(Path(name, file).is_file() for file in ("dataset_dict.json", "state.json")):
@@ -60,6 +62,23 @@ def dataset_shards(
             raise UserError(f"{where}: has no rows")
 
     return [partial(rows, index) for index in range(count)]
+
+
+def _refuse_linked_folders(name: str, patterns: Sequence[str]) -> None:
+    """Raise a UserError for a linked folder with data: the library skips it without a word."""
+    places = [name] if Path(name).is_dir() else []
+    for pattern in patterns:
+        start, _, rest = pattern.partition("*")
+        if "/" in rest or rest.startswith("*"):  # else it matches files of one folder alone
+            places.append(start.rpartition("/")[0] or ".")
+    for place in places:
+        for folder, subfolders, _ in os.walk(place):
+            for link in (Path(folder, one) for one in subfolders):
+                if link.is_symlink():
+                    raise UserError(
+                        f"{link}: the library datasets skips linked folders; put the folder itself "
+                        "there, or read it with `loader: text`"
+                    )
 
 
 def web_texts(text: Settings) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.checksums import file_checksum
+from lexigraft.checksums import file_checksum, files_in
 from lexigraft.evaluation.learned.checkpoint import STATE, hub_cache, is_offline
 
 
@@ -66,8 +66,7 @@ def _digest(found: Mapping[str, Any]) -> str:
 
 
 def _files(places: list[str]) -> list[Path]:
-    every = (file for place in places for file in sorted(Path(place).rglob("*")))
-    return [file for file in every if file.is_file()]
+    return [file for place in places for file in sorted(files_in(place)) if file.is_file()]
 
 
 def reason_not_available(job: Mapping[str, Any]) -> str | None:
