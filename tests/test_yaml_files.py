@@ -33,6 +33,11 @@ def aliases(levels, first, level):
     return text
 
 
+@pytest.mark.bad_input(
+    "config",
+    "a key that a mapping has twice",
+    "rejected with a message that names the file, the lines and the key",
+)
 @pytest.mark.parametrize("seed", range(10))
 def test_a_key_that_is_doubled_anywhere_is_named_with_its_lines(seed):
     draw = random.Random(seed)
@@ -64,6 +69,11 @@ def test_aliases_and_merges_keep_working():
     assert parse_yaml(text, "study.yaml") == yaml.safe_load(text)
 
 
+@pytest.mark.bad_input(
+    "hostile",
+    "YAML aliases that expand to a billion values",
+    "rejected at once with a message that names the line",
+)
 @pytest.mark.parametrize(
     ("first", "level"), [("[x]", "[{}]"), ("{x: 1}", "{{k: [{}]}}"), ("{x: 1}", "{{<<: [{}]}}")]
 )

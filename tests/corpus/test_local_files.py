@@ -25,6 +25,11 @@ def reachable(folder, seen):
     return {path for path in found if path.suffix == ".txt"}
 
 
+@pytest.mark.bad_input(
+    "text",
+    "a folder of texts with links, in circles too",
+    "each text that they lead to is read once",
+)
 @pytest.mark.parametrize("seed", range(20))
 def test_folders_with_any_links_give_each_text_that_they_lead_to_once(tmp_path, seed):
     draw = random.Random(seed)
@@ -51,6 +56,11 @@ def test_folders_with_any_links_give_each_text_that_they_lead_to_once(tmp_path, 
     assert found == sorted(found)
 
 
+@pytest.mark.bad_input(
+    "text",
+    "a folder of texts with a link that leads nowhere",
+    "rejected with a message that names the link",
+)
 @pytest.mark.parametrize("name", ["a.txt", "folder"])
 def test_a_link_that_leads_nowhere_is_named(tmp_path, name):
     (tmp_path / "b.txt").write_text("text\n")

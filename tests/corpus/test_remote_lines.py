@@ -130,6 +130,11 @@ def lines_of(address, folder):
         return None, str(error)
 
 
+@pytest.mark.fault(
+    "network",
+    "a text on the web ends early or changes between two readings",
+    "it is read as one version of the file, or a one-line error message says what to do",
+)
 @pytest.mark.parametrize("is_changed", [False, True])
 @pytest.mark.parametrize("version", ["ETag", "Last-Modified", None])
 @pytest.mark.parametrize("is_cut", ["no", "in a connection", "between readings"])
@@ -194,6 +199,11 @@ def json_text(files, name, lines):
     return language(files) | {"text": text}
 
 
+@pytest.mark.fault(
+    "network",
+    "a text on the web ends early or changes between two readings",
+    "it is read as one version of the file, or a one-line error message says what to do",
+)
 @pytest.mark.parametrize("name", ["te.jsonl", "te.jsonl.zst"])
 def test_a_library_reads_one_version_of_a_file_or_fails(files, tmp_path, monkeypatch, name):
     settings, counts = json_text(files, name, LINES), CleaningCounts()

@@ -56,6 +56,11 @@ def test_verdicts_on_many_languages_fold_away(languages, folded):
 HOSTILE = "<script>alert('x')</script><img src=x onerror=y>&lt;b&gt; [a](javascript:b) <s>|"
 
 
+@pytest.mark.bad_input(
+    "hostile",
+    "HTML in titles and names",
+    "it is text in every page and table",
+)
 def test_no_title_or_name_of_a_study_is_html_or_a_link_in_its_markdown(tmp_path):
     made, groups = full_study(tmp_path), kinds().items()
     made.inputs["languages"] = {

@@ -78,6 +78,11 @@ PLACES = [
 ]
 
 
+@pytest.mark.bad_input(
+    "hostile",
+    "a login or a token in an address",
+    "rejected; no message and no log shows it",
+)
 @pytest.mark.parametrize("address", WITH_SECRETS)
 @pytest.mark.parametrize("place", PLACES, ids=".".join)
 def test_no_study_is_planned_with_a_secret(place, address, miniature, registries):
@@ -128,6 +133,11 @@ def shown(capsys, caplog, call):
     return "\n".join([*said, out, err, *caplog.messages])
 
 
+@pytest.mark.bad_input(
+    "hostile",
+    "a login or a token in an address",
+    "rejected; no message and no log shows it",
+)
 @pytest.mark.parametrize(
     "fault", ["missing", "broken", "busy", "endless", "empty", "not UTF-8", "changed", "damaged"]
 )

@@ -56,6 +56,11 @@ def refused(config, registries) -> str:
     return str(error.value)
 
 
+@pytest.mark.bad_input(
+    "config",
+    "names that are too long for a file name, or differ only in case",
+    "rejected with a message that names the key",
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_that_is_too_long_for_file_names_is_refused(name, named, registries):
     resolve(named(name, "x" * LONGEST), registries)
@@ -77,6 +82,11 @@ def test_every_file_name_of_the_longest_names_fits(named, registries):
             assert len(part.encode()) + ATOMIC <= MOST_BYTES
 
 
+@pytest.mark.bad_input(
+    "config",
+    "names that are too long for a file name, or differ only in case",
+    "rejected with a message that names the key",
+)
 @pytest.mark.parametrize("kind", REGISTRIES)
 def test_names_of_a_registry_that_differ_in_case_alone_are_refused(kind, miniature, registries):
     name = next(name for name in registries[kind] if name.swapcase() != name)
@@ -137,6 +147,11 @@ def test_a_path_with_any_character_is_read_and_planned_or_refused(tmp_path, name
     assert refusals == {"\0", "\udfff"}
 
 
+@pytest.mark.bad_input(
+    "text",
+    "a path with braces, quotes, line feeds or any other character",
+    "it is read; a path that no file system has is rejected with a message that names the key",
+)
 def test_paths_that_no_file_system_has_are_refused(named, registries):
     for path in ("", "x" * 256, "ä" * 128, "a/" * 2001):
         config = named()
@@ -144,6 +159,11 @@ def test_paths_that_no_file_system_has_are_refused(named, registries):
         assert refused(config, registries).startswith("languages.telugu.text.paths[0]")
 
 
+@pytest.mark.bad_input(
+    "text",
+    "a path with braces, quotes, line feeds or any other character",
+    "it is read; a path that no file system has is rejected with a message that names the key",
+)
 def test_snakemake_runs_a_job_on_a_path_with_all_odd_characters(checkout):
     config = checkout.config
     draw = random.Random(1)

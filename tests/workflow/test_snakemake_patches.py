@@ -44,6 +44,11 @@ def test_another_version_of_snakemake_raises_an_error(other):
 DOUBLED = "cores: 1\nconfig:\n  machine:\n    save_minutes: 1\n    save_minutes: 30\n"
 
 
+@pytest.mark.bad_input(
+    "config",
+    "a key that a mapping has twice",
+    "rejected with a message that names the file, the lines and the key",
+)
 @pytest.mark.parametrize("place", ["mine/config.yaml", "mine/config.v8+.yaml", "mine/profile.yaml"])
 @pytest.mark.parametrize(
     ("folder", "arguments"),
