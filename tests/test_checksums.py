@@ -73,6 +73,7 @@ def test_what_changed_a_moment_ago_is_not_remembered(file, read, monkeypatch, tm
     assert not memory(tmp_path).exists()
 
 
+@pytest.mark.fault("damage", "the cache of checksums is damaged", "damaged entries are ignored")
 @pytest.mark.parametrize(
     "damage",
     [

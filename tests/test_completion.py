@@ -218,6 +218,11 @@ def test_a_file_below_a_folder_of_the_user_makes_it_incomplete(job, tmp_path):
     assert not is_complete(job)
 
 
+@pytest.mark.fault(
+    "damage",
+    "a file of the user is replaced while a study runs",
+    "a one-line error message names it; the next run uses the new file",
+)
 def test_a_file_that_changes_after_a_job_was_planned_is_refused(job, tmp_path):
     (words,) = job["inputs"]["files"]
     job["contents"] = {words: input_checksum(words), str(tmp_path / "gone.txt"): "abc"}

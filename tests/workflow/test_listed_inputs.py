@@ -232,6 +232,12 @@ def replace(path: Path, by: bytes, date: int) -> None:
     other.replace(path)
 
 
+@pytest.mark.fault(
+    "damage",
+    "a text or a model that finished work was made from is replaced by another one of the same "
+    "size and date",
+    "whatever was made from it is stale, and is made again",
+)
 def test_a_file_replaced_by_one_of_the_same_size_and_date_makes_its_jobs_stale(finished):
     """Wherever a config may name a file or a folder: status, plan and completion agree."""
     jobs = finished.jobs()
