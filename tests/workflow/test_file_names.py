@@ -13,6 +13,7 @@ from lexigraft import UserError
 from lexigraft.completion import card_of
 from lexigraft.corpus.local_files import check_files
 from lexigraft.provenance import COMPLETED
+from workflow.commands.texts import source_name
 from workflow.config.registries import REGISTRIES, resolve
 from workflow.stages.study import Study
 
@@ -186,3 +187,10 @@ def test_snakemake_runs_a_job_on_a_path_with_all_odd_characters(checkout):
     with (checkout.folder / name).open("a") as file:
         file.write("another line of the text\n")
     assert checkout.planned(card) == {"Preparing the texts of telugu"}
+
+
+def test_a_model_s_folder_gives_a_name_that_a_study_may_have(miniature, registries):
+    known = registries["sources"]
+    for folder in [*map(str.upper, known), *map(str.lower, known), "x" * 300, "é" * 9, "-."]:
+        sources = {source_name(f"/data/{folder}", known): {"folder": "/data"}}
+        resolve(miniature | {"sources": miniature["sources"] | sources}, registries)

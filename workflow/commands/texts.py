@@ -38,14 +38,14 @@ def place_of(given: str) -> str:
 
 
 def as_name(text: str) -> str:
-    """A text as a name in studies, which consists of ASCII letters, digits, `.`, `_` and `-`."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")
+    """A text as a name in studies (`NAME`), with room for a prefix."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:90]
 
 
 def source_name(model: str, known: Collection[str]) -> str:
     """The name in a study for a model that is not one of the registry's `known` ones."""
     name = as_name(Path(model).name) or "my-model"
-    return f"my-{name}" if name in known else name
+    return f"my-{name}" if name.casefold() in map(str.casefold, known) else name
 
 
 def check_hub_name(model: str, known: Collection[str]) -> None:
