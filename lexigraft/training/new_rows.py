@@ -96,12 +96,12 @@ class _NewEmbeddingRows(_NewRows):
             return embed(tokens)
         self.write_rows()
         at = torch.searchsorted(self.places, tokens).clamp(max=len(self.places) - 1)
-        is_new = self.places[at] == tokens
         # Some architectures scale or normalize what they look up, so their layer is called, with
         # the new rows as its matrix.
         layer: Any = self
-        own = functional_call(layer, {"weight": self.new_rows}, (at[is_new],), {"only_own": True})
-        return embed(tokens).index_put((is_new,), own)
+        own = functional_call(layer, {"weight": self.new_rows}, (at,), {"only_own": True})
+        # Not only for new tokens: how many these are would have to be read from the GPU.
+        return torch.where((self.places[at] == tokens)[..., None], own, embed(tokens))
 
 
 class _NewHeadRows(_NewRows):
