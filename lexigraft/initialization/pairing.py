@@ -128,7 +128,9 @@ class VocabularyPair:
     @cached_property
     def new_tokens(self) -> list[str]:
         """Vocabulary strings of the new tokens, in the order of `new_ids`."""
-        return list(self.target_tokenizer.convert_ids_to_tokens(self.new_ids.tolist()))
+        # `convert_ids_to_tokens` gives the normalized spelling of an added token.
+        tokens = {number: token for token, number in self.target_tokenizer.get_vocab().items()}
+        return [tokens[number] for number in self.new_ids.tolist()]
 
     @cached_property
     def source_fallback_ids(self) -> set[int]:
