@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
+from glob import glob, has_magic
 from pathlib import Path
 
 from lexigraft.provenance import sha256_of
@@ -42,6 +43,18 @@ def file_checksum(path: str | Path) -> str:
             with suppress(OSError, RuntimeError), _memory().open("a") as memory:
                 memory.write(f"{key} {checksum}\n")
     return checksum
+
+
+def files_at(path: str | Path) -> list[Path]:
+    """The files at a path: a file itself, those in a folder (`files_in`), or those of a pattern."""
+    place = Path(path)
+    if place.is_dir():
+        return [file for file in files_in(place) if file.is_file()]
+    if place.is_file() or not has_magic(str(path)):
+        return [place] if place.is_file() else []
+    # Path.glob takes no absolute pattern.
+    matching = map(Path, sorted(glob(str(path), recursive=True)))  # noqa: PTH207
+    return [file for file in matching if file.is_file()]
 
 
 def files_in(

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.atomic import LOCK, write_json
-from lexigraft.checksums import file_checksum, files_in
+from lexigraft.checksums import file_checksum, files_at
 from lexigraft.errors import UserError
 from lexigraft.provenance import (
     CARD,
@@ -95,7 +95,7 @@ def date_inputs(job: Mapping[str, Any]) -> None:
         if card.is_file() or place.is_file():
             dated |= {file for file in (place, card) if file.is_file()}
         else:
-            dated.update(file for file in files_in(place) if file.is_file())
+            dated.update(files_at(place))
     for file in dated:
         if file.stat().st_mtime_ns > now:
             logger.warning("%s has a modification time in the future; setting it to now", file)
@@ -110,7 +110,7 @@ def check_contents(job: Mapping[str, Any]) -> None:
     alone, under the description of the earlier file. A UserError names it.
     """
     for path, checksum in job.get("contents", {}).items():
-        if checksum and Path(path).exists() and input_checksum(path) != checksum:
+        if checksum and files_at(path) and input_checksum(path) != checksum:
             raise UserError(f"{path}: has changed since this run was planned; run again")
 
 
@@ -191,7 +191,8 @@ def input_checksum(path: Any) -> str:
     """
     place = Path(path) if isinstance(path, str | Path) else None
     if place is None or not place.exists():
-        return str(path)
+        files = [] if place is None else files_at(place)  # of a pattern
+        return _digest([[one.name, file_checksum(one)] for one in files]) if files else str(path)
     if checksum := card_checksum(place):
         return checksum
     if place.is_file():
@@ -200,8 +201,7 @@ def input_checksum(path: Any) -> str:
     return _digest(
         {
             str(file.relative_to(place)): checksums.get(file) or file_checksum(file)
-            for file in files_in(place)
-            if file.is_file()
+            for file in files_at(place)
         }
     )
 

@@ -218,6 +218,17 @@ def test_a_file_below_a_folder_of_the_user_makes_it_incomplete(job, tmp_path):
     assert not is_complete(job)
 
 
+def test_a_pattern_counts_by_the_files_that_match_it(job, tmp_path):
+    (tmp_path / "part-1.txt").write_text("one")
+    job["inputs"]["files"] = [str(tmp_path / "part-*.txt")]
+    complete(job, begin(job))
+    assert is_complete(job)
+    for name, content in (("part-2.txt", "two"), ("part-1.txt", "six")):
+        (tmp_path / name).write_text(content)
+        assert not is_complete(job)
+        complete(job, begin(job))
+
+
 @pytest.mark.fault(
     "damage",
     "a file of the user is replaced while a study runs",

@@ -6,7 +6,6 @@ Nothing heavy is imported: the Snakefile does this each time it is parsed.
 import os
 import re
 from collections.abc import Iterator, Mapping
-from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +65,7 @@ def check_file(path: str | Path, where: str) -> None:
 
 
 def local_paths(settings: Any) -> list[str]:
-    """The distinct local files and folders that settings of any kind name, existing or not.
-
-    Files of data sets that are given by a pattern are listed by name, if there are any.
-    """
+    """The distinct local files, folders and patterns that settings of any kind name."""
     return list(dict.fromkeys(_local_paths(settings)))
 
 
@@ -94,20 +90,15 @@ def _local_paths(settings: Any) -> Iterator[str]:
         name = settings["name"]
         if name in FORMATS:
             for address in _listed(settings.get("data_files")):
-                yield from _matching(address)
+                yield from _local_part(address)
         elif is_folder(name) or Path(name).exists():
             yield name
 
 
-def _matching(address: str) -> list[str]:
-    """The local files of one of the `data_files` of a data set; none if it is on the web."""
+def _local_part(address: str) -> list[str]:
+    """The local file, or pattern, of one of the `data_files` of a data set; none on the web."""
     path = address.split("::")[-1].removeprefix("file://")  # `zip://*.txt::texts.zip`
-    if "://" in path:
-        return []
-    if not has_magic(path):
-        return [path]
-    # Path.glob takes no absolute pattern.
-    return sorted(glob(path, recursive=True)) or [path]  # noqa: PTH207
+    return [] if "://" in path else [path]
 
 
 def _listed(paths: str | list[str] | None) -> list[str]:

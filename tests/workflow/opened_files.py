@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from lexigraft.checksums import files_at
 from workflow.preloaded_python import run_as_python
 from workflow.stages import STAGES
 from workflow.stages.study import ROOT, open_study
@@ -63,10 +64,10 @@ def main(file: str) -> None:
             listed |= {*found[need]["sources"]}
         wildcards = job.output.wildcards
         described = study.described(job.rule, wildcards)
-        own = {absolute(path) for path in described.get("contents", {})}
+        own = {absolute(file) for path in described.get("contents", {}) for file in files_at(path)}
         if "state" in described:  # a digest of the content of the files of a metric
             named = (described["settings"][key] for key in ("checkpoint", "encoder"))
-            own |= {absolute(path) for path in named}
+            own |= {absolute(file) for path in named for file in files_at(path)}
         text = study.job(job.rule, wildcards)
         opened = opened_by(f"{ROOT}/{STAGES[job.rule].script}", text, job.log)
         sources = own if job.rule == "prepare_source" else listed

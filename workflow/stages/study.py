@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, wraps
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from lexigraft.cells import Cell, cells_of
-from lexigraft.checksums import files_in
+from lexigraft.checksums import files_at
 from lexigraft.completion import input_checksum, leaves
 from lexigraft.corpus.local_files import local_paths
 from lexigraft.errors import UserError
@@ -215,7 +215,7 @@ class Study:
         needs, files = self._reads(rule, wildcards)
         if rule == "prepare_source":
             return [*needs]
-        present = (str(file) for path in files for file in _present(path))
+        present = (str(file) for path in files for file in files_at(path))
         return [*needs, *(file for file in present if not _UNNAMEABLE.search(file))]
 
     def resources(self, rule: str) -> dict[str, Callable[..., int]]:
@@ -275,7 +275,7 @@ class Study:
         found: dict[str, str | None] = dict.fromkeys(files)
         for path in files:
             with suppress(OSError, UserError):  # the job that reads it says what is wrong
-                if Path(path).exists():
+                if files_at(path):
                     found[path] = input_checksum(path)
         if None in found.values():
             with suppress(OSError, ValueError, KeyError, TypeError):
@@ -316,9 +316,3 @@ def _own_files(inputs: Any) -> Iterator[str]:
             yield from _own_files(value)
     elif isinstance(inputs, str) and not isinstance(inputs, Output):
         yield inputs
-
-
-def _present(place: str) -> Iterable[Path]:
-    """A file or the files of a folder, if they exist: a plan works without its data."""
-    path = Path(place)
-    return (file for file in (files_in(path) if path.is_dir() else [path]) if file.is_file())
