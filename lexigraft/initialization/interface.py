@@ -29,6 +29,7 @@ from lexigraft.initialization.options import boolean, check_options
 from lexigraft.initialization.pairing import VocabularyPair, pair_vocabularies
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair, assemble_recipe
 from lexigraft.randomness import generator
+from lexigraft.source.weights import check_finite
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -131,6 +132,10 @@ class Initializer(ABC):
         self.seed_ = seed
         if not isinstance(auxiliary, Mapping):
             auxiliary = {} if auxiliary is None else {"target": auxiliary}
+        matrices = dict(auxiliary.get("matrices") or {})
+        if model := auxiliary.get("model"):
+            matrices["input"] = model.get_input_embeddings().weight
+        self._check_finite(matrices)
         self._fit(corpus, auxiliary)
         return self
 
@@ -219,6 +224,11 @@ class Initializer(ABC):
             raise UserError("initializer: it is not fitted yet; call fit first")
         return self.pair_
 
+    def _check_finite(self, matrices: Mapping[str, Matrix]) -> None:
+        """Raise a `UserError` if the row of a source token holds NaN or infinity."""
+        for which, matrix in matrices.items():
+            check_finite(matrix, self._fitted().source_tokenizer, f"{which} matrix")
+
     @abstractmethod
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         """The part of `fit` that is specific to the method."""
@@ -256,7 +266,8 @@ class RecipeInitializer(Initializer):
 
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
         """Compute the target matrix from a source matrix, see `Recipe.apply`."""
-        self._fitted()
+        check_matrix(matrix, self._fitted().n_source)
+        self._check_finite({which: matrix})
         return self.recipe_.apply(matrix, which)
 
     def parts(self, token_id: int, which: str = "input") -> list[tuple[str, float]]:
@@ -331,6 +342,7 @@ class RowInitializer(Initializer):
         pair = self._fitted()
         for matrix in matrices.values():
             check_matrix(matrix, pair.n_source)
+        self._check_finite(matrices)
         return DenseRows(self._rows(matrices), pair.source_of, pair.n_source)
 
     @abstractmethod

@@ -40,7 +40,7 @@ def target_matrix(
 
     `copied` is the source row that each row copies bit for bit, -1 for all other rows. These are
     given by `new`: slices of columns and their values [number of other rows, width], which are
-    rounded to the dtype.
+    rounded to the dtype. Raises a `UserError` if any of these is not finite.
     """
     shape = (len(copied), matrix.shape[1])
     out = matrix.new_empty(shape) if _is_tensor(matrix) else np.empty(shape, matrix.dtype)
@@ -54,8 +54,15 @@ def target_matrix(
 
             rounded = torch.from_numpy(values).to(matrix.device, matrix.dtype)
             out[_index(others, matrix), columns] = rounded
+            finite = bool(rounded.isfinite().all())
         else:
             out[others, columns] = values
+            finite = bool(np.isfinite(out[others, columns]).all())
+        if not finite:
+            raise UserError(
+                "matrix: new rows would hold NaN or infinity; source rows that they are computed "
+                f"from are not finite, or sums are too large for {matrix.dtype}"
+            )
     return out
 
 
@@ -113,9 +120,9 @@ def _row_blocks(matrix: Matrix, ids: np.ndarray) -> Iterator[np.ndarray]:
 def leading_singular_vectors(matrix: Matrix, rank: int) -> np.ndarray:
     """The right singular vectors of the `rank` largest singular values, including padding rows.
 
-    They are computed as eigenvectors of `matrixᵀ matrix`, which is summed over blocks of rows.
-    Returns [h, rank], for a rank from 1 to h: orthonormal columns with arbitrary signs, float32
-    (float64 for float64).
+    Padding rows that are not finite are left out. The vectors are computed as eigenvectors of
+    `matrixᵀ matrix`, which is summed over blocks of rows. Returns [h, rank], for a rank from 1 to
+    h: orthonormal columns with arbitrary signs, float32 (float64 for float64).
     """
     from scipy.linalg import eigh
 
@@ -123,6 +130,7 @@ def leading_singular_vectors(matrix: Matrix, rank: int) -> np.ndarray:
     gram = np.zeros((h, h))
     for block in blocks(n, h):
         rows = read_rows(matrix, np.arange(n)[block], slice(None))
+        rows = rows[np.isfinite(rows).all(axis=1)]
         gram += rows.T @ rows
     _, vectors = eigh(gram, subset_by_index=[h - rank, h - 1])
     return vectors.astype(working_type(matrix))

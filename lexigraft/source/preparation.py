@@ -31,7 +31,7 @@ from lexigraft.source.model import (
     tokens_without_row,
 )
 from lexigraft.source.token_tables import token_tables
-from lexigraft.source.weights import tensors
+from lexigraft.source.weights import check_finite, read_tensor, tensors
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,8 @@ def prepare_source(
     Raises
     ------
     UserError
-        The model cannot be found, or cannot be grafted (see `check_source`).
+        The model cannot be found, or cannot be grafted (see `check_source`), or a token's row is
+        not finite.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -87,7 +88,10 @@ def prepare_source(
         used = sorted(path for pattern in WANTED for path in model.glob(pattern))
         facts["model_files"] = {path.name: describe_file(path) for path in used}
     _compare_with_auto_tokenizer(model)
-    write_json(folder / "source.json", {**source, "matrices": matrix_tensors(model)})
+    matrices, tokenizer = matrix_tensors(model), load_tokenizer(model)
+    for file, name in matrices.values():
+        check_finite(read_tensor(model / file, name), tokenizer, f"source {model}: {name}")
+    write_json(folder / "source.json", {**source, "matrices": matrices})
     return ["source.json", *files], {**facts, "revision": source["revision"]}
 
 

@@ -2,15 +2,17 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
 
 if TYPE_CHECKING:
     import torch
+    from transformers import PreTrainedTokenizerFast
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
+_ROWS_AT_ONCE = 4096
 
 
 def weight_files(folder: str | Path) -> list[Path]:
@@ -77,6 +79,28 @@ def read_tensor(file: str | Path, name: str) -> "torch.Tensor":
 
     with safe_open(str(file), framework="pt") as opened:
         return opened.get_tensor(name)
+
+
+def check_finite(matrix: Any, tokenizer: "PreTrainedTokenizerFast", subject: str) -> None:
+    """Raise a `UserError` that names a token whose row of a matrix holds NaN or infinity.
+
+    The matrix [rows, h] is a numpy array or a torch tensor, with row i for the token with id i.
+    Rows without a token are ignored.
+    """
+    import numpy as np
+
+    for start in range(0, len(matrix), _ROWS_AT_ONCE):
+        rows = matrix[start : start + _ROWS_AT_ONCE]
+        if hasattr(rows, "detach"):
+            rows = rows.detach().float().cpu().numpy()
+        for token_id in start + np.flatnonzero(~np.isfinite(rows).all(axis=1)):
+            token = tokenizer.convert_ids_to_tokens(int(token_id))
+            if token is not None:
+                raise UserError(
+                    f"{subject}: the row of {token!r} (id {token_id}) holds NaN or infinity, which "
+                    "would spread to new rows; write finite numbers there, such as zeros, or "
+                    "choose another source"
+                )
 
 
 def _weight_map(folder: Path) -> dict[str, str]:

