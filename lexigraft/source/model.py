@@ -383,12 +383,21 @@ def _kind(architecture: str, config: "PretrainedConfig") -> str | None:
 
 
 def skeleton(folder: str | Path, auto: Any = None) -> "PreTrainedModel":
-    """The model on the meta device: modules and their names, without weights."""
+    """The model on the meta device: modules and their names, without weights.
+
+    Raises a UserError if the architecture needs a package that is not installed.
+    """
     import torch
 
     config = load_config(folder)
-    with torch.device("meta"):
-        return (auto or auto_class(config)).from_config(config, trust_remote_code=False)
+    try:
+        with torch.device("meta"):
+            return (auto or auto_class(config)).from_config(config, trust_remote_code=False)
+    except ImportError as error:
+        raise UserError(
+            f"source {folder}: its architecture needs a package ({first_line(error)}); install it, "
+            "or choose another source"
+        ) from None
 
 
 def _matrix_names(model: "PreTrainedModel", folder: str | Path) -> dict[str, str]:

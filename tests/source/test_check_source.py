@@ -4,6 +4,7 @@ import json
 
 import pytest
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
 from lexigraft.errors import UserError
 from lexigraft.source.model import load_tokenizer
@@ -197,4 +198,51 @@ def test_a_role_without_a_row_is_named(tiny_source, tiny_llama):
     with pytest.raises(
         UserError, match=r"'\[PAD\]' \(pad_token\) has id 271 but the model has only"
     ):
+        check_source(tiny_source)
+
+
+NOT_CHANGEABLE = (
+    "model",
+    "an architecture whose vocabulary cannot be changed: input and output matrices of different "
+    "sizes, quantized matrices, embeddings of hashed token ids",
+    "refused before any work, with the reason in one line",
+)
+
+
+def save_tiny(auto, model_type, folder):
+    from tests.architectures import tiny_model, tokenizers
+
+    source, _ = tokenizers()
+    tiny_model(auto, model_type, len(source)).save_pretrained(folder)
+    source.save_pretrained(folder)
+
+
+@pytest.mark.bad_input(*NOT_CHANGEABLE)
+def test_a_model_with_more_input_rows_than_output_rows_is_refused(tmp_path):
+    save_tiny(AutoModelForCausalLM, "cpmant", tmp_path)
+    with pytest.raises(UserError, match=r"has \d+ rows and its output matrix 281;"):
+        check_source(tmp_path)
+
+
+@pytest.mark.bad_input(*NOT_CHANGEABLE)
+def test_a_model_with_quantized_matrices_is_refused(tmp_path):
+    save_tiny(AutoModelForMaskedLM, "ibert", tmp_path)
+    with pytest.raises(UserError, match="are QuantEmbedding and Linear, not a plain embedding"):
+        check_source(tmp_path, "masked")
+
+
+@pytest.mark.bad_input(*NOT_CHANGEABLE)
+@pytest.mark.parametrize("setting", [{"ple_layer_ids": [0]}, {"encoder_hash_byte_group_vocab": 9}])
+def test_a_model_that_hashes_token_ids_is_refused(setting, tiny_source):
+    change_config(tiny_source, **setting)
+    with pytest.raises(UserError, match=f"hashes of token ids .{next(iter(setting))} in config"):
+        check_source(tiny_source)
+
+
+def test_an_architecture_that_needs_a_missing_package_is_named(tiny_source, monkeypatch):
+    def build(*arguments, **options):
+        raise ImportError("LlamaModel requires the timm library")
+
+    monkeypatch.setattr(AutoModelForCausalLM, "from_config", build)
+    with pytest.raises(UserError, match=r"needs a package \(LlamaModel requires the timm library"):
         check_source(tiny_source)

@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 from lexigraft.errors import UserError
 from lexigraft.source.model import (
     SourceModel,
+    has_output_matrix,
     is_tied,
     load_model,
     load_tokenizer,
@@ -244,3 +245,37 @@ def test_a_bert_without_a_tokenizer_json_has_the_word_pieces_of_its_vocabulary(t
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "roberta"}))
     with pytest.raises(UserError, match=r"has no tokenizer\.json"):
         load_tokenizer(tmp_path)
+
+
+TINY_TEXT = {
+    "vocab_size": 61, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+}  # fmt: skip
+TINY_VISION = {
+    "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1,
+    "image_size": 4, "patch_size": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("inner", [True, False])
+@pytest.mark.parametrize("outer", [True, False])
+@pytest.mark.parametrize("model_type", ["fuyu", "gemma3"])
+def test_of_nested_tie_flags_the_one_counts_that_transformers_follows(
+    model_type, outer, inner, tmp_path
+):
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    text = {**TINY_TEXT, "tie_word_embeddings": inner}
+    if model_type == "fuyu":
+        text["model_type"] = "persimmon"
+        more = {"patch_size": 2, "num_channels": 1, "image_size": 4, **TINY_TEXT}
+    else:
+        text |= {"num_key_value_heads": 1, "head_dim": 8, "pad_token_id": 0}
+        more = {"vision_config": TINY_VISION, "mm_tokens_per_image": 1}
+    config = AutoConfig.for_model(model_type, text_config=text, tie_word_embeddings=outer, **more)
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    model = load_model(tmp_path, torch.float32)
+    tied = model.get_output_embeddings().weight is model.get_input_embeddings().weight
+    assert is_tied(tmp_path) == tied == outer
+    assert has_output_matrix(tmp_path)
+    assert ("output" in read_matrices(tmp_path)) == (not tied)
