@@ -7,7 +7,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
+from lexigraft.inference.likelihood import score_texts
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import save_initialization
@@ -18,6 +20,8 @@ from lexigraft.training.train import train_cell
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.prune import prune_tokenizer
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
+from tests.architectures import tiny_model
+from tests.training.trained import same_bits
 
 PHASES = {"lora": [{"trainable": ["embeddings", "head", "lora"], "length": 32}], "none": []}
 
@@ -197,3 +201,39 @@ def test_an_export_with_a_replaced_vocabulary_names_its_special_tokens(replaced,
     assert model.config.pad_token_id == 1  # the source pads with its end of text
     tokens = torch.arange(290)[None]
     assert torch.equal(model(tokens).logits, start(tokens).logits)
+
+
+@pytest.mark.parametrize("target", ["expand", "prune"])
+@pytest.mark.parametrize("trainable", [[], ["embeddings", "head"], ["outside-layers"], ["adapter"]])
+def test_per_layer_embeddings_follow_their_tokens_into_cells_and_exports(
+    training_setup, without_bos, telugu, english, tmp_path, trainable, target
+):
+    from transformers import AutoModelForCausalLM
+
+    place = training_setup()
+    source = tiny_model(AutoModelForCausalLM, "gemma4_text", 320)
+    source.save_pretrained(place.source)
+    if target == "expand":
+        tokenizer = expand_tokenizer(without_bos, telugu, new_tokens=30)
+    else:
+        tokenizer = prune_tokenizer(without_bos, [*telugu[:40], *english[:5]])
+    fitted = initializer("mean").fit(without_bos, tokenizer, n_source=320)
+    folders = [place.results / stage / "tiny" / "te" / "new" for stage in ("vocabulary", "init")]
+    save_tokenizer(tokenizer, folders[0])
+    save_initialization(fitted, folders[1])
+    phases = [{"trainable": trainable, "length": 32}] if trainable else []
+    job = place.job({"phases": phases, "epochs": 1, "learning_rate": 1e-2})
+    job["inputs"] |= {"tokenizer": str(folders[0]), "initialization": str(folders[1])}
+    train_cell(job)
+    cell, _ = load_cell(job["outputs"]["folder"])
+    table = "model.embed_tokens_per_layer.weight"
+    start = graft(source, tokenizer, fitted).state_dict()[table]
+    assert cell.state_dict()[table].shape == start.shape
+    assert torch.equal(cell.state_dict()[table], start) == (trainable != ["outside-layers"])
+    out = export(job["outputs"]["folder"], tmp_path / "out")
+    exported = AutoModelForCausalLM.from_pretrained(out).state_dict()
+    assert same_bits(exported, cell.state_dict())
+    card = json.loads((Path(job["outputs"]["folder"]) / "card.json").read_text())
+    sentences = corpus_sentences(job["inputs"]["corpus"], "heldout", 4)
+    found = score_texts(cell, tokenizer, sentences).bits_per_byte
+    assert found == pytest.approx(card["heldout_after"], rel=1e-4)
