@@ -10,6 +10,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from lexigraft.errors import UserError
+from lexigraft.hardware import autocast
 from lexigraft.inference.likelihood import score_texts
 from lexigraft.training.lora_targets import lora_targets
 from lexigraft.training.settings import read_strategy
@@ -123,7 +124,9 @@ def test_weights_that_fused_kernels_read_are_left_out(name):
     assert not [name for name in targets.modules if name.endswith("out_proj")]
 
 
-def test_a_cell_records_what_lora_left_out(training_setup, caplog):
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_cell_records_what_lora_left_out(training_setup, caplog, monkeypatch, precision):
+    monkeypatch.setenv("LEXIGRAFT_PRECISION", precision)
     place = training_setup(tied=False, sentences=4)
     config = AutoConfig.for_model("mixtral", **SMALL | EXPERTS | {"vocab_size": 320})
     AutoModelForCausalLM.from_config(config).save_pretrained(place.source)
@@ -137,8 +140,9 @@ def test_a_cell_records_what_lora_left_out(training_setup, caplog):
     assert "LoRA leaves out dropout: PEFT does not support it" in caplog.text
     model, tokenizer = load_cell(folder)
     texts = (place.corpus / "heldout.txt").read_text().splitlines()[:4]
-    found = score_texts(model, tokenizer, texts).bits_per_byte
-    assert found == pytest.approx(card["heldout_after"], rel=1e-5)
+    with autocast():
+        found = score_texts(model, tokenizer, texts).bits_per_byte
+    assert found == pytest.approx(card["heldout_after"], rel=1e-3)
     assert card["heldout_after"] < card["heldout_before"]
 
 
