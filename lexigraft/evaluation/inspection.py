@@ -1,6 +1,6 @@
 """How a tokenizer segments a language, and how much new tokens would save, before any training."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -47,8 +47,8 @@ class Inspection:
 
 def inspect_tokenizer(
     tokenizer: "PreTrainedTokenizerFast",
-    texts: Sequence[str],
-    english: Sequence[str] = (),
+    texts: Iterable[str],
+    english: Iterable[str] = (),
     sizes: Sequence[int] = SIZES,
 ) -> Inspection:
     """Measure how a tokenizer segments a language, and how much new tokens would save.
@@ -81,6 +81,7 @@ def inspect_tokenizer(
     >>> round(found.metrics["fertility"], 1), round(found.english["fertility"], 1)  # per word
     (3.7, 1.3)
     """
+    texts, english = list(texts), list(english)
     if len(texts) < 2:
         raise UserError(f"text: {len(texts)} sentences are too few to inspect a tokenizer")
     metrics = measure_tokenizer(tokenizer, texts=texts, train=texts).metrics
