@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from lexigraft.errors import UserError
-from lexigraft.inference.text_encoding import start_ids
 from lexigraft.initialization.registry import initializer_class
 from lexigraft.provenance import commit_of_code, versions
+from lexigraft.source.document_start import document_start, start_ids
 from lexigraft.vocabulary.tokenizer_settings import missing_template_tokens
 from lexigraft.yaml_files import parse_yaml
 
@@ -192,10 +192,14 @@ def _use(tokenizer: "PreTrainedTokenizerFast", masked: bool) -> str:
         start = "".join(tokenizer.convert_ids_to_tokens(start_ids(tokenizer)))
         if start:
             said = (
-                f"**Begin every text with `{start}`**, as lexigraft does in training and "
-                "evaluation: the tokenizer does not add special tokens. With another token, or "
-                "none, scores change by a few percent."
+                f"**Begin every text with `{start}`**, as pretraining did, and as lexigraft does "
+                "in training and evaluation: the tokenizer does not add it. After another token, "
+                "or without one, predictions are worse."
             )
+        elif own := document_start(tokenizer):
+            said = f"The tokenizer begins every text with `{own}`, as in training and evaluation."
+        else:
+            said = "Texts begin without a special token, as in training and evaluation."
         begun = f"{json.dumps(start)} + text" if start else "text"
         lines += [
             'text = "The beginning of a text"',

@@ -386,6 +386,32 @@ def byte_tokenizer():
     return build
 
 
+@pytest.fixture(scope="session")
+def special_tokenizer(english):
+    """`special_tokenizer("<s>", …, adds="<s>", bos_token="<s>")`: byte-level, 40 merges."""
+
+    def build(*special, adds=None, **roles):
+        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+        from transformers import PreTrainedTokenizerFast
+
+        backend = Tokenizer(models.BPE())
+        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        backend.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(
+            vocab_size=296 + len(special), special_tokens=list(special), show_progress=False,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        )  # fmt: skip
+        backend.train_from_iterator(english, trainer)
+        backend.post_processor = processors.ByteLevel(trim_offsets=False)
+        if adds:
+            backend.post_processor = processors.TemplateProcessing(
+                single=f"{adds} $A", special_tokens=[(adds, special.index(adds))]
+            )
+        return PreTrainedTokenizerFast(tokenizer_object=backend, **roles)
+
+    return build
+
+
 @pytest.fixture
 def varied_llama(tiny_llama, byte_tokenizer):
     """A random Llama for the tokenizer without merges: its greedy text is garbage, but varied."""

@@ -20,6 +20,8 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.harness.benchmark_state import reason_not_available
 from lexigraft.evaluation.task_kinds import Measurement, record, task_kind
 from lexigraft.provenance import check_inputs
+from lexigraft.source.document_start import document_start
+from lexigraft.source.model import DOCUMENT_START
 from lexigraft.training.store import load_cell, read_card, reference
 
 if TYPE_CHECKING:
@@ -225,7 +227,8 @@ def _evaluate_group(job: Job, opening: Opening, group: list[Job], failures: dict
                         logger.error("%s failed: %s", run["task"], error)
                         failures.setdefault(run["task"], str(error))
                     else:
-                        _finish(run, record(run, measured), begun)
+                        start = {DOCUMENT_START: document_start(opened[1])}
+                        _finish(run, record(run, measured) | start, begun)
     except UserError as error:  # the model cannot be loaded in this way
         for run in group:
             failures.setdefault(run["task"], str(error))

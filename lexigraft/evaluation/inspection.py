@@ -8,6 +8,7 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.fragmentation import measure_tokenizer
 from lexigraft.inference.text_encoding import tokenize
 from lexigraft.randomness import generator
+from lexigraft.source.document_start import document_start, start_ids
 from lexigraft.vocabulary.expand import expanded_sizes
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ class Inspection:
     `metrics` are those of `evaluation.fragmentation.measure_tokenizer` for the whole text;
     `english` are the same for English text, empty if there is none. `curve` begins with the
     unchanged tokenizer. It is measured on `measured` sentences from which no token was learned, and
-    is empty for tokenizers that cannot be expanded, for the reason `no_curve`.
+    is empty for tokenizers that cannot be expanded, for the reason `no_curve`. Texts begin with
+    `document_start` (empty: with no special token), which `adds_start` says the tokenizer adds.
     """
 
     metrics: dict[str, float | int]
@@ -43,6 +45,8 @@ class Inspection:
     curve: list[CurvePoint]
     measured: int
     no_curve: str = ""
+    document_start: str = ""
+    adds_start: bool = False
 
 
 def inspect_tokenizer(
@@ -94,9 +98,11 @@ def inspect_tokenizer(
         rest = [texts[place] for place in sorted(order[count:])]
         for size, expanded in expanded_sizes(tokenizer, rest, sizes):
             curve.append(_point(expanded, measured, size))
+        no_curve = ""
     except UserError as error:
-        return Inspection(metrics, of_english, [], count, str(error))
-    return Inspection(metrics, of_english, curve, count)
+        curve, no_curve = [], str(error)
+    start, adds = document_start(tokenizer), not start_ids(tokenizer)
+    return Inspection(metrics, of_english, curve, count, no_curve, start, adds and bool(start))
 
 
 def _point(

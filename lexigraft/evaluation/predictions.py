@@ -15,6 +15,7 @@ from lexigraft.atomic import read_jsonl, write_jsonl
 from lexigraft.evaluation.task_kinds import Measurement
 from lexigraft.evaluation.texts import new_token_ids
 from lexigraft.inference.generation import generate
+from lexigraft.inference.text_encoding import encode
 from lexigraft.inference.vllm_model import VllmModel
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def predict(
     )
     outputs = known | {key: _described(vars(output), new) for key, output in generated.items()}
     rows, seen = [], set(known)
-    for example, key, ids in zip(examples, keys, tokenizer(prompts)["input_ids"], strict=True):
+    for example, key, ids in zip(examples, keys, encode(tokenizer, prompts), strict=True):
         rows.append(
             {
                 **{name: example[name] for name in ("id", "source", "reference")},

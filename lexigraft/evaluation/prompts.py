@@ -10,6 +10,7 @@ from lexigraft.corpus.lines import read_lines
 from lexigraft.corpus.sample_file import TEST_SET
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.texts import draw
+from lexigraft.source.document_start import start_ids
 from lexigraft.source.positions import positions_of
 from lexigraft.yaml_files import read_yaml
 
@@ -180,6 +181,7 @@ def fit_texts(
     A text is truncated at its end, before a token. Raises `NoRoomError` if nothing of a text fits.
     """
     prompts = [text.join(frame) for text, frame in zip(texts, frames, strict=True)]
+    limit -= len(start_ids(tokenizer))
     lengths = [len(ids) for ids in tokenizer(prompts, verbose=False)["input_ids"]]
     fitting: list[str] = []
     for text, frame, length in zip(texts, frames, lengths, strict=True):
@@ -333,6 +335,7 @@ def few_shot_prompts(
     shots = [len(examples)] * len(queries)
     texts = ["".join([before, *examples, query]) for query in queries]
     if examples and limit is not None:
+        limit -= len(start_ids(tokenizer))
         for at, ids in enumerate(tokenizer(texts, verbose=False)["input_ids"]):
             length = len(ids)
             while length > limit and shots[at]:

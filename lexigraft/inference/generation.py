@@ -16,6 +16,7 @@ from lexigraft.errors import UserError
 from lexigraft.inference.batch_sizes import generation_limits, run_batches, usual_prompts
 from lexigraft.inference.shared_prefix import SharedPrefix, group_by_prefix, shared_prefix
 from lexigraft.inference.stop_strings import StopCriterion, StopStrings
+from lexigraft.inference.text_encoding import encode
 from lexigraft.inference.vllm_model import PROMPTS_PER_CALL, VllmModel
 from lexigraft.source.positions import positions_of
 
@@ -60,7 +61,7 @@ def generate(
     Parameters
     ----------
     prompts
-        Id -> prompt text, tokenized with the special tokens that the tokenizer adds by default.
+        Id -> prompt text, tokenized like the texts of training (`text_encoding.encode`).
     batch_size
         Maximum prompts of a batch; the default depends on the device.
     partial
@@ -81,7 +82,7 @@ def generate(
         A prompt does not fit into the model's context, a stop string is empty, or several beams are
         requested with vLLM.
     """
-    encoded = {name: tokenizer(prompt)["input_ids"] for name, prompt in prompts.items()}
+    encoded = dict(zip(prompts, encode(tokenizer, list(prompts.values())), strict=True))
     limit = positions_of(model)  # type: ignore[arg-type]  # both have the attributes it reads
     longest = max(encoded, key=lambda name: len(encoded[name]), default=None)
     if limit is not None and longest is not None and len(encoded[longest]) + max_new_tokens > limit:

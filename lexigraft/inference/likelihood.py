@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from lexigraft.inference.batch_sizes import run_batches, scoring_tokens
-from lexigraft.inference.text_encoding import encode
+from lexigraft.inference.text_encoding import encode, scored_parts
 from lexigraft.source.positions import positions_of
 
 if TYPE_CHECKING:
@@ -78,8 +78,9 @@ def score_texts(
     """Sum the negative log-likelihood of texts, each scored separately.
 
     Every token of a text is predicted, the first one from the special token that begins a text (see
-    `text_encoding.encode`), which is not scored itself. A text longer than the model's context or
-    2,048 tokens is scored in windows that overlap by half; the overlap is context only.
+    `text_encoding.encode`), which is not scored itself. If texts begin without one, the first token
+    of a text is not scored, and its bytes are not counted. A text longer than the model's context
+    or 2,048 tokens is scored in windows that overlap by half; the overlap is context only.
 
     The causal language model may be on any device, in any dtype; log-probabilities are float32.
     `batch_tokens` is the maximum tokens of a forward pass, including padding; a single text may
@@ -103,7 +104,7 @@ def score_texts(
                 nats[window.text] += own
                 tokens[window.text] += len(window.ids) - window.known
     model.train(was_training)
-    return likelihood_from_nats(texts, nats, tokens)
+    return likelihood_from_nats(scored_parts(tokenizer, texts), nats, tokens)
 
 
 class _Window(NamedTuple):

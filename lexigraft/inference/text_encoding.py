@@ -1,9 +1,9 @@
-"""Encodes texts for training and scoring: every text begins with a special token."""
+"""Encodes texts for training, scoring and generation; texts begin with the source's token."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lexigraft.errors import UserError
+from lexigraft.source.document_start import document_start, start_ids
 from lexigraft.source.encoding import tokenizer_faults
 
 if TYPE_CHECKING:
@@ -15,12 +15,11 @@ BATCH = 1000
 
 
 def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Iterator[list[int]]:
-    """Yield the token ids of each text, with special tokens; the first token is always special.
+    """Yield the token ids of each text with special tokens, as in pretraining.
 
-    A tokenizer that begins a text with a special token (Llama's BOS) is used unchanged, as in
-    Yamaguchi et al. Otherwise (GPT-2, SmolLM2), the end-of-text token is prepended: it separates
-    the sentences of a block, and a model needs a token from which to predict the first one. Raises
-    a UserError if such a tokenizer has neither EOS nor BOS.
+    A text begins with the special token that the tokenizer adds (Llama's BOS), as in Yamaguchi et
+    al., or with that of `start_ids`, which separates the sentences of a block, and from which a
+    model predicts the first token. Without either, the first token of a text is not special.
     """
     start = start_ids(tokenizer)
     for ids in tokenize(tokenizer, texts, special=True):
@@ -40,14 +39,16 @@ def tokenize(
         yield from (encoding.ids for encoding in found)
 
 
-def start_ids(tokenizer: "PreTrainedTokenizerFast") -> list[int]:
-    """The ids that `encode` prepends to a text: none, or one special token."""
-    probe = tokenizer("a", return_special_tokens_mask=True)
-    if probe["special_tokens_mask"][0]:
-        return []
-    for token in (tokenizer.eos_token_id, tokenizer.bos_token_id):
-        if token is not None:
-            return [token]
-    raise UserError(
-        "the tokenizer has neither an EOS nor a BOS token; set eos_token in tokenizer_config.json"
-    )
+def scored_parts(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Sequence[str]:
+    """The part of each text that is scored, for its bytes and characters.
+
+    That is all of a text that begins with a special token. Otherwise, its first token is not
+    predicted, and its part begins where the second token begins.
+    """
+    if document_start(tokenizer):
+        return texts
+    offsets = tokenizer(list(texts), return_offsets_mapping=True, verbose=False)["offset_mapping"]
+    return [
+        text[tokens[1][0] :] if len(tokens) > 1 else ""
+        for text, tokens in zip(texts, offsets, strict=True)
+    ]

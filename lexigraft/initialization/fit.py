@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 def fit_to_model(
     unfitted: "Initializer",
     source: Path,
+    source_tokenizer: "PreTrainedTokenizerFast",
     tokenizer: "PreTrainedTokenizerFast",
     *,
     corpus: Iterable[str] | None,
@@ -53,7 +54,7 @@ def fit_to_model(
 
         found["model"] = load_model(source, torch.float32, device())
     return unfitted.fit(
-        load_tokenizer(source),
+        source_tokenizer,
         tokenizer,
         corpus=corpus,
         n_source=len(matrices["input"]) if matrices else matrix_rows(source),
@@ -92,6 +93,7 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     fitted = fit_to_model(
         initializer(settings["method"], **settings.get("options", {})),
         source,
+        prepared.tokenizer(),
         load_tokenizer(inputs["tokenizer"]),
         corpus=read_amount(inputs["corpus"], settings, inputs["source"]),
         auxiliary=auxiliary,

@@ -19,6 +19,7 @@ from lexigraft.model_card import (
 )
 from lexigraft.source.hub import TOKENIZER, resolve_place
 from lexigraft.source.model import (
+    SourceModel,
     is_masked,
     kind_of,
     load_config,
@@ -91,14 +92,15 @@ def graft_folder(
     273
     """
     out = new_folder(out)
-    source, revision = find_model(model)
+    found = find_model(model)
+    source, own = found.folder, found.tokenizer()
     check_source(source, kind_of(load_config(source)) or "causal")
-    target, files = target_tokenizer(tokenizer, load_tokenizer(source))
+    target, files = target_tokenizer(tokenizer, own)
     fitted = fit_to_model(
-        initializer, source, target, corpus=corpus, auxiliary=auxiliary or {}, seed=seed
+        initializer, source, own, target, corpus=corpus, auxiliary=auxiliary or {}, seed=seed
     )
     grafted = graft(load_model(source, "auto"), target, fitted)
-    facts = _facts(str(model), source, revision, target, fitted)
+    facts = _facts(str(model), source, found.revision, target, fitted)
     with replacing_folder(out) as folder:
         save_model(grafted, target, folder, files)
         text = model_card(facts, target, is_masked(grafted))
@@ -106,13 +108,12 @@ def graft_folder(
     return fitted
 
 
-def find_model(model: str | Path) -> tuple[Path, str | None]:
-    """The folder of a model, and its commit if it is from the hub, see `graft_folder`."""
+def find_model(model: str | Path) -> SourceModel:
+    """A model by its name on the hub or its folder, see `graft_folder`."""
     place, revision = resolve_place(str(model))
     if (place / "source.json").is_file():
-        found = open_source(place)
-        return found.folder, found.revision
-    return place, revision
+        return open_source(place)
+    return SourceModel(place, str(model), revision)
 
 
 def target_tokenizer(

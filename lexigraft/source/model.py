@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError, first_line
 from lexigraft.hardware import attention
+from lexigraft.source.document_start import DOCUMENT_START, added_before, document_start
 from lexigraft.source.weights import read_tensor, tensors
 
 if TYPE_CHECKING:
@@ -41,13 +42,22 @@ _Location = tuple[Path, str, tuple[int, ...]]
 class SourceModel:
     """A source model: its Hugging Face folder, its name, and its revision.
 
-    `matrices` are its `matrix_tensors`, if they are known.
+    `matrices` are its `matrix_tensors`, and `document_start` the token that its tokenizer does not
+    add but that begins its texts, if they are known.
     """
 
     folder: Path
     name: str
     revision: str | None = None
     matrices: dict[str, tuple[str, str]] | None = None
+    document_start: str | None = None
+
+    def tokenizer(self) -> "PreTrainedTokenizerFast":
+        """Load its tokenizer, with its setting `document_start`."""
+        tokenizer = load_tokenizer(self.folder)
+        if self.document_start is not None:
+            tokenizer.init_kwargs[DOCUMENT_START] = self.document_start
+        return tokenizer
 
 
 def open_source(folder: str | Path) -> SourceModel:
@@ -69,7 +79,13 @@ def open_source(folder: str | Path) -> SourceModel:
             f"source {folder.name}: its model is no longer in {model_folder}; delete {folder} "
             "and run again"
         )
-    return SourceModel(model_folder, folder.name, source.get("revision"), source.get("matrices"))
+    return SourceModel(
+        model_folder,
+        folder.name,
+        source.get("revision"),
+        source.get("matrices"),
+        source.get(DOCUMENT_START),
+    )
 
 
 def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
@@ -103,6 +119,10 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
     except Exception as error:
         raise UserError(f"source {file}: not a tokenizer ({first_line(error)})") from error
     _take_settings_of_class(tokenizer, Path(folder))
+    # transformers 5 ignores this setting if there is a tokenizer.json, even one that adds no BOS.
+    begins = _read_json(file.parent / "tokenizer_config.json").get("add_bos_token")
+    if begins is True and tokenizer.bos_token is not None:
+        tokenizer.init_kwargs.setdefault(DOCUMENT_START, str(tokenizer.bos_token))
     return tokenizer
 
 
@@ -124,11 +144,14 @@ def auto_tokenizer(folder: str | Path) -> Any:
 def settings_of(tokenizer: "PreTrainedTokenizerFast") -> dict[str, Any]:
     """The settings of a fast tokenizer besides its pipeline, as keywords of the generic class.
 
-    These are roles of special tokens, chat template, lengths and sides; unset ones are omitted.
+    These are roles of special tokens, chat template, lengths and sides, and the token that begins a
+    text if the tokenizer does not add it; unset ones are omitted.
     """
     settings = {name: getattr(tokenizer, name) for name in SETTINGS}
     settings.update({role: tokenizer._special_tokens_map.get(role) for role in ROLES})
     settings["extra_special_tokens"] = list(tokenizer.extra_special_tokens)
+    if not added_before(tokenizer):
+        settings[DOCUMENT_START] = document_start(tokenizer)
     if named := tokenizer.init_kwargs.get("model_specific_special_tokens"):
         settings["model_specific_special_tokens"] = named
     return {name: value for name, value in settings.items() if value is not None}
@@ -136,7 +159,8 @@ def settings_of(tokenizer: "PreTrainedTokenizerFast") -> dict[str, Any]:
 
 def open_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
     """Load the tokenizer of a vocabulary's folder, or of a source, `results/source/<name>`."""
-    return load_tokenizer(tokenizer_folder(folder))
+    is_source = (Path(folder) / "source.json").is_file()
+    return open_source(folder).tokenizer() if is_source else load_tokenizer(folder)
 
 
 def tokenizer_folder(folder: str | Path) -> Path:

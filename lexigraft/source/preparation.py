@@ -12,6 +12,7 @@ from lexigraft.atomic import PARTIAL, write_json
 from lexigraft.errors import UserError
 from lexigraft.provenance import describe_file
 from lexigraft.source.conversion import gguf_to_folder, llama2c_to_folder
+from lexigraft.source.document_start import DOCUMENT_START, set_document_start, start_ids
 from lexigraft.source.hub import WANTED, resolve
 from lexigraft.source.model import (
     CAUSAL,
@@ -43,7 +44,7 @@ _CONVERTERS = {"gguf": gguf_to_folder, "llama2c": llama2c_to_folder}
 
 
 def prepare_source(
-    settings: Mapping[str, str], folder: str | Path, package: str | Path | None = None
+    settings: Mapping[str, Any], folder: str | Path, package: str | Path | None = None
 ) -> tuple[list[str], dict[str, Any]]:
     """Write a source to `folder`, for `open_source`.
 
@@ -55,7 +56,7 @@ def prepare_source(
     settings
         `{"package": name, "file": path in it, "format": "gguf" or "llama2c"}`,
         `{"folder": path}` or `{"hub": "org/name", "revision": …}`; optionally with the `kind` of
-        the model (see `check_source`).
+        the model (see `check_source`), and the `document_start`, the token that begins a text.
     folder
         Receives `source.json`, and for packages the model itself.
     package
@@ -91,7 +92,14 @@ def prepare_source(
     matrices, tokenizer = matrix_tensors(model), load_tokenizer(model)
     for file, name in matrices.values():
         check_finite(read_tensor(model / file, name), tokenizer, f"source {model}: {name}")
-    write_json(folder / "source.json", {**source, "matrices": matrices})
+    if (start := settings.get(DOCUMENT_START)) is not None:
+        set_document_start(tokenizer, start, folder.name)
+    facts |= compare_starts(model, tokenizer, facts["parameters"], folder.name)
+    source |= {
+        "matrices": matrices,
+        DOCUMENT_START: "".join(tokenizer.convert_ids_to_tokens(start_ids(tokenizer))),
+    }
+    write_json(folder / "source.json", source)
     return ["source.json", *files], {**facts, "revision": source["revision"]}
 
 

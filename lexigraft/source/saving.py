@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import write_json
 from lexigraft.errors import UserError
+from lexigraft.source.document_start import DOCUMENT_START
 from lexigraft.source.model import GENERIC_CLASSES, SETTINGS, settings_of
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def save_model(
     `transformers.AutoModelForCausalLM.from_pretrained(folder)`, or `AutoModelForMaskedLM` for an
     encoder, then computes the same as `model`; for `AutoTokenizer` see `write_tokenizer`.
     `tokenizer_files` is the folder that the tokenizer comes from: its `tokenizer.model`, if any, is
-    copied.
+    copied. `document_start` in `tokenizer_config.json` is the token that begins a text.
     """
     folder = Path(folder)
     # Some sources were saved with the cache switched off, which makes generation very slow.
@@ -76,7 +77,8 @@ def write_tokenizer(
     # class has as a default: that class may rebuild the pre-tokenizer and segment differently.
     settings["tokenizer_class"] = GENERIC_CLASSES[0]
     own = settings_of(tokenizer)
-    settings |= {name: own[name] for name in SETTINGS if name in own and name != "chat_template"}
+    written = (*SETTINGS, DOCUMENT_START)
+    settings |= {name: own[name] for name in written if name in own and name != "chat_template"}
     # transformers 4 cannot load a list under the name that transformers 5 writes.
     if "extra_special_tokens" in settings:
         settings["additional_special_tokens"] = settings.pop("extra_special_tokens")

@@ -81,13 +81,13 @@ class TaughtByChunks(Objective):
         Raises a UserError if the first sequences have no chunk.
         """
         from lexigraft.inference.chunked_logits import IGNORED
-        from lexigraft.source.model import load_config, load_tokenizer, open_source
+        from lexigraft.source.model import load_config, open_source
         from lexigraft.training.data import SequenceDataset
         from lexigraft.training.token_alignment import TokenAligner
 
         source = open_source(context.inputs["teacher"])
         most = cls.length_for(context.phase, load_config(source.folder))
-        aligner = TokenAligner(context.tokenizer, load_tokenizer(source.folder), most)
+        aligner = TokenAligner(context.tokenizer, source.tokenizer(), most)
 
         def align(sequence: "TrainingSequence", _: int) -> "TrainingSequence":
             return replace(sequence, teacher=aligner.align(sequence))

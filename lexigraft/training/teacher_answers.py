@@ -13,8 +13,9 @@ from lexigraft.corpus.sample_file import read_samples, write_samples
 from lexigraft.errors import UserError
 from lexigraft.hardware import device, precision
 from lexigraft.inference.generation import generate
+from lexigraft.inference.text_encoding import encode
 from lexigraft.provenance import sha256_of
-from lexigraft.source.model import load_model, load_tokenizer, open_source
+from lexigraft.source.model import load_model, open_source
 from lexigraft.source.positions import positions_of
 
 logger = logging.getLogger(__name__)
@@ -43,12 +44,12 @@ def answer_samples(
     `too_long`, `empty` and `unfinished`. Raises a UserError if no answer is left.
     """
     source = open_source(teacher)
-    tokenizer = load_tokenizer(source.folder)
+    tokenizer = source.tokenizer()
     model = load_model(source.folder, precision(), device())
     samples = [_split_sample(*sample) for sample in dict(read_samples(prompts)).items()]
     texts = [text for text, _, _ in samples]
     limit = positions_of(model) or math.inf
-    lengths = map(len, tokenizer(texts, verbose=False)["input_ids"])
+    lengths = map(len, encode(tokenizer, texts))
     fitting = {
         str(number): text
         for number, (text, length) in enumerate(zip(texts, lengths, strict=True))

@@ -15,6 +15,7 @@ from transformers import PreTrainedTokenizerFast
 
 from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.inference.text_encoding import encode, tokenize
+from lexigraft.source.document_start import document_start
 from lexigraft.training.data import TeacherTokens, TrainingSequence
 from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
 
@@ -62,9 +63,10 @@ class TokenAligner:
         found: list[int] = []
         chunks: list[int] = []
         positions: list[int] = []
+        first: list[int] = []  # the other tokenizer's first token of each document
         for begin, end in zip(begins, [*begins[1:], len(tokens)], strict=True):
             before = len(found)
-            if tokens[begin] != self._own_start:
+            if tokens[begin] != self._own_start and self._other_start is not None:
                 found.append(self._other_start)
                 chunks.append(IGNORED)
             for run in self._runs(tokens, begin, end):
@@ -73,8 +75,9 @@ class TokenAligner:
                 found += ids
                 chunks += numbers.tolist()
             positions += range(len(found) - before)
+            first += [before] if before < len(found) else []
         theirs = np.array(chunks, dtype=np.int32)
-        excluded = [own[begins], theirs[self._most :]]
+        excluded = [own[begins], theirs[first], theirs[self._most :]]
         if sequence.targets is not None:
             excluded.append(own[~np.asarray(sequence.targets)])
         left_out = np.concatenate(excluded)
@@ -153,9 +156,9 @@ def _chunk_ends(ends: np.ndarray, shared: np.ndarray, last: np.ndarray) -> np.nd
     return found
 
 
-def _start(tokenizer: PreTrainedTokenizerFast) -> int:
-    """The special token that texts begin with."""
-    return next(encode(tokenizer, [""]))[0]
+def _start(tokenizer: PreTrainedTokenizerFast) -> int | None:
+    """The special token that texts begin with, if any."""
+    return next(encode(tokenizer, [""]))[0] if document_start(tokenizer) else None
 
 
 def _begins_with_space(tokenizer: PreTrainedTokenizerFast, pieces: Sequence[bytes]) -> bool:
@@ -177,12 +180,12 @@ def _counterparts(
     def is_predicted(tokenizer: PreTrainedTokenizerFast, token: int) -> bool:
         return token != tokenizer.bos_token_id or token == tokenizer.eos_token_id
 
-    found = {}
+    found, own_start, other_start = {}, _start(own), _start(other)
     for token in special_ids(own):
         end = other.eos_token_id if token == own.eos_token_id else None
         counterpart = theirs.get(own.convert_ids_to_tokens(token), end)
-        if token == _start(own):
-            counterpart = _start(other)
+        if token == own_start:
+            counterpart = other_start
         both = counterpart is not None and is_predicted(other, counterpart)
         found[token] = counterpart, both and is_predicted(own, token)
     return found

@@ -29,7 +29,8 @@ from lexigraft.atomic import PARTIAL, replacing
 from lexigraft.completion import input_checksum
 from lexigraft.corpus.mixture import text_file
 from lexigraft.errors import UserError
-from lexigraft.inference.text_encoding import BATCH, encode, start_ids
+from lexigraft.inference.text_encoding import BATCH, encode
+from lexigraft.source.document_start import start_ids
 from lexigraft.training.data import EncodedTexts, JoinedArrays, concatenate
 
 FOLDER = ".tokens"

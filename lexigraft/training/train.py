@@ -19,6 +19,7 @@ from lexigraft.initialization.graft import graft
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.machine import setting
 from lexigraft.randomness import seed_from
+from lexigraft.source.document_start import document_start
 from lexigraft.source.model import (
     is_masked,
     is_tied,
@@ -299,6 +300,7 @@ class _Run:
             checkpoints=len(self.retained.numbers) + 1,
             samples=sample_counts(self.plan),
             **({"lora_left_out": self.lora_left_out} if self.lora_left_out else {}),
+            document_start=document_start(self.tokenizer),
             **summarize_run(self.training_log),
         )
         shutil.rmtree(folder / "checkpoints")

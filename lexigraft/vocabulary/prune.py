@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from lexigraft.errors import UserError
+from lexigraft.source.document_start import start_ids
 from lexigraft.source.encoding import check_corpus, count_tokens
 from lexigraft.source.model import settings_of
 from lexigraft.vocabulary.bpe import Bpe, Pair, read_bpe
@@ -74,7 +75,7 @@ def prune_tokenizer(
     used = count_tokens(tokenizer, corpus)
     if not used:
         raise UserError("the corpus is empty: every token would be unused")
-    stay = {*used, *special_ids(tokenizer), *keep}
+    stay = {*used, *special_ids(tokenizer), *start_ids(tokenizer), *keep}
     fixed = {token for token, number in bpe.vocab.items() if number in stay}
     removed = _unused_leaves(bpe, fixed, math.inf if at_most is None else at_most)
     return fast_tokenizer(bpe.without(removed), settings_of(tokenizer))

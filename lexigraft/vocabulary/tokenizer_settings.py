@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
+from lexigraft.source.document_start import DOCUMENT_START, document_start
 from lexigraft.source.model import ROLES, settings_of, tokens_without_row
 from lexigraft.vocabulary.token_bytes import spelling
 
@@ -44,8 +45,8 @@ def take_tokenizer(
     was trained on masked and padded texts and on pairs of texts, and needs tokens for them.
 
     If the source's tokenizer has tokens that begin and end a text, so does the copy: its own, its
-    `[CLS]` and `[SEP]`, or otherwise the source's, added after its last id. If the source has a
-    mask token and ends texts with a token, it is an encoder, and the same applies to all tokens
+    `[CLS]` and `[SEP]`, or otherwise the source's, added after its last id; the same applies to the
+    token that begins the source's texts but is not added to them. If the source has a mask token and ends texts with a token, it is an encoder, and the same applies to all tokens
     that an encoder needs: `<s>` and `</s>` are used as `[CLS]` and `[SEP]`.
 
     The tokenizer may be of any family. Its chat template belongs to another model and is dropped;
@@ -83,7 +84,7 @@ def take_tokenizer(
     backend.no_truncation()
     backend.no_padding()
     settings = settings_of(tokenizer)
-    for name in ("chat_template", "chat_control_tokens", "response_template"):
+    for name in ("chat_template", "chat_control_tokens", "response_template", DOCUMENT_START):
         settings.pop(name, None)
     settings |= {name: getattr(source_tokenizer, name) for name in _OF_THE_MODEL}
     # Gemma and Command R have a mask token too, but no token ends their texts.
@@ -103,6 +104,15 @@ def take_tokenizer(
         token = source_tokenizer._special_tokens_map.get(role)
         if token is not None and role in settings:
             by_source.setdefault(str(token), str(settings[role]))
+    if not surrounding(source_tokenizer)[0]:
+        start = document_start(source_tokenizer)
+        if start and backend.token_to_id(start) is None:
+            # Of several roles, that of the end counts: pretraining predicts the token.
+            ends = start == source_tokenizer.eos_token
+            start = str(settings["eos_token"]) if ends else by_source.get(start, start)
+            if backend.token_to_id(start) is None:
+                backend.add_special_tokens([AddedToken(start, special=True, normalized=False)])
+        settings[DOCUMENT_START] = start
     between, second = joining(source_tokenizer)
     before, after, between = (
         [by_source.get(token, token) for token in tokens]
@@ -134,6 +144,8 @@ def tokenizer_of_rows(
     settings["extra_special_tokens"] = [
         token for token in settings["extra_special_tokens"] if str(token) not in removed
     ]
+    if settings.get(DOCUMENT_START) in removed:
+        del settings[DOCUMENT_START]
     named = settings.pop("model_specific_special_tokens", {})
     if named := {name: token for name, token in named.items() if str(token) not in removed}:
         settings["model_specific_special_tokens"] = named

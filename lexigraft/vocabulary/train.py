@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError, unknown
+from lexigraft.source.document_start import start_ids
 from lexigraft.source.encoding import check_corpus
 from lexigraft.source.model import ROLES, settings_of
 from lexigraft.source.sentencepiece import parse_model, pipeline
@@ -126,7 +127,8 @@ def train_family(
         settings = settings_of(source_tokenizer) | {"clean_up_tokenization_spaces": False}
         settings |= {role: str(settings[role]) for role in ROLES if role in settings}
         # In the order of their ids.
-        special = source_tokenizer.convert_ids_to_tokens(sorted(special_ids(source_tokenizer)))
+        kept = special_ids(source_tokenizer) | set(start_ids(source_tokenizer))
+        special = source_tokenizer.convert_ids_to_tokens(sorted(kept))
     else:
         begin, end = ("<|endoftext|>", "<|endoftext|>") if byte_level else ("<s>", "</s>")
         settings = {"bos_token": begin, "eos_token": end}

@@ -13,6 +13,7 @@ from lexigraft.evaluation.prompts import (
     summarization_frame,
     translation_prompts,
 )
+from lexigraft.inference.text_encoding import encode
 from tests.conftest import package_folder
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "config" / "prompts"
@@ -157,7 +158,8 @@ def prompts(model, make_job, tokenizer):
 
 
 def length(tokenizer, text):
-    return len(tokenizer(text)["input_ids"])
+    [ids] = encode(tokenizer, [text])
+    return len(ids)
 
 
 def frame(make_job, language):

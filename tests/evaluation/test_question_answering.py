@@ -68,7 +68,7 @@ def test_a_question_is_asked_with_its_text_in_its_language(model, byte_tokenizer
     assert row["prompt"] == ("Κείμενο: Το τρένο φεύγει στις 8.\nΕρώτηση: Πότε φεύγει;\nΑπάντηση:")
     assert (row["id"], row["test"], row["source"]) == ("greek-0002", "greek", "Πότε φεύγει;")
     assert (row["reference"], row["shots"]) == ("στις 8", 0)
-    assert row["prompt_tokens"] == len(row["prompt"].encode())  # a token is a byte here
+    assert row["prompt_tokens"] == 1 + len(row["prompt"].encode())  # a token is a byte here
     assert details["tests"] == {"greek": {"drawn_from": 4, "questions": 4}}
 
 
@@ -146,7 +146,7 @@ def test_examples_stand_before_and_are_not_asked(model, byte_tokenizer, job):
         context, question, (answer, *_) = TEXTS["greek"][int(name) - 1]
         assert text == f"Κείμενο: {context}\nΕρώτηση: {question}\nΑπάντηση: {answer}\n\n"
     whole = len("".join(examples.values()).encode())
-    assert all(row["prompt_tokens"] == whole + len(row["prompt"].encode()) for row in rows)
+    assert all(row["prompt_tokens"] == 1 + whole + len(row["prompt"].encode()) for row in rows)
 
 
 def test_examples_of_their_own_leave_every_question(model, byte_tokenizer, job):

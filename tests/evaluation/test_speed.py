@@ -3,6 +3,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from lexigraft.atomic import write_json
 from lexigraft.errors import UserError
@@ -10,6 +11,7 @@ from lexigraft.evaluation.task_kinds import record
 from lexigraft.evaluation.tasks import speed
 from lexigraft.evaluation.tasks.speed import Pass, evaluate
 from lexigraft.evaluation.texts import group_rows
+from lexigraft.inference.text_encoding import encode
 from lexigraft.report.build import build_report
 
 
@@ -163,7 +165,8 @@ def test_every_prompt_gets_exactly_the_tokens_asked_for(model, byte_tokenizer, j
         return rows
 
     # Let the very first token end the text, were it not suppressed.
-    first = inner(byte_tokenizer()(["Μ"], return_tensors="pt")["input_ids"], max_new_tokens=1)
+    [ids] = encode(byte_tokenizer(), ["Μ"])
+    first = inner(torch.tensor([ids]), max_new_tokens=1)
     model.generation_config.eos_token_id = [0, int(first[0, -1])]
     monkeypatch.setattr(model, "generate", watched)
     evaluate(model, byte_tokenizer(), job)
@@ -174,7 +177,7 @@ def test_every_prompt_gets_exactly_the_tokens_asked_for(model, byte_tokenizer, j
 def test_the_conditions_are_recorded(measured):
     details = measured.details
     assert details["prompts"][0] == "Μεταφράστε τα αγγλικά στα ελληνικά:\none ="
-    assert details["prompt_tokens"] == [len(text.encode()) for text in details["prompts"]]
+    assert details["prompt_tokens"] == [1 + len(text.encode()) for text in details["prompts"]]
     assert details["new_tokens"] == 5
     assert details["threads"] >= 1
     assert (details["device"], details["precision"]) == ("cpu", "float32")

@@ -7,6 +7,7 @@ import torch
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.tasks.translation import evaluate
+from lexigraft.inference.text_encoding import encode
 
 
 def predictions(job) -> list[dict]:
@@ -90,7 +91,8 @@ def test_new_tokens_are_counted_in_prompts_and_outputs(model, byte_tokenizer, jo
     metrics = evaluate(model, tokenizer, job).metrics
     assert metrics["new_token_share_output"] == pytest.approx(2 / 3)
     assert metrics["output_tokens"] == 4 * 3
-    prompts = [token for row in predictions(job) for token in tokenizer(row["prompt"])["input_ids"]]
+    texts = [row["prompt"] for row in predictions(job)]
+    prompts = [token for ids in encode(tokenizer, texts) for token in ids]
     assert metrics["new_token_share_input"] == sum(t >= 30 for t in prompts) / len(prompts)
     assert 0 < metrics["new_token_share_input"] < 1
 

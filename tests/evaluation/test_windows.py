@@ -38,6 +38,18 @@ def test_every_token_is_predicted_once_from_its_window(window, batch_tokens, mod
     assert score.perplexity == pytest.approx(math.exp(nats / tokens), rel=1e-4)
 
 
+def test_the_first_token_of_a_text_without_a_start_is_only_context(tiny_llama, special_tokenizer):
+    bare, model = special_tokenizer(), tiny_llama(300)
+    texts = [text for text in TEXTS if text != "x"]
+    found = [score_windows(model, bare, [text], window=1000) for text in texts]
+    for one, text in zip(found, texts, strict=True):
+        alone = score_texts(model, bare, [text])
+        assert (one.tokens, one.bytes) == (alone.tokens, alone.bytes)
+        assert one.nats == pytest.approx(alone.nats, rel=1e-5)
+    whole = score_windows(model, bare, TEXTS, window=1000)
+    assert whole.tokens == sum(one.tokens for one in found)
+
+
 def test_windows_that_do_not_fit_into_memory_together_are_scored_in_smaller_batches(
     model, byte_tokenizer, monkeypatch
 ):

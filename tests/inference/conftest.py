@@ -44,6 +44,12 @@ def without_bos(english):
     return train_byte_bpe(english, 300)
 
 
+@pytest.fixture(scope="session")
+def bare(special_tokenizer):
+    """Byte-level, without any special token."""
+    return special_tokenizer()
+
+
 SMALL = {
     "vocab_size": 50,
     "hidden_size": 32,

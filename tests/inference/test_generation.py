@@ -9,6 +9,7 @@ from lexigraft.inference.generation import (
     generate,
 )
 from lexigraft.inference.stop_strings import StopStrings
+from lexigraft.inference.text_encoding import encode
 
 PROMPTS = {
     "long": "one two three four five six seven =",
@@ -61,13 +62,13 @@ def naive_greedy(model, ids: list[int], steps: int) -> list[int]:
 
 
 def test_every_row_of_a_padded_batch_is_the_naive_greedy_continuation(model, byte_tokenizer):
-    encoded = byte_tokenizer()(list(PROMPTS.values()))["input_ids"]
+    encoded = list(encode(byte_tokenizer(), list(PROMPTS.values())))
     rows = continue_greedily(model, encoded, padding=0, stop_tokens=[], max_new_tokens=10)
     assert rows.tolist() == [naive_greedy(model, ids, 10) for ids in encoded]
 
 
 def test_which_token_pads_changes_nothing(model, byte_tokenizer):
-    encoded = byte_tokenizer()(list(PROMPTS.values()))["input_ids"]
+    encoded = list(encode(byte_tokenizer(), list(PROMPTS.values())))
     rows = [
         continue_greedily(model, encoded, padding=padding, stop_tokens=[], max_new_tokens=10)
         for padding in (0, 77)
@@ -220,7 +221,7 @@ def free_texts(run, tmp_path) -> dict[str, str]:
 def test_generation_ends_with_the_token_that_completes_the_string(
     model, run, byte_tokenizer, monkeypatch, tmp_path
 ):
-    ids = byte_tokenizer()(PROMPTS["long"])["input_ids"]
+    [ids] = encode(byte_tokenizer(), [PROMPTS["long"]])
     written = naive_greedy(model, ids, 40)
     # Three tokens, a byte each, that follow one another nowhere before.
     at = next(
@@ -267,7 +268,7 @@ def test_generation_stops_when_every_row_has_ended(model, byte_tokenizer):
 
 
 def test_a_batch_takes_no_more_steps_than_its_longest_text(model, run, byte_tokenizer, monkeypatch):
-    ids = byte_tokenizer()(PROMPTS["long"])["input_ids"]
+    [ids] = encode(byte_tokenizer(), [PROMPTS["long"]])
     model.generation_config.eos_token_id = naive_greedy(model, ids, 3)[-1]
     widths, inner = [], model.generate
 

@@ -41,6 +41,30 @@ def test_the_bos_of_a_tokenizer_is_context_and_not_scored(model, with_bos):
     assert score.tokens == tokens == sum(len(with_bos(text)["input_ids"]) - 1 for text in TEXTS)
 
 
+def test_a_chat_model_s_texts_are_scored_after_the_separator_of_pretraining(
+    model, special_tokenizer
+):
+    """Equal to plain transformers with `<|endoftext|>` before each text."""
+    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    tokenizer = special_tokenizer(*special, bos_token=special[1], eos_token=special[2])
+    nats = 0.0
+    for text in TEXTS:
+        ids = tokenizer(f"<|endoftext|>{text}", return_tensors="pt")["input_ids"]
+        nats += model(ids, labels=ids).loss.item() * (ids.shape[1] - 1)
+    assert score_texts(model, tokenizer, TEXTS).nats == pytest.approx(nats, rel=1e-5)
+
+
+def test_without_a_token_before_it_the_first_token_of_a_text_is_not_scored(model, bare):
+    score = score_texts(model, bare, TEXTS)
+    nats, tokens = by_hand(model, bare, TEXTS, [])
+    assert score.nats == pytest.approx(nats, rel=1e-6)
+    first = [bare.decode(bare(text)["input_ids"][:1]) for text in TEXTS[:3]]
+    assert [own.bytes for own in score.texts[:3]] == [
+        len(text) - len(token) for text, token in zip(TEXTS, first, strict=False)
+    ]
+    assert score.tokens == tokens and score.texts[1].tokens == score.texts[1].bytes == 0
+
+
 @pytest.mark.parametrize("batch_tokens", [1, 20, 10_000])
 def test_the_batch_size_does_not_matter(model, without_bos, batch_tokens):
     alone = score_texts(model, without_bos, TEXTS)

@@ -1,11 +1,10 @@
-"""Every text begins with one special token."""
+"""Every text begins with one special token, or with none if the tokenizer has none."""
 
 from copy import deepcopy
 
 import pytest
 
-from lexigraft.errors import UserError
-from lexigraft.inference.text_encoding import encode, tokenize
+from lexigraft.inference.text_encoding import encode, scored_parts, tokenize
 
 
 def test_a_tokenizer_with_bos_is_used_as_it_is(with_bos):
@@ -50,9 +49,17 @@ def test_truncation_and_padding_of_a_tokenizer_s_file_do_not_count(with_bos):
     assert list(tokenize(tokenizer, texts)) == list(tokenize(with_bos, texts))
 
 
-def test_a_tokenizer_without_any_boundary_is_refused(without_bos):
-    from transformers import PreTrainedTokenizerFast
+def test_without_any_boundary_a_text_is_its_own_tokens(bare):
+    assert list(encode(bare, ["one two"])) == list(tokenize(bare, ["one two"]))
 
-    bare = PreTrainedTokenizerFast(tokenizer_object=without_bos.backend_tokenizer)
-    with pytest.raises(UserError, match="neither an EOS nor a BOS"):
-        list(encode(bare, ["a"]))
+
+def test_the_scored_part_of_a_text_without_a_boundary_begins_at_its_second_token(bare):
+    for text in ("the river", "é", "x", ""):
+        (ids,) = encode(bare, [text])
+        (part,) = scored_parts(bare, [text])
+        # The bytes of é are two tokens, and none of them has a character of its own.
+        assert part == ("é" if text == "é" else bare.decode(ids[1:]))
+
+
+def test_all_of_a_text_is_scored_after_a_boundary(with_bos, without_bos):
+    assert scored_parts(with_bos, ["one"]) == scored_parts(without_bos, ["one"]) == ["one"]

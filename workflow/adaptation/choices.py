@@ -132,12 +132,13 @@ def choose(
     `source` is the folder of the prepared source model. Raises a `UserError` if the text is too
     small for the request, or if the tokenizer cannot be expanded.
     """
-    from lexigraft.source.model import load_config, load_tokenizer, open_source
+    from lexigraft.source.model import load_config, open_source
     from lexigraft.source.positions import context_length
 
     card = json.loads(Path(source, "card.json").read_text(encoding="utf-8"))
-    folder, parameters = open_source(source).folder, int(card["parameters"])
-    new = choose_new_tokens(load_tokenizer(folder), facts, new_tokens)
+    model, parameters = open_source(source), int(card["parameters"])
+    folder = model.folder
+    new = choose_new_tokens(model.tokenizer(), facts, new_tokens)
     named = _default_strategy(on_gpu, parameters) if strategy is None else (strategy, _REQUESTED)
     entry = entries_of("strategies")[named[0]]
     positions = context_length(load_config(folder))

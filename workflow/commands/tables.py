@@ -80,6 +80,11 @@ def show_inspection(found: "Inspection", sentences: int) -> None:
             f"It has no tokens for {metrics['lost_text']:.1%} of your text, which a model never "
             "sees: the numbers above look better than they are."
         )
+    if found.document_start:
+        adds = "the tokenizer adds" if found.adds_start else "lexigraft adds"
+        typer.echo(f"Texts begin with {found.document_start}, which {adds}.")
+    else:
+        typer.echo("Texts begin without a special token.")
     if found.no_curve:
         typer.echo(f"No curve of new tokens: {found.no_curve}.")
         return

@@ -63,14 +63,14 @@ def expand(
         lexigraft expand ./my-model --text corpus/ --english english.txt --new-tokens 500 --out tokenizer
     """  # noqa: E501
     from lexigraft.initialization.graft_folder import new_folder
-    from lexigraft.source.model import load_tokenizer, tokenizer_folder
+    from lexigraft.source.model import open_tokenizer, tokenizer_folder
     from lexigraft.vocabulary.change import change_tokenizer
     from lexigraft.vocabulary.tokenizer_files import store_vocabulary
 
     new_folder(out)
     sentences, kept = clean_sentences(text, field), _english(english, field)
-    folder = tokenizer_folder(_tokenizer_place(model))
-    source = load_tokenizer(folder)
+    place = _tokenizer_place(model)
+    source, folder = open_tokenizer(place), tokenizer_folder(place)
     settings = {"mode": "expand", "new_tokens": new_tokens, "merges": merges}
     if prune:
         settings |= {"prune": "never-used", "prune_english": bool(kept)}
@@ -184,7 +184,6 @@ def graft(
     )
     from lexigraft.initialization.registry import initializer as make
     from lexigraft.source.hub import TOKENIZER, WANTED, resolve_place
-    from lexigraft.source.model import load_tokenizer
     from workflow.commands.auxiliaries import Given, auxiliaries, reads_donor, registered
 
     new_folder(out)
@@ -199,7 +198,7 @@ def graft(
     of_english = _english(english, field)
     files = WANTED if reads_donor(wanted) else TOKENIZER
     other = resolve_place(place_of(donor), wanted=files)[0] if donor else None
-    source = load_tokenizer(find_model(place_of(model))[0])
+    source = find_model(place_of(model)).tokenizer()
     place = place_of(tokenizer) if tokenizer else str(other)
     target, _ = target_tokenizer(place, source)
     if initializer is None and donor and len(target) > _LARGE:

@@ -101,6 +101,11 @@ class SourceConfig(_Located):
         "another source with the same tokenizer, such as a model of another size: token vectors "
         "are then computed once, for that source. Checked when the source is prepared"
     )
+    document_start: str = optional(
+        "token that begins a text, as in pretraining, or an empty string for none. By default, the "
+        "one that the tokenizer adds itself, otherwise its document separator "
+        "([more](../docs/methods.md#the-token-that-begins-a-text))"
+    )
     license: Words = optional(
         "licence of the model for model cards, as the hub writes it, such as `apache-2.0`"
     )

@@ -18,6 +18,7 @@ from lexigraft.atomic import replacing
 from lexigraft.evaluation.harness.benchmarks import load_task
 from lexigraft.evaluation.harness.data import stored_data_sets
 from lexigraft.inference.batch_sizes import rows_with_logits, usual_prompts
+from lexigraft.source.document_start import start_ids
 
 if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
@@ -158,7 +159,15 @@ class ResumableModel(HFLM):
         folder: str | Path,
         identity: str,
     ):
-        super().__init__(pretrained=model, tokenizer=tokenizer, softmax_dtype="float32")
+        # The harness fails for a tokenizer with neither BOS nor EOS, one of which it puts before an
+        # answer without a question.
+        has_roles = tokenizer.bos_token is not None or tokenizer.eos_token is not None
+        super().__init__(
+            pretrained=model,
+            tokenizer=tokenizer,
+            softmax_dtype="float32",
+            prefix_token_id=None if has_roles else (start_ids(tokenizer) or [0])[0],
+        )
         self.most = batch_size or usual_prompts(model)
         self.folder, self.identity = Path(folder), f"{identity} {batch_size}"
 

@@ -18,7 +18,7 @@ from lexigraft.inference.generation import continue_greedily, decode, end_tokens
 from lexigraft.inference.likelihood import pad_batch
 from lexigraft.inference.text_encoding import encode
 from lexigraft.settings import Settings
-from lexigraft.source.model import load_model, load_tokenizer, matrix_rows, open_source
+from lexigraft.source.model import load_model, matrix_rows, open_source
 
 if TYPE_CHECKING:
     import torch
@@ -66,8 +66,8 @@ def evaluate(
     from lexigraft.initialization.pairing import pair_vocabularies
 
     settings = read_settings(GreedyAgreementSettings, job)
-    folder = open_source(job["inputs"]["source"]).folder
-    source_tokenizer = load_tokenizer(folder)
+    prepared = open_source(job["inputs"]["source"])
+    folder, source_tokenizer = prepared.folder, prepared.tokenizer()
     pair = pair_vocabularies(source_tokenizer, tokenizer, matrix_rows(folder))
     if not pair.expands:
         why = "the vocabulary replaces the source's and does not have its prefixes"

@@ -20,7 +20,7 @@ from lexigraft.inference.likelihood import (
     score_texts,
     sum_likelihoods,
 )
-from lexigraft.inference.text_encoding import encode
+from lexigraft.inference.text_encoding import encode, scored_parts
 from lexigraft.settings import Settings
 from lexigraft.source.positions import positions_of
 from lexigraft.vocabulary.token_bytes import lost_text
@@ -152,12 +152,12 @@ def score_windows(
 ) -> Likelihood:
     """Sum the negative log-likelihood of texts that are joined and split into windows.
 
-    Each text begins with a special token (see `text_encoding.encode`), and all are joined in order,
-    so that likelihoods depend on adjacent texts. A window has `window` tokens, at least 2; its
-    first token is the last one of the previous window, so that every token but the very first is
-    predicted once, from the preceding tokens of its window. The special tokens are context and not
-    scored. So tokens and bytes are those of `score_texts`, and only the context of a token differs:
-    it includes earlier sentences, but is short at the beginning of a window.
+    Each text begins with its special token (see `text_encoding.encode`), and all are joined in
+    order, so that likelihoods depend on adjacent texts. A window has `window` tokens, at least 2;
+    its first token is the last one of the previous window, so that every token but the very first
+    is predicted once, from the preceding tokens of its window. The special tokens are context and
+    not scored. So tokens and bytes are those of `score_texts`, and only the context of a token
+    differs: it includes earlier sentences, but is short at the beginning of a window.
 
     `batch_tokens` is the maximum number of tokens in one forward pass, with at least one window; by
     default as many as fit (`batch_sizes`). Log-probabilities are float32. `nats` is not finite if
@@ -177,8 +177,8 @@ def score_windows(
     counts = []
     for number, text in enumerate(encode(tokenizer, texts)):
         ids.extend(text)
-        owners.extend([-1] + [number] * (len(text) - 1))
-        counts.append(len(text) - 1)
+        owners.extend([-1, *[number] * len(text)][: len(text)])
+        counts.append(max(len(text) - 1, 0))
     streams = torch.stack([torch.frombuffer(values, dtype=torch.int32) for values in (ids, owners)])
     window = min(window, len(ids))
     rest = streams[:, (len(ids) - 1) // (window - 1) * (window - 1) :]
@@ -203,4 +203,4 @@ def score_windows(
                 predicted = numbers[:, 1:]
                 scored = predicted >= 0
                 nats.index_add_(0, predicted[scored].long(), own[:, :-1][scored])
-    return likelihood_from_nats(texts, nats.tolist(), counts)
+    return likelihood_from_nats(scored_parts(tokenizer, texts), nats.tolist(), counts)

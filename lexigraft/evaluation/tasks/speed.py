@@ -14,7 +14,7 @@ from lexigraft.evaluation.prompts import article_prompts, translation_prompts
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import group_rows, task_rows
 from lexigraft.inference.generation import continue_greedily, decode, end_tokens, padding_token
-from lexigraft.inference.text_encoding import tokenize
+from lexigraft.inference.text_encoding import encode, tokenize
 from lexigraft.settings import KeyedError, Settings
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def evaluate(
     if not heldout:
         raise UserError(f"{corpus}/heldout.txt: empty; give the language more text")
     prompts = _prompts(model, tokenizer, job, heldout, settings)
-    encoded = tokenizer(prompts)["input_ids"]
+    encoded = list(encode(tokenizer, prompts))
     every = [
         {"sentences": 1, "characters": len(text), "bytes": len(text.encode()), "tokens": len(ids)}
         for text, ids in zip(heldout, tokenize(tokenizer, heldout), strict=True)

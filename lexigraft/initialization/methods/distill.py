@@ -17,6 +17,7 @@ from lexigraft.initialization.training_text import (
     tokenized_sentences,
     validation_split,
 )
+from lexigraft.source.document_start import start_ids
 from lexigraft.source.positions import positions_of
 from lexigraft.vocabulary.tokenizer_settings import surrounding
 
@@ -144,8 +145,7 @@ class TokenDistillation(RowInitializer):
 
 
 def _beginning(tokenizer: "PreTrainedTokenizerFast") -> list[int]:
-    """Ids before a text, as in training: those that the tokenizer adds, otherwise EOS or BOS."""
+    """Ids before a text, as in training."""
     before, _ = surrounding(tokenizer)
-    others = (tokenizer.eos_token_id, tokenizer.bos_token_id)
     vocabulary = tokenizer.get_vocab()
-    return [vocabulary[token] for token in before] or [i for i in others if i is not None][:1]
+    return [vocabulary[token] for token in before] or start_ids(tokenizer)

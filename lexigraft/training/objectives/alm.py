@@ -54,13 +54,13 @@ class LikelihoodMatching(TaughtByChunks):
         """Create the objective with the teacher of the training job."""
         import numpy as np
 
-        from lexigraft.source.model import load_tokenizer, open_source
+        from lexigraft.source.model import open_tokenizer
 
         made = super().for_phase(context)
         if made.settings.debias is None:
             return made
         if context.teacher is None:
-            teaching = load_tokenizer(open_source(context.inputs["teacher"]).folder)
+            teaching = open_tokenizer(context.inputs["teacher"])
             ends = word_end_ids(context.tokenizer), word_end_ids(teaching)
         else:  # a simulation has no tokenizers, and memory does not depend on these tokens
             ends = np.array([0]), np.array([0])
