@@ -121,7 +121,7 @@ def test_examples_of_a_named_prompt_end_as_it_says(byte_tokenizer):
 def test_the_first_examples_give_way_to_a_long_question(byte_tokenizer):
     answered = [("a" * 10, "b"), ("c" * 10, "d")]  # of 14 bytes each, with what is between
     asks = ["q" * 2, "q" * 3, "q" * 16, "q" * 17, "q" * 40]
-    prompts = few_shot_prompts(byte_tokenizer(), asks, answered, 30)  # a token is a byte
+    prompts = few_shot_prompts(byte_tokenizer(), asks, answered, 31)  # a start token and bytes
     assert prompts.shots == [2, 1, 1, 0, 0]
     assert prompts.texts[1] == "c" * 10 + " d\n\n" + "qqq"
     assert prompts.texts[4] == "q" * 40

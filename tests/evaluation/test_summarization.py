@@ -48,7 +48,7 @@ def test_predictions_keep_the_article_as_it_was_asked(model, byte_tokenizer, job
         "Γράψε μια σύντομη περίληψη του παρακάτω κειμένου στα ελληνικά. Άρθρο: "
         f"{row['source']} Περίληψη:"
     )
-    assert row["prompt_tokens"] == len(prompt.encode())  # a token is a byte here
+    assert row["prompt_tokens"] == 1 + len(prompt.encode())  # a token is a byte here
 
 
 def test_cut_articles_are_counted_and_kept_as_cut(model, byte_tokenizer, make_job):
@@ -173,7 +173,7 @@ def test_examples_stand_before_every_article_that_leaves_them_room(model, byte_t
     assert len(rows) == 3
     for row in rows:
         prompt = f"{example['text'] if row['shots'] else ''}{before}{row['source']}{after}"
-        assert row["prompt_tokens"] == len(prompt.encode()) <= 385
+        assert row["prompt_tokens"] == 1 + len(prompt.encode()) <= 385
     assert {row["id"]: row["shots"] for row in rows} == {"a0": 0, "a2": 1, "a3": 1}
 
 

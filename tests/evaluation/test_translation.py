@@ -36,7 +36,7 @@ def test_predictions_keep_id_prompt_and_reference(model, byte_tokenizer, job):
     assert row["id"] == "s2"
     assert row["prompt"] == "Μεταφράστε τα αγγλικά στα ελληνικά:\nyes ="
     assert row["reference"] == "ναι"
-    assert row["prompt_tokens"] == len(row["prompt"].encode())  # a token is a byte here
+    assert row["prompt_tokens"] == 1 + len(row["prompt"].encode())  # a token is a byte here
 
 
 def test_no_partial_outputs_are_left(model, byte_tokenizer, job):
@@ -189,7 +189,7 @@ def test_examples_stand_before_every_sentence_and_are_not_tested(model, byte_tok
     before = "".join(one["text"] for one in examples)
     for row in rows:
         assert row["prompt"] == f"English: {row['source']}\nGreek:"
-        assert row["prompt_tokens"] == len((before + row["prompt"]).encode())
+        assert row["prompt_tokens"] == 1 + len((before + row["prompt"]).encode())
 
 
 def test_a_set_of_the_task_s_own_is_translated(model, byte_tokenizer, make_job, tmp_path):

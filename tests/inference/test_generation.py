@@ -96,14 +96,14 @@ def test_batches_that_do_not_fit_into_memory_are_halved_and_the_texts_are_the_sa
 
     def generate(ids, **options):
         sizes.append(len(ids))
-        if ids.numel() > 40:  # the longest prompt has 35 tokens
+        if ids.numel() > 40:  # the longest prompt has 36 tokens
             raise torch.OutOfMemoryError
         return inner(ids, **options)
 
     monkeypatch.setattr(model, "generate", generate)
     assert run(batch_size=5, identity="again") == whole
     assert sizes[:3] == [5, 2, 1] and sum(sizes[2:]) == len(PROMPTS)
-    assert [record.message[-10:] for record in caplog.records] == ["117 tokens", " 47 tokens"]
+    assert [record.message[-10:] for record in caplog.records] == ["120 tokens", " 48 tokens"]
     with pytest.raises(torch.OutOfMemoryError):
         run(prompts={"big": "x" * 41})
 
@@ -346,5 +346,5 @@ def test_outputs_of_other_work_are_not_reused(model, run, monkeypatch, change):
     "a one-line error message before any text is generated",
 )
 def test_a_prompt_beyond_the_context_is_named_before_anything_is_generated(run):
-    with pytest.raises(UserError, match=r"prompt 'big' has 600 tokens.*context of 512"):
+    with pytest.raises(UserError, match=r"prompt 'big' has 601 tokens.*context of 512"):
         run(prompts={**PROMPTS, "big": "x" * 600})

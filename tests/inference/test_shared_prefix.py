@@ -117,7 +117,7 @@ def test_the_prefix_is_read_once(varied_llama, byte_tokenizer, monkeypatch, tmp_
         partial=tmp_path / "partial.jsonl",
         identity="",
     )
-    prefix = len(SHOTS.encode())
+    prefix = 1 + len(SHOTS.encode())  # with the start token
     assert read[0] == (1, prefix)
     assert all(length < prefix for _, length in read[1:])
     assert (2, len("nine hundred =")) in read

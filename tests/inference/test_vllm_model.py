@@ -101,9 +101,9 @@ def test_a_text_that_vllm_would_cut_for_want_of_memory_is_refused(
 ):
     monkeypatch.setattr(LLM, "fitting", 40)
     model, partial = VllmModel(folder, torch.float32), tmp_path / "partial.jsonl"
-    with pytest.raises(UserError, match="of 40 tokens, but a prompt with max_new_tokens has 41"):
+    with pytest.raises(UserError, match="of 40 tokens, but a prompt with max_new_tokens has 42"):
         written(model, byte_tokenizer(), partial)
-    assert written(model, byte_tokenizer(), partial, max_new_tokens=18)
+    assert written(model, byte_tokenizer(), partial, max_new_tokens=17)
 
 
 def test_a_missing_vllm_is_refused(folder, monkeypatch):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.inference.text_encoding import encode
+from lexigraft.source.document_start import document_start
 from lexigraft.training.data import TrainingSequence, concatenate, pack
 from lexigraft.training.token_alignment import TokenAligner
 from lexigraft.vocabulary.expand import expand_tokenizer
@@ -249,4 +250,6 @@ def test_nearly_all_of_a_text_is_in_chunks(family, telugu):
         for other in family.values():
             tokens = ids(own, telugu[0])
             *_, ours = aligned(own, other, tokens)
-            assert ours[-1] != NONE and sum(chunk != NONE for chunk in ours) >= len(tokens) - 3
+            # Without a start token, the first chunk is not predicted: up to a word of bytes.
+            most = 3 if document_start(own) and document_start(other) else 12
+            assert ours[-1] != NONE and sum(chunk != NONE for chunk in ours) >= len(tokens) - most

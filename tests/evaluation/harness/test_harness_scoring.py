@@ -195,3 +195,19 @@ def test_an_interrupted_run_goes_on_with_the_next_chunk(answering, prepared, tmp
     assert asked == [4, 4, 4]
     model.remove_partial()
     assert list(folder.iterdir()) == []
+
+
+def test_a_tokenizer_with_neither_bos_nor_eos_is_scored(special_tokenizer, tiny_llama, tmp_path):
+    """On which the harness itself fails."""
+    from lm_eval.api.instance import Instance
+
+    from lexigraft.evaluation.harness.scoring import ResumableModel
+
+    bare, model = special_tokenizer(), tiny_llama(300)
+    scored = ResumableModel(model, bare, batch_size=1, folder=tmp_path, identity="a cell")
+    [(found, _)] = scored.loglikelihood([Instance("loglikelihood", {}, ("one", " two"), 0)])
+    question, both = (bare(text)["input_ids"] for text in ("one", "one two"))
+    with torch.no_grad():
+        logits = model(torch.tensor([both])).logits[0].log_softmax(-1)
+    expected = sum(logits[at - 1, both[at]].item() for at in range(len(question), len(both)))
+    assert found == pytest.approx(expected, rel=1e-5)
