@@ -67,7 +67,7 @@ def start_ids(tokenizer: "PreTrainedTokenizerFast") -> list[int]:
     """
     if _added_before(tokenizer) or not (token := _separator(tokenizer)):
         return []
-    return [tokenizer.convert_tokens_to_ids(token)]
+    return [tokenizer.backend_tokenizer.token_to_id(token)]
 
 
 def set_document_start(tokenizer: "PreTrainedTokenizerFast", token: str, source: str) -> None:
@@ -118,9 +118,9 @@ def compare_starts(
         reason = f"its {positions} positions are too few"
     else:
         model = load_model(folder, torch.float32, torch.device("cpu"))
-        before = tokenizer.convert_tokens_to_ids(_added_before(tokenizer)) or start_ids(tokenizer)
-        starts = {chosen: before}
-        starts |= {token: [tokenizer.convert_tokens_to_ids(token)] for token in _others(tokenizer)}
+        vocabulary = tokenizer.get_vocab()
+        before = [vocabulary[token] for token in _added_before(tokenizer)] or start_ids(tokenizer)
+        starts = {chosen: before} | {token: [vocabulary[token]] for token in _others(tokenizer)}
         starts = dict(list(starts.items())[:_CANDIDATES]) | {"": []}
         measured = {token: _bits_per_byte(model, start, texts) for token, start in starts.items()}
         _warn(source, measured, chosen)

@@ -229,7 +229,7 @@ def test_snippets_begin_as_texts_do_in_training(byte_level):
         single="<s> $A", special_tokens=[("<s>", adding.bos_token_id)]
     )
     beginnings = []
-    for tokenizer in (byte_level([]), byte_level([], eos_token="!"), adding):
+    for tokenizer in (byte_level([]), byte_level([], eos_token="</s>"), adding):
         (ids,) = encode(tokenizer, ["ab"])
         beginnings.append(_beginning(tokenizer))
         assert beginnings[-1] == ids[:1]
