@@ -20,8 +20,7 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.harness.benchmark_state import reason_not_available
 from lexigraft.evaluation.task_kinds import Measurement, record, task_kind
 from lexigraft.provenance import check_inputs
-from lexigraft.source.document_start import document_start
-from lexigraft.source.model import DOCUMENT_START
+from lexigraft.source.document_start import DOCUMENT_START, document_start
 from lexigraft.training.store import load_cell, read_card, reference
 
 if TYPE_CHECKING:

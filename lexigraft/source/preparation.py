@@ -31,6 +31,7 @@ from lexigraft.source.model import (
     tokenizer_family,
     tokens_without_row,
 )
+from lexigraft.source.start_comparison import compare_starts
 from lexigraft.source.token_tables import token_tables
 from lexigraft.source.weights import check_finite, read_tensor, tensors
 

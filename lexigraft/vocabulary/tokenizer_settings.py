@@ -46,8 +46,9 @@ def take_tokenizer(
 
     If the source's tokenizer has tokens that begin and end a text, so does the copy: its own, its
     `[CLS]` and `[SEP]`, or otherwise the source's, added after its last id; the same applies to the
-    token that begins the source's texts but is not added to them. If the source has a mask token and ends texts with a token, it is an encoder, and the same applies to all tokens
-    that an encoder needs: `<s>` and `</s>` are used as `[CLS]` and `[SEP]`.
+    token that begins the source's texts but is not added to them. If the source has a mask token
+    and ends texts with a token, it is an encoder, and the same applies to all tokens that an
+    encoder needs: `<s>` and `</s>` are used as `[CLS]` and `[SEP]`.
 
     The tokenizer may be of any family. Its chat template belongs to another model and is dropped;
     the longest text, the side of padding and the inputs are those of the source. A UserError is

@@ -161,7 +161,7 @@ def test_candidates_are_measured_and_a_worse_choice_is_reported(
     def bits(model, start, texts):
         return nats[names[start[0]] if start else ""]
 
-    monkeypatch.setattr("lexigraft.source.document_start._bits_per_byte", bits)
+    monkeypatch.setattr("lexigraft.source.start_comparison._bits_per_byte", bits)
     with caplog.at_level(logging.WARNING):
         _, facts = prepare_source({"folder": str(chat_folder)}, tmp_path / "right")
     assert not caplog.records
@@ -178,7 +178,7 @@ def test_the_measurement_equals_plain_transformers(chat_folder, tmp_path):
 
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from lexigraft.source.document_start import _ENGLISH
+    from lexigraft.source.start_comparison import _ENGLISH
 
     _, facts = prepare_source({"folder": str(chat_folder)}, tmp_path / "x")
     model = AutoModelForCausalLM.from_pretrained(chat_folder)
@@ -195,7 +195,7 @@ def test_the_measurement_equals_plain_transformers(chat_folder, tmp_path):
 
 
 def test_a_large_model_is_not_measured(chat_folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("lexigraft.source.document_start._LARGEST", 10)
+    monkeypatch.setattr("lexigraft.source.start_comparison._LARGEST", 10)
     _, facts = prepare_source({"folder": str(chat_folder)}, tmp_path / "x")
     assert "parameters" in facts["document_start_not_measured"]
     assert "document_start_bits_per_byte" not in facts
