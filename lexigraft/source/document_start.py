@@ -46,7 +46,13 @@ def start_ids(tokenizer: "PreTrainedTokenizerFast") -> list[int]:
     """
     if added_before(tokenizer) or not (token := _separator(tokenizer)):
         return []
-    return [tokenizer.backend_tokenizer.token_to_id(token)]
+    number = tokenizer.backend_tokenizer.token_to_id(token)
+    if number is None:
+        raise UserError(
+            f"tokenizer_config.json: document_start '{token}' is not a token of the tokenizer; "
+            "correct it, or remove it"
+        )
+    return [number]
 
 
 def set_document_start(tokenizer: "PreTrainedTokenizerFast", token: str, source: str) -> None:

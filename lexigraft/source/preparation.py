@@ -95,7 +95,8 @@ def prepare_source(
         check_finite(read_tensor(model / file, name), tokenizer, f"source {model}: {name}")
     if (start := settings.get(DOCUMENT_START)) is not None:
         set_document_start(tokenizer, start, folder.name)
-    facts |= compare_starts(model, tokenizer, facts["parameters"], folder.name)
+    size = {name: facts[name] for name in ("parameters", "rows")}
+    facts |= compare_starts(model, tokenizer, folder.name, **size)
     source |= {
         "matrices": matrices,
         DOCUMENT_START: "".join(tokenizer.convert_ids_to_tokens(start_ids(tokenizer))),

@@ -39,7 +39,12 @@ _ENGLISH = (
 
 
 def compare_starts(
-    folder: str | Path, tokenizer: "PreTrainedTokenizerFast", parameters: int, source: str
+    folder: str | Path,
+    tokenizer: "PreTrainedTokenizerFast",
+    source: str,
+    *,
+    parameters: int,
+    rows: int,
 ) -> dict[str, Any]:
     """Facts for a source's card: the token that begins texts, and what measurements say about it.
 
@@ -67,7 +72,7 @@ def compare_starts(
         reason = f"its {positions} positions are too few"
     else:
         model = load_model(folder, torch.float32, torch.device("cpu"))
-        vocabulary, rows = tokenizer.get_vocab(), len(model.get_input_embeddings().weight)
+        vocabulary = tokenizer.get_vocab()
         before = [vocabulary[token] for token in added_before(tokenizer)] or start_ids(tokenizer)
         starts = {chosen: before}
         for token in candidates(tokenizer):

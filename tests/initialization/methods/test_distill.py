@@ -238,7 +238,7 @@ def test_snippets_begin_as_texts_do_in_training(byte_level):
 
 def test_a_snippet_of_one_token_teaches_the_head_nothing(byte_level, tiny_llama):
     pair = byte_level([]), byte_level([("a", "b")])
-    pair[0].bos_token = None  # or the token would follow it
+    pair[0].init_kwargs["document_start"] = ""  # or the token would follow one
     fitted = fit(pair, tiny_llama(len(pair[0]), tied=False), corpus=["ab"], epochs=2)
     mean = initializer("mean").fit(*pair)
     head = tiny_llama(len(pair[0]), tied=False).lm_head.weight
