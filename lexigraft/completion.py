@@ -106,12 +106,12 @@ def date_inputs(job: Mapping[str, Any]) -> None:
 def check_contents(job: Mapping[str, Any]) -> None:
     """Check that the user's files are still those whose checksums the description of a job has.
 
-    Otherwise, a file that is replaced while a study runs would be in the outputs of later jobs
-    alone, under the description of the earlier file. A UserError names it.
+    Snakemake describes a job again when it starts; a description from a file may be older. The card
+    would then name another content than was read. A UserError names the file.
     """
     for path, checksum in job.get("contents", {}).items():
         if checksum and files_at(path) and input_checksum(path) != checksum:
-            raise UserError(f"{path}: has changed since this run was planned; run again")
+            raise UserError(f"{path}: has changed since this job was planned; run the study again")
 
 
 def begin(job: Mapping[str, Any]) -> str:

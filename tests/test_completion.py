@@ -231,15 +231,15 @@ def test_a_pattern_counts_by_the_files_that_match_it(job, tmp_path):
 
 @pytest.mark.fault(
     "damage",
-    "a file of the user is replaced while a study runs",
-    "a one-line error message names it; the next run uses the new file",
+    "a file of the user is replaced after a job that reads it was planned",
+    "a one-line error message names it; the next run reads the new file",
 )
 def test_a_file_that_changes_after_a_job_was_planned_is_refused(job, tmp_path):
     (words,) = job["inputs"]["files"]
     job["contents"] = {words: input_checksum(words), str(tmp_path / "gone.txt"): "abc"}
     check_contents(job)
     Path(words).write_text("c d\n")
-    with pytest.raises(UserError, match=r"words\.txt: has changed since this run was planned"):
+    with pytest.raises(UserError, match=r"words\.txt: has changed since this job was planned"):
         check_contents(job)
 
 
