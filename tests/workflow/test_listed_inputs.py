@@ -20,6 +20,7 @@ from tests.workflow.conftest import REPOSITORY
 from tests.workflow.test_status import START, finish, opened
 from workflow.config.revisions import _KEYS
 from workflow.stages import STAGES, Study
+from workflow.status.assets import missing_files
 from workflow.status.explanation import explain_job
 from workflow.status.replacements import replacements
 from workflow.status.states import states
@@ -265,6 +266,12 @@ def test_a_file_replaced_by_one_of_the_same_size_and_date_makes_its_jobs_stale(f
         replace(path, before, date)
         os.utime(path)  # the same content with another date
         assert {state.name for state in states(finished, jobs).values()} == {"done"}, path
+
+
+def test_what_is_missing_is_named_and_nothing_else(finished):
+    assert missing_files(finished) == []
+    Path("texts").rename("away")
+    assert {"texts/telug*.txt", "texts/telugu.tsv", "texts/te.vec"} <= {*missing_files(finished)}
 
 
 def test_files_that_are_gone_leave_what_was_made_of_them_as_it_is(finished):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from lexigraft.checksums import files_at
 from lexigraft.source.hub_check import HubAsset
 from lexigraft.source.revision_lock import lock
 from workflow.config.revisions import assets_in
@@ -73,7 +74,7 @@ def web_files(study: Study) -> dict[str, str]:
 
 
 def local_files(study: Study) -> list[str]:
-    """The user's files that jobs of a study read, each once, existing or not."""
+    """The user's files, folders and patterns that jobs of a study read, each once."""
     found: dict[str, None] = {}
     for job in study.jobs().values():
         found |= dict.fromkeys(job.files)
@@ -81,8 +82,8 @@ def local_files(study: Study) -> list[str]:
 
 
 def missing_files(study: Study) -> list[str]:
-    """The files among them that do not exist."""
-    return [one for one in local_files(study) if not Path(one).exists()]
+    """The files among them that do not exist, and patterns that match none."""
+    return [one for one in local_files(study) if not (Path(one).exists() or files_at(one))]
 
 
 def _addresses(settings: Any) -> Iterator[str]:
