@@ -223,8 +223,8 @@ class SampleSequences:
     def packed(self, length: int, order: np.ndarray, *, apart: bool = False) -> "SampleSequences":
         """Join whole samples, in an order of their indices, to sequences of up to `length` tokens.
 
-        Each sample begins with a special token, which separates it from the one before it. With
-        `apart`, samples do not attend to each other, see `pack`.
+        A special token at the beginning or the end of each separates them. With `apart`, samples
+        do not attend to each other, see `pack`.
         """
         groups: list[list[TrainingSequence]] = []
         room = 0

@@ -15,6 +15,7 @@ from lexigraft.corpus.mixture import text_shares
 from lexigraft.corpus.sample_file import read_samples
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
+from lexigraft.source.document_start import document_start
 from lexigraft.training.data import (
     MixedBlocks,
     SampleSequences,
@@ -53,11 +54,13 @@ def plan_phases(
         if name == MONOLINGUAL:
             return read_blocks(strategy, tokenizer, inputs["corpus"], length)
         samples = SampleSequences.within(length, encoded(name), name)
-        if not packed:
+        apart = strategy.packing == "apart"
+        # Without a token between them, joined samples would read as one text.
+        if not packed or not (apart or document_start(tokenizer)):
             return samples
         # Both directions of a translation are next to each other in the file.
         order = generator(*job["seed"], name, "packing").permutation(len(samples))
-        return samples.packed(length, order, apart=strategy.packing == "apart")
+        return samples.packed(length, order, apart=apart)
 
     ends = [*accumulate(phase.share for phase in strategy.phases)]
     ends[-1:] = [1.0]  # despite rounding of the shares

@@ -1,5 +1,6 @@
 """Phases read the texts that they name, in their shares, and a cell learns answers alone."""
 
+import copy
 import json
 from collections import Counter
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from lexigraft.corpus.sample_file import write_samples
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
+from lexigraft.training import plan
 from lexigraft.training.data import concatenate, encode_samples, pack
 from lexigraft.training.plan import (
     cumulative_tokens,
@@ -123,6 +125,18 @@ def test_a_share_is_one_of_tokens_whatever_the_length_of_a_sample(
                 assert sequence.positions[part].tolist() == list(range(end - begin))
     assert found <= expected and (found == expected or share < 0.5)
     assert sample_counts([phase])["sums"] == {"samples": 40, "too_long": 0}
+
+
+def test_samples_without_a_token_between_them_are_not_joined(job, without_bos, monkeypatch):
+    monkeypatch.setattr(plan, "document_start", lambda tokenizer: "")
+    bare = copy.deepcopy(without_bos)
+    bare.eos_token = None
+    data = {"monolingual": 0.5, "sums": 0.5}
+    for packing, joins in (("joined", False), ("apart", True)):
+        described = job({"phases": [{**PHASE, "data": data}], "packing": packing})
+        [phase] = planned(described, bare)
+        samples = phase.source.datasets[1]
+        assert (len(samples) < samples.samples) == joins
 
 
 def test_the_first_text_sets_the_length_of_a_phase(job, without_bos):
