@@ -93,6 +93,11 @@ def test_the_inspection_is_shown_beside_english(files, smollm2_folder_tiny):
         assert text in shown
 
 
+def test_the_inspection_says_which_token_begins_a_text(files, smollm2_folder_tiny):
+    shown = run("inspect", smollm2_folder_tiny, "--text", files / "el.txt", "--sizes", "10")
+    assert "Texts begin with <|endoftext|>, which lexigraft adds." in shown
+
+
 def test_a_tokenizer_without_merges_has_no_curve(files, roberta_folder, bert_tokenizer, tmp_path):
     bert_tokenizer.save_pretrained(tmp_path)
     shown = run("inspect", tmp_path, "--text", files / "el.txt")
