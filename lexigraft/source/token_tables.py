@@ -5,7 +5,7 @@ Per-layer embeddings (Gemma 3n and 4), value embeddings (NeoMME), tables from to
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
@@ -125,7 +125,8 @@ def resize_vocabulary(model: "PreTrainedModel", rows: int) -> None:
     embeddings.num_embeddings = rows
     if head is not None:
         head.out_features = rows
-    for module in model.modules():
+    modules: Iterable[Any] = model.modules()
+    for module in modules:
         if vars(module).get("vocab_size") == old:
             module.vocab_size = rows
     set_vocabulary_size(model.config, old, rows)
