@@ -178,8 +178,8 @@ def check_fit(rows: int, tokenizer: "PreTrainedTokenizerFast", initializer: Init
 def untie(model: "PreTrainedModel") -> None:
     """Give a model's head a separate matrix, in place, unless it already has one.
 
-    A file may contain two matrices although its configuration ties them. Resizing follows the
-    configuration, so this is changed too.
+    A file may contain two matrices although its configuration ties them. If the model was saved
+    and loaded, transformers would follow the configuration, so this is changed too.
     """
     import torch
 

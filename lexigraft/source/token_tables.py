@@ -128,7 +128,7 @@ def resize_vocabulary(model: "PreTrainedModel", rows: int) -> None:
     modules: Iterable[Any] = model.modules()
     for module in modules:
         if vars(module).get("vocab_size") == old:
-            module.vocab_size = rows
+            setattr(module, "vocab_size", rows)  # noqa: B010  # modules type it as a tensor
     set_vocabulary_size(model.config, old, rows)
 
 
