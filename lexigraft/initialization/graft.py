@@ -11,7 +11,12 @@ from lexigraft.initialization.interface import Initializer, RecipeInitializer, R
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
 from lexigraft.initialization.similarity import score_blocks
 from lexigraft.initialization.token_ids import update_special_token_ids
-from lexigraft.source.token_tables import resize_vocabulary, set_tables, token_tables
+from lexigraft.source.token_tables import (
+    empty_tables,
+    resize_vocabulary,
+    set_tables,
+    token_tables,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -97,6 +102,8 @@ def carried_tables(
     head: Any = model.get_output_embeddings()
     embeddings: Any = model.get_input_embeddings()
     tied = head.weight is embeddings.weight
+    if embeddings.weight.is_meta:
+        return empty_tables(model, tables, initializer.n_target)
     if isinstance(initializer, RecipeInitializer):
         initializer = initializer.recipe_
     carried = {}

@@ -89,6 +89,29 @@ def token_tables(model: "PreTrainedModel", subject: str = "model") -> dict[str, 
     return tables
 
 
+def has_factored_head(model: "PreTrainedModel") -> bool:
+    """Whether logits are computed from the output matrix and further columns, as in MobileBERT.
+
+    Such a model does not call its head.
+    """
+    import torch
+
+    parents = (model.get_submodule(name.rpartition(".")[0]) for name in token_tables(model))
+    return any(isinstance(parent, torch.nn.Linear) for parent in parents)
+
+
+def empty_tables(
+    model: "PreTrainedModel", tables: Mapping[str, int], rows: int
+) -> "dict[str, torch.Tensor]":
+    """Tables with another number of rows, without values, for simulations."""
+    empty = {}
+    for name, dimension in tables.items():
+        table = model.get_parameter_or_buffer(name)
+        shape = [*table.shape[:dimension], rows, *table.shape[dimension + 1 :]]
+        empty[name] = table.new_empty(shape)
+    return empty
+
+
 def set_tables(model: "PreTrainedModel", tables: Mapping[str, "torch.Tensor"]) -> None:
     """Replace tensors by tables with other numbers of rows, in place."""
     import torch

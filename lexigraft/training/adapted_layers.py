@@ -13,7 +13,12 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.graft import carried_tables, check_fit, untie
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
 from lexigraft.initialization.token_ids import update_special_token_ids
-from lexigraft.source.token_tables import resize_vocabulary, set_tables, token_tables
+from lexigraft.source.token_tables import (
+    has_factored_head,
+    resize_vocabulary,
+    set_tables,
+    token_tables,
+)
 from lexigraft.training.objective import Objective, PenalizedObjective
 from lexigraft.training.phase_settings import AdapterSettings, Phase
 from lexigraft.training.vocadt_adapter import Adapter, DenseAdapter, SparseAdapter
@@ -49,16 +54,13 @@ def attach_adapters(
             "linear head, which an adapter needs"
         )
     check_fit(embeddings.num_embeddings, tokenizer, start)
-    tables = token_tables(model)
-    if any(
-        isinstance(model.get_submodule(name.rpartition(".")[0]), torch.nn.Linear) for name in tables
-    ):
+    if has_factored_head(model):
         raise UserError(
             f"trainable: the head of {type(model).__name__} has more than one matrix, and an "
             "adapter needs a plain linear head; train embeddings and head instead"
         )
     # Tables of further embeddings get no adapters.
-    set_tables(model, carried_tables(model, tables, start))
+    set_tables(model, carried_tables(model, token_tables(model), start))
     tied = head.weight is embeddings.weight
     recipes = [start.recipe("input"), start.recipe("input" if tied else "output")]
     if not all(recipe.is_linear for recipe in recipes):

@@ -23,7 +23,12 @@ from transformers import PretrainedConfig, PreTrainedModel
 from lexigraft.hardware import precision
 from lexigraft.initialization.recipe import Recipe
 from lexigraft.source.model import auto_class
-from lexigraft.source.token_tables import resize_vocabulary
+from lexigraft.source.token_tables import (
+    empty_tables,
+    resize_vocabulary,
+    set_tables,
+    token_tables,
+)
 from lexigraft.training.adapted_layers import attach_adapters, with_auxiliary_loss
 from lexigraft.training.anchored_rows import AnchoredRows, new_rows_of
 from lexigraft.training.distributed import Computation, modules_of, shard
@@ -232,6 +237,7 @@ def _prepared(
     with torch.device("meta"):
         model = _without_weights(config, torch.float32)
         if phase.adapter is None:
+            set_tables(model, empty_tables(model, token_tables(model), rows))
             resize_vocabulary(model, rows)
         else:
             _attach_adapters(model, rows, phase.adapter)

@@ -14,6 +14,7 @@ from torch.func import functional_call
 from transformers import PreTrainedModel
 
 from lexigraft.errors import UserError
+from lexigraft.source.token_tables import has_factored_head
 
 NEW_ROWS = ("new_rows", "new_bias")  # names that models do not use for parameters
 
@@ -38,7 +39,8 @@ def attach_new_rows(model: PreTrainedModel, ids: Sequence[int]) -> None:
     embeddings: Any = model.get_input_embeddings()
     head: Any = model.get_output_embeddings()
     is_linear = getattr(type(head), "forward", None) is torch.nn.Linear.forward
-    if not isinstance(embeddings, torch.nn.Embedding) or not is_linear:
+    is_embedding = isinstance(embeddings, torch.nn.Embedding)
+    if not is_embedding or not is_linear or has_factored_head(model):
         raise UserError(
             f"trainable: the matrices of {type(model).__name__} are not an embedding and a plain "
             "linear head, which new-rows needs; train embeddings and head"

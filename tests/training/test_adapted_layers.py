@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 from torch.func import functional_call
+from transformers import AutoModelForMaskedLM
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
@@ -16,6 +17,7 @@ from lexigraft.training.adapted_layers import attach_adapters, attached_adapters
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.phase_settings import AdapterSettings
 from lexigraft.vocabulary.expand import expand_tokenizer
+from tests.architectures import tiny_model, tokenizers
 
 SIZE = {
     "vocab_size": 310, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1,
@@ -249,6 +251,14 @@ def test_only_rows_of_the_batch_are_made(target, start, monkeypatch):
     )
     model(TOKENS)
     assert requested[0].tolist() == sorted(set(TOKENS.flatten().tolist()))
+
+
+def test_a_head_that_the_model_does_not_call_is_refused():
+    source, targets = tokenizers()
+    model = tiny_model(AutoModelForMaskedLM, "mobilebert", len(source))
+    start = initializer("mean").fit(source, targets["expand"]).recipe_
+    with pytest.raises(UserError, match="has more than one matrix"):
+        attach_adapters(model, targets["expand"], start, settings("dense"))
 
 
 def test_what_is_no_recipe_over_source_rows_is_refused(target, start):

@@ -4,13 +4,14 @@ from contextlib import nullcontext
 
 import pytest
 import torch
-from transformers import AutoConfig
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from lexigraft.inference.chunked_logits import CHUNK_LOGITS
 from lexigraft.training import memory
 from lexigraft.training.memory import simulated_peak, simulated_phases
 from lexigraft.training.passes import TOKENS
 from lexigraft.training.settings import read_strategy
+from tests.architectures import tiny_model
 
 LLAMA = {
     "vocab_size": 600, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
@@ -165,3 +166,12 @@ def test_fake_tensors_are_computed_as_on_a_cpu_on_a_machine_with_a_gpu_too(monke
     without = simulated_peak(config, strategy, 640)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert simulated_peak(config, strategy, 640) == without
+
+
+@pytest.mark.parametrize("phase", [{"trainable": ["outside-layers"]}, ADAPTER])
+def test_further_tensors_with_a_row_per_token_are_simulated_with_new_rows(phase):
+    config = tiny_model(AutoModelForCausalLM, "gemma4_text", 600).config
+    strategy = strategy_of(phase)
+    few, many = (simulated_peak(config, strategy, rows) for rows in (640, 4000))
+    width = config.num_hidden_layers * config.hidden_size_per_layer_input
+    assert many - few > (4000 - 640) * width * 4
