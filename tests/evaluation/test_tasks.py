@@ -34,7 +34,7 @@ DIFFERENT = {
     },
     "mlqa": {"shots": 3},
     "mlqa-english-text": {"shots": 3, "answers_in": "en"},
-    "mlqa-english-question": {"shots": 3},
+    "mlqa-english-question": {"shots": 3, "questions_in": "en"},
     "truthfulqa-0-shot": {"metric": "acc_norm"},
     "xnli": (tuned := {"epochs": 5, "learning_rate": 3.0e-5, "weight_decay": 0.1})
     | {"batch_size": 64, "length": 256},
