@@ -3,7 +3,7 @@
 The public names are imported on first use: `import lexigraft` loads neither torch nor transformers.
 """
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.3.0.dev0"
 
 from lexigraft.lazy_imports import lazy_imports
 
