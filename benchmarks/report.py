@@ -85,7 +85,7 @@ def _train(study: Study, cell: Cell) -> None:
     for read in references.values():
         Path(read).mkdir(parents=True, exist_ok=True)
     relative = {name: os.path.relpath(read, folder) for name, read in references.items()}
-    write_card(folder, job, ["log.jsonl"], references=relative, **facts)
+    write_card(folder, job, ["log.jsonl"], {}, references=relative, **facts)
 
 
 def _evaluate(study: Study, cell: Cell) -> None:
