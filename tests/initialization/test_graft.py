@@ -247,3 +247,13 @@ def test_sums_too_large_for_the_dtype_are_an_error(pair):
     fitted.recipe_ = replace(fitted.recipe_, left=fitted.recipe_.left * 2)
     with pytest.raises(UserError, match="too large for float16"):
         fitted.apply(matrix)
+
+
+def test_a_model_that_fit_reads_is_checked_too(pair, model):
+    source = model()
+    with torch.no_grad():
+        source.get_input_embeddings().weight[20] = float("inf")
+    with pytest.raises(UserError, match=r"\(id 20\) holds NaN or infinity"):
+        initializer("distill").fit(
+            *pair, corpus=["abc de"], n_source=len(pair[0]) + PADDING, auxiliary={"model": source}
+        )
