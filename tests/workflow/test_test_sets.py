@@ -304,7 +304,7 @@ def test_the_real_workflow_evaluates_on_what_the_user_brought(checkout, config):
     assert [row["source"] for row in rows["mine"]] == ["the sun", "the moon", "the sea", "the hill"]
     assert rows["mine"][0]["prompt"] == "English: the sun\nTelugu:"
     assert details["mine"]["examples"] == [
-        {"id": "0001", "text": "English: a star\nTelugu: te star\n\n"}
+        {"id": "0001", "text": "English: a star\nTelugu: te star\n"}
     ]
     assert [row["test"] for row in rows["questions"]] == ["telugu"] * 2 + ["english"] * 2
     assert all(row["shots"] == 1 for task in rows.values() for row in task)
