@@ -40,10 +40,12 @@ from lexigraft.provenance import (
 )
 from lexigraft.usage import USAGE
 
-# Facts about the machine and the run in a card, which differ between two equal runs.
+# Facts about the machine and the run in a card, which differ between two equal runs. The starts of
+# texts are compared only on machines with enough memory.
 CIRCUMSTANCES = (
     "versions", "seconds", "tokens_per_second", "share_of_peak", "peak_memory_bytes",
-    "resumed_from_step", "device", "threads",
+    "resumed_from_step", "device", "threads", "document_start_bits_per_byte",
+    "document_start_not_measured",
 )  # fmt: skip
 # Keys of a card that do not describe the content of its files.
 _NOT_CONTENT = ("job", "card_sha256", "files", INPUTS, *CIRCUMSTANCES)
@@ -247,9 +249,9 @@ def check_origins(
                 known[place] = card_checksum(places[place]) if place in places else checksum
             if known[place] != checksum:
                 raise UserError(
-                    f"{folder}: its {names.get(relative, 'input')} {path} is not the one that it "
-                    "was made from; run the study again, or restore the earlier one; if nothing "
-                    "runs, delete the first of these folders"
+                    f"{folder}: its {names.get(relative, 'input')} {path} has changed since "
+                    f"{folder.name} was made; run the study again, or restore the earlier "
+                    f"{path.name}; if the run starts no job, delete {folder} first"
                 )
 
 

@@ -58,7 +58,7 @@ def refuse_secret(text: str, where: str, instead: str) -> None:
     """
     if has_secret(text):
         raise UserError(
-            f"{where}: its address contains a login or a token, which is not supported; {instead}"
+            f"{where}: the address contains a login or a token, which is not supported; {instead}"
         )
 
 

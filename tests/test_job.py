@@ -316,7 +316,7 @@ def test_inputs_that_do_not_belong_together_stop_it(script, tmp_path):
     process = script({}, {"source": str(source), "tokenizer": str(tokenizer)})
     _, errors = process.communicate()
     assert process.returncode == 1
-    assert errors.startswith(f"error: {tokenizer}: its input {source} is not the one that it was")
+    assert errors.startswith(f"error: {tokenizer}: its input {source} has changed since")
     assert errors.count("\n") == 1
 
 

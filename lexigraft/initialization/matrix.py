@@ -60,8 +60,8 @@ def target_matrix(
             finite = bool(np.isfinite(out[others, columns]).all())
         if not finite:
             raise UserError(
-                "matrix: new rows would hold NaN or infinity; source rows that they are computed "
-                f"from are not finite, or sums are too large for {matrix.dtype}"
+                "matrix: new rows would hold NaN or infinity; correct source rows that are not "
+                f"finite, or pass the matrix in float32 if sums are too large for {matrix.dtype}"
             )
     return out
 

@@ -49,8 +49,8 @@ def start_ids(tokenizer: "PreTrainedTokenizerFast") -> list[int]:
     number = tokenizer.backend_tokenizer.token_to_id(token)
     if number is None:
         raise UserError(
-            f"tokenizer_config.json: document_start '{token}' is not a token of the tokenizer; "
-            "correct it, or remove it"
+            f"{tokenizer.name_or_path or 'tokenizer'}: document_start '{token}' in "
+            "tokenizer_config.json is not a token of the tokenizer; correct or remove it"
         )
     return [number]
 
@@ -63,8 +63,8 @@ def set_document_start(tokenizer: "PreTrainedTokenizerFast", token: str, source:
     own = "".join(added_before(tokenizer))
     if own and token != own:
         raise UserError(
-            f"source {source}: document_start is '{token}', but its tokenizer begins every text "
-            f"with '{own}'; remove document_start"
+            f"source {source}: document_start is '{token}', but the source's tokenizer itself "
+            f"begins every text with '{own}'; remove document_start"
         )
     if token and not own and token not in tokenizer.get_vocab():
         raise UserError(

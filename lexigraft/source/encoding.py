@@ -56,8 +56,8 @@ def tokenizer_faults() -> Iterator[None]:
         if type(error) is not Exception and type(error).__name__ != "PanicException":
             raise
         raise UserError(
-            f"the tokenizer fails on a text ({first_line(error)}); choose a tokenizer whose "
-            "pattern and vocabulary can handle any text"
+            f"the tokenizer fails on a text ({first_line(error)}); use another tokenizer, or "
+            "remove such texts (long runs of one kind of character, characters without a token)"
         ) from None
 
 

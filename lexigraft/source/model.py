@@ -134,8 +134,9 @@ def auto_tokenizer(folder: str | Path) -> Any:
         return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except Exception as error:  # of many kinds: a class may need other files, or a package
         logger.warning(
-            "source %s: AutoTokenizer cannot load its tokenizer (%s), so the padding side and "
-            "other settings that are not in its files are those of PreTrainedTokenizerFast",
+            "source %s: AutoTokenizer cannot load the tokenizer (%s), so settings that its files "
+            "do not contain, such as the padding side, are those of PreTrainedTokenizerFast; "
+            "install what is missing, or set them in tokenizer_config.json",
             folder, first_line(error),
         )  # fmt: skip
         return None
@@ -186,7 +187,7 @@ def tokens_without_row(
     if not set(beyond.values()) <= tokenizer.added_tokens_decoder.keys():
         raise UserError(
             f"{place}: the tokenizer has tokens up to id {max(beyond.values())} but the model has "
-            f"only {rows} rows, so the tokenizer does not belong to this model"
+            f"only {rows} rows, so the tokenizer does not belong to this model; use its own"
         )
     roles = {getattr(tokenizer, f"{role}_id"): role for role in ROLES}
     roles |= dict.fromkeys(tokenizer("a").input_ids, "a token around each text")
@@ -194,7 +195,8 @@ def tokens_without_row(
         if number in roles:
             raise UserError(
                 f"{place}: {token!r} ({roles[number]}) has id {number} but the model has only "
-                f"{rows} rows; change this token in tokenizer_config.json or tokenizer.json"
+                f"{rows} rows; choose a token with a smaller id for this role in "
+                "tokenizer_config.json or tokenizer.json"
             )
     return frozenset(beyond)
 

@@ -213,7 +213,7 @@ def npm_registry(name: str) -> str:
         or settings.get("registry")
         or DEFAULT_REGISTRY
     )
-    refuse_secret(address, "npm registry", "use another registry")
+    refuse_secret(address, "npm registry", "use a registry without a login")
     if not re.match(r"https?://", address):
         raise UserError(f"npm registry {address!r}: not an http:// or https:// address")
     return address.rstrip("/")

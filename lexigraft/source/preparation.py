@@ -151,8 +151,8 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> None:
     token_tables(skeleton(folder), f"source {folder}")
     if extra := tokens_without_row(load_tokenizer(folder), rows, f"source {folder}"):
         logger.warning(
-            "source %s: the model has no row for %d added tokens of its tokenizer, such as %r; no "
-            "text may contain them",
+            "source %s: the model has no rows for %d added tokens of its tokenizer, such as %r; "
+            "texts must not contain these tokens",
             folder, len(extra), min(extra),
         )  # fmt: skip
 
@@ -162,8 +162,8 @@ def _compare_with_auto_tokenizer(folder: Path) -> None:
     plain = auto_tokenizer(folder)
     if plain is not None and plain.tokenize(_PROBE) != load_tokenizer(folder).tokenize(_PROBE):
         logger.warning(
-            "source %s: %s, which AutoTokenizer loads, segments texts otherwise than its "
-            "tokenizer.json; lexigraft follows tokenizer.json, in exports too",
+            "source %s: %s, which AutoTokenizer loads, tokenizes texts differently from the "
+            "source's tokenizer.json; lexigraft follows tokenizer.json, also in exports",
             folder, type(plain).__name__,
         )  # fmt: skip
 

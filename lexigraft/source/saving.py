@@ -96,8 +96,8 @@ def write_tokenizer(
         write_json(file, settings)
         if not _loads_alike(tokenizer, folder):
             raise UserError(
-                f"{folder}: AutoTokenizer of this version of transformers loads another tokenizer "
-                "than the one that was used; install the version that lexigraft requires"
+                f"{folder}: AutoTokenizer of this version of transformers does not load the "
+                "tokenizer as it was written; install the version that lexigraft requires"
             )
     if config is not None:
         (folder / config.name).unlink()

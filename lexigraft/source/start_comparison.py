@@ -78,7 +78,7 @@ def compare_starts(
                 starts.setdefault(token, [vocabulary[token]])
         starts |= {"": []}
         measured = {token: _bits_per_byte(model, start, texts) for token, start in starts.items()}
-        _warn(source, measured, chosen)
+        _warn(source, measured, chosen, bool(added_before(tokenizer)))
         return facts | {f"{DOCUMENT_START}_bits_per_byte": measured}
     return facts | {f"{DOCUMENT_START}_not_measured": reason}
 
@@ -106,14 +106,17 @@ def _bits_per_byte(
     return round(nats / math.log(2) / bytes_, 3) if math.isfinite(nats) else None
 
 
-def _warn(source: str, measured: Mapping[str, float | None], chosen: str) -> None:
+def _warn(source: str, measured: Mapping[str, float | None], chosen: str, is_added: bool) -> None:
     own = measured[chosen]
     finite = {token: value for token, value in measured.items() if value is not None}
     best = min(finite, key=finite.__getitem__, default=chosen)
     if own is not None and finite[best] < 0.99 * own:
         names = [f"'{token}'" if token else "no token" for token in (chosen, best)]
+        advice = f"set document_start: '{best}' in the source's entry"
+        if is_added:
+            advice = "the tokenizer adds this token itself, so check its tokenizer.json"
         logger.warning(
             "source %s: texts begin with %s, after which English has %.3f bits per byte, but %.3f "
-            "after %s; set document_start in its entry of sources.yaml",
-            source, names[0], own, finite[best], names[1],
+            "after %s; %s",
+            source, names[0], own, finite[best], names[1], advice,
         )  # fmt: skip

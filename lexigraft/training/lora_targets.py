@@ -60,13 +60,17 @@ def lora_targets(model: "PreTrainedModel", settings: Lora) -> LoraTargets:
         if type(module).forward not in plain:
             found.left_out[_shown(name)] = f"{type(module).__name__} is not a plain linear layer"
         elif own in _read_directly(parent):
-            found.left_out[_shown(name)] = "fused kernels read its weight, past an adapter"
+            found.left_out[_shown(name)] = (
+                "a fused kernel reads its weight directly, past an adapter"
+            )
         elif any(experts[block] == module.weight.shape[0] for block in blocks):
-            found.left_out[_shown(name)] = "it chooses experts"
+            found.left_out[_shown(name)] = "it is a router"
         elif not taken_for_experts(own):
             found.modules.append(name)
         elif settings.dora:
-            found.left_out[_shown(name)] = "PEFT takes it for a part of fused experts"
+            found.left_out[_shown(name)] = (
+                "PEFT treats it as fused experts, which DoRA does not support"
+            )
         else:
             found.parameters.append(f"{name}.weight")
     if not found.modules and not found.parameters:
@@ -75,7 +79,7 @@ def lora_targets(model: "PreTrainedModel", settings: Lora) -> LoraTargets:
             "or embeddings and head"
         )
     if found.parameters and settings.dropout:
-        found.left_out["dropout"] = "PEFT does not support it for fused experts"
+        found.left_out["the setting dropout"] = "PEFT does not support dropout for fused experts"
     return found
 
 

@@ -175,9 +175,10 @@ class Phase(Settings):
     trainable: Annotated[tuple[Trained, ...], Strict(False)] = Field(
         min_length=1,
         description=f"a list of: {', '.join(PARTS)}, or {{layers: [0, 1, -2, -1]}}. `lora` adapts "
-        "every linear layer except the head; `outside-layers` is everything outside the decoder "
-        "layers; `adapter` trains VocADT's recipes and leaves the model unchanged; `new-rows` are "
-        "the rows of new tokens in embeddings and head. Tied embeddings and head are trained once",
+        "every linear layer except the head and routers, and fused experts; `outside-layers` is "
+        "everything outside the decoder layers; `adapter` trains VocADT's recipes and leaves the "
+        "model unchanged; `new-rows` are the rows of new tokens in embeddings and head. Tied "
+        "embeddings and head are trained once",
     )
     length: int = Field(ge=8, description="tokens per training sequence")
     objective: Literal["aim", "alm", "clm", "distill", "mlm", "mtp"] = Field(

@@ -166,8 +166,8 @@ def read_card(folder: Path) -> dict[str, Any]:
         raise UserError(f"{file}: not the card of a trained cell")
     if INPUTS not in card:
         raise UserError(
-            f"{file}: does not say what the cell was made from, since an earlier version of "
-            "lexigraft trained it; run the study again"
+            f"{file}: has no checksums of the cell's source model, tokenizer and initialization, "
+            "because a version before 0.3 trained it; run the study again"
         )
     check_references(folder, card)
     return card

@@ -133,8 +133,9 @@ def expand_tokenizer(
     bpe, missing = _without_loss(bpe, words)
     if len(missing) > new_tokens:
         raise UserError(
-            f"new_tokens: asked for {new_tokens}, but the tokenizer drops {len(missing)} of the "
-            f"bytes in the text, each of which needs a token; ask for more than {len(missing)}"
+            f"new_tokens: asked for {new_tokens}, but the tokenizer has no tokens for "
+            f"{len(missing)} of the byte values in the text, and each needs a new token; ask for "
+            f"at least {len(missing)}"
         )
     wanted = new_tokens - len(missing)
     first = merges == "auxiliary-first"
@@ -223,8 +224,8 @@ def _without_loss(bpe: Bpe, words: Counter[str]) -> tuple[Bpe, list[str]]:
     bpe, missing = bpe.with_missing_bytes(words)
     if missing:
         logger.warning(
-            "the tokenizer has no token for %d of the bytes in the text and drops them; these "
-            "bytes are the first new tokens",
+            "the tokenizer has no tokens for %d of the byte values in the text and drops them; "
+            "they are added as the first new tokens",
             len(missing),
         )
     return bpe, missing

@@ -189,7 +189,7 @@ def test_added_tokens_without_a_row_are_accepted_with_a_warning(tiny_source, tin
     tiny_llama(271, tied=False).save_pretrained(tiny_source)
     add_tokens(tiny_source, "<image>")
     check_source(tiny_source)
-    assert "no row for 1 added tokens of its tokenizer, such as '<image>'" in caplog.text
+    assert "no rows for 1 added tokens of its tokenizer, such as '<image>'" in caplog.text
 
 
 def test_a_role_without_a_row_is_named(tiny_source, tiny_llama):

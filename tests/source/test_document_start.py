@@ -2,12 +2,15 @@
 
 import json
 import logging
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from lexigraft.completion import input_checksum
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
+from lexigraft.provenance import write_card
 from lexigraft.source.document_start import document_start, start_ids
 from lexigraft.source.model import load_tokenizer, open_tokenizer
 from lexigraft.source.preparation import prepare_source
@@ -123,7 +126,7 @@ def test_a_token_beside_the_tokenizers_own_is_refused(whole_source, tmp_path):
     )
     tokenizer.save_pretrained(whole_source)
     settings = {"folder": str(whole_source), "document_start": "a"}
-    with pytest.raises(UserError, match="its tokenizer begins every text with"):
+    with pytest.raises(UserError, match="tokenizer itself begins every text with"):
         prepare_source(settings, tmp_path / "x")
 
 
@@ -199,3 +202,18 @@ def test_a_large_model_is_not_measured(chat_folder, tmp_path, monkeypatch):
     _, facts = prepare_source({"folder": str(chat_folder)}, tmp_path / "x")
     assert "parameters" in facts["document_start_not_measured"]
     assert "document_start_bits_per_byte" not in facts
+
+
+def test_a_source_is_the_same_on_a_machine_with_less_memory(chat_folder, tmp_path, monkeypatch):
+    """Otherwise its preparation on another machine would make all finished work stale."""
+    checksums = []
+    for free in (10**12, 10**5, 2 * 10**5):
+        monkeypatch.setattr(
+            "psutil.virtual_memory", lambda free=free: SimpleNamespace(available=free)
+        )
+        folder = tmp_path / f"free-{free}"
+        files, facts = prepare_source({"folder": str(chat_folder)}, folder)
+        assert ("document_start_not_measured" in facts) == (free < 10**12)
+        write_card(folder, {}, files, **facts)
+        checksums.append(input_checksum(folder))
+    assert len({*checksums}) == 1

@@ -83,7 +83,7 @@ def test_a_class_that_segments_otherwise_is_named(name, warned, tiny_source, tmp
     file = tiny_source / "tokenizer_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"tokenizer_class": name}))
     prepare_source({"folder": str(tiny_source)}, tmp_path / "toy")
-    assert (f"{name}, which AutoTokenizer loads, segments texts" in caplog.text) == warned
+    assert (f"{name}, which AutoTokenizer loads, tokenizes texts" in caplog.text) == warned
 
 
 def test_a_broken_source_leaves_no_source_file(tiny_source, tmp_path):

@@ -102,7 +102,7 @@ def test_the_refusal_names_the_key(miniature, registries):
     text = {"loader": "datasets", "name": "text", "split": "train", "data_files": WITH_SECRETS[0]}
     config["languages"]["telugu"]["text"] = text
     with pytest.raises(
-        UserError, match=r"languages\.telugu\.text\.data_files: its address contains"
+        UserError, match=r"languages\.telugu\.text\.data_files: the address contains"
     ):
         resolve(config, registries)
 

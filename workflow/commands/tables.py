@@ -77,8 +77,8 @@ def show_inspection(found: "Inspection", sentences: int) -> None:
     )
     if metrics["lost_text"]:
         typer.echo(
-            f"It has no tokens for {metrics['lost_text']:.1%} of your text, which a model never "
-            "sees: the numbers above look better than they are."
+            f"The tokenizer has no tokens for {metrics['lost_text']:.1%} of your text. A model "
+            "never sees this part, and the numbers above are too low."
         )
     if found.document_start:
         adds = "the tokenizer adds" if found.adds_start else "lexigraft adds"

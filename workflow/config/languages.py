@@ -274,7 +274,7 @@ class LanguageConfig(Settings):
             raise ValueError("'monolingual' is reserved for the corpus itself; choose another name")
         if pair := differ_in_case(named):
             raise ValueError(
-                f"'{pair[0]}' and '{pair[1]}' differ only in case, which is one folder on some "
-                "disks; rename one of them"
+                f"'{pair[0]}' and '{pair[1]}' differ only in case, so they "
+                "would share one folder on some file systems; rename one of them"
             )
         return samples

@@ -238,8 +238,8 @@ def _entries(
     reserved = {"vocabularies": [SOURCE_VOCABULARY], "initializers": [NO_INITIALIZER]}
     if pair := differ_in_case((*registry, *own, *reserved.get(kind, ()))):
         raise UserError(
-            f"{kind}: '{pair[0]}' and '{pair[1]}' differ only in case, which is one folder on some "
-            "disks; rename one of them"
+            f"{kind}: '{pair[0]}' and '{pair[1]}' differ only in case, so they "
+            "would share one folder on some file systems; rename one of them"
         )
     entries, titles = {}, {}
     for name in registry:

@@ -102,8 +102,9 @@ class SourceConfig(_Located):
         "are then computed once, for that source. Checked when the source is prepared"
     )
     document_start: str = optional(
-        "token that begins a text, as in pretraining, or an empty string for none. By default, the "
-        "one that the tokenizer adds itself, otherwise its document separator "
+        "token that begins texts, as in pretraining, or an empty string for none. By default, the "
+        "token that the tokenizer adds, otherwise its document separator. Any other value is "
+        "refused if the tokenizer adds a token itself "
         "([more](../docs/methods.md#the-token-that-begins-a-text))"
     )
     license: Words = optional(

@@ -95,7 +95,7 @@ def evaluate(
         if lost := lost_text(tokenizer, texts):
             logger.warning(
                 "the tokenizer has no tokens for %.2f %% of %s.txt; this text is not scored, so "
-                "the figures look better than they are",
+                "bits per byte and perplexity are too low",
                 100 * lost,
                 name,
             )
