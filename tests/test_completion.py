@@ -316,10 +316,10 @@ def test_records_that_do_not_belong_to_a_cell_are_refused_beside_it(chain, tmp_p
     read = [str(cell / "card.json"), str(predictions), str(score)]
     check_origins(read)
     made(cell, "other", *chain[:-1])
-    with pytest.raises(UserError, match=f"{run}: its input {cell} is not the one"):
+    with pytest.raises(UserError, match=f"{run}: its input {cell} has changed"):
         check_origins(read)
     recorded(run, "predictions.jsonl", "other text", cell)
-    with pytest.raises(UserError, match=f"{score.parent}: its input {predictions} is not the one"):
+    with pytest.raises(UserError, match=f"{score.parent}: its input {predictions} has changed"):
         check_origins(read)
     recorded(run / "learned", "comet.json", "0.4", predictions)
     check_origins(read)
