@@ -137,5 +137,5 @@ def test_a_card_that_does_not_say_what_its_cell_was_made_from_is_refused(results
     card = json.loads((results / CELL / "card.json").read_text())
     del card["input_checksums"]
     (results / CELL / "card.json").write_text(json.dumps(card))
-    with pytest.raises(UserError, match=r"an earlier version .*; run the study again"):
+    with pytest.raises(UserError, match=r"a version before 0.3 .*; run the study again"):
         load_cell(results / CELL)
