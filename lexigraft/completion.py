@@ -15,8 +15,10 @@ import logging
 import os
 import shutil
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -231,20 +233,31 @@ def check_origins(
     """Check that the inputs of a job belong together: none was made from an earlier other one.
 
     An output refers to others by their paths, where something else may be today. `cards` are the
-    folders and cards to check; by default those of the inputs. What was rebuilt with the same
-    content passes. A UserError names what has changed.
+    folders and cards to check; by default those of the inputs: of a folder all cards, of a file
+    those that list it, since others beside it may describe what this job does not read. A UserError
+    names what has changed; what was rebuilt with the same content passes.
     """
     paths = [Path(path) for path in leaves(inputs) if isinstance(path, str | Path)]
-    places = {_place(path): path for path in paths if path.exists()}
+    paths = [path for path in paths if path.exists()]
+    # A report reads the same few outputs through thousands of cards.
+    place_of = cache(_place)
+    places = {place_of(path): path for path in paths}
     if cards is None:
-        folders = {path if path.is_dir() else path.parent: None for path in places.values()}
-        cards = ((folder, card) for folder in folders for card in cards_of(folder))
+        inputs_in: dict[Path, set[Path]] = defaultdict(set)
+        for path in paths:
+            inputs_in[path if path.is_dir() else path.parent].add(path)
+        cards = (
+            (folder, card)
+            for folder, read in inputs_in.items()
+            for card in cards_of(folder)
+            if folder in read or any(_is_in_card(path.name, card) for path in read)
+        )
     known: dict[Path, str | None] = {}
     for folder, card in cards:
         names = {path: name for name, path in card.get("references", {}).items()}
         for relative, checksum in card.get(INPUTS, {}).items():
             path = Path(os.path.normpath(folder / relative))
-            place = _place(path)
+            place = place_of(path)
             if place not in known:
                 known[place] = card_checksum(places[place]) if place in places else checksum
             if known[place] != checksum:
@@ -286,6 +299,11 @@ def _notes_of(job: Mapping[str, Any]) -> Path:
 def _place(path: Path) -> Path:
     """The place of an output, which is its folder also if only its card is read."""
     return (path.parent if path.name == CARD else path).resolve()
+
+
+def _is_in_card(name: str, card: Mapping[str, Any]) -> bool:
+    """Whether a file is listed by a card in its folder, or is that card."""
+    return "job" in card if name == CARD else name in card.get("files", {})
 
 
 def _new_folder(wanted: Path) -> Path:

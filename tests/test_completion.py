@@ -325,6 +325,41 @@ def test_records_that_do_not_belong_to_a_cell_are_refused_beside_it(chain, tmp_p
     check_origins(read)
 
 
+METRICS = ("bleurt", "comet", "metricx")
+
+
+@pytest.mark.parametrize("count", range(4))
+def test_records_in_one_folder_are_refused_each_by_its_own_inputs(chain, tmp_path, count):
+    """Nothing renews the scores of a metric that the study no longer has."""
+    run = tmp_path / "run-0"
+    learned = run / "learned"
+    predictions = recorded(run, "predictions.jsonl", "text", chain[-1])
+    for metric in METRICS:
+        recorded(learned, f"{metric}.json", "0.5", predictions)
+    made(learned, "a folder with a card of its own", chain[-1])
+    recorded(run, "predictions.jsonl", "other text", chain[-1])
+    for metric in METRICS[:count]:
+        recorded(learned, f"{metric}.json", "0.4", predictions)
+    files = [learned / "card.json", *(learned / f"{metric}.json" for metric in METRICS)]
+    for file in files[: count + 1]:
+        check_origins([str(predictions), str(file)])
+    check_origins([str(predictions), *map(str, files[: count + 1])])
+    for file in (*files[count + 1 :], *([learned] if count < len(METRICS) else [])):
+        with pytest.raises(UserError, match=f"{learned}: its input {predictions} has changed"):
+            check_origins([str(predictions), str(file)])
+
+
+def test_the_place_of_an_output_is_looked_up_once_for_all_cards_that_name_it(
+    chain, tmp_path, monkeypatch
+):
+    """A report reads the cards of thousands of records; each look-up reads all folders above."""
+    records = [str(made(tmp_path / f"record-{number}", "1", *chain)) for number in range(9)]
+    resolve, resolved = Path.resolve, []
+    monkeypatch.setattr(Path, "resolve", lambda path: resolved.append(path) or resolve(path))
+    check_origins([*map(str, chain), *records])
+    assert sorted(resolved) == sorted({*chain, *map(Path, records)})
+
+
 def test_a_complete_job_ends_before_anything_heavy_is_imported():
     """Every script that Snakemake runs, on a job that is complete."""
     code = (
