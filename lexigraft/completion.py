@@ -53,6 +53,7 @@ CIRCUMSTANCES = (
 _NOT_CONTENT = ("job", "card_sha256", "files", INPUTS, *CIRCUMSTANCES)
 # Keys of a job with paths, which do not matter; the content of its inputs does.
 PLACES = ("inputs", "outputs", "folders", "contents")
+REPLACED = "replaced"  # folder of a results folder, see `keep_replaced`
 # Times differ between two equal trainings; the path of a source model is not part of its content.
 _NOT_COMPARED = ("log.jsonl", "source.json")
 logger = logging.getLogger(__name__)
@@ -153,10 +154,10 @@ def keep_replaced(job: Mapping[str, Any]) -> Path | None:
     """Move aside the complete outputs of another job that this job will replace.
 
     Returns their new folder, or None if nothing was moved. Jobs request this with
-    `outputs.replaced`, a folder inside the results folder; with LEXIGRAFT_KEEP_REPLACED=0 in the
-    environment nothing is kept. `<replaced>/<time>/` has the layout of the results folder. It also
-    has links to the inputs of the outputs, so that relative references stay valid, except to inputs
-    whose content has changed since.
+    `outputs.replaced`, the folder `replaced` of the results folder; with LEXIGRAFT_KEEP_REPLACED=0
+    in the environment nothing is kept. `<replaced>/<time>/` has the layout of the results folder.
+    It also has links to the inputs of the outputs, so that relative references stay valid, except
+    to inputs whose content has changed since.
     """
     place, found = job["outputs"].get("replaced"), completed(job)
     if not place or found is None or not keeps_replaced():

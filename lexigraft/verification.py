@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lexigraft.completion import check_references, is_held
+from lexigraft.completion import REPLACED, check_references, is_held
 from lexigraft.errors import UserError
 from lexigraft.provenance import CARD, COMPLETED, cards_of, fault_of, leaves, listed, read_card
 
@@ -44,8 +44,14 @@ def verify(
 
     A missing folder is reported if it is an input in a card, or if the card of a study lists a
     record in it. `threads` files are read at a time; `advance` is called with the size of each in
-    bytes after it was read. Raises a UserError if a folder in `results` does not exist.
+    bytes after it was read. Raises a UserError if a folder in `results` does not exist. Of replaced
+    cells only the files are checked: what they were made from may have changed since.
     """
+    archives = tuple(Path(top, REPLACED) for top in results)
+
+    def is_replaced(path: Path) -> bool:
+        return any(path.is_relative_to(archive) for archive in archives)
+
     found = [(Path(top), *entry) for top in results for entry in job_folders(Path(top))]
     whole = {folder: top for top, folder, has_ended in found if has_ended}
     unfinished = [f for _, f, has_ended in found if not has_ended and not is_held(f)]
@@ -73,7 +79,7 @@ def verify(
                 records[Path(os.path.normpath(record))].append(file)
         for file, card in cards:
             try:
-                if "references" in card:
+                if "references" in card and not is_replaced(folder):
                     check_references(folder, card)
             except UserError as error:
                 faults.append(Fault(folder, str(error).removeprefix(f"{folder}: "), (folder,)))
@@ -89,11 +95,14 @@ def verify(
 
     with ThreadPoolExecutor(threads) as pool:
         faults += [fault for fault in pool.map(look, files) if fault]
-    # Snakemake does not rebuild the inputs of a report that exists.
+    # Snakemake does not rebuild the inputs of a report that exists. No report reads replaced cells.
     reports = tuple(
         folder / CARD for folder, top in whole.items() if folder.parent == top / "report"
     )
-    faults = [replace(fault, delete=(*fault.delete, *reports)) for fault in faults]
+    faults = [
+        fault if is_replaced(fault.file) else replace(fault, delete=(*fault.delete, *reports))
+        for fault in faults
+    ]
     size = sum(described["bytes"] for _, _, described in files)
     return Verified(len(whole), len(files), size, faults, unfinished)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lexigraft import completion
 from lexigraft.errors import UserError
 from lexigraft.evaluation.evaluate import evaluate_cell
 from lexigraft.initialization.registry import initializer
@@ -103,6 +104,37 @@ def test_a_part_that_is_being_made_again_is_refused(results, part, consumer):
     (results / PARTS[part][0] / "card.json").unlink()
     with pytest.raises(UserError, match=f"its {part} "):
         consumer(results / CELL)
+
+
+@pytest.fixture
+def replaced(results) -> Path:
+    """The cell after a first change, which replaced it; a report was built since."""
+    write_card(results / "report/mine", {"rule": "report"}, [])
+    outputs = {"folder": str(results / CELL), "replaced": str(results / completion.REPLACED)}
+    job = {"inputs": [], "outputs": outputs}
+    completion.complete(job, "of other settings")
+    folder = completion.keep_replaced(job)
+    assert folder is not None
+    return folder
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_a_replaced_cell_was_made_from_may_change(results, replaced, part):
+    assert verify(results).faults == []
+    place, name = PARTS[part]
+    (results / place / name).write_bytes((results / place / name).read_bytes() + b"\n")
+    complete(results / place)
+    assert verify(results).faults == []
+    with pytest.raises(UserError, match=f"its {part} "):
+        load(replaced)
+
+
+def test_a_damaged_file_of_a_replaced_cell_is_named_without_the_reports(results, replaced):
+    (replaced / "changed.safetensors").write_bytes(b"")
+    faults = verify(results).faults
+    assert [(fault.file.name, fault.delete) for fault in faults] == [
+        ("changed.safetensors", (replaced,))
+    ]
 
 
 def test_a_checkpoint_of_a_cell_is_refused_as_the_cell_is(training_setup):

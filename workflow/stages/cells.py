@@ -14,6 +14,7 @@ from lexigraft.cells import (
     Cell,
     cell_of,
 )
+from lexigraft.completion import REPLACED
 from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.evaluation.text_metrics import UNSPACED_LANGUAGES
 from lexigraft.initialization.registry import method_file, read_roles
@@ -390,7 +391,7 @@ def train(study: Study, **axes: str) -> dict[str, Any]:
             **({"teacher": source(study, teacher)} if teacher else {}),
         },
         # An earlier cell with other settings or code is moved there before this one is trained.
-        "outputs": {"replaced": f"{study.results}/replaced"},
+        "outputs": {"replaced": f"{study.results}/{REPLACED}"},
         "cell": vars(cell),
         "seed": [study.config["seed"], "training", cell.path],
         "code": sorted(objectives),
