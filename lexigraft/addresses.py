@@ -12,10 +12,13 @@ _LOGIN = re.compile(r"(?<=://)(?:[^/?#\s]*@|[^/?#\s:]+:(?!\d{1,5}(?:[/?#\s'\"),]
 _QUERY = re.compile(
     r"(://[^\s'\"?;#]*[?;])[^\s'\")>\]]+|(/[^\s'\"?;#]*[?;#])[^\s'\")>\]]*=[^\s'\")>\]]*"
 )
+# Parameters that hold a secret. `key`, `code` and `tokenizer` alone also name public files.
 _SECRET = re.compile(
-    r"[?&;#](?:[^=&;#\s]*[^a-z=&;#\s])?(?:"
-    r"[^=&;#\s]*(?:token|secret|passw|pwd|signature|credential|apikey|accesskey|jwt|session)"
-    r"[^=&;#\s]*|(?:sig|key|auth|authorization|code))=",
+    r"[?&;#](?:"
+    r"[^=&;#\s]*(?:secret|passw|pwd|signature|credential|apikey|accesskey|jwt|session)[^=&;#\s]*"
+    r"|[^=&;#\s]*token(?:[^a-z=&;#\s][^=&;#\s]*)?"
+    r"|(?:[^=&;#\s]*[^a-z=&;#\s])?(?:sig|auth|authorization)"
+    r"|[^=&;#\s]*[^a-z=&;#\s]key)=",
     re.IGNORECASE,
 )
 

@@ -34,7 +34,7 @@ WITH_SECRETS = [
     "https://host/te.txt?AWSAccessKeyId=a&Signature=hunter2",
     "https://host/te.txt?sv=2024&sig=hunter2",
     "https://host/te.txt?apiKey=hunter2",
-    "https://host/te.txt?key=hunter2",
+    "https://host/te.txt?x-functions-key=hunter2",
     "https://host/te.txt?password=hunter2",
     "https://host/te.txt;auth=hunter2",
     "https://host/te.txt#access_token=hunter2",
@@ -62,6 +62,26 @@ def test_an_address_with_a_secret_is_known_and_shown_without_it(address):
 def test_other_addresses_may_be_named_in_studies(address):
     assert not has_secret(address)
     assert without_secrets(address).startswith(address.partition("?")[0])
+
+
+@pytest.mark.parametrize("before", ["?", "?a=1&", ";", "#"])
+def test_parameters_that_hold_secrets_are_told_from_others(before):
+    secret = (
+        "token", "access_token", "auth-token", "X-Amz-Security-Token", "hfToken", "token_id",
+        "api_key", "api-key", "apikey", "apiKey", "access_key", "AWSAccessKeyId", "secret",
+        "client_secret", "subscription-key", "password", "passwd", "pwd", "sig", "signature",
+        "X-Amz-Signature", "X-Amz-Credential", "auth", "authorization", "jwt", "session_id",
+    )  # fmt: skip
+    public = (
+        "code", "lang_code", "key", "keyword", "keys", "monkey", "tokenizer", "tokenization",
+        "tokenizer_name", "max_tokens", "tokens", "author", "authors", "design", "file", "name",
+        "format", "lang",
+    )  # fmt: skip
+    for wanted, names in ((True, secret), (False, public)):
+        for name in names:
+            for spelled in (name, name.upper()):
+                address = f"https://host/te.txt{before}{spelled}=te"
+                assert has_secret(address) == wanted, address
 
 
 # Keys of a study under which an address may stand.
