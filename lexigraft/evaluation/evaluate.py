@@ -219,15 +219,18 @@ def _evaluate_group(job: Job, opening: Opening, group: list[Job], failures: dict
             for run in group:
                 logger.info("evaluating %s, run %d", run["task"], run["run"])
                 with _held(run):
-                    begun = begin(run)
+                    begun, kind = begin(run), task_kind(run["settings"]["kind"])
                     try:
-                        measured = task_kind(run["settings"]["kind"]).evaluate(*opened, run)
+                        measured = kind.evaluate(*opened, run)
                     except UserError as error:
                         logger.error("%s failed: %s", run["task"], error)
                         failures.setdefault(run["task"], str(error))
                     else:
-                        start = {DOCUMENT_START: document_start(opened[1])}
-                        _finish(run, record(run, measured) | start, begun)
+                        written = record(run, measured)
+                        # lm-evaluation-harness and encoders read what the tokenizer itself adds.
+                        if kind.tests != "benchmark" and not kind.fine_tunes:
+                            written[DOCUMENT_START] = document_start(opened[1])
+                        _finish(run, written, begun)
     except UserError as error:  # the model cannot be loaded in this way
         for run in group:
             failures.setdefault(run["task"], str(error))

@@ -5,6 +5,7 @@ import math
 import shutil
 import sys
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from runpy import run_path
 
@@ -16,7 +17,7 @@ from lexigraft.atomic import clear_partial
 from lexigraft.errors import UserError
 from lexigraft.evaluation import evaluate
 from lexigraft.evaluation.evaluate import Opening, evaluate_cell, open_cell, run_jobs
-from lexigraft.evaluation.task_kinds import task_kind
+from lexigraft.evaluation.task_kinds import Measurement, kinds, task_kind
 from lexigraft.inference.vllm_model import VllmModel
 from lexigraft.job import carry_out
 from tests.conftest import REPOSITORY
@@ -71,6 +72,21 @@ def test_all_tasks_and_runs_of_a_cell_load_its_model_once(cell_job, loads):
         )  # fmt: skip
         assert found["cell"] == job["cell"]
         assert all(map(math.isfinite, found["metrics"].values()))
+
+
+def test_only_records_of_tasks_that_begin_texts_with_a_token_name_it(cell_job, monkeypatch):
+    """lm-evaluation-harness and encoders read what the tokenizer itself adds."""
+    measure = lambda model, tokenizer, job: Measurement({})  # noqa: E731
+    monkeypatch.setattr(
+        evaluate, "task_kind", lambda kind: replace(task_kind(kind), evaluate=measure)
+    )
+    monkeypatch.setattr(evaluate, "reason_not_available", lambda run: None)
+    job = cell_job(**{kind: {} for kind in kinds()})
+    evaluate_cell(job)
+    assert {kind for kind in kinds() if "document_start" in record(job, kind)} == {
+        "perplexity", "translation", "summarization", "question_answering", "speed",
+        "greedy_agreement",
+    }  # fmt: skip
 
 
 def test_nothing_is_loaded_where_every_record_is_complete(cell_job, loads):

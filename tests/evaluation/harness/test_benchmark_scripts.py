@@ -89,7 +89,7 @@ def test_a_cell_is_scored_from_its_source_and_its_changed_tensors(
     )
     assert record["metrics"] == expected.metrics and record["details"] == expected.details
     assert rows == Path(job["outputs"]["predictions"]).read_text("utf-8")
-    assert record["settings"] == {"kind": "multiple_choice"}
+    assert record["settings"] == {"kind": "multiple_choice"} and "document_start" not in record
 
 
 def test_without_data_the_record_says_so_and_no_model_is_opened(choice, tmp_path):
