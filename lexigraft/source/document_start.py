@@ -4,7 +4,6 @@ Pretraining concatenates documents with a token between them. A model that reads
 another token, such as the `<|im_end|>` of a chat format, predicts it clearly worse.
 """
 
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from lexigraft.errors import UserError
@@ -25,7 +24,7 @@ _SEPARATORS = (
 
 def document_start(tokenizer: "PreTrainedTokenizerFast") -> str:
     """The token that begins a text, added by the tokenizer or by `start_ids`; empty without one."""
-    own = added_before(tokenizer)
+    own, _ = surrounding(tokenizer)
     return "".join(own) if own else _separator(tokenizer)
 
 
@@ -44,7 +43,7 @@ def start_ids(tokenizer: "PreTrainedTokenizerFast") -> list[int]:
 
     Without any of them, texts begin with their own first token, which is then not predicted.
     """
-    if added_before(tokenizer) or not (token := _separator(tokenizer)):
+    if surrounding(tokenizer)[0] or not (token := _separator(tokenizer)):
         return []
     number = tokenizer.backend_tokenizer.token_to_id(token)
     if number is None:
@@ -60,7 +59,7 @@ def set_document_start(tokenizer: "PreTrainedTokenizerFast", token: str, source:
 
     A tokenizer that itself begins a text with a special token keeps it.
     """
-    own = "".join(added_before(tokenizer))
+    own = "".join(surrounding(tokenizer)[0])
     if own and token != own:
         raise UserError(
             f"source {source}: document_start is '{token}', but the source's tokenizer itself "
@@ -74,11 +73,20 @@ def set_document_start(tokenizer: "PreTrainedTokenizerFast", token: str, source:
     tokenizer.init_kwargs[DOCUMENT_START] = token
 
 
-def added_before(tokenizer: "PreTrainedTokenizerFast") -> list[str]:
-    """The special tokens that a tokenizer itself puts before a text."""
+def beginning_ids(tokenizer: "PreTrainedTokenizerFast") -> list[int]:
+    """The ids before the tokens of a text, added by the tokenizer or by `start_ids`."""
+    before, _ = surrounding(tokenizer)
+    vocabulary = tokenizer.get_vocab()
+    return [vocabulary[token] for token in before] or start_ids(tokenizer)
+
+
+def surrounding(tokenizer: "PreTrainedTokenizerFast") -> tuple[list[str], list[str]]:
+    """The special tokens that a tokenizer itself adds before and after each text."""
     encoding = tokenizer("a", return_special_tokens_mask=True).encodings[0]
-    pairs = zip(encoding.tokens, encoding.special_tokens_mask, strict=True)
-    return [token for token, _ in takewhile(lambda pair: pair[1], pairs)]
+    tokens, mask = list(encoding.tokens), encoding.special_tokens_mask
+    # A tokenizer may drop the letter, which then leaves only special tokens.
+    text = [place for place, special in enumerate(mask) if not special] or [len(tokens)]
+    return tokens[: text[0]], tokens[text[-1] + 1 :]
 
 
 def _separator(tokenizer: "PreTrainedTokenizerFast") -> str:

@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError, first_line
 from lexigraft.hardware import attention
-from lexigraft.source.document_start import DOCUMENT_START, added_before, document_start
+from lexigraft.source.document_start import DOCUMENT_START, document_start, surrounding
 from lexigraft.source.weights import read_tensor, tensors
 
 if TYPE_CHECKING:
     import numpy
     import torch
-    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import (
+        PretrainedConfig,
+        PreTrainedModel,
+        PreTrainedTokenizerBase,
+        PreTrainedTokenizerFast,
+    )
 
 logger = logging.getLogger(__name__)
 
@@ -97,13 +102,13 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
     `tokenizer.json` has its WordPiece vocabulary in `vocab.txt`, which transformers converts.
     Raises `UserError` if there is neither.
     """
-    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerFast
 
     file = Path(folder) / "tokenizer.json"
     if not file.is_file() and _has_word_pieces(Path(folder)):
-        converted = AutoTokenizer.from_pretrained(folder, use_fast=True, trust_remote_code=False)
-        assert isinstance(converted, PreTrainedTokenizerFast)
-        return converted
+        converted = auto_tokenizer(folder)
+        if isinstance(converted, PreTrainedTokenizerFast):
+            return converted
     if not file.is_file():
         advice = "load it with transformers and save it with tokenizer.save_pretrained(folder)"
         if (file.parent / "tokenizer.model").is_file():
@@ -148,11 +153,17 @@ def settings_of(tokenizer: "PreTrainedTokenizerFast") -> dict[str, Any]:
     These are roles of special tokens, chat template, lengths and sides, and the token that begins a
     text if the tokenizer does not add it; unset ones are omitted.
     """
+    settings = _settings_of_any(tokenizer)
+    if not surrounding(tokenizer)[0]:
+        settings[DOCUMENT_START] = document_start(tokenizer)
+    return settings
+
+
+def _settings_of_any(tokenizer: "PreTrainedTokenizerBase") -> dict[str, Any]:
+    """The settings that also a tokenizer written in Python has, which `AutoTokenizer` may load."""
     settings = {name: getattr(tokenizer, name) for name in SETTINGS}
     settings.update({role: tokenizer._special_tokens_map.get(role) for role in ROLES})
     settings["extra_special_tokens"] = list(tokenizer.extra_special_tokens)
-    if not added_before(tokenizer):
-        settings[DOCUMENT_START] = document_start(tokenizer)
     if named := tokenizer.init_kwargs.get("model_specific_special_tokens"):
         settings["model_specific_special_tokens"] = named
     return {name: value for name, value in settings.items() if value is not None}
@@ -489,7 +500,7 @@ def _take_settings_of_class(tokenizer: "PreTrainedTokenizerFast", folder: Path) 
     of_class = auto_tokenizer(folder)
     if of_class is None:
         return
-    known, settings = tokenizer.get_vocab(), settings_of(of_class)
+    known, settings = tokenizer.get_vocab(), _settings_of_any(of_class)
     extra = settings["extra_special_tokens"]
     settings["extra_special_tokens"] = [token for token in extra if token in known]
     for name in (*SETTINGS, *ROLES, "extra_special_tokens"):

@@ -10,10 +10,10 @@ import psutil
 
 from lexigraft.source.document_start import (
     DOCUMENT_START,
-    added_before,
+    beginning_ids,
     candidates,
     document_start,
-    start_ids,
+    surrounding,
 )
 from lexigraft.source.model import CAUSAL, kind_of, load_config, load_model
 from lexigraft.source.positions import context_length
@@ -71,14 +71,13 @@ def compare_starts(
     else:
         model = load_model(folder, torch.float32, torch.device("cpu"))
         vocabulary = tokenizer.get_vocab()
-        before = [vocabulary[token] for token in added_before(tokenizer)] or start_ids(tokenizer)
-        starts = {chosen: before}
+        starts = {chosen: beginning_ids(tokenizer)}
         for token in candidates(tokenizer):
             if vocabulary[token] < rows and len(starts) < _CANDIDATES:
                 starts.setdefault(token, [vocabulary[token]])
         starts |= {"": []}
         measured = {token: _bits_per_byte(model, start, texts) for token, start in starts.items()}
-        _warn(source, measured, chosen, bool(added_before(tokenizer)))
+        _warn(source, measured, chosen, bool(surrounding(tokenizer)[0]))
         return facts | {f"{DOCUMENT_START}_bits_per_byte": measured}
     return facts | {f"{DOCUMENT_START}_not_measured": reason}
 

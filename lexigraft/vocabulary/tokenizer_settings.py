@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
-from lexigraft.source.document_start import DOCUMENT_START, document_start
-from lexigraft.source.model import ROLES, settings_of, tokens_without_row
+from lexigraft.source.document_start import DOCUMENT_START, document_start, surrounding
+from lexigraft.source.model import settings_of, tokens_without_row
 from lexigraft.vocabulary.token_bytes import spelling
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ _SUBSTITUTES = {
     "mask_token": None,
 }
 _CAUSAL_ROLES = ("bos_token", "eos_token")
+# Roles of tokens around texts. SmolLM2's start is also its unknown token, and Qwen's its padding;
+# those of another tokenizer begin no text.
+_TEXT_ROLES = (*_CAUSAL_ROLES, "cls_token", "sep_token")
 
 
 def take_tokenizer(
@@ -101,24 +104,27 @@ def take_tokenizer(
             backend.add_special_tokens([AddedToken(str(wanted), special=True, normalized=False)])
             settings[role] = str(wanted)
     by_source: dict[str, str] = {}
-    for role in ROLES:
+    for role in _TEXT_ROLES:
         token = source_tokenizer._special_tokens_map.get(role)
         if token is not None and role in settings:
             by_source.setdefault(str(token), str(settings[role]))
-    if not surrounding(source_tokenizer)[0]:
-        start = document_start(source_tokenizer)
-        if start and backend.token_to_id(start) is None:
-            # Of several roles, that of the end counts: pretraining predicts the token.
-            ends = start == source_tokenizer.eos_token
-            start = str(settings["eos_token"]) if ends else by_source.get(start, start)
-            if backend.token_to_id(start) is None:
-                backend.add_special_tokens([AddedToken(start, special=True, normalized=False)])
-        settings[DOCUMENT_START] = start
     between, second = joining(source_tokenizer)
     before, after, between = (
         [by_source.get(token, token) for token in tokens]
         for tokens in (*surrounding(source_tokenizer), between)
     )
+    needed = [*before, *after, *between]
+    if not before:
+        start = document_start(source_tokenizer)
+        if backend.token_to_id(start) is None:
+            # Of several roles, that of the end counts: pretraining predicts the token.
+            ends = start == source_tokenizer.eos_token
+            start = str(settings["eos_token"]) if ends else by_source.get(start, start)
+        settings[DOCUMENT_START] = start
+        needed.append(start)
+    for token in needed:
+        if token and backend.token_to_id(token) is None:
+            backend.add_special_tokens([AddedToken(token, special=True, normalized=False)])
     surround(backend, before, after, spelling(tokenizer) == "byte-level", (between, second))
     return fast_tokenizer(backend, settings)
 
@@ -178,13 +184,6 @@ def treats_texts_alike(
         for each in (tokenizer, other)
     )  # fmt: skip
     return one == two
-
-
-def surrounding(tokenizer: "PreTrainedTokenizerFast") -> tuple[list[str], list[str]]:
-    """The special tokens that a tokenizer adds before and after each text."""
-    encoding = tokenizer("a", return_special_tokens_mask=True).encodings[0]
-    mask, tokens = encoding.special_tokens_mask, list(encoding.tokens)
-    return tokens[: mask.index(0)], tokens[len(mask) - mask[::-1].index(0) :]
 
 
 def joining(tokenizer: "PreTrainedTokenizerFast") -> tuple[list[str], int]:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError, unknown
-from lexigraft.source.document_start import start_ids
+from lexigraft.source.document_start import start_ids, surrounding
 from lexigraft.source.encoding import check_corpus
 from lexigraft.source.model import ROLES, settings_of
 from lexigraft.source.sentencepiece import parse_model, pipeline
@@ -22,7 +22,6 @@ from lexigraft.vocabulary.tokenizer_settings import (
     fast_tokenizer,
     joining,
     surround,
-    surrounding,
 )
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from tokenizers import Tokenizer
 from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerFast
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
@@ -17,9 +18,13 @@ from transformers.models.auto.tokenization_auto import (
     tokenizer_class_from_name,
 )
 
+from lexigraft.auxiliary.token_vectors import read_plm
 from lexigraft.errors import UserError
-from lexigraft.source.model import ROLES, load_tokenizer
+from lexigraft.source.document_start import document_start
+from lexigraft.source.model import ROLES, load_tokenizer, open_tokenizer
+from lexigraft.source.preparation import prepare_source
 from lexigraft.source.saving import write_tokenizer
+from lexigraft.vocabulary.tokenizer_settings import take_tokenizer
 from lexigraft.vocabulary.train import train_tokenizer
 
 SENTENCES = [
@@ -213,3 +218,64 @@ def test_a_tokenizer_that_auto_tokenizer_would_change_is_refused(monkeypatch, tm
     monkeypatch.setattr(AutoTokenizer, "from_pretrained", lowercased)
     with pytest.raises(UserError, match="does not load the tokenizer as it was written"):
         write_tokenizer(trained("byte-level-bpe"), tmp_path)
+
+
+# Classes with their own vocabulary files, and one without any.
+PYTHON_CLASSES = ["PhobertTokenizer", "BertweetTokenizer", "ByT5Tokenizer"]
+
+
+@pytest.fixture(params=PYTHON_CLASSES)
+def of_python_class(request, tmp_path, roberta_folder):
+    """An encoder's folder for which `AutoTokenizer` loads a class written in Python."""
+    folder = shutil.copytree(roberta_folder, tmp_path / "model")
+    (folder / "vocab.txt").write_text("".join(f"{letter} 1\n" for letter in "abcdefg"))
+    (folder / "bpe.codes").write_text("#version: 0.2\n")
+    file = folder / "tokenizer_config.json"
+    # Early folders leave the roles to the class.
+    file.write_text(json.dumps({"tokenizer_class": request.param}))
+    loaded = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    assert not isinstance(loaded, PreTrainedTokenizerFast)
+    return folder, loaded
+
+
+def test_a_folder_of_a_class_written_in_python_loads_with_the_settings_of_the_class(
+    of_python_class,
+):
+    folder, of_class = of_python_class
+    tokenizer = load_tokenizer(folder)
+    known = tokenizer.get_vocab()
+    roles = {role: getattr(of_class, role) for role in ROLES}
+    expected = {role: token for role, token in roles.items() if token in known}
+    assert {role: getattr(tokenizer, role) for role in expected} == expected
+    assert tokenizer.padding_side == of_class.padding_side
+    assert (
+        tokenizer("one two")["input_ids"]
+        == Tokenizer.from_file(str(folder / "tokenizer.json")).encode("one two").ids
+    )
+
+
+def test_a_source_of_a_class_written_in_python_is_prepared(of_python_class, tmp_path):
+    folder, _ = of_python_class
+    prepare_source({"folder": str(folder), "kind": "masked"}, tmp_path / "source")
+    tokenizer = open_tokenizer(tmp_path / "source")
+    assert document_start(tokenizer) == "<s>"
+
+
+def test_vectors_of_a_model_with_a_class_written_in_python_are_read(of_python_class):
+    folder, _ = of_python_class
+    assert len(read_plm(load_tokenizer(folder), folder).vectors) == len(load_tokenizer(folder))
+
+
+def test_a_tokenizer_with_a_class_written_in_python_is_taken(of_python_class, special_tokenizer):
+    source = special_tokenizer("<|endoftext|>", eos_token="<|endoftext|>")
+    taken = take_tokenizer(load_tokenizer(of_python_class[0]), source)
+    assert document_start(taken) == "</s>"
+
+
+def test_word_pieces_of_a_class_written_in_python_are_refused_in_one_line(tmp_path):
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    named = {"tokenizer_class": "BertJapaneseTokenizer", "word_tokenizer_type": "basic"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(named))
+    with pytest.raises(UserError, match=r"has no tokenizer\.json"):
+        load_tokenizer(tmp_path)

@@ -12,7 +12,7 @@ from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
 from lexigraft.provenance import write_card
 from lexigraft.source.document_start import document_start, start_ids
-from lexigraft.source.model import load_tokenizer, open_tokenizer
+from lexigraft.source.model import ROLES, load_tokenizer, open_tokenizer
 from lexigraft.source.preparation import prepare_source
 from lexigraft.source.saving import save_model
 from lexigraft.vocabulary.expand import expand_tokenizer
@@ -152,6 +152,26 @@ def test_a_taken_tokenizer_begins_texts_as_the_source_does(name, special_tokeniz
     known = expected in ("", *other.get_vocab())
     wanted = expected if known else counterparts.get(expected, expected)
     assert begins(take_tokenizer(other, source)) == wanted
+
+
+@pytest.mark.parametrize("adds", [None, "<start>"])
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("roles", [("unk",), ("pad",), ("unk", "pad", "mask", "bos", "eos")])
+def test_no_taken_tokenizer_begins_texts_with_an_unknown_padding_or_mask_token(
+    role, roles, adds, special_tokenizer
+):
+    """SmolLM2's document start is its unknown token, and Qwen's its padding token."""
+    chat = {"bos_token": CHAT[0], "eos_token": CHAT[1]}
+    source = special_tokenizer("<start>", *CHAT, adds=adds, **chat | {role: "<start>"})
+    source.init_kwargs["document_start"] = "<start>"
+    own = {f"{name}_token": f"<{name}>" for name in roles}
+    taken = take_tokenizer(special_tokenizer(*own.values(), **own), source)
+    reserved = {taken.unk_token, taken.pad_token, taken.mask_token} - {None}
+    start = document_start(taken)
+    if role in ("unk_token", "pad_token", "mask_token"):
+        assert begins(taken) == start == "<start>"
+    else:
+        assert begins(taken) == start and start and start not in reserved
 
 
 def test_candidates_are_measured_and_a_worse_choice_is_reported(

@@ -2,8 +2,9 @@
 
 import pytest
 
+from lexigraft.source.document_start import surrounding
 from lexigraft.vocabulary.expand import expand_tokenizer
-from lexigraft.vocabulary.tokenizer_settings import joining, surrounding, take_tokenizer
+from lexigraft.vocabulary.tokenizer_settings import joining, take_tokenizer
 from lexigraft.vocabulary.train import FAMILIES, train_tokenizer
 
 ROLES = ("bos", "eos", "cls", "sep", "pad", "mask")

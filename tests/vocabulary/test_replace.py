@@ -6,11 +6,11 @@ from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
+from lexigraft.source.document_start import surrounding
 from lexigraft.vocabulary.tokenizer_settings import (
     fast_tokenizer,
     settings_of,
     surround,
-    surrounding,
     take_tokenizer,
 )
 
@@ -49,7 +49,9 @@ def test_cls_and_sep_begin_and_end_texts_only_as_the_source_does(with_bos, smoll
     )  # fmt: skip
     assert led("the cats.")["input_ids"] == [2, 5, 6, 7, 9]
     assert plain("the cats.")["input_ids"] == [5, 6, 7, 9]
-    assert led.get_vocab() == plain.get_vocab() == bert().get_vocab()
+    assert led.get_vocab() == bert().get_vocab()
+    # The token that begins SmolLM2's texts is also its unknown token, which BERT's is not.
+    assert plain.get_vocab() == {**bert().get_vocab(), "<|endoftext|>": 10}
 
 
 def test_the_original_tokenizer_is_not_changed(with_bos):

@@ -8,10 +8,10 @@ import sentencepiece
 from tokenizers import models
 
 from lexigraft import UserError, train_tokenizer
+from lexigraft.source.document_start import surrounding
 from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.token_bytes import piece_bytes, pre_tokens, special_ids, token_bytes
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
-from lexigraft.vocabulary.tokenizer_settings import surrounding
 from lexigraft.vocabulary.train import FAMILIES, train_family
 
 SIZE = 900

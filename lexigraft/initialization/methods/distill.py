@@ -1,7 +1,7 @@
 """Token distillation: rows for which the model's hidden states match those for the pieces."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +17,8 @@ from lexigraft.initialization.training_text import (
     tokenized_sentences,
     validation_split,
 )
-from lexigraft.source.document_start import start_ids
+from lexigraft.source.document_start import beginning_ids
 from lexigraft.source.positions import positions_of
-from lexigraft.vocabulary.tokenizer_settings import surrounding
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 _DEFAULT_CONTEXT = 2048  # source tokens of a snippet, for models without a maximum position
 
@@ -98,7 +94,7 @@ class TokenDistillation(RowInitializer):
         self._means = assemble_recipe(
             mean_rows(pieces, pair.n_source), pair.source_of, pair.source_ids
         )
-        prefix = _beginning(pair.source_tokenizer)
+        prefix = beginning_ids(pair.source_tokenizer)
         found = find_snippets(
             tokenized_sentences(pair.target_tokenizer, corpus),
             pair,
@@ -142,10 +138,3 @@ class TokenDistillation(RowInitializer):
         for columns, values in self._means.new_rows(matrix, which):
             rows[:, columns] = values
         return rows
-
-
-def _beginning(tokenizer: "PreTrainedTokenizerFast") -> list[int]:
-    """Ids before a text, as in training."""
-    before, _ = surrounding(tokenizer)
-    vocabulary = tokenizer.get_vocab()
-    return [vocabulary[token] for token in before] or start_ids(tokenizer)

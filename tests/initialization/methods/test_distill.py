@@ -7,8 +7,8 @@ import torch
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
-from lexigraft.initialization.methods.distill import _beginning
 from lexigraft.initialization.registry import initializer
+from lexigraft.source.document_start import beginning_ids
 
 CORPUS = ["abc", "xaby", "cdabe", "de"]
 
@@ -231,7 +231,7 @@ def test_snippets_begin_as_texts_do_in_training(byte_level):
     beginnings = []
     for tokenizer in (byte_level([]), byte_level([], eos_token="</s>"), adding):
         (ids,) = encode(tokenizer, ["ab"])
-        beginnings.append(_beginning(tokenizer))
+        beginnings.append(beginning_ids(tokenizer))
         assert beginnings[-1] == ids[:1]
     assert beginnings[1] != beginnings[2]
 
