@@ -1,13 +1,14 @@
 """Checksums of the user's files and folders, by content; those of large files are remembered.
 
 A plan needs the checksum of every file that a study reads, and each job of a run plans again. Large
-files are therefore hashed once: the user's cache folder remembers a checksum by inode, size, and
-the times of the last modification and of the last change in nanoseconds. The last, which no program
-can set, also shows a file that was replaced by one of the same size and date. Standard library
-only: the Snakefile computes these checksums each time it is parsed.
+files are therefore hashed once: the user's cache folder remembers a checksum by path, device,
+inode, size, and the times of the last modification and of the last change in nanoseconds. The last,
+which no program can set, also shows a file that was replaced by one of the same size and date.
+Standard library only: the Snakefile computes these checksums each time it is parsed.
 """
 
 import hashlib
+import logging
 import os
 import re
 import time
@@ -17,7 +18,7 @@ from functools import cache
 from glob import glob, has_magic
 from pathlib import Path
 
-from lexigraft.provenance import sha256_of
+from lexigraft.provenance import MODEL_FILES, SMALL, TEXT_FILES, folder_of, sha256_of
 
 _LARGE = 1 << 20  # bytes; hashing a smaller file takes about as long as looking it up
 _SHOWN = 1 << 30  # bytes; hashing a larger file takes seconds, so that a bar is shown
@@ -25,29 +26,58 @@ _SHOWN = 1 << 30  # bytes; hashing a larger file takes seconds, so that a bar is
 # again without another time.
 _SETTLED = 3 * 10**9
 _MOST = 20_000  # lines of the cache; then the older half is dropped
-_LINE = re.compile(r"(\d+ \d+ \d+ \d+) ([0-9a-f]{64})")
+_LINE = re.compile(r"([0-9a-f]{32} \d+ \d+ \d+ \d+ \d+) ([0-9a-f]{64})")
+MODEL_ENDINGS = tuple(f".{ending}" for ending in MODEL_FILES[4:-1].split(","))
+# Names of files that are read from a folder of texts.
+TEXT_NAME = re.compile(r".*\.(parquet|(txt|jsonl)(\.(gz|xz|zst))?)")
+logger = logging.getLogger(__name__)
 
 
 def file_checksum(path: str | Path) -> str:
     """SHA-256 of a file; a file that has not changed since is not read again."""
     path = Path(path)
     before = path.stat()
-    key, known = _key(before), _known()
+    key, known = _key(path, before), _known()
     if key in known:
         return known[key]
     checksum = _sha256(path, before.st_size)
-    if time.time_ns() - before.st_ctime_ns > _SETTLED and _key(path.stat()) == key:
+    if time.time_ns() - before.st_ctime_ns > _SETTLED and _key(path, path.stat()) == key:
         known[key] = checksum
         if before.st_size > _LARGE:
-            # Appended: jobs that run at once do not lose each other's lines.
-            with suppress(OSError, RuntimeError), _memory().open("a") as memory:
-                memory.write(f"{key} {checksum}\n")
+            try:  # appended: jobs that run at once do not lose each other's lines
+                with _memory().open("a") as memory:
+                    memory.write(f"{key} {checksum}\n")
+            except (OSError, RuntimeError) as error:
+                if before.st_size > SMALL:
+                    _warn_of(str(error))
     return checksum
 
 
+def state_of(path: str | Path) -> tuple[int, ...] | None:
+    """What differs if a file is changed or replaced; None if that cannot be told.
+
+    It cannot of a folder, nor of a file that has changed a moment ago.
+    """
+    path = Path(path)
+    if not path.is_file():
+        return None
+    found = path.stat()
+    is_settled = time.time_ns() - found.st_ctime_ns > _SETTLED
+    state = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return state if is_settled else None
+
+
 def files_at(path: str | Path) -> list[Path]:
-    """The files at a path: a file itself, those in a folder (`files_in`), or those of a pattern."""
-    place = Path(path)
+    """The files at a path: a file itself, those in a folder (`files_in`), or those of a pattern.
+
+    Of a folder that ends in `MODEL_FILES` or `TEXT_FILES`, those that are read of a model or texts.
+    """
+    place = Path(folder_of(path))
+    if place != Path(path):
+        if str(path).endswith(TEXT_FILES):
+            return [file for file in files_at(place) if TEXT_NAME.fullmatch(file.name)]
+        beside = sorted(place.iterdir()) if place.is_dir() else []
+        return [file for file in beside if file.suffix in MODEL_ENDINGS and file.is_file()]
     if place.is_dir():
         return [file for file in files_in(place) if file.is_file()]
     if place.is_file() or not has_magic(str(path)):
@@ -62,7 +92,8 @@ def files_in(
 ) -> Iterator[Path]:
     """The files of a folder and its subfolders, linked ones included, but hidden ones.
 
-    Hidden files are not content: the tokens of a corpus, metadata of git and hubs. Each folder is
+    Hidden files are not content: the tokens of a corpus, metadata of git and hubs. Neither is
+    Python's compiled code, which whoever runs a program writes next to it. Each folder is
     entered once, so that links in a circle end. `onerror` is called for a folder that cannot be
     read; by default it is skipped.
     """
@@ -73,12 +104,17 @@ def files_in(
             folders.clear()
             continue
         entered.add(real)
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and name != "__pycache__"
+        )
         yield from (Path(place, name) for name in sorted(names) if not name.startswith("."))
 
 
-def _key(found: os.stat_result) -> str:
-    return f"{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+def _key(path: Path, found: os.stat_result) -> str:
+    # In images of file systems, all files may have equal times, and two images equal inodes.
+    real = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
+    times = f"{found.st_mtime_ns} {found.st_ctime_ns}"
+    return f"{real} {found.st_dev} {found.st_ino} {found.st_size} {times}"
 
 
 def _sha256(path: Path, size: int) -> str:
@@ -118,7 +154,17 @@ def _memory() -> Path:
     """The file of remembered checksums; an OSError if others could write to its folder."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "lexigraft"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    access = folder.lstat()
-    if access.st_uid != os.getuid() or access.st_mode & 0o022:
+    access = folder.stat()
+    # A link of another user could be led elsewhere at any time.
+    if {access.st_uid, folder.lstat().st_uid} != {os.getuid()} or access.st_mode & 0o022:
         raise PermissionError(f"{folder}: others can write to it")
     return folder / "checksums"
+
+
+@cache
+def _warn_of(reason: str) -> None:
+    logger.warning(
+        "checksums of large files cannot be remembered, so that each job and each plan reads the "
+        "files again: %s",
+        reason,
+    )

@@ -33,6 +33,7 @@ from lexigraft.provenance import (
     cards_of,
     describe_file,
     fault_of,
+    folder_of,
     leaves,
     listed,
     listed_at,
@@ -194,7 +195,7 @@ def input_checksum(path: Any) -> str:
 
     Anything that is not a path, such as the name of a model on a hub, is returned unchanged.
     """
-    place = Path(path) if isinstance(path, str | Path) else None
+    place = Path(folder_of(path)) if isinstance(path, str | Path) else None
     if place is None or not place.exists():
         files = [] if place is None else files_at(place)  # of a pattern
         return _digest([[one.name, file_checksum(one)] for one in files]) if files else str(path)
@@ -206,7 +207,7 @@ def input_checksum(path: Any) -> str:
     return _digest(
         {
             str(file.relative_to(place)): checksums.get(file) or file_checksum(file)
-            for file in files_at(place)
+            for file in files_at(path)
         }
     )
 

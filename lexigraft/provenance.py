@@ -32,6 +32,10 @@ COMPLETED = ".completed{}.json"  # completion record of a job, next to its card
 SEAL = "card_sha256"
 INPUTS = "input_checksums"  # outputs of other jobs that a job read: relative path -> checksum
 SMALL = 64 << 20  # bytes; a tenth of a second to hash
+# A folder among the inputs of a job counts with all its files. Ending in one of these, it counts
+# with those that are read: those of a model, or the texts in it and in its subfolders.
+MODEL_FILES = "/*.{safetensors,json,model,txt,jinja}"
+TEXT_FILES = "/**/*.{txt,jsonl,parquet}"  # compressed ones included
 
 
 def write_card(
@@ -118,14 +122,20 @@ def check_inputs(inputs: Any) -> None:
 
 
 def leaves(inputs: Any) -> Iterator[Any]:
-    """Paths and names in the nested lists and mappings of a job's inputs."""
+    """Paths and names in the nested lists and mappings of a job's inputs; of folders the paths."""
     if isinstance(inputs, Mapping):
         inputs = list(inputs.values())
     if isinstance(inputs, list | tuple):
         for one in inputs:
             yield from leaves(one)
     elif inputs is not None:
-        yield inputs
+        is_part = isinstance(inputs, str) and inputs.endswith((MODEL_FILES, TEXT_FILES))
+        yield folder_of(inputs) if is_part else inputs
+
+
+def folder_of(path: str | Path) -> str:
+    """The folder of an input that ends in `MODEL_FILES` or `TEXT_FILES`; another one unchanged."""
+    return str(path).removesuffix(MODEL_FILES).removesuffix(TEXT_FILES)
 
 
 def read_card(folder: Path, name: str = CARD) -> dict[str, Any]:

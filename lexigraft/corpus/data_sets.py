@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.corpus.lines import DAMAGED
+from lexigraft.corpus.local_files import check_data_set
 from lexigraft.corpus.remote_lines import can_read
 from lexigraft.corpus.tables import Rows, json_rows, top_columns
 from lexigraft.errors import UserError, first_line
@@ -35,6 +36,10 @@ def dataset_shards(
     from datasets import DatasetDict, IterableDataset, load_dataset, load_from_disk
 
     name, split, where = text["name"], text.get("split") or "train", name_of(text)
+    try:
+        check_data_set(name)
+    except ValueError as error:
+        raise UserError(f"{where}: {error}") from None
     addresses = data_files(text)
     if name == "json" and any(address.endswith(_ZSTD) for address in addresses):
         return _zstd_shards(addresses, where)

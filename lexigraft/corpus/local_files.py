@@ -4,23 +4,28 @@ Nothing heavy is imported: the Snakefile does this each time it is parsed.
 """
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.checksums import files_in
+from lexigraft.checksums import TEXT_NAME, files_in
 from lexigraft.errors import UserError
+from lexigraft.provenance import MODEL_FILES, TEXT_FILES
 from lexigraft.source.hub import is_folder
 
 # Keys whose value is a name on the hub, or a local folder that begins with `/`, `.` or `~`. The
 # checkpoints of learned metrics are not among them: their scores outlive them (`checkpoint.state`).
 NAMES = ("hypernetwork", "model", "rouge_tokenizer", "tokenizer")
 FORMATS = ("text", "json", "csv", "parquet")  # names for which `datasets` reads plain files
+# Its other names for plain files, which are refused: nothing finds the files that they would read,
+# and some of them contain code (pickles).
+_REFUSED_FORMATS = (
+    "arrow", "audiofolder", "conll", "eval", "fasta", "fastq", "genbank", "harbor", "hdf5",
+    "iceberg", "imagefolder", "lance", "meshfolder", "mmcif", "niftifolder", "pandas", "pdb",
+    "pdffolder", "tsfile", "videofolder", "vortex", "webdataset", "xml",
+)  # fmt: skip
 _PARTS = ("text", "parallel", "english", "summarization")
 _FILE_KEYS = ("path", "paths", "source", "target", "quality")
-# Names of files that are read from a folder of texts.
-_TEXTS = re.compile(r".*\.(parquet|(txt|jsonl)(\.(gz|xz|zst))?)")
 
 
 def text_files(path: str | Path) -> list[Path]:
@@ -64,8 +69,21 @@ def check_file(path: str | Path, where: str) -> None:
         raise UserError(f"{where}: {path}: the file is empty")
 
 
+def check_data_set(name: str) -> str:
+    """The name of a data set for the library `datasets`; raises a ValueError for other formats."""
+    if name in _REFUSED_FORMATS:
+        raise ValueError(
+            f"'{name}' is a format that is not read; convert the files to one of "
+            f"{', '.join(FORMATS)} (a folder of this name is ./{name})"
+        )
+    return name
+
+
 def local_paths(settings: Any) -> list[str]:
-    """The distinct local files, folders and patterns that settings of any kind name."""
+    """The distinct local files, folders and patterns that settings of any kind name.
+
+    Folders of models and of texts end in what is read from them: `MODEL_FILES` and `TEXT_FILES`.
+    """
     return list(dict.fromkeys(_local_paths(settings)))
 
 
@@ -78,14 +96,15 @@ def _local_paths(settings: Any) -> Iterator[str]:
     for key, value in settings.items():
         yield from _local_paths(value)
         if key in NAMES and isinstance(value, str) and is_folder(value):
-            yield str(Path(value).expanduser())
+            yield f"{Path(value).expanduser()}{MODEL_FILES}"
     folder = settings.get("folder")
     # A folder in a package is no local one, and that of a benchmark may be one of the harness.
     if folder and "package" not in settings and ("task" not in settings or is_folder(folder)):
-        yield str(Path(folder).expanduser())
+        yield f"{Path(folder).expanduser()}{'' if 'task' in settings else MODEL_FILES}"
     if "loader" in settings or settings.get("kind") == "word-vectors":
         for key in _FILE_KEYS:
-            yield from _listed(settings.get(key))
+            paths = _listed(settings.get(key))
+            yield from map(_text, paths) if key == "paths" else paths
     if settings.get("loader") == "datasets":
         name = settings["name"]
         if name in FORMATS:
@@ -93,6 +112,13 @@ def _local_paths(settings: Any) -> Iterator[str]:
                 yield from _local_part(address)
         elif is_folder(name) or Path(name).exists():
             yield name
+
+
+def _text(path: str) -> str:
+    """A file, or the texts of a folder; a missing one without an ending counts as a folder."""
+    place = Path(path)
+    is_folder = place.is_dir() or not (place.exists() or place.suffix)
+    return f"{place}{TEXT_FILES}" if is_folder else path
 
 
 def _local_part(address: str) -> list[str]:
@@ -122,7 +148,7 @@ def _expanded(path: str | Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     # A link that leads nowhere stays, whatever its name: it may be a folder on a missing disk.
-    found = [one for one in files_below(path) if _TEXTS.fullmatch(one.name) or not one.exists()]
+    found = [one for one in files_below(path) if TEXT_NAME.fullmatch(one.name) or not one.exists()]
     for file in found:
         if os.fsencode(file).decode(errors="replace") != str(file):
             raise UserError(f"{str(file)!a}: the name is not UTF-8; rename the file")

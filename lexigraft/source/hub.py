@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lexigraft.checksums import MODEL_ENDINGS
 from lexigraft.errors import UserError, first_line
+from lexigraft.provenance import folder_of
 from lexigraft.source.model import open_tokenizer
 from lexigraft.source.sentencepiece import sentencepiece_to_fast
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
 # Weights that cannot run code, and the text files next to them; nothing from subfolders, which
 # hold copies for other programs, and not the second copy of the weights in Mistral's repositories.
-WANTED = ["*.safetensors", "*.json", "*.model", "*.txt", "*.jinja"]
+WANTED = [f"*{ending}" for ending in MODEL_ENDINGS]
 _UNWANTED = ["*/*", "consolidated*"]
 # `vocab.txt` is used for BERT, which `config.json` identifies.
 TOKENIZER = [
@@ -29,7 +31,8 @@ def resolve(spec: Mapping[str, Any], wanted: list[str] = WANTED) -> tuple[Path, 
     ----------
     spec
         `{"hub": "org/name", "revision": …}`, where the revision is a branch, a tag or a commit
-        and is optional, or `{"folder": path}`, whose commit is None.
+        and is optional, or `{"folder": path}`, whose commit is None; the path may end in
+        `MODEL_FILES`.
     wanted
         Patterns of the files to download: `WANTED`, or `TOKENIZER` for the tokenizer alone.
 
@@ -40,9 +43,10 @@ def resolve(spec: Mapping[str, Any], wanted: list[str] = WANTED) -> tuple[Path, 
         not in the cache and the hub cannot be reached (or `HF_HUB_OFFLINE=1` is set).
     """
     if "folder" in spec:
-        folder = Path(spec["folder"]).expanduser().resolve()
+        named = folder_of(spec["folder"])
+        folder = Path(named).expanduser().resolve()
         if not folder.is_dir():
-            raise UserError(f"source folder {spec['folder']}: there is no such folder")
+            raise UserError(f"source folder {named}: there is no such folder")
         return folder, None
     from huggingface_hub import errors, snapshot_download
 

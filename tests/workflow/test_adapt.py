@@ -187,6 +187,12 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, files, smollm2_folde
         adapt(files, smollm2_folder_tiny, tmp_path)
 
 
+def test_a_folder_of_texts_that_would_contain_the_results_is_refused(files, smollm2_folder_tiny):
+    with pytest.raises(UserError, match=r"the folder contains the results folder .*--out"):
+        adapt(files, smollm2_folder_tiny, files / "out")
+    assert not (files / "out").exists()
+
+
 def test_a_text_that_is_too_small_says_how_much_it_needs(tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(generated("abc", LEAST_SENTENCES - 1)))
     with pytest.raises(UserError, match=f"at least {LEAST_SENTENCES} are needed"):

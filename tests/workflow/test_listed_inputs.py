@@ -12,13 +12,19 @@ from pathlib import Path
 import pytest
 import yaml
 
+from lexigraft import checksums
 from lexigraft.checksums import files_at
-from lexigraft.completion import fingerprint, is_complete
-from lexigraft.corpus.local_files import local_paths
+from lexigraft.completion import check_contents, fingerprint, input_checksum, is_complete
+from lexigraft.corpus.data_sets import read_dataset
+from lexigraft.corpus.local_files import FORMATS, local_paths
+from lexigraft.errors import UserError
+from lexigraft.provenance import MODEL_FILES
 from tests import preloaded_python
 from tests.workflow.conftest import REPOSITORY
 from tests.workflow.test_status import START, finish, opened
+from workflow.config.checks import check_local_files
 from workflow.config.revisions import _KEYS
+from workflow.config.texts import HubRows
 from workflow.stages import STAGES, Study
 from workflow.status.assets import missing_files
 from workflow.status.explanation import explain_job
@@ -302,7 +308,7 @@ def test_other_files_of_the_same_paths_are_other_entries_of_a_shared_cache(finis
 
 @pytest.mark.parametrize("key", sorted({*_KEYS} - {"hub", "checkpoint", "encoder"}))
 def test_whatever_may_be_a_name_on_the_hub_may_be_a_local_folder(key):
-    assert local_paths({"tasks": [{key: "./there"}]}) == ["there"]
+    assert local_paths({"tasks": [{key: "./there"}]}) == [f"there{MODEL_FILES}"]
     assert local_paths({key: "org/name"}) == []
 
 
@@ -320,3 +326,114 @@ def test_whatever_may_be_a_name_on_the_hub_may_be_a_local_folder(key):
 )
 def test_data_sets_name_local_files_in_many_ways(text, files):
     assert local_paths({"text": {"loader": "datasets", **text}}) == files
+
+
+def test_what_no_job_reads_of_the_user_s_folders_changes_nothing(finished):
+    """Models that are still trained, notes next to texts, code that Python compiles."""
+    jobs = finished.jobs()
+    for folder in ("compared", "encoder", "hypernetwork", "masked", "plm", "source", "taken"):
+        Path(folder, "checkpoint-10").mkdir()
+        for name in ("train.log", "notes.md", "checkpoint-10/model.safetensors", "optimizer.pt"):
+            Path(folder, name).write_text("more")
+    Path("rows/__pycache__").mkdir()
+    Path("rows/__pycache__/rows.pyc").write_text("compiled")
+    Path("texts/README.md").write_text("notes")
+    assert {state.name for state in states(finished, jobs).values()} == {"done"}
+    Path("plm/added.json").write_text("{}")
+    assert "stale" in {state.name for state in states(finished, jobs).values()}
+
+
+@pytest.fixture
+def of_folder(project, tmp_path, monkeypatch) -> tuple[dict, Path]:
+    """The config with all texts of one language in a folder, and that folder."""
+    shutil.copytree(project, tmp_path / "project", ignore=lambda *_: ["results"])
+    monkeypatch.chdir(tmp_path / "project")
+    config = yaml.safe_load(Path("study.yaml").read_text("utf-8"))
+    config["languages"]["telugu"]["text"] = {"loader": "text", "paths": ["mine"]}
+    shutil.copytree("texts", "mine")
+    return config, Path("mine")
+
+
+def test_a_folder_of_texts_counts_by_its_texts(of_folder):
+    config, folder = of_folder
+    study = opened(config, "results")
+    jobs = study.jobs()
+    (card,) = [card for card, job in jobs.items() if job.rule == "prepare_corpus"
+               and any(path.startswith("mine") for path in job.files)]  # fmt: skip
+
+    def described():
+        return study.described(jobs[card].rule, jobs[card].output.wildcards)
+
+    before = described()
+    (folder / "notes.md").write_text("more")
+    (folder / "run.log").write_text("more")
+    assert described() == before
+    (folder / "deep").mkdir()
+    for name in ("new.txt", "new.jsonl.gz", "deep/new.parquet"):
+        (folder / name).write_text("more")
+        assert described() != before
+        before = described()
+    shutil.rmtree(folder)
+    assert described()["inputs"] == before["inputs"]
+
+
+@pytest.mark.bad_input(
+    "text",
+    "a folder of texts, or a data set, that contains the results folder",
+    "a one-line error message names both before the first job",
+)
+@pytest.mark.parametrize("text", [
+    {"loader": "text", "paths": ["."]},
+    {"loader": "text", "paths": ["mine"]},
+    {"loader": "datasets", "name": "./mine", "split": "train", "column": "text"},
+])  # fmt: skip
+def test_inputs_that_contain_the_results_are_refused(of_folder, text):
+    config, _ = of_folder
+    config["languages"]["telugu"]["text"] = text
+    check_local_files(opened(config, "../results").config)
+    with pytest.raises(UserError, match="contains the results folder") as error:
+        check_local_files(opened(config, "mine/deep/results").config)
+    assert "\n" not in str(error.value)
+
+
+def test_a_model_beside_the_results_is_read(of_folder):
+    config, _ = of_folder
+    config["sources"]["tiny"]["folder"] = "source"
+    study = opened(config, "source/results")
+    check_local_files(study.config)
+    described = study.described("prepare_source", {"source": "tiny"})
+    Path("source/results/logs").mkdir(parents=True)
+    Path("source/results/logs/prepare_source.log").write_text("begins\n")
+    assert study.described("prepare_source", {"source": "tiny"}) == described
+    check_contents(described)
+
+
+def test_every_format_of_the_library_datasets_is_listed_or_refused():
+    from datasets.packaged_modules import _PACKAGED_DATASETS_MODULES
+
+    for name in _PACKAGED_DATASETS_MODULES:
+        text = {"loader": "datasets", "name": name, "data_files": "a.x", "split": "train"}
+        if name in FORMATS:
+            assert local_paths({"text": text}) == ["a.x"]
+            continue
+        with pytest.raises(ValueError, match=f"'{name}' is a format that is not read"):
+            HubRows(**text)
+        with pytest.raises(UserError, match=f"'{name}' is a format that is not read"):
+            list(read_dataset(text, None))
+
+
+def test_files_that_many_jobs_read_are_looked_up_once(finished, monkeypatch):
+    monkeypatch.setattr(checksums, "_SETTLED", -1)
+    looked_up = []
+
+    def count(path):
+        looked_up.append(path)
+        return input_checksum(path)
+
+    monkeypatch.setattr("workflow.stages.study.input_checksum", count)
+    jobs = finished.jobs()
+    for job in jobs.values():
+        finished.described(job.rule, job.output.wildcards)
+    files = [path for path in looked_up if Path(path).is_file()]
+    assert len(files) > 5
+    assert len(files) == len({*files})

@@ -29,6 +29,7 @@ from workflow.adaptation.study import (
     study_of_adaptation,
     study_text,
 )
+from workflow.config.checks import check_results_apart
 from workflow.stages.study import open_study
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Adaptation:
         self.request, self.threads = request, threads
         self.facts, self.resolved = resolve_request(request, baselines)
         self.out = (out or Path(f"adapted-{self.resolved.source}-{self.resolved.code}")).resolve()
+        check_results_apart(request.text, self.out)
         self.state = _read_state(self.out)
 
     def run(self) -> None:

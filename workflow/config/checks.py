@@ -3,12 +3,15 @@
 Each check raises a `UserError` that names the first wrong key and explains how to correct it.
 """
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY
-from lexigraft.corpus.local_files import check_files
+from lexigraft.corpus.local_files import check_files, local_paths
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.task_kinds import kinds, kinds_with, prompts_of, task_kind
+from lexigraft.provenance import MODEL_FILES, folder_of
 from lexigraft.settings import validate
 from lexigraft.source.model import MASKED
 from lexigraft.training.registry import objective, objectives
@@ -117,6 +120,21 @@ def check_local_files(study: dict[str, Any]) -> None:
         if folder := study["sources"][name].get("folder"):
             check_folder(folder, f"sources.{name}.folder", MODEL)
     check_needed_files(study)
+    read = [study["languages"][name] for name in _single_languages(study)]
+    read += [study["tasks"][name] for name in study["run_tasks"]]
+    folders = [folder_of(path) for path in local_paths(read) if not path.endswith(MODEL_FILES)]
+    check_results_apart(folders, study["results"])
+
+
+def check_results_apart(inputs: Iterable[str | Path], results: str | Path) -> None:
+    """Check that no folder of inputs contains the results, which would be read as inputs too."""
+    for folder in inputs:
+        if Path(results).resolve().is_relative_to(Path(folder).resolve()):
+            raise UserError(
+                f"{folder}: the folder contains the results folder {results}, whose files would be "
+                "read as well; choose a results folder elsewhere (`results`, or `--out` of "
+                "lexigraft adapt), or move what is read to a folder of its own"
+            )
 
 
 def languages_read(study: dict[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, Field, StringConstraints, Tag, create_model
 
 from lexigraft.cells import NAME
+from lexigraft.corpus.local_files import check_data_set
 from lexigraft.settings import Settings, by_shape, chosen_by, optional
 
 Name = Annotated[str, StringConstraints(pattern=f"^{NAME}$")]
@@ -134,7 +135,9 @@ class HubRows(Settings):
     """A data set of the hub, or files that the library `datasets` reads."""
 
     loader: Literal["datasets"]
-    name: str = Field(description="name of the data set on the hub")
+    name: Annotated[str, AfterValidator(check_data_set)] = Field(
+        description="name of the data set on the hub"
+    )
     split: str = Field(description="split, such as train")
     config: str | None = optional("configuration of the data set")
     revision: str | None = optional("a commit, tag or branch")

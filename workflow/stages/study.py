@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from lexigraft.cells import Cell, cells_of
-from lexigraft.checksums import files_at
+from lexigraft.checksums import files_at, state_of
 from lexigraft.completion import input_checksum, leaves
 from lexigraft.corpus.local_files import local_paths
 from lexigraft.errors import UserError
@@ -276,12 +276,25 @@ class Study:
         for path in files:
             with suppress(OSError, UserError):  # the job that reads it says what is wrong
                 if files_at(path):
-                    found[path] = input_checksum(path)
+                    found[path] = self._checksum(path)
         if None in found.values():
             with suppress(OSError, ValueError, KeyError, TypeError):
                 recorded = json.loads(Path(card).read_text("utf-8"))["job"]["contents"]
                 found |= {path: recorded.get(path) for path in found if found[path] is None}
         return found
+
+    def _checksum(self, path: str) -> str:
+        """The checksum of an input, once for many jobs that read the same file.
+
+        A run plans its jobs one by one, so that files may change in between.
+        """
+        state = state_of(path)
+        if state is None:
+            return input_checksum(path)
+        if (path, state) not in self.shared:
+            self.shared[path, state] = input_checksum(path)
+        checksum: str = self.shared[path, state]
+        return checksum
 
     def _resources(self, rule: str, wildcards: Mapping[str, str]) -> Resources:
         resources = STAGES[rule].resources

@@ -8,6 +8,7 @@ from lexigraft.corpus.sample_file import SAMPLES, TEST_SET
 from lexigraft.evaluation.harness.benchmark_state import benchmark_state
 from lexigraft.evaluation.learned.checkpoint import state
 from lexigraft.evaluation.task_kinds import prompts_of, task_kind
+from lexigraft.provenance import MODEL_FILES
 from workflow.config.languages import OF_GROUP
 from workflow.config.task_data import (
     ENGLISH,
@@ -42,7 +43,9 @@ def sentence_encoder(study: Study, entry: Mapping[str, str]) -> dict[str, str]:
     """Location of a sentence encoder: `{hub, revision}`, or `{folder}`, perhaps in a package."""
     if "package" in entry:
         return {"folder": package(study, entry["package"]).file(entry["folder"])}
-    return {key: entry[key] for key in ("hub", "revision", "folder") if key in entry}
+    if "folder" in entry:
+        return {"folder": f"{Path(entry['folder']).expanduser()}{MODEL_FILES}"}
+    return {key: entry[key] for key in ("hub", "revision") if key in entry}
 
 
 def source(study: Study, name: str) -> Output:

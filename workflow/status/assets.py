@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.checksums import files_at
+from lexigraft.provenance import folder_of
 from lexigraft.source.hub_check import HubAsset
 from lexigraft.source.revision_lock import lock
 from workflow.config.revisions import assets_in
@@ -77,7 +78,7 @@ def local_files(study: Study) -> list[str]:
     """The user's files, folders and patterns that jobs of a study read, each once."""
     found: dict[str, None] = {}
     for job in study.jobs().values():
-        found |= dict.fromkeys(job.files)
+        found |= dict.fromkeys(map(folder_of, job.files))
     return [*found]
 
 
