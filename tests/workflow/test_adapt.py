@@ -189,7 +189,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, files, smollm2_folde
 
 def test_a_folder_of_texts_that_would_contain_the_results_is_refused(files, smollm2_folder_tiny):
     with pytest.raises(UserError, match=r"the folder contains the results folder .*--out"):
-        adapt(files, smollm2_folder_tiny, files / "out")
+        adapt(files, smollm2_folder_tiny, files / "out", "--text", files)
     assert not (files / "out").exists()
 
 
