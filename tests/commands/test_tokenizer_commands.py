@@ -110,7 +110,7 @@ def test_a_tokenizer_that_loses_text_is_not_praised(files, smollm2_cut, tmp_path
     fast_tokenizer(bpe.without(lost), settings_of(smollm2_cut)).save_pretrained(tmp_path)
     shown = run("inspect", tmp_path, "--text", files / "el.txt", "--sizes", "10")
     assert "text lost" in shown
-    assert re.search(r"It has no tokens for [\d.]+% of your text", shown)
+    assert re.search(r"The tokenizer has no tokens for [\d.]+% of your text", shown)
 
 
 # ---- expand ------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def test_a_cell_records_what_lora_left_out(training_setup, caplog, monkeypatch, 
     assert card["lora_left_out"] == {
         "the setting dropout": "PEFT does not support dropout for fused experts"
     }
-    assert "LoRA leaves out dropout: PEFT does not support it" in caplog.text
+    assert "LoRA leaves out the setting dropout: PEFT does not support" in caplog.text
     model, tokenizer = load_cell(folder)
     texts = (place.corpus / "heldout.txt").read_text().splitlines()[:4]
     with autocast():
