@@ -6,7 +6,7 @@ import math
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lexigraft.atomic import PARTIAL, write_json
 from lexigraft.errors import UserError
@@ -34,6 +34,9 @@ from lexigraft.source.model import (
 from lexigraft.source.start_comparison import compare_starts
 from lexigraft.source.token_tables import token_tables
 from lexigraft.source.weights import check_finite, read_tensor, tensors
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 logger = logging.getLogger(__name__)
 
@@ -89,8 +92,8 @@ def prepare_source(
         facts = describe_model(model)
         used = sorted(path for pattern in WANTED for path in model.glob(pattern))
         facts["model_files"] = {path.name: describe_file(path) for path in used}
-    _compare_with_auto_tokenizer(model)
     matrices, tokenizer = matrix_tensors(model), load_tokenizer(model)
+    _compare_with_auto_tokenizer(model, tokenizer)
     for file, name in matrices.values():
         check_finite(read_tensor(model / file, name), tokenizer, f"source {model}: {name}")
     if (start := settings.get(DOCUMENT_START)) is not None:
@@ -116,9 +119,9 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> None:
     UserError
         No `config.json`; a model that is not a language model of this kind, is quantized, or
         needs remote code; a vocabulary that cannot be changed (`token_tables`); weights that are
-        missing, pickled, truncated or damaged; no
-        `tokenizer.json`; a tokenizer with more tokens than the input matrix has rows, unless they
-        are added tokens that texts do not contain (`tokens_without_row`).
+        missing, pickled, truncated or damaged; no `tokenizer.json`; a tokenizer with more tokens
+        than the input matrix has rows, unless they are added tokens that texts do not contain
+        (`tokens_without_row`).
     """
     folder = Path(folder)
     config = load_config(folder)
@@ -157,10 +160,10 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> None:
         )  # fmt: skip
 
 
-def _compare_with_auto_tokenizer(folder: Path) -> None:
-    """Warn if `AutoTokenizer` segments texts otherwise than the `tokenizer.json` of a folder."""
+def _compare_with_auto_tokenizer(folder: Path, tokenizer: "PreTrainedTokenizerFast") -> None:
+    """Warn if `AutoTokenizer` segments texts otherwise than the folder's own tokenizer."""
     plain = auto_tokenizer(folder)
-    if plain is not None and plain.tokenize(_PROBE) != load_tokenizer(folder).tokenize(_PROBE):
+    if plain is not None and plain.tokenize(_PROBE) != tokenizer.tokenize(_PROBE):
         logger.warning(
             "source %s: %s, which AutoTokenizer loads, tokenizes texts differently from the "
             "source's tokenizer.json; lexigraft follows tokenizer.json, also in exports",

@@ -24,6 +24,17 @@ def open_study(name):
     return open_study(f"{REPOSITORY}/config/studies/{name}.yaml")
 
 
+def refused(config, registries) -> str:
+    """The error of a config that cannot be resolved, which has one line."""
+    from lexigraft.errors import UserError
+    from workflow.config.registries import resolve
+
+    with pytest.raises(UserError) as error:
+        resolve(config, registries)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
 def shown(study, axis, registry):
     """What the report calls the names that a study's cells have on an axis."""
     titles = study.config["titles"].get(registry, {})

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.errors import UserError
 from lexigraft.evaluation.harness.benchmark_state import new_state
 from lexigraft.evaluation.learned.checkpoint import STATE
-from tests.workflow.conftest import REPOSITORY, copy_project, open_study
+from tests.workflow.conftest import REPOSITORY, copy_project, open_study, refused
 from workflow.config.registries import load_registries, resolve
 from workflow.config.task_data import benchmark_settings, benchmarks_of
 from workflow.config.training_data import members as members_of
@@ -47,13 +46,6 @@ def config(miniature):
 
 def study_of(config, registries):
     return Study(resolve(config, registries))
-
-
-def refused(config, registries):
-    with pytest.raises(UserError) as error:
-        resolve(config, registries)
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 def test_a_cell_is_tested_in_its_language_and_in_english(config, registries):

@@ -13,6 +13,7 @@ from lexigraft import UserError
 from lexigraft.completion import card_of
 from lexigraft.corpus.local_files import check_files
 from lexigraft.provenance import COMPLETED
+from tests.workflow.conftest import refused
 from workflow.commands.texts import source_name
 from workflow.config.registries import REGISTRIES, resolve
 from workflow.stages.study import Study
@@ -48,13 +49,6 @@ def named(miniature):
 
 NAMES = ["miniature", "tiny", "telugu", "my-vocabulary", "my-initializer", "short", "my-vectors",
          "translation-short", "my-tokenizer", "my-metric", "my-results", "my-samples"]  # fmt: skip
-
-
-def refused(config, registries) -> str:
-    with pytest.raises(UserError) as error:
-        resolve(config, registries)
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 @pytest.mark.bad_input(

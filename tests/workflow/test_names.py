@@ -7,6 +7,7 @@ import pytest
 from lexigraft import UserError
 from lexigraft.report.names import initializer_name, parse_strategy, shown_as, task_name
 from lexigraft.yaml_files import read_yaml
+from tests.workflow.conftest import refused
 from workflow.config.registries import REGISTRIES, ROOT, numbered, resolve
 
 STUDIES = [ROOT / "config/config.yaml", *sorted((ROOT / "config/studies").glob("*.yaml"))]
@@ -15,13 +16,6 @@ STUDIES = [ROOT / "config/config.yaml", *sorted((ROOT / "config/studies").glob("
 @pytest.fixture
 def config(miniature):
     return deepcopy(miniature)
-
-
-def refused(config, registries) -> str:
-    with pytest.raises(UserError) as error:
-        resolve(config, registries)
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 @pytest.mark.bad_input(
