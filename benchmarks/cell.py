@@ -16,7 +16,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from benchmarks.generation import byte_tokens
 from benchmarks.inputs import prepared_corpus, prepared_source
-from lexigraft.atomic import write_json, write_lines
+from lexigraft.artifacts.atomic import write_json, write_lines
 from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.hardware import device, precision
 from lexigraft.inference.likelihood import score_texts

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from lexigraft.atomic import write_lines
+from lexigraft.artifacts.atomic import write_lines
 from lexigraft.corpus.language import prepare_corpus
 from lexigraft.evaluation.texts import lines_of
 from lexigraft.source.model import open_source

@@ -18,12 +18,12 @@ from typing import Any
 
 from benchmarks.planning import AXES, Run, grid, place, run
 from benchmarks.record import Measurements, described, parser, rounds
-from lexigraft.atomic import write_json
+from lexigraft.artifacts.atomic import write_json
+from lexigraft.artifacts.cards import write_card
+from lexigraft.artifacts.completion import card_of
 from lexigraft.cells import Cell
-from lexigraft.completion import card_of
 from lexigraft.evaluation.evaluate import run_jobs
 from lexigraft.evaluation.task_kinds import Measurement, record
-from lexigraft.provenance import write_card
 from lexigraft.report.inputs import report_inputs
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study

@@ -4,8 +4,9 @@ python -m benchmarks.soak [--kills N] [--seed N] [--longest SECONDS] [--record] 
 
 The study runs twice, in two folders: undisturbed, and with SIGKILL to Snakemake and all of its jobs
 at random times, after which it is unlocked and run again, as a user would. When it has finished,
-the two are compared (`lexigraft.comparison`), and every file is hashed. If it finishes before all N
-kills, it starts again in a new folder. Values that depend on time or the machine are ignored.
+the two are compared (`lexigraft.artifacts.comparison`), and every file is hashed. If it finishes
+before all N kills, it starts again in a new folder. Values that depend on time or the machine are
+ignored.
 
 The default study is a small one that covers all stages, with a synthetic text and a tiny model; it
 needs no network. In another study all paths must be absolute. `--record` writes
@@ -29,11 +30,11 @@ from typing import Any
 
 import yaml
 
-from lexigraft.comparison import compare
-from lexigraft.completion import LOCK, is_held
-from lexigraft.provenance import commit_of_code, versions
-from lexigraft.shared_cache import VARIABLE
-from lexigraft.verification import verify
+from lexigraft.artifacts.cards import commit_of_code, versions
+from lexigraft.artifacts.comparison import compare
+from lexigraft.artifacts.completion import LOCK, is_held
+from lexigraft.artifacts.shared_cache import VARIABLE
+from lexigraft.artifacts.verification import verify
 from lexigraft.yaml_files import read_yaml
 from workflow.commands.running import snakemake_command, snakemake_environment
 from workflow.config.registries import ROOT

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.addresses import Formatter
-from lexigraft.atomic import alone_in, clear_partial, write_json
-from lexigraft.completion import (
+from lexigraft.artifacts.atomic import alone_in, clear_partial, write_json
+from lexigraft.artifacts.cards import check_inputs, write_card
+from lexigraft.artifacts.completion import (
     begin,
     card_of,
     check_contents,
@@ -28,9 +29,8 @@ from lexigraft.completion import (
     output_checksums,
     restore,
 )
+from lexigraft.artifacts.shared_cache import fetch, store
 from lexigraft.errors import UserError, machine_fault
-from lexigraft.provenance import check_inputs, write_card
-from lexigraft.shared_cache import fetch, store
 from lexigraft.usage import recorded
 
 Job = dict[str, Any]
@@ -56,9 +56,9 @@ def run(
     A `UserError` or a full disk prints one line and exits with status 1. SIGINT and SIGTERM end
     the process within seconds, with one line and without a traceback.
 
-    If the outputs of the job are complete (`lexigraft.completion`), its card is restored and the
-    process ends at once; scripts therefore do slow imports inside `stage`. Otherwise inputs are
-    checked against their cards, and whether they were made from each other. The card lists the
+    If the outputs of the job are complete (`lexigraft.artifacts.completion`), its card is restored
+    and the process ends at once; scripts therefore do slow imports inside `stage`. Otherwise inputs
+    are checked against their cards, and whether they were made from each other. The card lists the
     files and facts that the stage returns, see `carry_out`.
 
     Two processes never work on one output folder at the same time: the second waits, and has
@@ -77,7 +77,8 @@ def run(
     checked
         Returns the inputs to check before the stage starts; the stage checks the others itself.
     shared
-        Whether the output is read from and stored in the shared cache (`lexigraft.shared_cache`).
+        Whether the output is read from and stored in the shared cache
+        (`lexigraft.artifacts.shared_cache`).
     """
     first = os.environ.get("RANK", "0") == "0"
     _end_when_interrupted()

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from lexigraft.artifacts.cards import commit_of_code, versions
 from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer_class
-from lexigraft.provenance import commit_of_code, versions
 from lexigraft.source.document_start import document_start, start_ids
 from lexigraft.vocabulary.tokenizer_settings import missing_template_tokens
 from lexigraft.yaml_files import parse_yaml

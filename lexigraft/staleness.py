@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from lexigraft.atomic import write_json
+from lexigraft.artifacts.atomic import write_json
 from lexigraft.installation import PIPELINE, ROOT
 
 _MOST = 5000  # number of files whose parsed content is cached, newest first

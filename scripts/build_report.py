@@ -5,8 +5,8 @@ import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
+from lexigraft.artifacts.cards import commit_of_code
 from lexigraft.job import Job, Written, run
-from lexigraft.provenance import commit_of_code
 from lexigraft.report.inputs import files_read, report_inputs, report_settings
 
 # Not the whole folder: Snakemake writes its own report there too.

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lexigraft.atomic import write_json
+from lexigraft.artifacts.atomic import write_json
 from lexigraft.job import Job, run
 from lexigraft.source.packages import fetch_package
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lexigraft.atomic import write_json
+from lexigraft.artifacts.atomic import write_json
 from lexigraft.evaluation.learned.checkpoint import STATE, observed
 from lexigraft.evaluation.learned.prepare import prepare_metric
 from lexigraft.job import Job, Written, run

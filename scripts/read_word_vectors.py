@@ -1,7 +1,7 @@
 """Compute the vectors of a tokenizer's tokens from a file of word vectors."""
 
+from lexigraft.artifacts.cards import describe_file
 from lexigraft.job import Job, Written, run
-from lexigraft.provenance import describe_file
 
 _OPTIONS = ("unlisted_words", "pooling", "notation")
 

@@ -13,7 +13,7 @@ import pytest
 # Now, for a process that may write nothing may be unable to read these.
 import lexigraft.corpus.language
 import lexigraft.job  # noqa: F401
-from lexigraft.verification import verify
+from lexigraft.artifacts.verification import verify
 
 SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "prepare_corpus.py"
 READING = ".reading/"  # what a reading of large texts has drawn so far

@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.test_completion import made
 
 from lexigraft import UserError
-from lexigraft.completion import output_checksums
+from lexigraft.artifacts.cards import write_card
+from lexigraft.artifacts.completion import output_checksums
 from lexigraft.job import read
-from lexigraft.provenance import write_card
-from tests.test_completion import made
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -23,7 +23,7 @@ SCRIPT = """
 import hashlib, multiprocessing, sys, time
 from pathlib import Path
 import lexigraft.job
-from lexigraft.atomic import write_lines
+from lexigraft.artifacts.atomic import write_lines
 from lexigraft.errors import UserError
 
 lexigraft.job.SECONDS_TO_END = 1

@@ -15,10 +15,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.atomic import replacing
+from lexigraft.artifacts.atomic import replacing
+from lexigraft.artifacts.cards import commit_of_code, read_card
 from lexigraft.cells import AXES
 from lexigraft.errors import UserError
-from lexigraft.provenance import commit_of_code, read_card
 from lexigraft.usage import DONE, read_usage
 from workflow.config.registries import ROOT
 from workflow.papers import as_markdown, read_paper

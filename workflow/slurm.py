@@ -4,7 +4,8 @@ Cluster jobs outlive a Snakemake that is killed. Nothing records how such a job 
 Snakemake 9.27 then considers the output up to date, whatever the settings. Therefore a Snakemake
 that submits jobs keeps a file in its working folder until it ends. The next one that finds this
 file backdates the cards that were written since. Snakemake then repeats those of their jobs of
-which it has no record, and these end at once if they are complete (lexigraft/completion.py).
+which it has no record, and these end at once if they are complete
+(lexigraft/artifacts/completion.py).
 """
 
 import fcntl

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lexigraft.atomic import replacing
+from lexigraft.artifacts.atomic import replacing
+from lexigraft.artifacts.cards import CARD, read_card
 from lexigraft.corpus.amounts import read_amount
 from lexigraft.errors import UserError
 from lexigraft.job import Job, Written
-from lexigraft.provenance import CARD, read_card
 from lexigraft.randomness import seed_from
 from lexigraft.source.model import (
     load_tokenizer,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.atomic import write_jsonl
+from lexigraft.artifacts.atomic import write_jsonl
 from lexigraft.corpus.lines import read_lines
 from lexigraft.corpus.readers import read_rows
 from lexigraft.corpus.tables import list_of, text_of, value_of

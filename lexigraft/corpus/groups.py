@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lexigraft.atomic import replacing_folder, write_json, write_jsonl, write_lines
+from lexigraft.artifacts.atomic import replacing_folder, write_json, write_jsonl, write_lines
 from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.language import SUMMARIZATION, TRANSLATION, read_test_texts, size_of
 from lexigraft.corpus.mixture import MEMBERS, MIXTURE, ROUNDING, check_shares, read_part

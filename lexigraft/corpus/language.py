@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from lexigraft.atomic import write_jsonl, write_lines
+from lexigraft.artifacts.atomic import write_jsonl, write_lines
 from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned, cleaned_pairs
 from lexigraft.corpus.contamination import Contamination, Tests
 from lexigraft.corpus.local_files import check_files

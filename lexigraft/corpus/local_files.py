@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.checksums import TEXT_NAME, files_in
+from lexigraft.artifacts.cards import MODEL_FILES, TEXT_FILES
+from lexigraft.artifacts.checksums import TEXT_NAME, files_in
 from lexigraft.errors import UserError
-from lexigraft.provenance import MODEL_FILES, TEXT_FILES
 from lexigraft.source.hub import is_folder
 
 # Keys whose value is a name on the hub, or a local folder that begins with `/`, `.` or `~`. The

@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from lexigraft.completion import input_checksum
+from lexigraft.artifacts.completion import input_checksum
 from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned
 from lexigraft.corpus.data_sets import data_files, web_texts, web_versions
 from lexigraft.corpus.local_files import local_paths

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from lexigraft.atomic import write_jsonl
+from lexigraft.artifacts.atomic import write_jsonl
 from lexigraft.corpus.lines import read_lines
 from lexigraft.errors import UserError
 

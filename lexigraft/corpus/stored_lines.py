@@ -13,7 +13,7 @@ from typing import IO, Any, overload
 
 import numpy as np
 
-from lexigraft.atomic import replacing
+from lexigraft.artifacts.atomic import replacing
 from lexigraft.corpus.sampling import keyed_hash
 
 _LINES, _STATE = "lines", "state.npz"  # files of a sample that can be resumed

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lexigraft.atomic import write_jsonl
+from lexigraft.artifacts.atomic import write_jsonl
 from lexigraft.corpus.cleaning import CleaningCounts, cleaned_pairs, repair
 from lexigraft.corpus.readers import read_articles, read_pairs, read_rows
 from lexigraft.corpus.sample_file import TEST_SET

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lexigraft.artifacts.cards import versions
 from lexigraft.auxiliary.sentence_encoder import SentenceEncoder
 from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
@@ -18,7 +19,6 @@ from lexigraft.inference.generation import decode
 from lexigraft.inference.text_encoding import tokenize
 from lexigraft.initialization.recipe import DenseRows
 from lexigraft.initialization.storage import load_initialization
-from lexigraft.provenance import versions
 from lexigraft.source.model import open_tokenizer
 
 if TYPE_CHECKING:

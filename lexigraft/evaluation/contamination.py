@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lexigraft.artifacts.cards import versions
 from lexigraft.corpus.cleaning import CleaningCounts, repair
 from lexigraft.corpus.contamination import Contamination
 from lexigraft.corpus.mixture import all_texts
 from lexigraft.evaluation.task_kinds import task_kind
 from lexigraft.evaluation.texts import lines_of
-from lexigraft.provenance import versions
 
 
 def contamination_record(job: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Evaluate a cell: all runs of all tasks in one process, which loads the model once.
 
-Each run has its own folder, record and fingerprint (`lexigraft.completion`): complete runs are not
-repeated, and if all are complete, no model is loaded.
+Each run has its own folder, record and fingerprint (`lexigraft.artifacts.completion`): complete
+runs are not repeated, and if all are complete, no model is loaded.
 """
 
 import gc
@@ -14,12 +14,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lexigraft.atomic import alone_in, clear_partial, write_json
-from lexigraft.completion import begin, check_origins, complete, is_complete
+from lexigraft.artifacts.atomic import alone_in, clear_partial, write_json
+from lexigraft.artifacts.cards import check_inputs
+from lexigraft.artifacts.completion import begin, check_origins, complete, is_complete
 from lexigraft.errors import UserError
 from lexigraft.evaluation.harness.benchmark_state import reason_not_available
 from lexigraft.evaluation.task_kinds import Measurement, record, task_kind
-from lexigraft.provenance import check_inputs
 from lexigraft.source.document_start import DOCUMENT_START, document_start
 from lexigraft.training.store import load_cell, read_card, reference
 

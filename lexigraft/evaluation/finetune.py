@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from lexigraft.atomic import PARTIAL, write_jsonl
+from lexigraft.artifacts.atomic import PARTIAL, write_jsonl
 from lexigraft.corpus.examples import Example, labels_of, read_examples
 from lexigraft.errors import UserError
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, metrics_by_language

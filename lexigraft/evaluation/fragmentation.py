@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence, Set
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lexigraft.artifacts.cards import versions
 from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.corpus.mixture import MEASURED, read_part
 from lexigraft.corpus.sampling import StreamSample
@@ -19,7 +20,6 @@ from lexigraft.evaluation.texts import (
     task_rows,
 )
 from lexigraft.inference.text_encoding import tokenize
-from lexigraft.provenance import versions
 from lexigraft.source.hub import find_tokenizer
 from lexigraft.source.model import open_tokenizer
 from lexigraft.vocabulary.token_bytes import lost_text, special_ids, token_bytes, unreachable

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.atomic import read_jsonl, write_jsonl
+from lexigraft.artifacts.atomic import read_jsonl, write_jsonl
 from lexigraft.evaluation.task_kinds import Measurement
 from lexigraft.evaluation.texts import new_token_ids
 from lexigraft.inference.generation import generate
@@ -97,7 +97,7 @@ def predict(
 
 def model_digest(job: dict[str, Any], model: "PreTrainedModel | VllmModel") -> str:
     """Digest of what determines a model's answers, apart from the questions and settings."""
-    from lexigraft.completion import input_checksum
+    from lexigraft.artifacts.completion import input_checksum
 
     read = [job["inputs"].get(name) for name in ("cell", "source", "tokenizer")]
     checksums = [input_checksum(path) for path in dict.fromkeys(filter(None, read))]

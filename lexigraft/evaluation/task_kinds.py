@@ -143,7 +143,7 @@ def means(rows: list[dict[str, Any]], *metrics: str) -> dict[str, float]:
 
 def record(job: dict[str, Any], measured: Measurement) -> dict[str, Any]:
     """The evaluation record of one run, ready for JSON."""
-    from lexigraft.provenance import versions
+    from lexigraft.artifacts.cards import versions
 
     return {
         "task": job["task"],

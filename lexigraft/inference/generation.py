@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from lexigraft.atomic import replacing
+from lexigraft.artifacts.atomic import replacing
 from lexigraft.errors import UserError
 from lexigraft.inference.batch_sizes import generation_limits, run_batches, usual_prompts
 from lexigraft.inference.shared_prefix import SharedPrefix, group_by_prefix, shared_prefix

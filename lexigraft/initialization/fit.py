@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.atomic import write_json
+from lexigraft.artifacts.atomic import write_json
 from lexigraft.auxiliary.language_files import read_dictionary
 from lexigraft.auxiliary.token_vectors import load_vectors, training_seconds
 from lexigraft.corpus.amounts import read_amount

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.atomic import replacing_folder
+from lexigraft.artifacts.atomic import replacing_folder
 from lexigraft.errors import UserError
 from lexigraft.initialization.fit import fit_to_model
 from lexigraft.initialization.graft import graft

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_array, eye_array, vstack
 
-from lexigraft.atomic import replacing
+from lexigraft.artifacts.atomic import replacing
 from lexigraft.errors import UserError
 from lexigraft.initialization.matrix import (
     Matrix,

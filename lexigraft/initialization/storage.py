@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lexigraft.atomic import replacing
+from lexigraft.artifacts.atomic import replacing
 from lexigraft.errors import UserError
 from lexigraft.initialization.interface import Initializer, RecipeInitializer, RowInitializer
 from lexigraft.initialization.matrix import Matrix

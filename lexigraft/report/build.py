@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from lexigraft.atomic import write_json
+from lexigraft.artifacts.atomic import write_json
 from lexigraft.report import style
 from lexigraft.report.figures.new_tokens import described
 from lexigraft.report.findings import caveats, finding_numbers, findings

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from lexigraft.atomic import replacing
+from lexigraft.artifacts.atomic import replacing
 
 logger = logging.getLogger(__name__)
 # Keep its lists of all glyphs out of the log.

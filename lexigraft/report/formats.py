@@ -10,7 +10,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from lexigraft.atomic import replacing
+from lexigraft.artifacts.atomic import replacing
 from lexigraft.report.rendering import document, escape_markdown, render
 from lexigraft.report.table import MINUS, PALEST, Row, Table, TableCell
 

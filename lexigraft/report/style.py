@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from lexigraft.atomic import replacing
+from lexigraft.artifacts.atomic import replacing
 from lexigraft.report.fonts import Fonts
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.checksums import MODEL_ENDINGS
+from lexigraft.artifacts.cards import folder_of
+from lexigraft.artifacts.checksums import MODEL_ENDINGS
 from lexigraft.errors import UserError, first_line
-from lexigraft.provenance import folder_of
 from lexigraft.source.model import open_tokenizer
 from lexigraft.source.sentencepiece import sentencepiece_to_fast
 

@@ -32,9 +32,9 @@ from tqdm import tqdm
 from urllib3 import Retry
 from urllib3.exceptions import ProtocolError
 
-from lexigraft.atomic import replacing_folder, write_json
+from lexigraft.artifacts.atomic import replacing_folder, write_json
+from lexigraft.artifacts.cards import describe_file, sealed, sha256_of
 from lexigraft.errors import UserError, refuse_secret
-from lexigraft.provenance import describe_file, sealed, sha256_of
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.atomic import PARTIAL, write_json
+from lexigraft.artifacts.atomic import PARTIAL, write_json
+from lexigraft.artifacts.cards import describe_file
 from lexigraft.errors import UserError
-from lexigraft.provenance import describe_file
 from lexigraft.source.conversion import gguf_to_folder, llama2c_to_folder
 from lexigraft.source.document_start import DOCUMENT_START, set_document_start, start_ids
 from lexigraft.source.hub import WANTED, resolve

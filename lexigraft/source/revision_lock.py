@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from lexigraft.atomic import write_json
+from lexigraft.artifacts.atomic import write_json
 from lexigraft.errors import UserError
 from lexigraft.source.hub_check import COMMIT, HubAsset, ask_hub, cached_commit
 

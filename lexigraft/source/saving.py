@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.atomic import write_json
+from lexigraft.artifacts.atomic import write_json
 from lexigraft.errors import UserError
 from lexigraft.source.document_start import DOCUMENT_START
 from lexigraft.source.model import GENERIC_CLASSES, SETTINGS, settings_of

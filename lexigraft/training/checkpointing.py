@@ -16,7 +16,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import PreTrainedModel, TrainerCallback
 
-from lexigraft.atomic import replacing, write_json
+from lexigraft.artifacts.atomic import replacing, write_json
 from lexigraft.errors import UserError
 from lexigraft.machine import setting
 from lexigraft.training.distributed import barrier, on_rank_zero

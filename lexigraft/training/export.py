@@ -7,8 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.atomic import replacing_folder
-from lexigraft.completion import card_checksum
+from lexigraft.artifacts.atomic import replacing_folder
+from lexigraft.artifacts.cards import INPUTS, write_card
+from lexigraft.artifacts.completion import card_checksum
 from lexigraft.errors import UserError
 from lexigraft.hardware import device
 from lexigraft.model_card import (
@@ -21,7 +22,6 @@ from lexigraft.model_card import (
     strategy_references,
     template_limits,
 )
-from lexigraft.provenance import INPUTS, write_card
 from lexigraft.source.model import is_masked, open_source, open_tokenizer, tokenizer_folder
 from lexigraft.source.saving import save_model
 from lexigraft.training.settings import read_strategy

@@ -6,14 +6,14 @@ from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.atomic import replacing, replacing_folder
-from lexigraft.completion import check_references
+from lexigraft.artifacts.atomic import replacing, replacing_folder
+from lexigraft.artifacts.cards import INPUTS, check_inputs, fault_of, write_card
+from lexigraft.artifacts.completion import check_references
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import carried_tables, untie
 from lexigraft.initialization.pairing import VocabularyPair, pair_vocabularies
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.initialization.token_ids import update_special_token_ids
-from lexigraft.provenance import INPUTS, check_inputs, fault_of, write_card
 from lexigraft.source.model import (
     load_config,
     load_model,

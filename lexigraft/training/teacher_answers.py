@@ -9,12 +9,12 @@ import math
 from pathlib import Path
 from typing import Any
 
+from lexigraft.artifacts.cards import sha256_of
 from lexigraft.corpus.sample_file import read_samples, write_samples
 from lexigraft.errors import UserError
 from lexigraft.hardware import device, precision
 from lexigraft.inference.generation import generate
 from lexigraft.inference.text_encoding import encode
-from lexigraft.provenance import sha256_of
 from lexigraft.source.model import load_model, open_source
 from lexigraft.source.positions import positions_of
 

@@ -25,8 +25,8 @@ import torch
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerFast
 
-from lexigraft.atomic import PARTIAL, replacing
-from lexigraft.completion import input_checksum
+from lexigraft.artifacts.atomic import PARTIAL, replacing
+from lexigraft.artifacts.completion import input_checksum
 from lexigraft.corpus.mixture import text_file
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import BATCH, encode

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import PreTrainedModel, set_seed
 
-from lexigraft.atomic import replacing
-from lexigraft.completion import fingerprint, output_checksums
+from lexigraft.artifacts.atomic import replacing
+from lexigraft.artifacts.completion import fingerprint, output_checksums
 from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.hardware import device

@@ -20,7 +20,7 @@ import torch
 from tqdm import tqdm
 from transformers import PreTrainedModel, TrainerCallback
 
-from lexigraft.atomic import read_jsonl, write_jsonl
+from lexigraft.artifacts.atomic import read_jsonl, write_jsonl
 from lexigraft.errors import UserError
 from lexigraft.hardware import device, precision
 from lexigraft.inference.likelihood import Likelihood

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.atomic import PARTIAL, write_json
+from lexigraft.artifacts.atomic import PARTIAL, write_json
 from lexigraft.corpus.mixture import MEASURED
 from lexigraft.errors import UserError
 from lexigraft.source.encoding import count_tokens, encoded_batches

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from lexigraft import hardware
-from lexigraft.atomic import clear_partial
+from lexigraft.artifacts.atomic import clear_partial
 from lexigraft.errors import UserError
 from lexigraft.evaluation import evaluate
 from lexigraft.evaluation.evaluate import Opening, evaluate_cell, open_cell, run_jobs

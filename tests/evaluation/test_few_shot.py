@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.atomic import write_jsonl
+from lexigraft.artifacts.atomic import write_jsonl
 from lexigraft.errors import UserError
 from lexigraft.evaluation.prompts import (
     between_examples,

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from lexigraft.artifacts.cards import write_card
 from lexigraft.corpus.examples import prepare_examples
 from lexigraft.errors import UserError
 from lexigraft.evaluation import evaluate, finetune
 from lexigraft.evaluation.tasks import classification, extractive_qa, tagging
-from lexigraft.provenance import write_card
 from lexigraft.source.model import load_model
 from lexigraft.training.store import save_cell
 from lexigraft.vocabulary.train import train_tokenizer

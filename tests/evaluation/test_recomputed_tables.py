@@ -12,7 +12,7 @@ import sacrebleu
 import torch
 from rouge_score.rouge_scorer import RougeScorer
 
-from lexigraft.atomic import write_json
+from lexigraft.artifacts.atomic import write_json
 from lexigraft.evaluation.task_kinds import record, task_kind
 from lexigraft.evaluation.text_metrics import ScriptTokenizer
 from lexigraft.report.build import build_report

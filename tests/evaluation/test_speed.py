@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from lexigraft.atomic import write_json
+from lexigraft.artifacts.atomic import write_json
 from lexigraft.errors import UserError
 from lexigraft.evaluation.task_kinds import record
 from lexigraft.evaluation.tasks import speed

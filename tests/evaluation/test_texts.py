@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.atomic import write_json
+from lexigraft.artifacts.atomic import write_json
 from lexigraft.errors import UserError
 from lexigraft.evaluation.evaluate import run_jobs
 from lexigraft.evaluation.texts import draw, group_rows, task_rows

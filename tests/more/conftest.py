@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.atomic import replacing_folder
+from lexigraft.artifacts.atomic import replacing_folder
 from tests import preloaded_python
 from tests.conftest import REPOSITORY
 

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lexigraft.completion import input_checksum
+from lexigraft.artifacts.cards import write_card
+from lexigraft.artifacts.completion import input_checksum
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
-from lexigraft.provenance import write_card
 from lexigraft.source.document_start import document_start, start_ids
 from lexigraft.source.model import ROLES, load_tokenizer, open_tokenizer
 from lexigraft.source.preparation import prepare_source

@@ -5,7 +5,7 @@ import json
 import pytest
 from transformers import TrainerControl, TrainerState
 
-from lexigraft.completion import fingerprint
+from lexigraft.artifacts.completion import fingerprint
 from lexigraft.training import checkpointing
 from lexigraft.training.checkpointing import (
     COMPLETE,

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from lexigraft.completion import fingerprint
+from lexigraft.artifacts.completion import fingerprint
 from lexigraft.errors import UserError
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft import completion
+from lexigraft.artifacts import completion
+from lexigraft.artifacts.cards import write_card
+from lexigraft.artifacts.verification import verify
 from lexigraft.errors import UserError
 from lexigraft.evaluation.evaluate import evaluate_cell
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import save_initialization
-from lexigraft.provenance import write_card
 from lexigraft.training.export import export
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
-from lexigraft.verification import verify
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 

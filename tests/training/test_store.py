@@ -225,7 +225,7 @@ def test_tensors_of_another_model_are_refused(trained_cell):
     folder, _ = trained_cell(["embeddings"])
     save_file({"model.embed_tokens.weight": torch.zeros(320, 8)}, folder / "changed.safetensors")
     card = json.loads((folder / "card.json").read_text())
-    from lexigraft.provenance import describe_file
+    from lexigraft.artifacts.cards import describe_file
 
     card["files"]["changed.safetensors"] = describe_file(folder / "changed.safetensors")
     (folder / "card.json").write_text(json.dumps(card))

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from lexigraft.completion import input_checksum
+from lexigraft.artifacts.completion import input_checksum
+from lexigraft.artifacts.verification import verify
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
 from lexigraft.training import tokenized_corpus
 from lexigraft.training.data import pack
 from lexigraft.training.tokenized_corpus import tokenize_corpus
-from lexigraft.verification import verify
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from lexigraft.checksums import files_at
+from lexigraft.artifacts.checksums import files_at
 from workflow.preloaded_python import run_as_python
 from workflow.stages import STAGES
 from workflow.stages.study import ROOT, open_study

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from lexigraft.artifacts.cards import write_card
 from lexigraft.errors import UserError
-from lexigraft.provenance import write_card
 from lexigraft.training.progress import describe_progress
 from tests import preloaded_python
 from tests.adapting import adapt, sentences_of, write_texts

@@ -10,9 +10,9 @@ import pytest
 from snakemake.io import apply_wildcards
 
 from lexigraft import UserError
-from lexigraft.completion import card_of
+from lexigraft.artifacts.cards import COMPLETED
+from lexigraft.artifacts.completion import card_of
 from lexigraft.corpus.local_files import check_files
-from lexigraft.provenance import COMPLETED
 from tests.workflow.conftest import refused
 from workflow.commands.texts import source_name
 from workflow.config.registries import REGISTRIES, resolve

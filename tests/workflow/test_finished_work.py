@@ -37,7 +37,7 @@ WORK = """
 import os, signal, sys
 from pathlib import Path
 
-from lexigraft.atomic import write_json
+from lexigraft.artifacts.atomic import write_json
 from lexigraft.job import run
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lexigraft import checksums
-from lexigraft.checksums import files_at
-from lexigraft.completion import check_contents, fingerprint, input_checksum, is_complete
+from lexigraft.artifacts import checksums
+from lexigraft.artifacts.cards import MODEL_FILES
+from lexigraft.artifacts.checksums import files_at
+from lexigraft.artifacts.completion import check_contents, fingerprint, input_checksum, is_complete
 from lexigraft.corpus.data_sets import read_dataset
 from lexigraft.corpus.local_files import FORMATS, local_paths
 from lexigraft.errors import UserError
-from lexigraft.provenance import MODEL_FILES
 from tests import preloaded_python
 from tests.workflow.conftest import REPOSITORY
 from tests.workflow.test_status import START, finish, opened

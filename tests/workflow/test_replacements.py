@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.completion import keep_replaced
+from lexigraft.artifacts.completion import keep_replaced
 from lexigraft.training.store import load_cell
 from tests.workflow.test_status import finish, opened
 from workflow.config.registries import load_registries

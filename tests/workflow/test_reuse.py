@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.comparison import compare
+from lexigraft.artifacts.comparison import compare
 from tests.workflow.conftest import Checkout, copy_project
 
 ALIGN = "tiny/telugu/expand-50/align/short/seed-0"

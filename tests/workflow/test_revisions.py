@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lexigraft.completion import fingerprint
+from lexigraft.artifacts.completion import fingerprint
 from lexigraft.source import revision_lock
 from lexigraft.source.hub_check import COMMIT, NO_ANSWER, HubAnswer
 from lexigraft.source.revision_lock import LOCK

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.shared_cache import VARIABLE
+from lexigraft.artifacts.shared_cache import VARIABLE
+from lexigraft.artifacts.verification import verify
 from lexigraft.source.model import load_model, load_tokenizer
 from lexigraft.source.preparation import prepare_source
-from lexigraft.verification import verify
 from tests.workflow.conftest import Checkout, copy_project
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study

@@ -144,7 +144,7 @@ def touch_everything(study: Checkout) -> None:
 def say_otherwise(study: Checkout) -> None:
     """Docstrings and comments, of methods, of what every stage uses, of rules and of configs."""
     study.edit("lexigraft/initialization/methods/align.py", '"""', '"""Said otherwise. ')
-    study.edit("lexigraft/provenance.py", '"""', '# A comment.\n"""Said otherwise. ')
+    study.edit("lexigraft/artifacts/cards.py", '"""', '# A comment.\n"""Said otherwise. ')
     study.edit("scripts/train.py", '"""', '"""Said otherwise. ')
     study.edit("workflow/rules/training.smk", "rule train:", "# A comment.\nrule train:")
     study.edit("config/strategies.yaml", "strategies:", "# A comment.\nstrategies:")
@@ -206,7 +206,7 @@ CHANGES = {
         code("lexigraft/training/plan.py"),
         trained(*CELLS) | REPORT,
     ),
-    "a helper's code that every stage uses": (code("lexigraft/provenance.py"), EVERYTHING),
+    "a helper's code that every stage uses": (code("lexigraft/artifacts/cards.py"), EVERYTHING),
     "a task's setting": (
         config(lambda c: c["tasks"]["translation-short"].update(samples=3)),
         evaluated(*CELLS) | REPORT,

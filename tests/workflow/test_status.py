@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.atomic import write_json
-from lexigraft.completion import begin, complete, output_checksums
-from lexigraft.provenance import INPUTS, relative_paths
+from lexigraft.artifacts.atomic import write_json
+from lexigraft.artifacts.cards import INPUTS, relative_paths
+from lexigraft.artifacts.completion import begin, complete, output_checksums
 from lexigraft.yaml_files import read_yaml
 from tests.workflow.conftest import copy_project
 from workflow.config.registries import load_registries, resolve

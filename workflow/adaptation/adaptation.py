@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from lexigraft.atomic import write_json
+from lexigraft.artifacts.atomic import write_json
 from lexigraft.errors import UserError
 from lexigraft.gpus import devices
 from workflow.adaptation.choices import NEW_TOKENS, NO_TRAINING, Budget, Choices, choose

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lexigraft.atomic import link_or_copy, replacing, replacing_folder
+from lexigraft.artifacts.atomic import link_or_copy, replacing, replacing_folder
+from lexigraft.artifacts.cards import read_card
 from lexigraft.errors import UserError
 from lexigraft.model_card import README, model_card
-from lexigraft.provenance import read_card
 from lexigraft.training.export import cell_facts
 from workflow.commands.tables import new_table
 from workflow.stages.cells import training

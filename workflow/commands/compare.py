@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from lexigraft.comparison import Difference
+    from lexigraft.artifacts.comparison import Difference
 
 _SHOWN = 20  # maximum number of lines in a section
 _LONGEST = 40  # maximum number of characters of a value
@@ -64,7 +64,7 @@ def compare(
     """
     from tqdm import tqdm
 
-    from lexigraft.comparison import compare as compared
+    from lexigraft.artifacts.comparison import compare as compared
 
     with tqdm(unit="output", desc="comparing", disable=None, leave=False) as progress:
         found = compared(results, other, tolerance, progress.update)
@@ -136,7 +136,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def _write(file: Path, differences: "Sequence[Difference]") -> None:
-    from lexigraft.atomic import replacing
+    from lexigraft.artifacts.atomic import replacing
 
     with replacing(file) as temporary, temporary.open("w", encoding="utf-8", newline="") as opened:
         rows = csv.writer(opened)

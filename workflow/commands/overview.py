@@ -35,7 +35,7 @@ def status(study: StudyFile) -> None:
     Counts the jobs of each stage that are done, running, queued, failed or stale, lists failed jobs
     with their errors, and writes the same as an HTML page.
     """
-    from lexigraft.atomic import replacing
+    from lexigraft.artifacts.atomic import replacing
     from workflow.status.summary import as_text, page
     from workflow.status.summary import status as look
 
@@ -87,7 +87,7 @@ def verify_folders(folders: list[str]) -> None:
     """The same for folders; raises `typer.Exit` with code 1 if a file is damaged or missing."""
     from tqdm import tqdm
 
-    from lexigraft.verification import verify as hashed
+    from lexigraft.artifacts.verification import verify as hashed
 
     with tqdm(unit="B", unit_scale=True, desc="hashing", disable=None) as progress:
         found = hashed(*folders, threads=min(8, os.cpu_count() or 1), advance=progress.update)

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from lexigraft.artifacts.cards import MODEL_FILES, folder_of
 from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY
 from lexigraft.corpus.local_files import check_files, local_paths
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.task_kinds import kinds, kinds_with, prompts_of, task_kind
-from lexigraft.provenance import MODEL_FILES, folder_of
 from lexigraft.settings import validate
 from lexigraft.source.model import MASKED
 from lexigraft.training.registry import objective, objectives

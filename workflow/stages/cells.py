@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from lexigraft.artifacts.completion import REPLACED
 from lexigraft.auxiliary.language_files import BINARY, word_vector_files
 from lexigraft.cells import (
     CELL_PATH,
@@ -14,7 +15,6 @@ from lexigraft.cells import (
     Cell,
     cell_of,
 )
-from lexigraft.completion import REPLACED
 from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.evaluation.text_metrics import UNSPACED_LANGUAGES
 from lexigraft.initialization.registry import method_file, read_roles

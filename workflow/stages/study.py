@@ -9,9 +9,9 @@ from functools import cache, cached_property, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from lexigraft.artifacts.checksums import files_at, state_of
+from lexigraft.artifacts.completion import input_checksum, leaves
 from lexigraft.cells import Cell, cells_of
-from lexigraft.checksums import files_at, state_of
-from lexigraft.completion import input_checksum, leaves
 from lexigraft.corpus.local_files import local_paths
 from lexigraft.errors import UserError
 from lexigraft.job import PREFIX, without_prefix

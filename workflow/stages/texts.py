@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from lexigraft.artifacts.cards import MODEL_FILES
 from lexigraft.corpus.sample_file import SAMPLES, TEST_SET
 from lexigraft.evaluation.harness.benchmark_state import benchmark_state
 from lexigraft.evaluation.learned.checkpoint import state
 from lexigraft.evaluation.task_kinds import prompts_of, task_kind
-from lexigraft.provenance import MODEL_FILES
 from workflow.config.languages import OF_GROUP
 from workflow.config.task_data import (
     ENGLISH,

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.checksums import files_at
-from lexigraft.provenance import folder_of
+from lexigraft.artifacts.cards import folder_of
+from lexigraft.artifacts.checksums import files_at
 from lexigraft.source.hub_check import HubAsset
 from lexigraft.source.revision_lock import lock
 from workflow.config.revisions import assets_in

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from lexigraft.atomic import replacing, replacing_folder, write_json
+from lexigraft.artifacts.atomic import replacing, replacing_folder, write_json
 from lexigraft.errors import UserError
 from lexigraft.source.download import Remote, download
 from lexigraft.source.web_check import CHANGED, ask_web
@@ -140,7 +140,7 @@ def _filled(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def _check(file: Path, recipe: FileRecipe) -> None:
-    from lexigraft.provenance import sha256_of
+    from lexigraft.artifacts.cards import sha256_of
 
     expected = recipe.entry.get("sha256")
     if expected and (actual := sha256_of(file)) != expected:

@@ -1,9 +1,9 @@
 """Which finished jobs a run will replace, and how long they took, reported before it starts.
 
 An edit of a registry, a study or the code makes finished cells stale, and the next run recomputes
-them. The criterion is that of the jobs themselves (`lexigraft.completion`): jobs that Snakemake
-starts for another reason end at once and replace nothing. A job's inputs may be recomputed with the
-same content, which cannot be known before: the numbers are upper bounds.
+them. The criterion is that of the jobs themselves (`lexigraft.artifacts.completion`): jobs that
+Snakemake starts for another reason end at once and replace nothing. A job's inputs may be
+recomputed with the same content, which cannot be known before: the numbers are upper bounds.
 """
 
 import json
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from lexigraft.completion import completed, fingerprint, input_checksum, keeps_replaced
-from lexigraft.provenance import leaves
+from lexigraft.artifacts.cards import leaves
+from lexigraft.artifacts.completion import completed, fingerprint, input_checksum, keeps_replaced
 from lexigraft.usage import DONE, read_usage
 from workflow.stages import STAGES, Output, Study
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lexigraft.completion import is_held
+from lexigraft.artifacts.completion import is_held
 from lexigraft.usage import DONE as ENDED_WELL
 from lexigraft.usage import USAGE, read_usage
 from workflow.stages import Job, Study

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.checksums import file_checksum, files_in
+from lexigraft.artifacts.checksums import file_checksum, files_in
 from lexigraft.evaluation.learned.checkpoint import STATE, hub_cache, is_offline
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import lm_eval.tasks
 from lm_eval.tasks import TaskManager
 
-from lexigraft.atomic import replacing_folder
+from lexigraft.artifacts.atomic import replacing_folder
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.harness.data import (
     DATA_SETS,

@@ -21,7 +21,7 @@ from datasets.exceptions import DatasetsError
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError
 
-from lexigraft.atomic import write_json
+from lexigraft.artifacts.atomic import write_json
 from lexigraft.errors import UserError, first_line
 from lexigraft.source.hub_check import PARQUET, HubAsset
 from lexigraft.source.revision_lock import lock

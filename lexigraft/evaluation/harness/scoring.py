@@ -14,7 +14,7 @@ import torch
 from lm_eval.models.huggingface import HFLM
 from tqdm import tqdm
 
-from lexigraft.atomic import replacing
+from lexigraft.artifacts.atomic import replacing
 from lexigraft.evaluation.harness.benchmarks import load_task
 from lexigraft.evaluation.harness.data import stored_data_sets
 from lexigraft.inference.batch_sizes import rows_with_logits, usual_prompts

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lexigraft.checksums import file_checksum
+from lexigraft.artifacts.checksums import file_checksum
 
 # A separate file, since Snakemake deletes the card before it rebuilds it.
 STATE = "state.json"

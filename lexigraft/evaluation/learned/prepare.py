@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lexigraft.artifacts.cards import describe_file
 from lexigraft.errors import UserError, first_line
 from lexigraft.evaluation.learned.checkpoint import Part, is_offline, parts
-from lexigraft.provenance import describe_file
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """Score the predictions of many runs with a learned metric, in the metrics environment.
 
 A job loads the checkpoint of the metric once. Each run has its own record and fingerprint
-(`lexigraft.completion`), so that only new or changed predictions are scored.
+(`lexigraft.artifacts.completion`), so that only new or changed predictions are scored.
 """
 
 import json
@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lexigraft.atomic import write_json, write_jsonl
-from lexigraft.completion import begin, complete, is_complete
+from lexigraft.artifacts.atomic import write_json, write_jsonl
+from lexigraft.artifacts.completion import begin, complete, is_complete
 from lexigraft.errors import UserError
 from lexigraft.evaluation.texts import lines_of
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from lexigraft.atomic import write_jsonl
+from lexigraft.artifacts.atomic import write_jsonl
 from lexigraft.errors import UserError
 from lexigraft.evaluation.predictions import model_digest
 from lexigraft.evaluation.task_kinds import (

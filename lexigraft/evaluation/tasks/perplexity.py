@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from lexigraft.atomic import write_jsonl
+from lexigraft.artifacts.atomic import write_jsonl
 from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from lexigraft.atomic import write_jsonl
+from lexigraft.artifacts.atomic import write_jsonl
 from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.evaluation.prompts import article_prompts, translation_prompts

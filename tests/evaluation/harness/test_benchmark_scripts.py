@@ -7,10 +7,10 @@ from runpy import run_path
 import pytest
 import torch
 
+from lexigraft.artifacts.cards import sha256_of
 from lexigraft.evaluation.evaluate import evaluate_cell
 from lexigraft.evaluation.task_kinds import task_kind
 from lexigraft.job import carry_out
-from lexigraft.provenance import sha256_of
 from lexigraft.source.model import load_model, load_tokenizer
 from lexigraft.training.store import save_cell
 

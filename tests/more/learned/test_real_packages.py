@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lexigraft.artifacts.cards import sha256_of
 from lexigraft.evaluation.learned.scoring import SCORER, _environment, with_predictions
-from lexigraft.provenance import sha256_of
 from tests.more.learned.conftest import TEXTS, record_of
 
 # One worker builds the checkpoints, once.

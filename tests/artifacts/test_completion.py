@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft import provenance
-from lexigraft.completion import (
+from lexigraft.artifacts import cards
+from lexigraft.artifacts.cards import read_card, write_card
+from lexigraft.artifacts.completion import (
     begin,
     card_of,
     check_contents,
@@ -25,9 +26,8 @@ from lexigraft.completion import (
     restore,
 )
 from lexigraft.errors import UserError
-from lexigraft.provenance import read_card, write_card
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ def test_a_record_needs_no_card(job):
     assert not card_of(own).exists()
 
 
-@pytest.mark.parametrize("size", [4, provenance.SMALL + 1])
+@pytest.mark.parametrize("size", [4, cards.SMALL + 1])
 def test_a_file_counts_by_its_content_and_not_by_its_date(job, size):
     words = Path(job["inputs"]["files"][0])
     words.write_bytes(b"a" * size)

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from lexigraft import UserError
-from lexigraft.completion import begin, complete
-from lexigraft.provenance import write_card
-from lexigraft.verification import verify
 from tests.test_integrity import JOB, cut, flip
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+from lexigraft import UserError
+from lexigraft.artifacts.cards import write_card
+from lexigraft.artifacts.completion import begin, complete
+from lexigraft.artifacts.verification import verify
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft import UserError, provenance
-from lexigraft.completion import begin, complete, input_checksum
-from lexigraft.provenance import check_inputs, describe_file, write_card
+from lexigraft import UserError
+from lexigraft.artifacts import cards
+from lexigraft.artifacts.cards import check_inputs, describe_file, write_card
+from lexigraft.artifacts.completion import begin, complete, input_checksum
 
 JOB = {"rule": "r", "inputs": {}, "outputs": {}, "settings": {}}
 
@@ -189,7 +190,7 @@ def test_a_card_without_a_seal_is_believed(folder):
 
 
 def test_a_large_file_is_hashed_only_if_it_is_newer_than_its_card(folder, monkeypatch):
-    monkeypatch.setattr(provenance, "SMALL", 3)
+    monkeypatch.setattr(cards, "SMALL", 3)
     file, card = folder / "train.txt", folder / "card.json"
     flip(file)
     check_inputs(folder)  # left to those that read it as a whole, and to `make verify`
@@ -198,7 +199,7 @@ def test_a_large_file_is_hashed_only_if_it_is_newer_than_its_card(folder, monkey
 
 
 def test_a_large_file_that_was_copied_anew_passes(folder, monkeypatch):
-    monkeypatch.setattr(provenance, "SMALL", 3)
+    monkeypatch.setattr(cards, "SMALL", 3)
     os.utime(folder / "train.txt", ns=(0, (folder / "card.json").stat().st_mtime_ns + 1))
     check_inputs(folder)
 

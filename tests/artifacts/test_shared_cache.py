@@ -8,21 +8,21 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-
-from lexigraft import UserError
-from lexigraft.completion import check_origins, fingerprint, is_complete
-from lexigraft.provenance import check_inputs, write_card
-from lexigraft.shared_cache import VARIABLE, fetch, store
 from tests.test_completion import made
 from tests.test_integrity import flip
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+from lexigraft import UserError
+from lexigraft.artifacts.cards import check_inputs, write_card
+from lexigraft.artifacts.completion import check_origins, fingerprint, is_complete
+from lexigraft.artifacts.shared_cache import VARIABLE, fetch, store
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPT = """
 import sys
 from pathlib import Path
 from lexigraft.job import run
-from lexigraft.provenance import check_inputs
-from lexigraft.provenance import write_card
+from lexigraft.artifacts.cards import check_inputs
+from lexigraft.artifacts.cards import write_card
 
 def stage(job):
     folder = Path(job["outputs"]["folder"])

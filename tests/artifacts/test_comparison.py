@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from lexigraft import UserError
-from lexigraft.atomic import write_json, write_jsonl
-from lexigraft.commands.app import main
-from lexigraft.comparison import (
+from lexigraft.artifacts.atomic import write_json, write_jsonl
+from lexigraft.artifacts.cards import write_card
+from lexigraft.artifacts.comparison import (
     ALONE,
     CODE,
     CONTENT,
@@ -21,8 +21,8 @@ from lexigraft.comparison import (
     Difference,
     compare,
 )
-from lexigraft.completion import begin, complete
-from lexigraft.provenance import write_card
+from lexigraft.artifacts.completion import begin, complete
+from lexigraft.commands.app import main
 
 CELL = "tiny/te/expand-50/align/short/seed-0"
 TRAINED, RUN = f"training/{CELL}", f"evaluation/{CELL}/perplexity/run-0"

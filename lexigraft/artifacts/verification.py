@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lexigraft.completion import REPLACED, check_references, is_held
+from lexigraft.artifacts.cards import CARD, COMPLETED, cards_of, fault_of, leaves, listed, read_card
+from lexigraft.artifacts.completion import REPLACED, check_references, is_held
 from lexigraft.errors import UserError
-from lexigraft.provenance import CARD, COMPLETED, cards_of, fault_of, leaves, listed, read_card
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """A cache of outputs shared by checkouts, results folders and users, in `LEXIGRAFT_CACHE`.
 
-An entry is named after a rule and the fingerprint of a job (`lexigraft.completion`) and holds the
-job's files with their card. Entries are written atomically and never change; files are hard-linked
-from and to the cache where the file system supports it. A damaged entry counts as missing, and a
-cache that cannot be read or written does not make a job fail.
+An entry is named after a rule and the fingerprint of a job (`lexigraft.artifacts.completion`) and
+holds the job's files with their card. Entries are written atomically and never change; files are
+hard-linked from and to the cache where the file system supports it. A damaged entry counts as
+missing, and a cache that cannot be read or written does not make a job fail.
 """
 
 import logging
@@ -12,10 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.atomic import link_or_copy, replacing_folder, write_json
-from lexigraft.completion import card_of, fingerprint, output_checksums
-from lexigraft.errors import UserError
-from lexigraft.provenance import (
+from lexigraft.artifacts.atomic import link_or_copy, replacing_folder, write_json
+from lexigraft.artifacts.cards import (
     CARD,
     INPUTS,
     SEAL,
@@ -25,6 +23,8 @@ from lexigraft.provenance import (
     relative_paths,
     sealed,
 )
+from lexigraft.artifacts.completion import card_of, fingerprint, output_checksums
+from lexigraft.errors import UserError
 
 VARIABLE = "LEXIGRAFT_CACHE"
 logger = logging.getLogger(__name__)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft import checksums
-from lexigraft.checksums import file_checksum, files_in
-from lexigraft.provenance import sha256_of
+from lexigraft.artifacts import checksums
+from lexigraft.artifacts.cards import sha256_of
+from lexigraft.artifacts.checksums import file_checksum, files_in
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 Cards record how each output was computed and list its files. Files with equal checksums are not
 read. In all others, numbers are compared one by one: in cards and records, in lines (logs,
 predictions) and in tensors. Paths do not matter. Reports, which are built from the records, and
-outputs that later ones replaced are not compared. `lexigraft.verification` checks whether files
-match their cards.
+outputs that later ones replaced are not compared. `lexigraft.artifacts.verification` checks whether
+files match their cards.
 """
 
 import math
@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zipfile import BadZipFile
 
-from lexigraft.completion import CIRCUMSTANCES, PLACES
+from lexigraft.artifacts.cards import INPUTS, SEAL, cards_of, read_card
+from lexigraft.artifacts.completion import CIRCUMSTANCES, PLACES
+from lexigraft.artifacts.verification import job_folders
 from lexigraft.errors import UserError
-from lexigraft.provenance import INPUTS, SEAL, cards_of, read_card
 from lexigraft.report.study import read_json, read_lines
-from lexigraft.verification import job_folders
 
 if TYPE_CHECKING:
     import numpy as np

@@ -22,10 +22,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lexigraft.atomic import LOCK, write_json
-from lexigraft.checksums import file_checksum, files_at
-from lexigraft.errors import UserError
-from lexigraft.provenance import (
+from lexigraft.artifacts.atomic import LOCK, write_json
+from lexigraft.artifacts.cards import (
     CARD,
     COMPLETED,
     INPUTS,
@@ -41,6 +39,8 @@ from lexigraft.provenance import (
     relative_paths,
     sealed,
 )
+from lexigraft.artifacts.checksums import file_checksum, files_at
+from lexigraft.errors import UserError
 from lexigraft.usage import USAGE
 
 # Facts about the machine and the run in a card, which differ between two equal runs. The starts of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.atomic import (
+from lexigraft.artifacts.atomic import (
     LOCK,
     clear_partial,
     replacing,

@@ -3,7 +3,7 @@
 A `card.json` holds settings, seeds and versions, and the size and SHA-256 of every file. A stage
 checks its inputs: the size of every file, and the SHA-256 of files up to 64 MB and of larger ones
 that were written after their card. Other large files are hashed where they are read completely
-anyway (a cell's tensors), and by `lexigraft.verification`.
+anyway (a cell's tensors), and by `lexigraft.artifacts.verification`.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from lexigraft.atomic import write_json
+from lexigraft.artifacts.atomic import write_json
 from lexigraft.errors import UserError
 
 PACKAGES = (
@@ -96,7 +96,7 @@ def commit_of_code() -> str | None:
 
     None if lexigraft was not installed from a clone.
     """
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parent.parent.parent
     if not (root / ".git").exists():
         return None
     describe = ["git", "describe", "--always", "--abbrev=12", "--dirty= (changed)"]
@@ -152,10 +152,9 @@ def read_card(folder: Path, name: str = CARD) -> dict[str, Any]:
 def cards_of(folder: Path) -> Iterator[dict[str, Any]]:
     """The card of a folder, and the cards in the completion records of its records.
 
-    A record has no card file, but its completion record (`lexigraft.completion`) lists its files
-    and what it was made from.
-    A damaged card raises a UserError; a damaged completion record is skipped, since the workflow
-    then rebuilds its record.
+    A record has no card file, but its completion record (`lexigraft.artifacts.completion`) lists
+    its files and what it was made from. A damaged card raises a UserError; a damaged completion
+    record is skipped, since the workflow then rebuilds its record.
     """
     if (folder / CARD).is_file():
         yield read_card(folder)

@@ -18,7 +18,7 @@ from functools import cache
 from glob import glob, has_magic
 from pathlib import Path
 
-from lexigraft.provenance import MODEL_FILES, SMALL, TEXT_FILES, folder_of, sha256_of
+from lexigraft.artifacts.cards import MODEL_FILES, SMALL, TEXT_FILES, folder_of, sha256_of
 
 _LARGE = 1 << 20  # bytes; hashing a smaller file takes about as long as looking it up
 _SHOWN = 1 << 30  # bytes; hashing a larger file takes seconds, so that a bar is shown

@@ -1,0 +1,1 @@
+"""What jobs leave behind: cards, completion records, checksums, and outputs written whole."""
