@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.test_completion import made
 
 from lexigraft import UserError
 from lexigraft.artifacts.cards import write_card
 from lexigraft.artifacts.completion import output_checksums
 from lexigraft.job import read
+from tests.artifacts.test_completion import made
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.test_completion import made
-from tests.test_integrity import flip
 
 from lexigraft import UserError
 from lexigraft.artifacts.cards import check_inputs, write_card
 from lexigraft.artifacts.completion import check_origins, fingerprint, is_complete
 from lexigraft.artifacts.shared_cache import VARIABLE, fetch, store
+from tests.artifacts.test_completion import made
+from tests.artifacts.test_integrity import flip
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPT = """

@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.test_integrity import JOB, cut, flip
 
 from lexigraft import UserError
 from lexigraft.artifacts.cards import write_card
 from lexigraft.artifacts.completion import begin, complete
 from lexigraft.artifacts.verification import verify
+from tests.artifacts.test_integrity import JOB, cut, flip
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
