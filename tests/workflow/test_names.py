@@ -4,11 +4,10 @@ from copy import deepcopy
 
 import pytest
 
-from lexigraft import UserError
 from lexigraft.report.names import initializer_name, parse_strategy, shown_as, task_name
 from lexigraft.yaml_files import read_yaml
 from tests.workflow.conftest import refused
-from workflow.config.registries import REGISTRIES, ROOT, numbered, resolve
+from workflow.config.registries import REGISTRIES, ROOT, resolve
 
 STUDIES = [ROOT / "config/config.yaml", *sorted((ROOT / "config/studies").glob("*.yaml"))]
 
@@ -139,52 +138,3 @@ def test_a_name_means_the_same_in_all_studies_of_this_repository(registries):
                 effect = {key: value for key, value in entry.items() if key != "resources"}
                 first, same = found.setdefault((kind, name), (path.name, effect))
                 assert effect == same, f"{kind}.{name} in {first} and {path.name}"
-
-
-# ---- names with a number ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "base", "changed"),
-    [
-        ("vocabularies", "expand-300", "expand-500", {"new_tokens": 300}),
-        ("vocabularies", "expand-2k-append", "expand-500-append", {"new_tokens": 2000}),
-        ("vocabularies", "expand-7-as-published", "expand-1k-as-published", {"new_tokens": 7}),
-        ("vocabularies", "replace-20k", "replace-50k", {"size": 20000}),
-        ("vocabularies", "replace-unigram-8000", "replace-unigram-50k", {"size": 8000}),
-        ("initializers", "ofa-50", "ofa-100", {"options": {"dimensions": 50}}),
-    ],
-)
-def test_any_number_in_a_name_needs_no_entry(registries, kind, name, base, changed):
-    assert name not in registries[kind]
-    found = numbered(kind, [name, base], registries[kind])
-    assert found == {name: registries[kind][base] | changed}
-
-
-def test_every_phase_of_a_strategy_has_the_length_in_its_name(registries):
-    known = registries["strategies"]
-    found = numbered("strategies", ["two-stage-clm-256"], known)["two-stage-clm-256"]
-    assert [phase["length"] for phase in found["phases"]] == [256, 256]
-    assert {**found, "phases": None} == {**known["two-stage-clm-512"], "phases": None}
-
-
-@pytest.mark.parametrize("name", ["expand-x", "expand-0", "expnd-300", "replace-gpt2", "300"])
-def test_a_true_typo_stays_one(registries, name):
-    assert numbered("vocabularies", [name], registries["vocabularies"]) == {}
-
-
-def test_a_number_in_a_name_is_resolved_and_an_entry_of_the_name_wins(registries):
-    study = read_yaml(STUDIES[0])
-    study["cells"] = [study["cells"][2] | {"vocabularies": ["expand-300", "expand-50", "mine-9"]}]
-    study["vocabularies"] = {
-        "mine-8": {"mode": "expand", "new_tokens": 8, "merges": "append"},
-        "expand-301": {"base": "expand-300-append"},
-    }
-    study["report"] = {"items": ["results"]}
-    found = resolve(study, registries)["vocabularies"]
-    assert found["expand-300"] == found["expand-50"] | {"new_tokens": 300}
-    assert found["mine-9"] == found["mine-8"] | {"new_tokens": 9}
-    assert found["expand-301"] == found["expand-50-append"] | {"new_tokens": 300}
-    study["cells"][0]["vocabularies"] = ["expnd-300"]
-    with pytest.raises(UserError, match=r"'expnd-300' is not known; did you mean 'expand-500'\?"):
-        resolve(study, registries)

@@ -53,14 +53,6 @@ REGISTRIES: dict[str, Any] = {
 WITHOUT_EFFECT = "resources"
 # Keys of every entry in addition to those of its model.
 BASE, TITLE = "base", "title"
-# Registry -> keys whose value may be a number in the name of an entry: entries with other numbers
-# need not be written down, see `numbered`.
-NUMBERED = {
-    "vocabularies": ("new_tokens", "size"),
-    "initializers": ("dimensions", "candidates", "minimum_neighbours", "neighbours"),
-    "strategies": ("length",),
-}
-_NUMBER = re.compile(r"(?<![^-])([1-9][0-9]*)(k?)(?![^-])")
 
 
 def load_registries(folder: Path = ROOT / "config") -> dict[str, dict[str, Any]]:
@@ -102,9 +94,6 @@ def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> di
     for kind in REGISTRIES:
         # From the original config: in plain data, all names have become text.
         own = _shared(kind, others) | config.get(kind, {})
-        names = [name for block in study["cells"] for name in block.get(kind, ())]
-        names += [entry.get(BASE) for entry in own.values() if isinstance(entry, dict)]
-        own = own | numbered(kind, names, registries[kind] | own)
         _refuse_secrets(registries[kind], kind)
         study[kind], titles = _entries(kind, own, registries[kind])
         if titles:
@@ -180,49 +169,6 @@ def _shared(kind: str, studies: Mapping[str, Mapping[str, Any]]) -> dict[Any, An
 def by_role(auxiliary: str | dict[str, str] | None) -> dict[str, str]:
     """The auxiliaries of an initializer by role; a single one has the role `target`."""
     return {"target": auxiliary} if isinstance(auxiliary, str) else auxiliary or {}
-
-
-def numbered(kind: str, names: Iterable[Any], known: Mapping[Any, Any]) -> dict[str, Any]:
-    """Entries for unknown names that differ from those of known entries only in a number.
-
-    `expand-300-append` is `expand-500-append` with 300 `new_tokens`, and `expand-2k` has 2,000: the
-    number in the name is the value of a key in `NUMBERED`. Other names are ignored.
-    """
-    found: dict[str, Any] = {}
-    for name in names:
-        if kind in NUMBERED and isinstance(name, str) and name not in known:
-            found |= _of_family(name, NUMBERED[kind], known)
-    return found
-
-
-def _of_family(name: str, keys: tuple[str, ...], known: Mapping[Any, Any]) -> dict[str, Any]:
-    """The entry for a name that differs from a known one only in a number, by name, or {}."""
-    for number in _NUMBER.finditer(name):
-        before, after = re.escape(name[: number.start()]), re.escape(name[number.end() :])
-        family = re.compile(f"{before}{_NUMBER.pattern}{after}")
-        for other, entry in known.items():
-            if isinstance(entry, Mapping) and (same := family.fullmatch(str(other))):
-                changed = _with_number(entry, keys, _count(same), _count(number))
-                if changed != entry:
-                    return {name: changed | ({TITLE: name} if TITLE in entry else {})}
-    return {}
-
-
-def _count(number: re.Match[str]) -> int:
-    digits, thousands = number.groups()
-    return int(digits) * (1000 if thousands else 1)
-
-
-def _with_number(value: Any, keys: tuple[str, ...], old: int, new: int) -> Any:
-    """A setting in which the old number is replaced by the new one under the given keys."""
-    if isinstance(value, Mapping):
-        return {
-            key: new if key in keys and one == old else _with_number(one, keys, old, new)
-            for key, one in value.items()
-        }
-    if isinstance(value, list):
-        return [_with_number(one, keys, old, new) for one in value]
-    return value
 
 
 def _entries(
