@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from lexigraft.artifacts.atomic import write_lines
+from lexigraft.bundled.packages import fetch_package
 from lexigraft.corpus.language import prepare_corpus
 from lexigraft.evaluation.texts import lines_of
 from lexigraft.source.model import open_source
-from lexigraft.source.packages import fetch_package
 from lexigraft.source.preparation import prepare_source
 from workflow.config.registries import ROOT, entries_of
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from lexigraft.artifacts.atomic import write_json
+from lexigraft.bundled.packages import fetch_package
 from lexigraft.job import Job, run
-from lexigraft.source.packages import fetch_package
 
 
 def stage(job: Job) -> None:

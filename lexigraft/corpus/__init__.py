@@ -8,7 +8,6 @@ _MODULES = {
     "Sizes": "lexigraft.corpus.split",
     "mix_corpora": "lexigraft.corpus.groups",
     "check_files": "lexigraft.corpus.local_files",
-    "read_catalogue": "lexigraft.corpus.catalogue",
     "read_articles": "lexigraft.corpus.readers",
     "read_pairs": "lexigraft.corpus.readers",
     "read_sentences": "lexigraft.corpus.readers",

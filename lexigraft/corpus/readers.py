@@ -28,13 +28,12 @@ field or column of a text is `text`. Plain files may be compressed: `.gz`, `.xz`
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
+from importlib import import_module
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from lexigraft.corpus.catalogue import read_catalogue
 from lexigraft.corpus.data_sets import dataset_shards, name_of, read_dataset, web_texts
-from lexigraft.corpus.html_page import read_page
 from lexigraft.corpus.lines import read_lines
 from lexigraft.corpus.local_files import text_files
 from lexigraft.corpus.remote_lines import remote_lines
@@ -96,7 +95,8 @@ def text_shards(
     if settings["loader"] == "catalogue":
         return [lambda: (target for _, target in _read_package(settings, package))]
     if settings["loader"] == "html":
-        return [lambda: iter(read_page(_folder(settings, package), settings["page"]))]
+        html = import_module("lexigraft.bundled.html")
+        return [lambda: iter(html.read_page(_folder(settings, package), settings["page"]))]
     if settings["loader"] == "text":
         field = settings.get("field", _FIELD)
         files = [file for path in settings["paths"] for file in text_files(path)]
@@ -198,7 +198,8 @@ def _read_rows(text: _Text, columns: list[str] | None) -> Rows:
 
 
 def _read_package(text: _Text, package: str | Path | None) -> list[Pair]:
-    return read_catalogue(_folder(text, package), text["locale"])
+    catalogue = import_module("lexigraft.bundled.catalogue")
+    return catalogue.read_catalogue(_folder(text, package), text["locale"])
 
 
 def _folder(text: _Text, package: str | Path | None) -> str | Path:

@@ -5,9 +5,7 @@ from lexigraft.lazy_imports import lazy_imports
 _MODULES = {
     "SourceModel": "lexigraft.source.model",
     "check_source": "lexigraft.source.preparation",
-    "fetch_package": "lexigraft.source.packages",
-    "gguf_to_folder": "lexigraft.source.conversion",
-    "llama2c_to_folder": "lexigraft.source.conversion",
+    "gguf_to_folder": "lexigraft.source.gguf",
     "load_model": "lexigraft.source.model",
     "load_tokenizer": "lexigraft.source.model",
     "open_source": "lexigraft.source.model",

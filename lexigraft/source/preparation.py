@@ -5,13 +5,13 @@ import logging
 import math
 import tempfile
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.artifacts.atomic import PARTIAL, write_json
 from lexigraft.artifacts.cards import describe_file
 from lexigraft.errors import UserError
-from lexigraft.source.conversion import gguf_to_folder, llama2c_to_folder
 from lexigraft.source.document_start import DOCUMENT_START, set_document_start, start_ids
 from lexigraft.source.hub import WANTED, resolve
 from lexigraft.source.model import (
@@ -43,8 +43,11 @@ logger = logging.getLogger(__name__)
 # What classes of tokenizers treat differently: spaces, contractions, digits, line feeds, composed
 # letters, marks, and scripts without spaces.
 _PROBE = "  They're 12,345\n\n\tcafe\u0301 कि ที่  人人生"
-# Converters of the files in packages, by `format`; gguf is the default.
-_CONVERTERS = {"gguf": gguf_to_folder, "llama2c": llama2c_to_folder}
+# `format` of a model file in a package -> module and function that convert it, imported when used.
+_CONVERTERS = {
+    "gguf": ("lexigraft.source.gguf", "gguf_to_folder"),
+    "llama2c": ("lexigraft.bundled.llama2c", "llama2c_to_folder"),
+}
 
 
 def prepare_source(
@@ -217,7 +220,8 @@ def _convert(settings: Mapping[str, str], package: Path, folder: Path) -> list[s
     if not file.is_file():
         raise UserError(f"source file {settings['file']}: not in package {settings['package']}")
     with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder) as temporary:
-        _CONVERTERS[settings.get("format", "gguf")](file, temporary)
+        module, function = _CONVERTERS[settings.get("format", "gguf")]
+        getattr(import_module(module), function)(file, temporary)
         check_source(temporary, settings.get("kind", CAUSAL))
         written = sorted(Path(temporary).iterdir())
         for path in written:

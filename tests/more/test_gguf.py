@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from lexigraft import graft_folder, initializer
+from lexigraft.bundled.packages import fetch_package
 from lexigraft.inference.generation import continue_greedily
-from lexigraft.source.packages import fetch_package
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.prune import prune_tokenizer
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from lexigraft.errors import UserError
-from lexigraft.source.conversion import gguf_to_folder
+from lexigraft.source.gguf import gguf_to_folder
 from lexigraft.source.model import (
     load_model,
     load_tokenizer,

@@ -11,11 +11,11 @@ import pytest
 
 from lexigraft import UserError
 from lexigraft.addresses import has_secret, without_secrets
+from lexigraft.bundled.packages import ask_package, npm_registry
 from lexigraft.corpus.readers import read_sentences
 from lexigraft.source.download import PartialFile, ask_file, download
 from lexigraft.source.hub_check import HubAsset, ask_hub
-from lexigraft.source.packages import npm_registry
-from lexigraft.source.web_check import ask_package, ask_web
+from lexigraft.source.web_check import ask_web
 from tests.web_server import serving
 from workflow.config.registries import resolve
 

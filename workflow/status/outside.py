@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.addresses import without_secrets
+from lexigraft.bundled.packages import ask_package
 from lexigraft.source.hub_check import (
     MISSING,
     NOT_PINNED,
@@ -24,7 +25,7 @@ from lexigraft.source.hub_check import (
     ask_hub,
 )
 from lexigraft.source.revision_lock import LOCK, add, read_lock
-from lexigraft.source.web_check import ask_package, ask_web
+from lexigraft.source.web_check import ask_web
 from workflow.stages.stage import STAGES
 from workflow.stages.study import Study
 from workflow.status.assets import hub_assets, local_files, web_files

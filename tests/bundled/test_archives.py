@@ -9,8 +9,8 @@ import zipfile
 
 import pytest
 
+from lexigraft.bundled.archives import licence_of, unpack
 from lexigraft.errors import UserError
-from lexigraft.source.packages import licence_of, unpack
 
 OUTSIDE = ["../outside", "/etc/outside", "toy/../../outside", "C:/x", "a\\b"]
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from sentencepiece import SentencePieceProcessor
 
+from lexigraft.bundled.llama2c import Header, llama2c_to_folder
 from lexigraft.errors import UserError
-from lexigraft.source.conversion import Header, llama2c_to_folder
 from lexigraft.source.model import load_model, load_tokenizer
 from lexigraft.source.preparation import describe_model, prepare_source
 from tests.conftest import package_folder

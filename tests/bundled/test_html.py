@@ -2,7 +2,7 @@
 
 import pytest
 
-from lexigraft.corpus.html_page import read_page
+from lexigraft.bundled.html import read_page
 from lexigraft.corpus.readers import read_sentences
 from lexigraft.errors import UserError
 

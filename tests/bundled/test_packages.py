@@ -7,8 +7,9 @@ import zipfile
 
 import pytest
 
+from lexigraft.bundled.archives import licence_of
+from lexigraft.bundled.packages import fetch_package
 from lexigraft.errors import UserError
-from lexigraft.source.packages import fetch_package, licence_of
 
 METADATA = "Metadata-Version: 2.1\nName: toy\nVersion: 1.0\nLicense-Expression: MIT\n"
 WHEEL = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"

@@ -11,8 +11,9 @@ from typing import ClassVar
 
 import pytest
 
+from lexigraft.bundled.archives import licence_of
+from lexigraft.bundled.packages import DEFAULT_REGISTRY, fetch_package, npm_registry
 from lexigraft.errors import UserError
-from lexigraft.source.packages import DEFAULT_REGISTRY, fetch_package, licence_of, npm_registry
 
 
 def tarball(files):

