@@ -5,7 +5,7 @@ from lexigraft.training.teacher_answers import answer_samples
 
 
 def stage(job: Job) -> Written:
-    inputs, options = job["inputs"], {"code": job.get("code"), **job["settings"]}
+    inputs, options = job["inputs"], {"versions": job.get("versions"), **job["settings"]}
     folder = job["outputs"]["folder"]
     return answer_samples(inputs["prompts"], inputs["teacher"], folder, **options)
 

@@ -77,14 +77,10 @@ def pytest_configure(config):
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         from compileall import compile_dir
 
-        from lexigraft.staleness import code_digest
         from tests import preloaded_python
 
         for package in ("lexigraft", "workflow"):
             compile_dir(REPOSITORY / package, quiet=1)
-        # Remembers what is in each of these files, also for copies of this folder.
-        files = [*REPOSITORY.glob("lexigraft/**/*.py"), *REPOSITORY.glob("scripts/*.py")]
-        code_digest(*(str(file.relative_to(REPOSITORY)) for file in files))
         preloaded_python.share()
 
 

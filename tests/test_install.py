@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from lexigraft.staleness import ROOT
+from lexigraft.installation import ROOT
 
 SCRIPT = ROOT / "scripts" / "install.py"
 

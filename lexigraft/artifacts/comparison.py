@@ -26,9 +26,9 @@ from lexigraft.report.study import read_json, read_lines
 if TYPE_CHECKING:
     import numpy as np
 
-ALONE, SETTING, CODE, SEED = "alone", "setting", "code", "seed"
+ALONE, SETTING, VERSION, SEED = "alone", "setting", "version", "seed"
 CONTENT, NUMBER, CIRCUMSTANCE = "content", "number", "circumstance"
-KINDS = (ALONE, SETTING, CODE, SEED, CONTENT, NUMBER, CIRCUMSTANCE)
+KINDS = (ALONE, SETTING, VERSION, SEED, CONTENT, NUMBER, CIRCUMSTANCE)
 
 _REPORT = "build_report"  # the rule
 _SOURCE = "source.json"  # holds the path of a source model; its files are listed in the card
@@ -240,7 +240,7 @@ def _leaves(value: Any, keys: Keys = ()) -> Iterator[tuple[Keys, Any]]:
 def _difference(where: str, names: tuple[str, ...], first: Any, second: Any) -> Difference:
     name = ".".join(names).removeprefix("job.")
     if names[:1] in (("job",), ("settings",), ("seed",)):
-        kind = CODE if "code" in names else SEED if "seed" in names else SETTING
+        kind = VERSION if "versions" in names else SEED if "seed" in names else SETTING
         return Difference(kind, where, name, first, second)
     if any(part in CIRCUMSTANCES or _TIMED.search(part) for part in names):
         return Difference(CIRCUMSTANCE, where, name, first, second)

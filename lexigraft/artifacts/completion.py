@@ -1,9 +1,9 @@
 """Recognize finished jobs by a fingerprint of their inputs, independently of Snakemake's records.
 
 Each job writes one output that Snakemake knows, its card. Next to it is a hidden file with a copy
-of the card and a fingerprint of the job: settings, code, seeds and the content of everything that
-it read. Before a job starts, it compares that fingerprint with its own. If they are equal and the
-files are intact, it restores the card and ends. So no finished work is lost or repeated when
+of the card and a fingerprint of the job: settings, versions, seeds and the content of everything
+that it read. Before a job starts, it compares that fingerprint with its own. If they are equal and
+the files are intact, it restores the card and ends. So no finished work is lost or repeated when
 Snakemake deletes, forgets or distrusts an output, and an input that was rebuilt with the same bytes
 triggers nothing. Standard library only: a finished job ends without slow imports.
 """

@@ -98,7 +98,8 @@ def run_jobs(job: Job) -> list[Job]:
     """The job of each run, whose fingerprint determines whether its record is complete.
 
     Keys that are read: `tasks`: name -> `settings` (an entry of config/tasks.yaml), `language` (its
-    code), `language_name`, `tested` (test set -> code), `runs` (their number), `seed` and `code`;
+    code), `language_name`, `tested` (test set -> code), `runs` (their number), `seed` and
+    `versions` (of the kind of task, in addition to those of the job);
     `inputs.read`: name -> `corpus`, and if the task has them `prompts`, `examples`, `test_sets`,
     `benchmarks`; `outputs.records`: the folder of the records, by default that of the job.
 
@@ -113,6 +114,7 @@ def run_jobs(job: Job) -> list[Job]:
     found = []
     for name, task in job["tasks"].items():
         own = {key: value for key, value in task.items() if key not in ("runs", "seed")}
+        own["versions"] = {**job.get("versions", {}), **task.get("versions", {})}
         inputs = {**job["inputs"]["read"][name], "cell": cell, **read}
         for run in range(task["runs"]):
             into = f"{folder}/{name}/run-{run}"

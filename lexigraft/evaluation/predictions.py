@@ -101,7 +101,7 @@ def model_digest(job: dict[str, Any], model: "PreTrainedModel | VllmModel") -> s
 
     read = [job["inputs"].get(name) for name in ("cell", "source", "tokenizer")]
     checksums = [input_checksum(path) for path in dict.fromkeys(filter(None, read))]
-    return _digest(json.dumps([checksums, job.get("code"), str(model.dtype), _engine(model)]))
+    return _digest(json.dumps([checksums, job.get("versions"), str(model.dtype), _engine(model)]))
 
 
 def measure_predictions(

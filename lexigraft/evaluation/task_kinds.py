@@ -46,6 +46,7 @@ class TaskKind:
     # (labelled ones, with separate training examples), `benchmark` (a task of
     # lm-evaluation-harness) or `none`.
     tests: str
+    version: int = 1  # raised when code changes its results
     # Set of texts -> keys of a test row: the texts to search for in training text. Questions have
     # two sets: contexts often have the same origin as training text.
     test_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -74,12 +74,14 @@ def needed_roles(name: str) -> tuple[str, ...]:
     >>> needed_roles("wechsel")
     ('target', 'source')
     """
-    return _declared(name, "needs")
+    roles: tuple[str, ...] = _declared(name, "needs")
+    return roles
 
 
 def read_roles(name: str) -> tuple[str, ...]:
     """Further auxiliaries of a method: `reads` of its class, see `needed_roles`."""
-    return _declared(name, "reads")
+    roles: tuple[str, ...] = _declared(name, "reads")
+    return roles
 
 
 def samples_role(name: str) -> str | None:
@@ -96,18 +98,24 @@ def samples_role(name: str) -> str | None:
     return next((role for role in ("parallel", "dictionary") if role in roles), None)
 
 
+def method_version(name: str) -> int:
+    """The version of a method's results: `version` of its class, see `needed_roles`."""
+    version: int = _declared(name, "version", 1)
+    return version
+
+
 @cache
-def _declared(name: str, attribute: str) -> tuple[str, ...]:
+def _declared(name: str, attribute: str, default: Any = ()) -> Any:
     file = _FOLDER / Path(method_file(name)).name
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == attribute:
             return ast.literal_eval(node.value)
-    return ()
+    return default
 
 
 @cache
 def method_file(name: str) -> str:
-    """Path of a method's file, relative to the repository, for its code digest.
+    """Path of a method's file, relative to the repository.
 
     Raises a `UserError` if there is no such method.
     """

@@ -169,12 +169,12 @@ def kinds() -> dict[str, str]:
 
 
 def kind_file(kind: str) -> str:
-    """The file of a kind, relative to the repository: an entry point of its staleness digest."""
+    """The file of a kind, relative to the repository."""
     return f"lexigraft/report/{kinds()[kind]}/{kind}.py"
 
 
 def template_files() -> list[str]:
-    """The templates of pages, which the digest of a report's code includes."""
+    """The templates of pages, relative to the repository."""
     folder = "report/templates"
     return [f"lexigraft/{folder}/{file.name}" for file in (_FOLDER.parent / folder).iterdir()]
 

@@ -67,6 +67,7 @@ class Objective(ABC):
     number of micro-batches.
     """
 
+    version: ClassVar[int] = 1  # raised when code changes its results
     model_kind: ClassVar[str] = CAUSAL  # which models it trains: `source.model.CAUSAL` or `MASKED`
     needs_teacher: ClassVar[bool] = False  # whether a training job needs the input `teacher`
     options: ClassVar[tuple[str, ...]] = ()  # keys of a phase that only this objective takes

@@ -44,7 +44,7 @@ def objectives() -> list[str]:
 
 @cache
 def objective_file(name: str) -> str:
-    """The file of an objective, relative to the repository: an entry point of its staleness digest.
+    """The file of an objective, relative to the repository.
 
     Raises a UserError if there is no objective of this name.
     """

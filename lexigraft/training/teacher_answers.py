@@ -6,6 +6,7 @@ teacher's continuations of the prompts of task samples. It needs no common vocab
 
 import logging
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ def answer_samples(
     *,
     max_new_tokens: int,
     batch_size: int | None = None,
-    code: str | None = None,
+    versions: Mapping[str, int] | None = None,
 ) -> tuple[list[str], dict[str, Any]]:
     """Write samples with the teacher's answers: greedy, up to the end of a line or text.
 
@@ -38,7 +39,7 @@ def answer_samples(
 
     `prompts` is a `samples.jsonl` (see `sample_file`), whose answers the teacher does not read, and
     `teacher` a source model under `results/source/`. `samples.jsonl` is written into `folder`; an
-    interrupted run resumes from the answers there, unless the digest `code` has changed.
+    interrupted run resumes from the answers there, unless one of the job's `versions` has changed.
 
     Returns the files written, and counts for the card: all `prompts`, and those left out as
     `too_long`, `empty` and `unfinished`. Raises a UserError if no answer is left.
@@ -63,7 +64,7 @@ def answer_samples(
         max_new_tokens=max_new_tokens,
         batch_size=batch_size,
         partial=partial,
-        identity=f"{sha256_of(Path(teacher) / 'card.json')} {code} {model.dtype}",
+        identity=f"{sha256_of(Path(teacher) / 'card.json')} {versions} {model.dtype}",
     )
     facts = {
         "prompts": len(samples),

@@ -13,11 +13,11 @@ from lexigraft.artifacts.atomic import write_json, write_jsonl
 from lexigraft.artifacts.cards import write_card
 from lexigraft.artifacts.comparison import (
     ALONE,
-    CODE,
     CONTENT,
     NUMBER,
     SEED,
     SETTING,
+    VERSION,
     Difference,
     compare,
 )
@@ -41,7 +41,7 @@ def train(results: Path, loss=(3.0, 2.0), weights=(0.5, -2.0), seed=0, **setting
         "rule": "train",
         "settings": {"learning_rate": 1e-4, "phases": [{"length": 64}, {"length": 64}], **settings},
         "seed": [seed, "training"],
-        "code": "abc",
+        "versions": {"stage": 1},
         "inputs": {"corpus": str(results / "corpus")},
         "outputs": {"folder": str(folder), "replaced": str(results / "replaced")},
     }
@@ -119,18 +119,18 @@ def test_reports_and_what_was_replaced_are_left_aside(results, other):
     assert seen(results, other) == []
 
 
-def test_settings_seeds_and_code_are_told_apart(results, other):
+def test_settings_seeds_and_versions_are_told_apart(results, other):
     train(other, seed=1, learning_rate=2e-4, phases=[{"length": 64}, {"length": 128}])
     evaluation = {"rule": "evaluate", "inputs": {}, "outputs": {}, "settings": {}}
-    for folder, code in ((results, "abc"), (other, "def")):
-        job = evaluation | {"tasks": {"perplexity": {"code": code}}}
+    for folder, version in ((results, 1), (other, 2)):
+        job = evaluation | {"tasks": {"perplexity": {"versions": {"task perplexity": version}}}}
         (folder / f"evaluation/{CELL}" / "job.json").write_text("{}")
-        write_card(folder / f"evaluation/{CELL}" / f"card-{code}.json", job, [])
+        write_card(folder / f"evaluation/{CELL}" / "card-abc.json", job, [])
     card = f"{TRAINED}/card.json"
     assert seen(results, other) == [
         (SETTING, card, "settings.learning_rate"),
         (SETTING, card, "settings.phases.length (1 of 2)"),
-        (CODE, f"evaluation/{CELL}/card-abc.json", "tasks.perplexity.code"),
+        (VERSION, f"evaluation/{CELL}/card-abc.json", "tasks.perplexity.versions.task perplexity"),
         (SEED, card, "seed (1 of 2)"),
     ]
 

@@ -52,7 +52,7 @@ def job(tmp_path, corpus):
         "rule": "make",
         "settings": {"value": 1},
         "seed": [0, "make"],
-        "code": "abc",
+        "versions": {"stage": 1},
         "inputs": {"corpus": str(corpus), "files": [str(words)], "none": None},
         "outputs": {"folder": str(folder)},
     }
@@ -66,7 +66,9 @@ def test_a_job_is_complete_after_its_card_was_written(job):
     assert is_complete(job)
 
 
-@pytest.mark.parametrize("change", [{"settings": {"value": 2}}, {"seed": [1]}, {"code": "def"}])
+@pytest.mark.parametrize(
+    "change", [{"settings": {"value": 2}}, {"seed": [1]}, {"versions": {"stage": 2}}]
+)
 def test_another_setting_seed_or_code_makes_it_incomplete(job, change):
     assert not is_complete(job | change)
 
@@ -83,7 +85,7 @@ def test_another_text_makes_it_incomplete(job, corpus):
 
 
 def test_the_same_text_made_by_other_code_changes_nothing(job, corpus):
-    write_card(corpus, {"rule": "prepare_corpus", "code": "other"}, ["train.txt"])
+    write_card(corpus, {"rule": "prepare_corpus", "versions": {"stage": 2}}, ["train.txt"])
     assert is_complete(job)
 
 

@@ -13,7 +13,7 @@ from lexigraft.corpus.cleaning import clean
 from lexigraft.corpus.language import prepare_corpus
 from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError
-from lexigraft.staleness import ROOT
+from lexigraft.installation import ROOT
 
 FILES = [
     "train.txt", "heldout.txt", "english.txt", "tasks/translation.jsonl",

@@ -10,7 +10,7 @@ from lexigraft.corpus.language import prepare_corpus
 from lexigraft.corpus.sample_file import read_samples, read_translations, write_samples
 from lexigraft.corpus.training_samples import mix_samples, prepare_samples
 from lexigraft.errors import UserError
-from lexigraft.staleness import ROOT
+from lexigraft.installation import ROOT
 
 SEED = (0, "corpus", "te", "samples", "parallel")
 KOLIBRI = {"loader": "catalogue", "package": "kolibri", "locale": "te"}

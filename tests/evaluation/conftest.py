@@ -129,7 +129,7 @@ def cell_job(cell, make_job, tmp_path):
                 "language_name": "Greek",
                 "runs": runs,
                 "seed": [0, "evaluation", "el-kolibri", name],
-                "code": "code",
+                "versions": {"task perplexity": 1},
             }
         return {
             "rule": "evaluate",

@@ -106,13 +106,13 @@ def test_changing_the_settings_of_one_task_computes_that_task_alone(cell_job):
     assert {name for name in before if before[name] != after[name]} == {"translation-run-0"}
 
 
-@pytest.mark.parametrize("changed", ["code", "corpus", "cell"])
+@pytest.mark.parametrize("changed", ["version", "corpus", "cell"])
 def test_a_change_of_what_a_record_is_made_of_makes_it_again(cell_job, cell, changed):
     job = cell_job(perplexity={})
     evaluate_cell(job)
     before = dates(job)
-    if changed == "code":
-        job["tasks"]["perplexity"]["code"] = "other"
+    if changed == "version":
+        job["tasks"]["perplexity"]["versions"] = {"task perplexity": 2}
     elif changed == "corpus":
         corpus = Path(job["inputs"]["read"]["perplexity"]["corpus"])
         (corpus / "heldout.txt").write_text("ένα\n", "utf-8")

@@ -30,7 +30,8 @@ def measured(cell: Path, corpus: Path, folder: Path) -> dict[str, float]:
     """The figures of task perplexity for a cell or a checkpoint."""
     task = {
         "settings": {"kind": "perplexity", "heldout_sentences": 4, "english_sentences": 4},
-        "language": "te", "language_name": "Telugu", "runs": 1, "seed": [0], "code": "code",
+        "language": "te", "language_name": "Telugu", "runs": 1, "seed": [0],
+        "versions": {"stage": 1},
     }  # fmt: skip
     evaluate_cell(
         {

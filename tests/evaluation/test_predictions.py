@@ -141,7 +141,7 @@ def test_another_process_reuses_what_completed_and_interrupted_runs_generated(ce
     assert [row["output"] for row in runs(job)[0]] == [row["output"] for row in whole[1]]
 
 
-@pytest.mark.parametrize("changed", [{"max_new_tokens": 5}, {"beams": 2}, "code"])
+@pytest.mark.parametrize("changed", [{"max_new_tokens": 5}, {"beams": 2}, "version"])
 def test_outputs_of_other_settings_are_not_reused(cell_job, generated, changed):
     job = cell_job(translation={"runs": 1, **SHARED, "samples": None})
     evaluate_cell(job)
@@ -149,8 +149,8 @@ def test_outputs_of_other_settings_are_not_reused(cell_job, generated, changed):
     task = job["tasks"]["translation"]
     task["runs"] = 2
     other = json.loads(json.dumps(run_jobs(job)[1]))
-    if changed == "code":
-        other["code"] = "other"
+    if changed == "version":
+        other["versions"] = {"task translation": 2}
     else:
         other["settings"] |= changed
     failures = {}

@@ -39,8 +39,7 @@ def test_the_installed_library_finds_the_workflow_that_it_carries(installed):
         "from lexigraft.installation import PIPELINE, add_workflow_to_path\n"
         "add_workflow_to_path()\n"
         "import workflow.stages.study\n"
-        "from lexigraft.staleness import code_digest\n"
-        "print(PIPELINE, workflow.__file__, code_digest('scripts/train.py'), sep='\\n')"
+        "print(PIPELINE, workflow.__file__, sep='\\n')"
     )
     said = subprocess.run(
         [f"{installed.environment}/bin/python", "-c", code],
@@ -50,12 +49,5 @@ def test_the_installed_library_finds_the_workflow_that_it_carries(installed):
         text=True,
         check=True,
     ).stdout.splitlines()
-    from lexigraft.staleness import code_digest
-
     carried = installed.packages / "lexigraft/_pipeline"
-    # Results of a clone are those of an installed package too.
-    assert said == [
-        str(carried),
-        f"{carried}/workflow/__init__.py",
-        code_digest("scripts/train.py"),
-    ]
+    assert said == [str(carried), f"{carried}/workflow/__init__.py"]

@@ -55,7 +55,7 @@ def _training_setup(results, tiny_llama, without_bos, telugu):
                 "outputs": {"folder": str(results / "training" / place)},
                 "cell": cell,
                 "seed": ["study", "training", place],
-                "code": "0" * 16,
+                "versions": {"stage": 1},
             }
 
         return SimpleNamespace(results=results, source=source, corpus=corpus, job=job)

@@ -72,10 +72,17 @@ def job(tmp_path):
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "card.json").write_text('{"files": {"train.txt": "abc"}, "seconds": 1}')
     inputs = {"corpus": str(tmp_path / "corpus"), "initialization": None}
-    return {"settings": {"epochs": 2}, "inputs": inputs, "seed": ["s", "t"], "code": "c"}
+    return {
+        "settings": {"epochs": 2},
+        "inputs": inputs,
+        "seed": ["s", "t"],
+        "versions": {"stage": 1},
+    }
 
 
-@pytest.mark.parametrize("change", [{"settings": {"epochs": 3}}, {"seed": ["s"]}, {"code": "d"}])
+@pytest.mark.parametrize(
+    "change", [{"settings": {"epochs": 3}}, {"seed": ["s"]}, {"versions": {"stage": 2}}]
+)
 def test_the_digest_follows_settings_seed_and_code(job, change):
     assert fingerprint(job) != fingerprint({**job, **change})
 

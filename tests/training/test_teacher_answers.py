@@ -125,8 +125,8 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_samples(answer, monke
     calls.clear()
     with pytest.raises(KeyboardInterrupt):
         answer(*samples)
-    answer(*samples, code="other")
-    assert len(calls) == 3 + 6  # answers of other code are not gone on from
+    answer(*samples, versions={"stage": 2})
+    assert len(calls) == 3 + 6  # answers of another version are not continued
 
 
 def test_the_script_writes_samples_and_a_card(tmp_path, teacher, monkeypatch):
@@ -137,7 +137,7 @@ def test_the_script_writes_samples_and_a_card(tmp_path, teacher, monkeypatch):
         "settings": {"max_new_tokens": 8, "batch_size": 2},
         "inputs": {"prompts": str(tmp_path / "prompts.jsonl"), "teacher": str(teacher)},
         "outputs": {"folder": str(folder)},
-        "code": "0" * 16,
+        "versions": {"stage": 1},
     }
     script = Path(__file__).resolve().parents[2] / "scripts" / "answer_samples.py"
     monkeypatch.setattr(sys, "argv", [str(script), json.dumps(job)])

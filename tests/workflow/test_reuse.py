@@ -84,11 +84,12 @@ def comment(study: Checkout) -> None:
     study.edit("lexigraft/corpus/tables.py", "import json\n", "# A comment.\nimport json\n")
 
 
-def other_code_with_the_same_text(study: Checkout) -> None:
+def raise_version(study: Checkout) -> None:
+    """The version of the stage that prepares texts."""
     study.edit(
-        "lexigraft/corpus/readers.py",
-        "        super().__init__(settings)\n",
-        "        super().__init__(dict(settings))\n",
+        "workflow/stages/texts.py",
+        '@stage("corpus", "corpus/{language}", names=_LANGUAGES)',
+        '@stage("corpus", "corpus/{language}", names=_LANGUAGES, version=2)',
     )
 
 
@@ -108,12 +109,12 @@ def test_a_text_that_is_dated_anew_and_prepared_again_computes_nothing(study):
 def test_a_text_that_is_made_anew_with_the_same_content_trains_and_evaluates_nothing(
     finished, study
 ):
-    other_code_with_the_same_text(study)
+    raise_version(study)
     assert f"Training {' '.join(ALIGN.split('/')[1:5])} seed 0" in study.planned()
     assert run_again(study) - {REPORT} == {"corpus/telugu"}
     found = compare(finished.folder / "results", study.folder / "results")
     assert [(one.kind, one.place) for one in found.differences] == [
-        ("code", "corpus/telugu/card.json")
+        ("version", "corpus/telugu/card.json")
     ]
     assert study.planned() == set()
 
@@ -128,7 +129,7 @@ def test_another_text_is_trained_on_and_evaluated(finished, study):
     numbers = {one.place for one in found if one.kind == "number"}
     records = {f"evaluation/{ALIGN}/perplexity/run-0/record.json"}
     assert numbers >= records | {f"training/{ALIGN}/changed.safetensors"}
-    assert not any(one.kind in ("alone", "setting", "code", "seed") for one in found)
+    assert not any(one.kind in ("alone", "setting", "version", "seed") for one in found)
 
 
 def openings(study: Checkout, log: str) -> list[str]:

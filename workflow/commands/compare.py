@@ -15,7 +15,7 @@ _LONGEST = 40  # maximum number of characters of a value
 _TITLES = {  # by kind, singular and plural
     "alone": ("output or file is in only one folder", "outputs or files are in only one folder"),
     "setting": ("setting differs", "settings differ"),
-    "code": ("piece of code differs", "pieces of code differ"),
+    "version": ("version of a stage or kind differs", "versions of stages or kinds differ"),
     "seed": ("seed differs", "seeds differ"),
     "content": ("content differs", "contents differ"),
     "number": (

@@ -17,8 +17,8 @@ from lexigraft.cells import (
 )
 from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.evaluation.text_metrics import UNSPACED_LANGUAGES
-from lexigraft.initialization.registry import method_file, read_roles
-from lexigraft.training.registry import objective_file
+from lexigraft.initialization.registry import method_version, read_roles
+from lexigraft.training.registry import objective
 from lexigraft.training.settings import samples_of, teacher_of
 from workflow.config.initializer_data import language_option
 from workflow.config.training_data import members, training_gpus
@@ -329,7 +329,7 @@ def initialize(study: Study, **wildcards: str) -> dict[str, Any]:
             **({"samples": pairs.file(SAMPLES)} if pairs else {}),
         },
         "seed": [study.config["seed"], "initialization", FIT_PATH.format(**wildcards)],
-        "code": [method_file(entry["method"])],
+        "versions": {f"initializer {entry['method']}": method_version(entry["method"])},
     }
 
 
@@ -379,7 +379,7 @@ def train(study: Study, **axes: str) -> dict[str, Any]:
         for name in samples_of(strategy)
     }
     teacher = teacher_of(strategy, cell.source)
-    objectives = {objective_file(phase["objective"]) for phase in strategy["phases"]}
+    objectives = sorted({phase["objective"] for phase in strategy["phases"]})
     return {
         "settings": strategy,
         "inputs": {
@@ -390,11 +390,11 @@ def train(study: Study, **axes: str) -> dict[str, Any]:
             **({"samples": read} if read else {}),
             **({"teacher": source(study, teacher)} if teacher else {}),
         },
-        # An earlier cell with other settings or code is moved there before this one is trained.
+        # An earlier cell with other settings or versions is moved there before this one is trained.
         "outputs": {"replaced": f"{study.results}/{REPLACED}"},
         "cell": vars(cell),
         "seed": [study.config["seed"], "training", cell.path],
-        "code": sorted(objectives),
+        "versions": {f"objective {name}": objective(name).version for name in objectives},
     }
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lexigraft.cells import CELL_PATH, VOCABULARY_PATH, Cell, cell_of, is_selected
-from lexigraft.evaluation.task_kinds import task_file, task_kind
+from lexigraft.evaluation.learned.checkpoint import METRIC_VERSIONS
+from lexigraft.evaluation.task_kinds import task_kind
 from workflow.config.task_data import (
     checkpoints_of,
     own_test_codes,
@@ -13,13 +14,11 @@ from workflow.config.task_data import (
 )
 from workflow.stages.cells import fit_of, training, vocabulary
 from workflow.stages.stage import Output, Resources, fixed, of_source, stage
-from workflow.stages.study import Study, digest, once
+from workflow.stages.study import Study, once
 from workflow.stages.texts import corpus, package, read_by, sentence_encoder, source
 
 # Queues limit the time of a job; the next attempt resumes where it stopped.
 MOST_MINUTES = 24 * 60
-# It runs in another environment, so it is not found through imports.
-SCORER = "lexigraft/evaluation/learned/scorer.py"
 _CARD = "card-{study}.json"  # studies may run different tasks on the same cell
 
 # ---- the outputs of these stages, by content ----------------------------------------------------
@@ -130,7 +129,7 @@ def _task(study: Study, cells_language: str, task: str) -> dict[str, Any]:
         "runs": config["run_tasks"][task]["runs"],
         # The same examples for every cell: draws depend only on the task and the run.
         "seed": [config["seed"], "evaluation", language, task],
-        "code": digest("lexigraft/evaluation/evaluate.py", task_file(settings["kind"])),
+        "versions": {f"task {settings['kind']}": task_kind(settings["kind"]).version},
     }
 
 
@@ -170,8 +169,9 @@ def _predictions(study: Study, **wildcards: str) -> list[Output]:
 def score_predictions(study: Study, **wildcards: str) -> dict[str, Any]:
     """A learned metric's scores of many cells' predictions; its checkpoint is loaded once."""
     name = wildcards["metric"]
+    settings = study.config["metrics"][name]
     return {
-        "settings": study.config["metrics"][name],
+        "settings": settings,
         "inputs": {
             "metric": study.output("prepare_metric", metric=name).file("card.json"),
             "python": study.metrics_python,
@@ -179,7 +179,7 @@ def score_predictions(study: Study, **wildcards: str) -> dict[str, Any]:
         "outputs": {"records": f"{study.results}/evaluation"},
         "metric": name,
         "cells": [[cell.path, runs] for cell, runs in _scored(study, **wildcards)],
-        "code": [SCORER],
+        "versions": {f"metric {settings['kind']}": METRIC_VERSIONS[settings["kind"]]},
     }
 
 

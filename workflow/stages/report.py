@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER
-from lexigraft.report.items import kind_file, read_items, records_read, template_files
+from lexigraft.report.items import read_items, records_read
 from workflow.config.checks import languages_read
 from workflow.config.registries import PUBLISHED, WITHOUT_EFFECT, papers_compared
 from workflow.config.training_data import members, teachers, used
@@ -123,7 +123,6 @@ def build_report(study: Study, **_: str) -> dict[str, Any]:
         "inputs": inputs,
         "folders": folders,
         "searched": searched(study),
-        "code": sorted({*(kind_file(item.kind) for item in items), *template_files()}),
     }
 
 

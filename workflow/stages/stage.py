@@ -71,8 +71,11 @@ class Stage:
         Template of its output folder, below `results/`; `{study}` is not a wildcard but the name of
         the study.
     describe
-        `describe(study, **wildcards)` returns `settings`, `inputs` and optionally `seed`, `code`
-        (files in addition to the script that affect the output) and keys that name the job.
+        `describe(study, **wildcards)` returns `settings`, `inputs` and optionally `seed`,
+        `versions` (of the kinds that compute the output) and keys that name the job.
+    version
+        The version of its results, raised when code changes them (`workflow/versions.py`); part of
+        each job's fingerprint. None if its output is pinned by a checksum.
     resources
         `resources(study, **wildcards)`; without it the rule runs where Snakemake runs.
     names
@@ -90,6 +93,7 @@ class Stage:
     describe: Describe
     script: str
     log: str
+    version: int | None = 1
     card: str = CARD
     resources: Callable[..., Resources] | None = None
     names: Names | None = None

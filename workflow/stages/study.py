@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property, wraps
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -17,7 +17,6 @@ from lexigraft.errors import UserError
 from lexigraft.job import PREFIX, without_prefix
 from lexigraft.machine import job_environment
 from lexigraft.source.revision_lock import read_lock
-from lexigraft.staleness import code_digest
 from lexigraft.yaml_files import read_yaml
 from workflow.config.registries import (
     REGISTRIES,
@@ -33,7 +32,6 @@ from workflow.stages.stage import CARD, PACKAGES, STAGES, Output, Resources
 # Snakemake takes `{name}` in a path for a wildcard, without an escape for it, and cannot lock files
 # whose names are not UTF-8. The checksums of such files are in the job's description.
 _UNNAMEABLE = re.compile("[{\ud800-\udfff]")
-digest = cache(code_digest)  # of a set of files, computed once
 P = ParamSpec("P")
 Found = TypeVar("Found")
 
@@ -182,7 +180,7 @@ class Study:
         job = self.describe(rule, wildcards)
         settings = {key: value for key, value in job["settings"].items() if key != WITHOUT_EFFECT}
         own = {"card": output.card} if stage.card != CARD else {}
-        code = job.pop("code", ())
+        kinds = job.pop("versions", {})
         contents = self._contents(output.card, own_files(job["inputs"]))
         return {
             "rule": rule,
@@ -190,14 +188,14 @@ class Study:
             "settings": settings,
             "outputs": {"folder": str(output), **own, **job.get("outputs", {})},
             **({"contents": contents} if contents else {}),
-            **({} if code is None else {"code": digest(stage.script, *code)}),
+            **({"versions": {"stage": stage.version, **kinds}} if stage.version else {}),
         }
 
     def job(self, rule: str, wildcards: Mapping[str, str]) -> str:
         """The job description as JSON text.
 
         One string contains everything that the output depends on and that Snakemake cannot see: the
-        settings of the stage, the digest of its code and the checksums of the user's files that it
+        settings of the stage, its versions and the checksums of the user's files that it
         reads, whose dates may be older than the output. Snakemake compares a string parameter as a
         whole, unlike the values of a dict or list. Paths are relative to the study's prefix, if it
         has one.

@@ -73,14 +73,14 @@ def sample_folder(study: Study, language: str, name: str) -> Output:
 # ---- stages ------------------------------------------------------------------------------------
 
 
-@stage("source", "{package}", log="source/packages/{package}")
+# Without a version: its content is pinned by a checksum.
+@stage("source", "{package}", log="source/packages/{package}", version=None)
 def fetch_package(study: Study, package: str) -> dict[str, Any]:
     """An unpacked package of config/packages.yaml."""
     entries = study.config["packages"].items()
     name = next(name for name, entry in entries if package == f"{name}-{entry['version']}")
-    # Without a digest of the code: the content is pinned by its checksum.
     settings = {"name": name, **study.config["packages"][name]}
-    return {"settings": settings, "inputs": {}, "code": None}
+    return {"settings": settings, "inputs": {}}
 
 
 @stage("source", "source/{source}")

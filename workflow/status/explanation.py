@@ -125,8 +125,8 @@ def _changes(study: Study, job: Job) -> list[str]:
 def _differences(old: Any, new: Any, key: str = "") -> Iterator[str]:
     if old == new:
         return
-    if key == "code":
-        yield "its code has changed"
+    if key == "code":  # of results of lexigraft 0.2, which have no versions
+        yield "was computed by lexigraft 0.2"
     elif key == "contents":
         for path in new:
             if (old or {}).get(path) != new[path]:

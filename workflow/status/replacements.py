@@ -59,7 +59,7 @@ def notice(study: Study, planned: Iterable[Output]) -> str:
         return ""
     rules = Counter(one.output.rule for one in found).items()
     lines = [
-        f"Settings, code or texts have changed: this run replaces up to {len(found)} finished "
+        f"Settings, versions or texts have changed: this run replaces up to {len(found)} finished "
         f"jobs, which took {sum(one.gpu_hours for one in found):.1f} GPU-hours and "
         f"{sum(one.job_hours for one in found):.1f} job-hours "
         f"({', '.join(f'{rule}: {count}' for rule, count in rules)})."

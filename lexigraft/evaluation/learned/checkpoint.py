@@ -15,6 +15,8 @@ from lexigraft.artifacts.checksums import file_checksum
 
 # A separate file, since Snakemake deletes the card before it rebuilds it.
 STATE = "state.json"
+# Kind of metric -> version of its results, raised when code changes them.
+METRIC_VERSIONS = {"bleurt": 1, "comet": 1}
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def _run_job(job: Job, predictions: Path) -> Job:
     """The job of one record, whose fingerprint determines whether it is complete."""
     folder, metric = predictions.parent / "learned", job["metric"]
     return {
-        **{key: job[key] for key in ("rule", "settings", "metric", "code") if key in job},
+        **{key: job[key] for key in ("rule", "settings", "metric", "versions") if key in job},
         "inputs": {"predictions": str(predictions), "metric": job["inputs"]["metric"]},
         "outputs": {
             "folder": str(folder),

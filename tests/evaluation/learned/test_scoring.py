@@ -154,14 +154,14 @@ def test_only_new_and_changed_predictions_are_scored(job, scorer):
     assert starts(job) == 2
 
 
-@pytest.mark.parametrize("changed", ["settings", "code", "metric"])
+@pytest.mark.parametrize("changed", ["settings", "version", "metric"])
 def test_another_checkpoint_or_other_settings_score_all_again(job, scorer, changed):
     scorer(COUNTED)
     score_predictions(job)
     if changed == "settings":
         job["settings"]["batch_size"] = 3
-    elif changed == "code":
-        job["code"] = "other"
+    elif changed == "version":
+        job["versions"] = {"metric comet": 2}
     else:
         card = json.loads(Path(job["inputs"]["metric"]).read_text())
         card["checkpoint"]["files"] = {"model": {"bytes": 1, "sha256": "other"}}

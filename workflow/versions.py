@@ -1,0 +1,188 @@
+"""The developer's check that changed code and result versions agree: `python -m workflow.versions`.
+
+The fingerprint of a result contains versions: of its stage, and of its initializer, objectives,
+tasks and metric. The text of the code is no part of it, so an upgrade keeps finished work unless a
+version was raised. `versions.lock` lists all versions, and a digest of each file that jobs run.
+When a digest differs, the developer decides: if results change, raise the version of each affected
+stage or kind and name it in CHANGELOG.md; then, or if results are the same, run `refresh`.
+
+Comments, docstrings, formatting, and the messages of exceptions and loggers do not count.
+"""
+
+import argparse
+import ast
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from lexigraft.evaluation.learned.checkpoint import METRIC_VERSIONS
+from lexigraft.evaluation.task_kinds import kinds, task_file, task_kind
+from lexigraft.initialization.registry import method_file, method_version, methods
+from lexigraft.installation import PIPELINE, ROOT
+from lexigraft.report.items import kind_file, template_files
+from lexigraft.report.items import kinds as report_kinds
+from lexigraft.training.registry import objective, objective_file, objectives
+from workflow.stages import STAGES
+
+LOCK = Path(__file__).with_name("versions.lock")
+# Run in another environment by a command, not imported.
+SCORER = "lexigraft/evaluation/learned/scorer.py"
+_LOGGING = [f"logger.{level}" for level in ("debug", "info", "warning", "error", "exception")]
+
+
+class Versioned(NamedTuple):
+    """A stage or a kind: its version, and the files that its code starts from."""
+
+    version: int
+    files: list[str]  # relative to the repository
+
+
+def all_versioned() -> dict[str, Versioned]:
+    """Every stage and kind with a version, by the name that messages use."""
+    more = {
+        "build_report": [*map(kind_file, report_kinds()), *template_files()],
+        "score_predictions": [SCORER],
+    }
+    stages = {
+        f"stage {rule}": Versioned(stage.version, [stage.script, *more.get(rule, ())])
+        for rule, stage in STAGES.items()
+        if stage.version is not None
+    }
+    return {
+        **stages,
+        **{
+            f"initializer {name}": Versioned(method_version(name), [method_file(name)])
+            for name in methods()
+        },
+        **{
+            f"objective {name}": Versioned(objective(name).version, [objective_file(name)])
+            for name in objectives()
+        },
+        **{
+            f"task {kind}": Versioned(task_kind(kind).version, [task_file(kind)])
+            for kind in kinds()
+        },
+        **{f"metric {kind}": Versioned(n, [SCORER]) for kind, n in METRIC_VERSIONS.items()},
+    }
+
+
+def reachable_files(entry_points: list[str]) -> set[str]:
+    """The entry points and all lexigraft modules that they import, also indirectly."""
+    reached: set[str] = set()
+    waiting = list(entry_points)
+    while waiting:
+        file = waiting.pop()
+        if file not in reached:
+            reached.add(file)
+            modules = _imports(_path(file).read_bytes()) if file.endswith(".py") else []
+            waiting += [module for module in modules if _path(module).is_file()]
+    return reached
+
+
+def digest_code(source: str) -> str:
+    """Digest of Python code without comments, docstrings, formatting and messages."""
+    # `ast.unparse` writes no fields that only newer versions of Python have.
+    return digest_text(ast.unparse(_Messages().visit(ast.parse(source))))
+
+
+def digest_text(text: str) -> str:
+    """Digest of a text, such as a template."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def current() -> dict[str, dict[str, int] | dict[str, str]]:
+    """The content of an up-to-date lock file: versions by stage or kind, digests by file."""
+    versioned = all_versioned()
+    files = reachable_files([file for entry in versioned.values() for file in entry.files])
+    return {
+        "versions": {name: entry.version for name, entry in versioned.items()},
+        "code": {
+            file: (digest_code if file.endswith(".py") else digest_text)(_path(file).read_text())
+            for file in sorted(files)
+        },
+    }
+
+
+def check(locked: Mapping[str, Mapping[str, int | str]]) -> list[str]:
+    """What differs from a lock file, one line per changed version or file; empty if nothing."""
+    now = current()
+    users: dict[str, list[str]] = defaultdict(list)
+    for name, entry in all_versioned().items():
+        for file in reachable_files(entry.files):
+            users[file].append(name)
+    lines = []
+    for name, version in now["versions"].items():
+        if (before := locked["versions"].get(name)) != version:
+            lines.append(f"{name}: version {before} -> {version}")
+    for file, digest in now["code"].items():
+        if locked["code"].get(file) != digest:
+            lines.append(f"{file}: changed; run by {', '.join(users[file])}")
+    for kind, entries in locked.items():
+        lines += [f"{name}: removed" for name in entries if name not in now[kind]]
+    return lines
+
+
+def main() -> None:
+    """Check the lock file, or write it anew."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("action", nargs="?", choices=("check", "refresh"), default="check")
+    if parser.parse_args().action == "refresh":
+        LOCK.write_text(json.dumps(current(), indent=1) + "\n", encoding="utf-8")
+    elif changes := check(json.loads(LOCK.read_text("utf-8"))):
+        advice = (
+            "If results change, raise `version` of each stage or kind whose results change and "
+            "name it in CHANGELOG.md. Then run `python -m workflow.versions refresh`."
+        )
+        raise SystemExit("\n".join([*changes, advice]))
+
+
+def _path(file: str) -> Path:
+    """The path of a repository file; an installed wheel has library and workflow in two places."""
+    return (ROOT if file.startswith("lexigraft/") else PIPELINE) / file
+
+
+@cache
+def _imports(source: bytes) -> list[str]:
+    """The files of the lexigraft modules that a file imports, in functions too.
+
+    Some do not exist: `from lexigraft.errors import UserError` may import a module `UserError`.
+    `__init__` files are not included: they only re-export.
+    """
+    files: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        modules: list[str] = []
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            modules = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        own = [module for module in modules if module.split(".")[0] == "lexigraft"]
+        files += [f"{module.replace('.', '/')}.py" for module in own]
+    return files
+
+
+class _Messages(ast.NodeTransformer):
+    """Removes docstrings, and the arguments of exceptions and of calls of a logger."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        return super().generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        if isinstance(node.exc, ast.Call):
+            node.exc.args, node.exc.keywords = [], []
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if ast.unparse(node.func) in _LOGGING:
+            node.args, node.keywords = [], []
+        return self.generic_visit(node)
+
+
+if __name__ == "__main__":
+    main()
