@@ -43,7 +43,7 @@ from lexigraft.training.adapted_layers import attach_adapters
 from lexigraft.training.data import SequenceDataset, TextBlocks
 from lexigraft.training.frozen_weights import FrozenWeights
 from lexigraft.training.objectives.clm import CausalModeling
-from lexigraft.training.objectives.distill import LogitDistillation
+from lexigraft.training.objectives.distill import DistillPhase, LogitDistillation
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
@@ -206,7 +206,7 @@ def train_ours(model, name, text, sequences, new_ids, clock, folder, more):
         objective = MultiTokenPrediction(
             new_extra_head(model, "copied", 0), as_head=True, trained=True
         )
-    elif first.distill is not None:
+    elif isinstance(first, DistillPhase):
         objective = LogitDistillation(
             more.requires_grad_(False), first.distill, model.config.vocab_size
         )

@@ -148,6 +148,12 @@ def plain(value: Any) -> Any:
 
 def explain(error: ValidationError, kind: Any, where: str) -> str:
     """One line about the outermost error, which is the one that the user can act on."""
+    path, reason = outermost_error(error, kind)
+    return f"{where}{path}: {reason}"
+
+
+def outermost_error(error: ValidationError, kind: Any) -> tuple[str, str]:
+    """The path of the outermost error, such as `.phases[0].length`, and the reason."""
     # pydantic does not count invalid items, so a list with such items is also called too short.
     errors = [
         one
@@ -156,7 +162,7 @@ def explain(error: ValidationError, kind: Any, where: str) -> str:
     ]
     found = [_explain(one, kind) for one in errors]
     _, path, reason = min(found, key=lambda one: (one[0], one[1]))
-    return f"{where}{path}: {reason}"
+    return path, reason
 
 
 def _explain(error: Any, kind: Any) -> tuple[int, str, str]:

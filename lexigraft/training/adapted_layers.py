@@ -20,7 +20,7 @@ from lexigraft.source.token_tables import (
     token_tables,
 )
 from lexigraft.training.objective import Objective, PenalizedObjective
-from lexigraft.training.phase_settings import AdapterSettings, Phase
+from lexigraft.training.settings import AdapterSettings, Phase
 from lexigraft.training.vocadt_adapter import Adapter, DenseAdapter, SparseAdapter
 
 

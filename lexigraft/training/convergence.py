@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from transformers import TrainerCallback
 
-from lexigraft.training.phase_settings import ConvergedSettings
+from lexigraft.training.settings import ConvergedSettings
 
 
 class StopWhenConverged(TrainerCallback):

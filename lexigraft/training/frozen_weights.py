@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from lexigraft.hardware import precision
 from lexigraft.source.model import stored_parameters
 from lexigraft.source.weights import read_tensor
-from lexigraft.training.phase_settings import Phase
+from lexigraft.training.settings import Phase
 from lexigraft.training.store import linear_weights
 from lexigraft.training.trainable import own_parameters, prepare_phase
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torch.nn import Conv1d, Linear
 
 from lexigraft.errors import UserError
-from lexigraft.training.phase_settings import Lora
+from lexigraft.training.settings import Lora
 
 if TYPE_CHECKING:
     from peft import LoraConfig

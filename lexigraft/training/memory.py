@@ -37,9 +37,8 @@ from lexigraft.training.frozen_weights import FrozenWeights
 from lexigraft.training.objective import Objective, PhaseContext, Progress
 from lexigraft.training.passes import pass_tokens, split_step
 from lexigraft.training.phase import add_modules, recompute_layers
-from lexigraft.training.phase_settings import AMOUNTS, AdapterSettings, Phase
 from lexigraft.training.registry import objective
-from lexigraft.training.settings import Strategy
+from lexigraft.training.settings import AMOUNTS, AdapterSettings, Phase, Strategy
 from lexigraft.training.trainable import decoder_layers
 
 _NO_MEMORY = ("data", "share", *AMOUNTS, "learning_rate")  # keys that do not affect memory

@@ -1,4 +1,8 @@
-"""The interface of training objectives, and the context that they get when a phase begins."""
+"""The interface of training objectives, and the context that they get when a phase begins.
+
+Like the files of objectives, this module is read by the Snakefile (see `registry`), so functions
+that compute import torch themselves.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -6,14 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lexigraft.source.model import CAUSAL
+from lexigraft.training.settings import Phase, Strategy
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
     from lexigraft.training.data import SequenceDataset
-    from lexigraft.training.phase_settings import Phase
-    from lexigraft.training.settings import Strategy
 
 
 @dataclass
@@ -52,27 +55,63 @@ class PhaseContext:
 
     model: "PreTrainedModel"
     tokenizer: "PreTrainedTokenizerFast"
-    strategy: "Strategy"
-    phase: "Phase"
+    strategy: Strategy
+    phase: Phase
     progress: Progress
     inputs: Mapping[str, Any]
     seed: list[Any]
     teacher: "PreTrainedModel | None" = None
 
 
+@dataclass(frozen=True)
+class Cost:
+    """What a training token costs, compared with a pass through all layers of a model."""
+
+    model: float = 1.0  # share of the model's layers that a pass computes
+    teacher: float = 1.0  # share of the teacher's layers, if there is one
+    teacher_tokenizes: bool = False  # the teacher reads the text as tokens of its own vocabulary
+
+
 class Objective(ABC):
     """A loss of one or several parts, each a mean over its own targets in an optimizer step.
 
     The step's loss is computed from the parts, by default as their sum, and does not depend on the
-    number of micro-batches.
+    number of micro-batches. Subclasses declare what settings, reports and cost estimates read.
     """
 
+    name: ClassVar[str]  # by default that of the file, with hyphens
+    title: ClassVar[str]  # in reports; by default the name in capitals
+    predicts: ClassVar[str]  # what the model learns to predict, for the documentation
     version: ClassVar[int] = 1  # raised when code changes its results
+    phase: ClassVar[type[Phase]] = Phase  # a subclass has keys that only this objective takes
     model_kind: ClassVar[str] = CAUSAL  # which models it trains: `source.model.CAUSAL` or `MASKED`
     needs_teacher: ClassVar[bool] = False  # whether a training job needs the input `teacher`
-    options: ClassVar[tuple[str, ...]] = ()  # keys of a phase that only this objective takes
     # Names of the parts in the training log, ending in `_loss`; a single part needs no name.
     loss_names: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        file_name = cls.__module__.rpartition(".")[2].replace("_", "-")
+        cls.name = vars(cls).get("name", file_name)
+        cls.title = vars(cls).get("title", cls.name.upper())
+
+    @classmethod
+    def keys(cls) -> set[str]:
+        """The keys that only phases with this objective have."""
+        return set(cls.phase.model_fields) - set(Phase.model_fields)
+
+    @classmethod
+    def teacher_name(cls, phase: Mapping[str, Any], source: str | None) -> str | None:
+        """The name of the source model that teaches in a phase, which is given as plain data.
+
+        By default, if the objective needs a teacher, it is the cell's own `source`.
+        """
+        return source if cls.needs_teacher else None
+
+    @classmethod
+    def cost(cls, phase: Mapping[str, Any]) -> Cost:
+        """The cost of a training token in a phase, which is given as plain data."""
+        return Cost()
 
     @classmethod
     def for_phase(cls, context: PhaseContext) -> "Objective":
@@ -81,7 +120,7 @@ class Objective(ABC):
 
     @classmethod
     def check_inputs(
-        cls, inputs: Mapping[str, Any], tokenizer: "PreTrainedTokenizerFast", strategy: "Strategy"
+        cls, inputs: Mapping[str, Any], tokenizer: "PreTrainedTokenizerFast", strategy: Strategy
     ) -> None:
         """Raise a UserError if an input of a training job does not fit; by default, all fit.
 

@@ -31,9 +31,8 @@ from lexigraft.training.distributed import (
 )
 from lexigraft.training.objective import Objective
 from lexigraft.training.passes import PhaseMemory, split_step, usual_memory
-from lexigraft.training.phase_settings import Phase
 from lexigraft.training.schedule import Schedule, optimizer_steps, schedules
-from lexigraft.training.settings import Strategy
+from lexigraft.training.settings import Phase, Strategy
 from lexigraft.training.trainable import decoder_layers
 
 logger = logging.getLogger(__name__)

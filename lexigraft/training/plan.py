@@ -25,8 +25,7 @@ from lexigraft.training.data import (
     encode_samples,
     pack,
 )
-from lexigraft.training.phase_settings import MONOLINGUAL, Phase
-from lexigraft.training.settings import Strategy
+from lexigraft.training.settings import MONOLINGUAL, Phase, Strategy
 from lexigraft.training.tokenized_corpus import tokenize_corpus
 
 

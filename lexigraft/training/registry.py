@@ -1,19 +1,22 @@
-"""Finds training objectives by name.
+"""The training objectives by name: those of this package, and those registered from outside.
 
 Each file of the folder `objectives/` defines one subclass of `Objective`; its file name, with
-hyphens, is the name in `config/strategies.yaml`. To add an objective, add a file. Neither this
-module nor those files import torch when they are loaded, so that a study can be checked without it.
+hyphens, is the name in `config/strategies.yaml`. To add an objective, add a file.
+
+The Snakefile reads what objectives declare, to check a study. Neither this module nor the files of
+objectives therefore import torch when they are loaded: their functions that compute import it.
 """
 
+import inspect
 from functools import cache
 from importlib import import_module
-from inspect import isclass
 from pathlib import Path
 from typing import Any
 
-from lexigraft.errors import unknown
+from lexigraft.errors import UserError, unknown
 
 _FOLDER = Path(__file__).parent / "objectives"
+_registered: dict[str, Any] = {}  # name -> class of an objective from outside this package
 
 
 def objective(name: str) -> Any:
@@ -23,31 +26,55 @@ def objective(name: str) -> Any:
 
     Examples
     --------
-    >>> objective("distill").needs_teacher
-    True
+    >>> objective("distill").title
+    'DISTILL'
     """
-    module = objective_file(name).removesuffix(".py").replace("/", ".")
-    classes = [value for value in vars(import_module(module)).values() if isclass(value)]
-    # Settings are validated with what objectives declare, so the module of `Objective`, which
-    # refers to settings, is not imported here.
-    return next(
-        value for value in classes if value.__module__ == module and hasattr(value, "for_phase")
-    )
+    if name not in objectives():
+        raise unknown("objective", name, objectives())
+    return _registered.get(name) or _packaged(name)
 
 
 def objectives() -> list[str]:
     """Names of all objectives, in alphabetical order."""
-    return sorted(
-        file.stem.replace("_", "-") for file in _FOLDER.glob("*.py") if file.stem != "__init__"
-    )
+    return sorted([*_packaged_names(), *_registered])
 
 
-@cache
+def register(objective_class: Any) -> Any:
+    """Add an objective that is defined outside this package, and return its class.
+
+    Raises a UserError if another objective has its name.
+    """
+    name = objective_class.name
+    if name in _packaged_names() or _registered.get(name, objective_class) is not objective_class:
+        raise UserError(f"objective '{name}' exists already; give the new one another name")
+    _registered[name] = objective_class
+    return objective_class
+
+
 def objective_file(name: str) -> str:
     """The file of an objective, relative to the repository.
 
     Raises a UserError if there is no objective of this name.
     """
-    if name not in objectives():
-        raise unknown("objective", name, objectives())
-    return f"lexigraft/training/objectives/{name.replace('-', '_')}.py"
+    file = Path(inspect.getfile(objective(name)))
+    root = _FOLDER.parents[2]
+    return str(file.relative_to(root) if file.is_relative_to(root) else file)
+
+
+@cache
+def _packaged_names() -> tuple[str, ...]:
+    return tuple(
+        file.stem.replace("_", "-") for file in _FOLDER.glob("*.py") if file.stem != "__init__"
+    )
+
+
+@cache
+def _packaged(name: str) -> Any:
+    module = import_module(f"lexigraft.training.objectives.{name.replace('-', '_')}")
+    # `Objective` itself is not imported here: its module refers to settings, which read this one.
+    return next(
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value) and value.__module__ == module.__name__
+        if hasattr(value, "losses")
+    )

@@ -5,28 +5,272 @@ Two-stage tuning, 2x2 LS and progressive tuning are lists of phases; none has it
 
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, Strict, model_serializer, model_validator
-
-from lexigraft.errors import UserError
-from lexigraft.settings import KeyedError, Settings, plain, validate
-from lexigraft.training.phase_settings import (
-    AMOUNTS,
-    MONOLINGUAL,
-    PARTS,
-    AdapterSettings,
-    AimSettings,
-    AlmSettings,
-    Lora,
-    Phase,
-    left_out,
+from pydantic import (
+    BeforeValidator,
+    Field,
+    Strict,
+    Tag,
+    ValidationError,
+    field_validator,
+    model_serializer,
+    model_validator,
 )
 
-# Default settings of a phase with this objective, or that trains this.
-_BY_DEFAULT: dict[str, type[Settings]] = {
-    "adapter": AdapterSettings, "aim": AimSettings, "alm": AlmSettings,
-}  # fmt: skip
+from lexigraft.errors import UserError
+from lexigraft.settings import (
+    KeyedError,
+    Settings,
+    by_shape,
+    optional,
+    outermost_error,
+    plain,
+    validate,
+)
+from lexigraft.training.registry import objective, objectives
+
+Part = Literal["embeddings", "head", "new-rows", "lora", "outside-layers", "all", "adapter"]
+PARTS = get_args(Part)
+AMOUNTS = ("tokens", "tokens_per_language", "epochs")  # of training: a strategy's, or a phase's own
+_WITH_ROWS = {"embeddings", "head", "new-rows", "outside-layers", "all"}
+MONOLINGUAL = "monolingual"  # the corpus; every other name in `data` is an entry of samples
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+def left_out(default: Any, description: str, **bounds: Any) -> Any:
+    """A field that plain data includes only if the user gives it; a class is its own default."""
+    value = {"default_factory": default} if isinstance(default, type) else {"default": default}
+    extra: Any = {"left_out": True}
+    return Field(**value, description=description, json_schema_extra=extra, **bounds)
+
+
+class Lora(Settings):
+    """The adapters of LoRA."""
+
+    r: int = left_out(8, "rank of the adapters", ge=1)
+    alpha: float = left_out(32.0, "the update is multiplied by `alpha / r`", gt=0)
+    dropout: float = left_out(0.05, "dropout probability on the adapters' input", ge=0, lt=1)
+    rslora: bool = left_out(
+        False, "rsLoRA (Kalajdzievski 2023): the update is multiplied by `alpha / √r` instead"
+    )
+    dora: bool = left_out(
+        False,
+        "DoRA (Liu et al. 2024): norms of weights are trained separately from their directions",
+    )
+    learning_rate_ratio: float = left_out(
+        1.0,
+        "LoRA+ (Hayou et al. 2024): factor by which the learning rate of the adapters' second "
+        "matrices is higher",
+        ge=1,
+    )
+
+
+class AdapterSettings(Settings):
+    """The adapters of VocADT (Han et al. 2025); alpha is that of its Eq. 4."""
+
+    form: Literal["dense", "sparse"] = Field(
+        "dense",
+        description="`dense` trains all weights of a recipe, `sparse` only the largest ones of "
+        "each row of the initializer's recipe",
+    )
+    entries: int = Field(
+        256,
+        ge=1,
+        description="number of weights per row. A sparse adapter trains only these; of a dense "
+        "one, only these are stored",
+    )
+    alpha: float = Field(
+        0.1,
+        ge=0,
+        description="weight of the auxiliary loss, which keeps shared tokens close to their "
+        "original embeddings",
+    )
+
+
+class ConvergedSettings(Settings):
+    """When a phase has converged: its training loss, in windows of steps, no longer falls."""
+
+    window: int = Field(50, ge=1, description="optimizer steps over which the loss is averaged")
+    improvement: float = Field(
+        0.01,
+        gt=0,
+        lt=1,
+        description="share by which the mean of a window must be lower than that of the previous "
+        "window",
+    )
+
+
+class Layers(Settings):
+    """Whole decoder layers."""
+
+    layers: Annotated[tuple[int, ...], Strict(False)] = Field(
+        min_length=1, description="whole numbers. Negative ones count from the last layer"
+    )
+
+
+Trained = Annotated[
+    Annotated[Part, Tag("@text")] | Annotated[Layers, Tag("@mapping")],
+    by_shape(f"needs one of {', '.join(PARTS)} or {{layers: [0, 1, -2, -1]}}"),
+]
+
+
+def _as_shares(value: Any) -> Any:
+    return {value: 1.0} if isinstance(value, str) else value
+
+
+class Phase(Settings):
+    """One stretch of training with one set of trainable parameters and one schedule.
+
+    Keys that only phases with a certain objective have are fields of a subclass, which the
+    objective declares. A mapping is validated as this subclass.
+    """
+
+    trainable: Annotated[tuple[Trained, ...], Strict(False)] = Field(
+        min_length=1,
+        description=f"a list of: {', '.join(PARTS)}, or {{layers: [0, 1, -2, -1]}}. `lora` adapts "
+        "every linear layer except the head and routers, and fused experts; `outside-layers` is "
+        "everything outside the decoder layers; `adapter` trains VocADT's recipes and leaves the "
+        "model unchanged; `new-rows` are the rows of new tokens in embeddings and head. Tied "
+        "embeddings and head are trained once",
+    )
+    length: int = Field(ge=8, description="tokens per training sequence")
+    objective: str = Field("clm", description="what is predicted: the name of an objective, below")
+    data: Annotated[
+        dict[str, Share],
+        BeforeValidator(_as_shares, json_schema_input_type=str | dict[str, float]),
+    ] = Field(
+        default_factory=lambda: {MONOLINGUAL: 1.0},
+        description="the text. `monolingual` is the language's corpus, other names are entries of "
+        "its `samples`. Several texts are given with their shares of the tokens, such as "
+        "`{monolingual: 0.85, tasks: 0.15}`. The first one determines the length of the phase",
+    )
+    share: Share = Field(
+        1.0, description="share of the strategy's epochs or tokens. All shares add up to 1"
+    )
+    tokens: int = optional(
+        "instead of `share`: train on about this many tokens of the first text. Every phase then "
+        "has its own amount",
+        ge=1,
+    )
+    tokens_per_language: int = optional(
+        "like `tokens`, multiplied by the number of members of a group", ge=1
+    )
+    epochs: float = optional("instead of `share`: passes over the first text", gt=0)
+    converged: ConvergedSettings | None = optional(
+        "ends the phase as soon as its loss no longer falls. The remaining steps go to the next "
+        "phase, which needs the same `length`, `batch_sequences` and `data` (one text)"
+    )
+    batch_sequences: int = optional("replaces the strategy's value", ge=1)
+    learning_rate: float = optional("replaces the strategy's value", gt=0)
+    lora: Lora = optional("keys that replace those of the strategy")
+    adapter: AdapterSettings | None = optional("for `trainable: [adapter]`: its adapters")
+    anchor: float = left_out(
+        0.0,
+        "weight of a loss term that keeps the trained rows of new tokens close to the values that "
+        "their recipe gave them: the mean squared distance from these",
+        ge=0,
+    )
+
+    @model_serializer(mode="plain")
+    def given(self) -> dict[str, Any]:
+        """The given settings; a single text by its name, and no share with another amount."""
+        own = super().given()
+        if self.has_own_amount:
+            del own["share"]
+        return own | {"data": next(iter(self.data)) if len(self.data) == 1 else self.data}
+
+    @property
+    def has_own_amount(self) -> bool:
+        """Whether the phase has its own amount of training, independent of the strategy's."""
+        return any(getattr(self, key) is not None for key in AMOUNTS)
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Indices of whole decoder layers, from the front or, negative, from the back."""
+        chosen = (item.layers for item in self.trainable if isinstance(item, Layers))
+        return tuple(index for layers in chosen for index in layers)
+
+    @field_validator("data")
+    @classmethod
+    def _check_shares(cls, shares: dict[str, float]) -> dict[str, float]:
+        total = sum(shares.values())
+        if abs(total - 1) > 1e-6:
+            raise ValueError(f"the shares add up to {total:g}; they must add up to 1")
+        return shares
+
+    @field_validator("trainable")
+    @classmethod
+    def _check_parts(cls, items: tuple[str | Layers, ...]) -> tuple[str | Layers, ...]:
+        parts = [item for item in items if isinstance(item, str)]
+        alone = {"all": "already includes all parameters", "adapter": "leaves the model unchanged"}
+        for part, reason in alone.items():
+            if part in parts and len(items) > 1:
+                raise ValueError(f"'{part}' {reason}; remove the other items")
+        whole = {"embeddings", "head", "outside-layers"} & set(parts)
+        if "new-rows" in parts and whole:
+            raise ValueError(f"'{min(whole)}' already includes the new rows; remove 'new-rows'")
+        if "lora" in parts and len(parts) < len(items):
+            raise ValueError(
+                "'lora' adapts every linear layer, so whole layers need a phase of their own"
+            )
+        return items
+
+    @model_validator(mode="after")
+    def _check_amount(self) -> "Phase":
+        given = [key for key in ("share", *AMOUNTS) if key in self.model_fields_set]
+        if len(given) > 1:
+            raise KeyedError(
+                given[1],
+                f"'{given[0]}' already sets the length of the phase; remove one of the two",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_trainable(self) -> "Phase":
+        if "adapter" not in self.trainable and "adapter" in self.model_fields_set:
+            raise KeyedError("adapter", "this phase trains no adapter; remove 'adapter'")
+        parts = {item for item in self.trainable if isinstance(item, str)}
+        if self.anchor and not parts & _WITH_ROWS:
+            raise KeyedError("anchor", "this phase trains no rows; remove 'anchor'")
+        return self
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _validate_as_objective_declares(cls, value: Any, handler: Any) -> "Phase":
+        if cls is not Phase or not isinstance(value, Mapping):
+            return handler(value)
+        name = value.get("objective", "clm")
+        if name not in objectives():
+            known = ", ".join(f"'{known}'" for known in objectives())
+            raise KeyedError("objective", f"{name!r} is not one of {known}")
+        for other in objectives():
+            for key in value.keys() & objective(other).keys() - objective(name).keys():
+                reason = f"only objective {other} takes this key; remove '{key}'"
+                raise KeyedError(key, reason)
+        model: type[Phase] = objective(name).phase
+        if model is Phase:
+            return handler(value)
+        try:
+            return model.model_validate(value)
+        except ValidationError as error:
+            path, reason = outermost_error(error, model)
+            if not path:
+                raise ValueError(reason) from None
+            raise KeyedError(path.removeprefix("."), reason) from None
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: Any) -> Any:
+        """The schema of all phases: with the keys of every objective."""
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        if cls is Phase:
+            schema["properties"]["objective"]["enum"] = objectives()
+            for keys, model in ((objective(n).keys(), objective(n).phase) for n in objectives()):
+                if keys:
+                    model.model_rebuild()
+                    own = handler.resolve_ref_schema(handler(model.__pydantic_core_schema__))
+                    schema["properties"] |= {key: own["properties"][key] for key in sorted(keys)}
+        return schema
 
 
 class Curve(Settings):
@@ -145,7 +389,7 @@ class Strategy(Settings):
         return own
 
     @model_validator(mode="after")
-    def _phases_fit_together(self) -> "Strategy":
+    def _check_phases(self) -> "Strategy":
         self._check_amounts()
         self._check_schedule()
         for number, phase in enumerate(self.phases):
@@ -155,28 +399,12 @@ class Strategy(Settings):
             if phase.anchor and "adapter" in self.phases[0].trainable:
                 reason = "rows computed by an adapter have no other initial values; remove 'anchor'"
                 raise KeyedError(f"phases[{number}].anchor", reason)
-        found = (phase_teacher(plain(phase), "the cell's own source") for phase in self.phases)
-        names = sorted({name for name in found if name})
+        teachers = (phase_teacher(plain(phase), "the cell's own source") for phase in self.phases)
+        names = sorted({name for name in teachers if name})
         if len(names) > 1:
             raise KeyedError(
                 "phases", f"use the teachers {' and '.join(names)}; a cell can have only one"
             )
-        # What phases inherit. As plain data, they have only what the user gave them.
-        completed = []
-        for phase in self.phases:
-            lora = self.lora
-            if phase.lora is not None:
-                own = phase.lora.model_fields_set
-                lora = _filled(phase.lora, **{n: v for n, v in self.lora if n not in own})
-            defaults = {
-                key: kind()
-                for key, kind in _BY_DEFAULT.items()
-                if key in (phase.objective, *phase.trainable) and getattr(phase, key) is None
-            }
-            shared = {"batch_sequences": phase.batch_sequences or self.batch_sequences,
-                      "learning_rate": phase.learning_rate or self.learning_rate}  # fmt: skip
-            completed.append(_filled(phase, **shared, lora=lora, **defaults))
-        self.__dict__["phases"] = tuple(completed)
         self._check_converged()
         return self
 
@@ -194,7 +422,8 @@ class Strategy(Settings):
                 )
             after = self.phases[number + 1]
             for key in ("length", "batch_sequences", "data"):
-                if getattr(phase, key) != getattr(after, key):
+                default = getattr(self, key, None)
+                if (getattr(phase, key) or default) != (getattr(after, key) or default):
                     reason = f"phases[{number + 1}] has a different {key}; give both the same"
                     raise KeyedError(where, reason)
 
@@ -233,9 +462,30 @@ class Strategy(Settings):
 def read_strategy(settings: Mapping[str, Any], where: str = "strategy") -> Strategy:
     """Read one entry of `config/strategies.yaml`, which error messages call `where`.
 
-    Raises a UserError if a key is unknown or missing, or a value is out of its range.
+    Each phase of the result has what it inherits from the strategy. As plain data, it still has
+    only what the user gave it. Raises a UserError if a key is unknown or missing, or a value is out
+    of its range.
     """
-    return validate(Strategy, settings, where)
+    strategy = validate(Strategy, settings, where)
+    phases = []
+    for phase in strategy.phases:
+        lora = strategy.lora
+        if phase.lora is not None:
+            inherited = {
+                key: value for key, value in lora if key not in phase.lora.model_fields_set
+            }
+            lora = _filled(phase.lora, **inherited)
+        adapter = AdapterSettings() if "adapter" in phase.trainable else None
+        phases.append(
+            _filled(
+                phase,
+                batch_sequences=phase.batch_sequences or strategy.batch_sequences,
+                learning_rate=phase.learning_rate or strategy.learning_rate,
+                lora=lora,
+                adapter=phase.adapter or adapter,
+            )
+        )
+    return _filled(strategy, phases=tuple(phases))
 
 
 def check_optimizer(
@@ -290,7 +540,7 @@ def samples_of(settings: Mapping[str, Any]) -> list[str]:
 def teacher_of(settings: Mapping[str, Any], source: str | None = None) -> str | None:
     """The source model that teaches in the phases of one entry of `config/strategies.yaml`.
 
-    The cell's own `source` teaches objective `aim`, and `alm` where the entry names no teacher.
+    The cell's own `source` teaches where the objective has a teacher and the entry names none.
     """
     names = (phase_teacher(phase, source) for phase in settings["phases"])
     return next((name for name in names if name), None)
@@ -298,11 +548,8 @@ def teacher_of(settings: Mapping[str, Any], source: str | None = None) -> str | 
 
 def phase_teacher(phase: Mapping[str, Any], source: str | None = None) -> str | None:
     """The source model that teaches in one phase, see `teacher_of`."""
-    if phase.get("objective") == "alm":
-        return (phase.get("alm") or {}).get("teacher") or source
-    if phase.get("objective") == "aim":
-        return source
-    return (phase.get("distill") or {}).get("teacher")
+    teacher: str | None = objective(phase.get("objective", "clm")).teacher_name(phase, source)
+    return teacher
 
 
 def _filled(settings: Settings, **values: Any) -> Any:

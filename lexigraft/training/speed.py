@@ -23,8 +23,7 @@ from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
 from lexigraft.training.passes import pass_tokens
 from lexigraft.training.phase import run_phase
-from lexigraft.training.phase_settings import Phase
-from lexigraft.training.settings import Strategy, read_strategy
+from lexigraft.training.settings import Phase, Strategy, read_strategy
 from lexigraft.training.trainable import own_parameters
 
 STEPS = 4  # of each size; the first one is slower and not counted

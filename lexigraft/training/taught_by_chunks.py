@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from lexigraft.errors import UserError
 from lexigraft.source.positions import context_length
 from lexigraft.training.objective import Objective, PhaseContext
+from lexigraft.training.settings import Phase, Strategy
 
 if TYPE_CHECKING:
     import torch
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
     from lexigraft.training.data import SequenceDataset, TrainingSequence
-    from lexigraft.training.phase_settings import Phase
-    from lexigraft.training.settings import Strategy
 
 _LENGTHS = 4  # default maximum of a teacher's tokens, as a multiple of the phase's length
 _LOOKED_AT = 16  # first sequences, at least one of which must have a chunk
@@ -23,7 +22,7 @@ _LOOKED_AT = 16  # first sequences, at least one of which must have a chunk
 class TaughtByChunks(Objective):
     """Compares teacher and model by the chunks of a text that both have (`token_alignment`).
 
-    `options` names one key of a phase, which has the `settings`. The teacher is in evaluation mode,
+    The one key of the objective's phases has the `settings`. The teacher is in evaluation mode,
     frozen, on the model's device, and reads at most `teacher_length` tokens of a sequence.
     """
 
@@ -43,13 +42,13 @@ class TaughtByChunks(Objective):
         return cls(teacher, cls.settings_of(context.phase), length)
 
     @classmethod
-    def settings_of(cls, phase: "Phase") -> Any:
+    def settings_of(cls, phase: Phase) -> Any:
         """A phase's settings for this objective; None if the phase has another objective."""
-        [key] = cls.options
-        return getattr(phase, key)
+        [key] = cls.keys()
+        return getattr(phase, key, None)
 
     @classmethod
-    def length_for(cls, phase: "Phase", teacher: "PretrainedConfig") -> int:
+    def length_for(cls, phase: Phase, teacher: "PretrainedConfig") -> int:
         """The maximum tokens of a sequence that the teacher of a phase reads."""
         if (given := cls.settings_of(phase).teacher_length) is not None:
             return int(given)
@@ -58,7 +57,7 @@ class TaughtByChunks(Objective):
 
     @classmethod
     def check_inputs(
-        cls, inputs: Mapping[str, Any], tokenizer: "PreTrainedTokenizerFast", strategy: "Strategy"
+        cls, inputs: Mapping[str, Any], tokenizer: "PreTrainedTokenizerFast", strategy: Strategy
     ) -> None:
         """Check that the source model in the folder `teacher` can be the teacher.
 

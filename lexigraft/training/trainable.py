@@ -12,7 +12,7 @@ from lexigraft.training.adapted_layers import attached_adapters, merge_adapters
 from lexigraft.training.lora_targets import lora_config, lora_targets
 from lexigraft.training.new_rows import attach_new_rows, merge_new_rows
 from lexigraft.training.objective import Progress
-from lexigraft.training.phase_settings import Phase
+from lexigraft.training.settings import Phase
 from lexigraft.training.store import matrix_names
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair, assem
 from lexigraft.initialization.registry import initializer
 from lexigraft.training.adapted_layers import attach_adapters, attached_adapters, merge_adapters
 from lexigraft.training.objectives.clm import CausalModeling
-from lexigraft.training.phase_settings import AdapterSettings
+from lexigraft.training.settings import AdapterSettings
 from lexigraft.vocabulary.expand import expand_tokenizer
 from tests.architectures import tiny_model, tokenizers
 

@@ -6,8 +6,7 @@ import pytest
 import yaml
 
 from lexigraft.errors import UserError
-from lexigraft.training.phase_settings import AdapterSettings
-from lexigraft.training.settings import of_new_vocabulary, read_strategy
+from lexigraft.training.settings import AdapterSettings, of_new_vocabulary, read_strategy
 
 PHASE = {"trainable": ["adapter"], "length": 512}
 ALL = {"trainable": ["all"], "length": 512, "share": 0.5}

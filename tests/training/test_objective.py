@@ -8,7 +8,11 @@ import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.source.model import MASKED
-from lexigraft.training.registry import objective, objective_file, objectives
+from lexigraft.training import registry
+from lexigraft.training.objective import Cost
+from lexigraft.training.objectives.clm import CausalModeling
+from lexigraft.training.registry import objective, objective_file, objectives, register
+from lexigraft.training.settings import Phase, left_out, read_strategy
 
 
 def test_every_file_of_the_folder_is_an_objective():
@@ -20,12 +24,49 @@ def test_an_objective_declares_its_models_teacher_and_options():
     assert [name for name in objectives() if objective(name).model_kind == MASKED] == ["mlm"]
     taught = [name for name in objectives() if objective(name).needs_teacher]
     assert taught == ["aim", "alm", "distill"]
-    assert objective("mtp").options == ("extra_head", "extra_logits")
+    assert objective("mtp").keys() == {"extra_head", "extra_logits"}
+    assert {objective(name).version for name in objectives()} == {1}
+    assert objective("distill").title == "DISTILL"
 
 
-def test_the_file_of_an_objective_is_known_without_importing_it():
+def test_an_objective_declares_its_teacher_and_cost():
+    phase = {"objective": "distill", "distill": {"teacher": "large"}}
+    assert objective("distill").teacher_name(phase, "own") == "large"
+    assert objective("aim").teacher_name({}, "own") == "own"
+    assert objective("clm").teacher_name({}, "own") is None
+    assert objective("aim").cost({}) == Cost(1 / 3, 1 / 3, teacher_tokenizes=True)
+    assert objective("aim").cost({"aim": {"next_weight": 1.0}}).model == 1
+
+
+def test_every_objective_is_one_file():
     repository = Path(__file__).resolve().parents[2]
     assert all((repository / objective_file(name)).is_file() for name in objectives())
+
+
+def test_an_objective_from_outside_is_registered(monkeypatch):
+    monkeypatch.setattr(registry, "_registered", {})
+
+    class MyPhase(Phase):
+        strength: float = left_out(0.1, "strength", ge=0)
+
+    class MyObjective(CausalModeling):
+        name = "my-objective"
+        phase = MyPhase
+
+    assert register(MyObjective) is MyObjective
+    settings = {"trainable": ["all"], "length": 8, "objective": "my-objective", "strength": 0.5}
+    assert read_strategy({"phases": [settings]}).phases[0].strength == 0.5
+    with pytest.raises(UserError, match="strength: only objective my-objective takes this key"):
+        read_strategy({"phases": [{**settings, "objective": "clm"}]})
+
+
+@pytest.mark.bad_input(
+    "Settings", "two objectives of one name", "Error that the name exists already"
+)
+def test_two_objectives_of_one_name_are_refused(monkeypatch):
+    monkeypatch.setattr(registry, "_registered", {})
+    with pytest.raises(UserError, match="'clm' exists already"):
+        register(type("Other", (CausalModeling,), {"name": "clm"}))
 
 
 def test_an_unknown_objective_is_refused():

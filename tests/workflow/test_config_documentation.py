@@ -3,8 +3,7 @@
 import pytest
 
 from lexigraft.settings import plain, validate
-from lexigraft.training.phase_settings import Phase
-from lexigraft.training.settings import Strategy
+from lexigraft.training.settings import Phase, Strategy
 from workflow.config.documentation import README, TABLES, documented, table
 from workflow.config.registries import BASE, REGISTRIES, TITLE
 

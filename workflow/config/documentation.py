@@ -19,7 +19,8 @@ from lexigraft.corpus.amounts import TextAmount
 from lexigraft.machine import Machine
 from lexigraft.report.items import DEFAULT, Item, choices, kinds, load
 from lexigraft.settings import bare, is_model
-from lexigraft.training import phase_settings, settings
+from lexigraft.training import settings
+from lexigraft.training.registry import objective, objectives
 from workflow.config import (
     initializers,
     languages,
@@ -69,13 +70,10 @@ TABLES: dict[str, type[BaseModel]] = {
     "auxiliary.sentence-encoder": initializers.SentenceVectors,
     "initializers": initializers.InitializerConfig,
     "strategies": settings.Strategy,
-    "strategies.phases": phase_settings.Phase,
-    "strategies.lora": phase_settings.Lora,
-    "strategies.adapter": phase_settings.AdapterSettings,
-    "strategies.distill": phase_settings.DistillSettings,
-    "strategies.alm": phase_settings.AlmSettings,
-    "strategies.aim": phase_settings.AimSettings,
-    "strategies.converged": phase_settings.ConvergedSettings,
+    "strategies.phases": settings.Phase,
+    "strategies.lora": settings.Lora,
+    "strategies.adapter": settings.AdapterSettings,
+    "strategies.converged": settings.ConvergedSettings,
     "strategies.curve": settings.Curve,
     "strategies.resources": settings.StrategyResources,
     "tasks": tasks.Task,
@@ -96,7 +94,8 @@ _KINDS = {str: "text", int: "whole number", float: "number", bool: "`true` or `f
 
 def documented(text: str) -> str:
     """The text of the README with tables generated from the current models."""
-    made = {name: table(model) for name, model in TABLES.items()} | {"report.kinds": report_kinds()}
+    made = {name: table(model) for name, model in TABLES.items()}
+    made |= {"report.kinds": report_kinds(), "strategies.objectives": objective_tables()}
     return _TABLE.sub(lambda found: f"{found[1]}{made[found[2]]}{found[4]}", text)
 
 
@@ -114,6 +113,26 @@ def table(model: type[BaseModel]) -> str:
             default = f"`{_plain(value)}`"
         rows.append(f"| `{name}` | {_value(field)} | {default} | {description} |")
     return "\n".join(rows) + "\n"
+
+
+def objective_tables() -> str:
+    """A table of all objectives, and a table of the keys that only their phases have."""
+    lines = ["| objective | what is predicted |", "|---|---|"]
+    lines += [f"| `{name}` | {objective(name).predicts} |" for name in objectives()]
+    lines += ["", "| objective | key | value | default | meaning |", "|---|---|---|---|---|"]
+    for name in objectives():
+        keys, fields = objective(name).keys(), objective(name).phase.model_fields
+        rows = {key: field for key, field in fields.items() if key in keys}
+        for key in list(rows):
+            if is_model(model := bare(rows[key].annotation)[0]):
+                del rows[key]
+                rows |= {f"{key}.{inner}": field for inner, field in model.model_fields.items()}
+        for key, field in rows.items():
+            meaning = (field.description or "").replace("|", "\\|")
+            lines.append(
+                f"| `{name}` | `{key}` | {_value(field)} | {_default(field)} | {meaning} |"
+            )
+    return "\n".join(lines) + "\n"
 
 
 def report_kinds() -> str:
@@ -179,8 +198,8 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)  # type: ignore[call-arg]
-    if value == {phase_settings.MONOLINGUAL: 1.0}:
-        value = phase_settings.MONOLINGUAL
+    if value == {settings.MONOLINGUAL: 1.0}:
+        value = settings.MONOLINGUAL
     if isinstance(value, BaseModel):
         value = value.model_dump()
         if any(isinstance(one, dict | list) for one in value.values()) or len(value) > 3:

@@ -6,10 +6,15 @@ another objective.
 """
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
+from pydantic import Field
+
 from lexigraft.errors import UserError
-from lexigraft.training.objective import PhaseContext
+from lexigraft.settings import Settings, optional
+from lexigraft.training.objective import Cost, PhaseContext
+from lexigraft.training.settings import Phase, left_out
 from lexigraft.training.taught_by_chunks import TaughtByChunks, own_chunks, take_teacher
 
 if TYPE_CHECKING:
@@ -17,6 +22,35 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _SHARE = 3  # by default, the first third of the layers is computed
+
+
+class AimSettings(Settings):
+    """Attention influence modeling (MATT; Haltiuk et al. 2025), taught by the cell's source."""
+
+    layers: int = optional(
+        "number of decoder layers that are computed; the attention of the last one is compared. "
+        "By default a third of the model's layers",
+        ge=1,
+    )
+    weight: float = Field(1.0, gt=0, description="weight of the squared difference of influences")
+    next_weight: float = Field(
+        0.0,
+        ge=0,
+        description="weight of the next-token loss that is added to it, for which all layers are "
+        "computed. Untied heads need it",
+    )
+    teacher_length: int = optional(
+        "maximum number of tokens of a sequence that the source model reads; the rest has no part "
+        "in the difference. By default four times the phase's `length`, or the source's maximum "
+        "if that is less",
+        ge=8,
+    )
+
+
+class AimPhase(Phase):
+    """A phase that is taught by attention of the cell's own source."""
+
+    aim: AimSettings = left_out(AimSettings, "the layers and the loss")
 
 
 class AttentionInfluence(TaughtByChunks):
@@ -27,7 +61,11 @@ class AttentionInfluence(TaughtByChunks):
     later layers and an untied head. In the training log, the parts are without their weights.
     """
 
-    options = ("aim",)
+    predicts = (
+        "the influence that pieces of text have on each other in one attention layer of the source "
+        "model"
+    )
+    phase = AimPhase
     teacher_key = "aim"  # always the cell's source
     layers: int  # decoder layers that are computed
 
@@ -35,6 +73,12 @@ class AttentionInfluence(TaughtByChunks):
         super().__init__(teacher, settings, teacher_length)
         if settings.next_weight:
             self.loss_names = ("next_loss", "aim_loss")
+
+    @classmethod
+    def cost(cls, phase: Mapping[str, Any]) -> Cost:
+        """The first third of the layers, and of the teacher, which reads its own tokens."""
+        whole = (phase.get("aim") or {}).get("next_weight")
+        return Cost(1.0 if whole else 1 / _SHARE, 1 / _SHARE, teacher_tokenizes=True)
 
     @classmethod
     def for_phase(cls, context: PhaseContext) -> Self:

@@ -5,9 +5,14 @@ Likelihood Matching". Teacher and model may have any two vocabularies.
 """
 
 import math
-from typing import TYPE_CHECKING, Self
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
 
-from lexigraft.training.objective import PhaseContext
+from pydantic import Field
+
+from lexigraft.settings import Settings, optional
+from lexigraft.training.objective import Cost, PhaseContext
+from lexigraft.training.settings import Phase, left_out
 from lexigraft.training.taught_by_chunks import TaughtByChunks, own_chunks, take_teacher
 
 if TYPE_CHECKING:
@@ -16,9 +21,42 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
     from lexigraft.inference.chunked_logits import ChunkedLogits
-    from lexigraft.training.phase_settings import AlmSettings
 
 EPSILON = 1e-6  # from the published code: is subtracted from every log-probability
+
+
+class AlmSettings(Settings):
+    """Approximate likelihood matching: the teacher, and the loss."""
+
+    teacher: str = optional(
+        "a name of sources.yaml, with any vocabulary. By default the cell's own source"
+    )
+    temperature: float = Field(
+        100.0, gt=0, description="divisor of the log-probabilities of chunks"
+    )
+    weight: float = Field(1.0, gt=0, description="weight of the matching loss")
+    next_weight: float = Field(
+        0.0, ge=0, description="weight of the next-token loss that is added to it"
+    )
+    debias: float = optional(
+        "outcome chunk debiasing: a chunk's likelihood includes the probability that a word ends "
+        "after it, and a chunk is joined with the next one unless this probability exceeds the "
+        "given threshold under the teacher. The published code uses 0.1. By default, no debiasing",
+        ge=0,
+        lt=1,
+    )
+    teacher_length: int = optional(
+        "maximum number of tokens of a sequence that the teacher reads; the rest has no part in "
+        "the matching loss. By default four times the phase's `length`, or the teacher's maximum "
+        "if that is less",
+        ge=8,
+    )
+
+
+class AlmPhase(Phase):
+    """A phase with a teacher of any vocabulary."""
+
+    alm: AlmSettings = left_out(AlmSettings, "the teacher and the loss")
 
 
 class LikelihoodMatching(TaughtByChunks):
@@ -35,19 +73,30 @@ class LikelihoodMatching(TaughtByChunks):
     still over the number of chunks before they are joined, which is known before the passes.
     """
 
-    options = ("alm",)
+    predicts = "the likelihood that a teacher of any vocabulary assigns to pieces of text"
+    phase = AlmPhase
     teacher_key = "alm.teacher"
     loss_names = ("next_loss", "alm_loss")
 
     def __init__(
         self,
         teacher: "PreTrainedModel",
-        settings: "AlmSettings",
+        settings: AlmSettings,
         teacher_length: int,
         word_ends: "tuple[np.ndarray | None, np.ndarray | None]" = (None, None),
     ):
         super().__init__(teacher, settings, teacher_length)
         self._own_word_ends, self._their_word_ends = word_ends
+
+    @classmethod
+    def teacher_name(cls, phase: Mapping[str, Any], source: str | None) -> str | None:
+        """The teacher that the phase names, or the cell's own source."""
+        return (phase.get("alm") or {}).get("teacher") or source
+
+    @classmethod
+    def cost(cls, phase: Mapping[str, Any]) -> Cost:
+        """The teacher reads its own tokens."""
+        return Cost(teacher_tokenizes=True)
 
     @classmethod
     def for_phase(cls, context: PhaseContext) -> Self:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 class CausalModeling(Objective):
     """The negative log-likelihood of the next token, in nats."""
 
+    predicts = "the next token"
+
     def losses(
         self,
         model: "PreTrainedModel",

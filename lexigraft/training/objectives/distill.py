@@ -7,15 +7,38 @@ nor a weight, and its published code has no distillation; the loss is that of Hi
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pydantic import Field
+
 from lexigraft.errors import UserError
+from lexigraft.settings import Settings
 from lexigraft.training.objective import Objective, PhaseContext
+from lexigraft.training.settings import Phase, Strategy
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-    from lexigraft.training.phase_settings import DistillSettings
-    from lexigraft.training.settings import Strategy
+
+class DistillSettings(Settings):
+    """The teacher, a source model, and its weight in the loss."""
+
+    teacher: str = Field(description="a name of sources.yaml. It must have the cell's vocabulary")
+    temperature: float = Field(
+        1.0, gt=0, description="temperature of the distributions of both models"
+    )
+    weight: float = Field(
+        0.5,
+        gt=0,
+        le=1,
+        description="weight of the teacher in the loss: (1 - weight) x nats + weight x "
+        "temperature² x KL(teacher || model)",
+    )
+
+
+class DistillPhase(Phase):
+    """A phase with a teacher that has the cell's vocabulary."""
+
+    distill: DistillSettings = Field(description="the teacher, and its weight in the loss")
 
 
 class LogitDistillation(Objective):
@@ -31,25 +54,31 @@ class LogitDistillation(Objective):
     additional tokens of the teacher.
     """
 
+    predicts = "the next token, and the predictions of a teacher"
+    phase = DistillPhase
     needs_teacher = True
-    options = ("distill",)
     loss_names = ("next_loss", "kl_loss")
 
-    def __init__(self, teacher: "PreTrainedModel", settings: "DistillSettings", shared: int):
+    def __init__(self, teacher: "PreTrainedModel", settings: DistillSettings, shared: int):
         self.teacher, self.settings, self.shared = teacher, settings, shared
+
+    @classmethod
+    def teacher_name(cls, phase: Mapping[str, Any], source: str | None) -> str | None:
+        """The teacher that the phase names."""
+        return str(phase["distill"]["teacher"])
 
     @classmethod
     def for_phase(cls, context: PhaseContext) -> "LogitDistillation":
         """Create the objective with the teacher of the training job, see `load_teacher`."""
         from lexigraft.training.teacher import load_teacher
 
-        assert context.phase.distill is not None
+        assert isinstance(context.phase, DistillPhase)
         shared = max(context.tokenizer.get_vocab().values()) + 1
         return cls(load_teacher(context), context.phase.distill, shared)
 
     @classmethod
     def check_inputs(
-        cls, inputs: Mapping[str, Any], tokenizer: "PreTrainedTokenizerFast", strategy: "Strategy"
+        cls, inputs: Mapping[str, Any], tokenizer: "PreTrainedTokenizerFast", strategy: Strategy
     ) -> None:
         """Check that the source model in the folder `teacher` can be the teacher.
 
@@ -64,7 +93,7 @@ class LogitDistillation(Objective):
         from lexigraft.source.model import load_tokenizer
         from lexigraft.training.teacher import check_teacher
 
-        length = max(phase.length for phase in strategy.phases if phase.distill)
+        length = max(p.length for p in strategy.phases if isinstance(p, DistillPhase))
         source = check_teacher(inputs["teacher"], "distill.teacher", length)
         theirs = load_tokenizer(source.folder).get_vocab()
         for token, number in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]):

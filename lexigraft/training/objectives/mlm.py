@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from lexigraft.randomness import seed_from
 from lexigraft.source.model import MASKED
 from lexigraft.training.objective import Objective, PhaseContext
+from lexigraft.training.settings import Phase, left_out
 
 if TYPE_CHECKING:
     import torch
@@ -14,11 +15,20 @@ if TYPE_CHECKING:
     from lexigraft.training.data import SequenceDataset, TrainingSequence
 
 
+class MaskedPhase(Phase):
+    """A phase that predicts masked tokens."""
+
+    masking: float = left_out(
+        0.15, "share of the tokens that are masked, drawn anew at each visit", gt=0, lt=1
+    )
+
+
 class MaskedModeling(Objective):
     """The negative log-likelihood of the masked tokens, in nats; only these have logits."""
 
+    predicts = "masked tokens, for sources of `kind: masked`"
+    phase = MaskedPhase
     model_kind = MASKED
-    options = ("masking",)
 
     @classmethod
     def prepare_data(
@@ -32,6 +42,7 @@ class MaskedModeling(Objective):
         from lexigraft.inference.masked_likelihood import Masker
         from lexigraft.training.data import SequenceDataset
 
+        assert isinstance(context.phase, MaskedPhase)
         masker = Masker(context.tokenizer, context.phase.masking)
 
         def mask(sequence: "TrainingSequence", index: int) -> "TrainingSequence":

@@ -3,11 +3,15 @@
 Yamaguchi et al., §5, after Gloeckle et al. (2024).
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import model_validator
 
 from lexigraft.errors import UserError
 from lexigraft.randomness import seed_from
+from lexigraft.settings import KeyedError
 from lexigraft.training.objective import Objective, PhaseContext
+from lexigraft.training.settings import Phase, left_out
 
 if TYPE_CHECKING:
     import torch
@@ -19,6 +23,26 @@ AHEAD = (1, 2)  # how far ahead the model's own head and the extra one predict
 EXTRA_HEAD = "extra_head"  # its name in the model during a phase
 
 
+class MultiTokenPhase(Phase):
+    """A phase that predicts two tokens."""
+
+    extra_head: Literal["copied", "random"] = left_out(
+        "copied", "how the extra head is initialized. Later phases continue with it"
+    )
+    extra_logits: Literal["as-head", "raw"] = left_out(
+        "as-head",
+        "`as-head` treats the extra logits like the model's own, which Gemma 2 caps",
+    )
+
+    @model_validator(mode="after")
+    def _check_head(self) -> "MultiTokenPhase":
+        for part, subject in {"new-rows": "new rows have", "adapter": "an adapter has"}.items():
+            if part in self.trainable:
+                reason = f"{subject} no head of their own to copy; remove 'mtp'"
+                raise KeyedError("objective", reason)
+        return self
+
+
 class MultiTokenPrediction(Objective):
     """The sum of two mean losses: of next tokens, and of tokens after next.
 
@@ -27,7 +51,8 @@ class MultiTokenPrediction(Objective):
     Cohere scales them); the code of Yamaguchi et al. uses the output of the head unchanged.
     """
 
-    options = ("extra_head", "extra_logits")
+    predicts = "the next token and, with an extra head, the token after it"
+    phase = MultiTokenPhase
     loss_names = ("next_loss", "after_next_loss")
 
     def __init__(self, extra_head: "torch.nn.Linear", *, as_head: bool, trained: bool):
@@ -43,6 +68,7 @@ class MultiTokenPrediction(Objective):
         from lexigraft.training.trainable import trains_head
 
         phase, progress = context.phase, context.progress
+        assert isinstance(phase, MultiTokenPhase)
         if progress.extra_head is None:
             seed = seed_from(*context.seed, "extra-head")
             progress.extra_head = new_extra_head(context.model, phase.extra_head, seed)

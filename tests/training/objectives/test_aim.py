@@ -13,9 +13,8 @@ from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.inference.text_encoding import encode
 from lexigraft.training.data import TrainingSequence, collate, concatenate, pack
 from lexigraft.training.objective import Progress
-from lexigraft.training.objectives.aim import AttentionInfluence, layers_for
+from lexigraft.training.objectives.aim import AimSettings, AttentionInfluence, layers_for
 from lexigraft.training.objectives.clm import CausalModeling
-from lexigraft.training.phase_settings import AimSettings
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.token_alignment import TokenAligner
 from lexigraft.training.trainable import prepare_phase

@@ -14,13 +14,13 @@ from lexigraft.inference import chunked_logits as chunked_module
 from lexigraft.inference.text_encoding import encode
 from lexigraft.training.data import SequenceDataset, TrainingSequence, collate, concatenate, pack
 from lexigraft.training.objectives.alm import (
+    AlmSettings,
     LikelihoodMatching,
     join_chunks,
     matching,
     word_end_ids,
 )
 from lexigraft.training.objectives.clm import CausalModeling
-from lexigraft.training.phase_settings import AlmSettings
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.token_alignment import TokenAligner
 from lexigraft.vocabulary.expand import expand_tokenizer

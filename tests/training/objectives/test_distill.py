@@ -15,10 +15,10 @@ from lexigraft.errors import UserError
 from lexigraft.inference import chunked_logits as chunked_module
 from lexigraft.inference.chunked_logits import IGNORED, targets_ahead
 from lexigraft.training.objectives.distill import (
+    DistillSettings,
     LogitDistillation,
     divergence,
 )
-from lexigraft.training.phase_settings import DistillSettings
 from lexigraft.training.settings import read_strategy
 
 SHARED = 47  # of 50 rows: the last three are padding

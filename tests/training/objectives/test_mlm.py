@@ -10,8 +10,8 @@ from transformers import AutoConfig, AutoModelForMaskedLM
 from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.training.data import SequenceDataset, TextBlocks, TrainingSequence, collate
 from lexigraft.training.objectives.mlm import MaskedModeling
-from lexigraft.training.phase_settings import Phase
 from lexigraft.training.registry import objective
+from lexigraft.training.settings import Phase
 
 SIZES = {
     "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
@@ -75,7 +75,7 @@ def test_a_pass_without_a_masked_token_has_no_loss_and_no_gradient(model):
 
 def prepared(sequences, tokenizer, seed, name="mlm"):
     """Sequences as an objective reads them."""
-    phase = Phase(trainable=["all"], length=8, objective=name)
+    phase = Phase.model_validate({"trainable": ["all"], "length": 8, "objective": name})
     context = SimpleNamespace(tokenizer=tokenizer, phase=phase)
     return objective(name).prepare_data(sequences, context, seed)
 
