@@ -12,10 +12,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from lexigraft.errors import UserError
+from lexigraft.setting_types import Name, Whole
 from lexigraft.settings import Settings, validate
 from lexigraft.yaml_files import read_yaml
 from workflow.config.registries import ROOT
-from workflow.config.texts import Name, Unique, Whole
+from workflow.config.texts import Unique
 
 FOLDER = ROOT / "docs/papers"
 _VERDICTS = {"same": "the same", "differs": "different", "missing": "missing"}

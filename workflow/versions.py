@@ -19,9 +19,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from lexigraft.auxiliary.registry import auxiliary_kinds, kind_name
 from lexigraft.evaluation.learned.checkpoint import METRIC_VERSIONS
 from lexigraft.evaluation.task_kinds import kinds, task_file, task_kind
-from lexigraft.initialization.registry import method_file, method_version, methods
+from lexigraft.initialization.registry import declaration, method_file, methods
 from lexigraft.installation import PIPELINE, ROOT
 from lexigraft.report.items import kind_file, template_files
 from lexigraft.report.items import kinds as report_kinds
@@ -55,8 +56,14 @@ def all_versioned() -> dict[str, Versioned]:
     return {
         **stages,
         **{
-            f"initializer {name}": Versioned(method_version(name), [method_file(name)])
+            f"initializer {name}": Versioned(declaration(name).version, [method_file(name)])
             for name in methods()
+        },
+        **{
+            f"auxiliary {kind_name(kind)}": Versioned(
+                kind.version, [f"{kind.__module__.replace('.', '/')}.py"]
+            )
+            for kind in auxiliary_kinds()
         },
         **{
             f"objective {name}": Versioned(objective(name).version, [objective_file(name)])

@@ -144,18 +144,18 @@ def reference(package: str) -> str:
 
 def initializers() -> str:
     """The page of the API reference for the class of each method, with its options."""
-    from lexigraft.initialization.registry import method_file, methods
+    from lexigraft.initialization.registry import declaration, methods
 
     parts = [
         "# Initializers",
         "The classes behind `lexigraft.initializer(name, …)`. Parameters are options.",
     ]
     for name in methods():
-        file = method_file(name)
-        own = re.findall(r"^class (\w+)\(", (ROOT / file).read_text("utf-8"), re.MULTILINE)
-        module = file.removesuffix(".py").replace("/", ".")
+        declared = declaration(name)
         options = {"heading": name, "toc_label": name, "members": False, "show_bases": False}
-        parts.append(f"::: {module}.{own[0]}\n    options: {json.dumps(options)}")
+        parts.append(
+            f"::: {declared.module}.{declared.class_name}\n    options: {json.dumps(options)}"
+        )
     return "\n\n".join(parts)
 
 

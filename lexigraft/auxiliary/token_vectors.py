@@ -4,29 +4,21 @@ The input embeddings of another pretrained language model (PLM) are such vectors
 a target-language model; CLP and OMP compare tokens by those of a donor model.
 """
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.artifacts.atomic import replacing
-from lexigraft.artifacts.cards import CARD, read_card
-from lexigraft.corpus.amounts import read_amount
 from lexigraft.errors import UserError
-from lexigraft.job import Job, Written
-from lexigraft.randomness import seed_from
 from lexigraft.source.model import (
     load_tokenizer,
-    open_tokenizer,
     read_input_matrix,
     tokens_without_row,
 )
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 _FILE = "vectors.safetensors"
 
@@ -65,44 +57,13 @@ class TokenVectors:
 
 def save_vectors(vectors: TokenVectors, folder: str | Path) -> str:
     """Write token vectors, deterministically; returns the name of the file."""
-    from safetensors.numpy import save_file
-
     with replacing(Path(folder) / _FILE) as temporary:
         save_file({"tokens": vectors.tokens, "vectors": vectors.vectors}, temporary)
     return _FILE
 
 
-def store_vectors(
-    job: Job, tokenizer: "PreTrainedTokenizerFast", vectors: TokenVectors, **facts: Any
-) -> Written:
-    """Write the vectors of a tokenizer's tokens; returns the file and facts for the job's card."""
-    file = save_vectors(vectors, job["outputs"]["folder"])
-    sizes = {"tokens": len(tokenizer), "tokens_with_vector": len(vectors.tokens)}
-    return [file], sizes | facts
-
-
-def train_vectors(job: Job, train: Callable[..., TokenVectors], **options: Any) -> Written:
-    """Train vectors of the tokens of a job's tokenizer on its corpus, and store them."""
-    settings, inputs = job["settings"], job["inputs"]
-    options |= {key: value for key, value in settings.items() if key not in ("kind", "text")}
-    tokenizer = open_tokenizer(job["inputs"]["tokenizer"])
-    sentences = read_amount(inputs["corpus"], settings, inputs.get("source", ""))
-    began = time.monotonic()
-    vectors = train(tokenizer, sentences, **options, seed=seed_from(*job["seed"]))
-    return store_vectors(job, tokenizer, vectors, seconds=time.monotonic() - began)
-
-
-def training_seconds(folder: str | Path) -> float:
-    """Seconds that training the vectors of a folder took, from its card; 0 if only read."""
-    file = Path(folder) / CARD
-    return read_card(file.parent).get("seconds", 0.0) if file.is_file() else 0.0
-
-
 def load_vectors(folder: str | Path) -> TokenVectors:
     """Read vectors that `save_vectors` wrote; raises a UserError if missing or damaged."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
     file = Path(folder) / _FILE
     if not file.is_file():
         raise UserError(f"auxiliary {folder}: contains no {_FILE}")
@@ -115,7 +76,7 @@ def load_vectors(folder: str | Path) -> TokenVectors:
         ) from None
 
 
-def read_plm(tokenizer: "PreTrainedTokenizerFast", folder: str | Path) -> TokenVectors:
+def read_plm(tokenizer: PreTrainedTokenizerFast, folder: str | Path) -> TokenVectors:
     """Read the input embeddings of a model; its other weights are not loaded.
 
     There is one row for each token of the model that has one, including special tokens; padding

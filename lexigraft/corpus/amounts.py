@@ -29,6 +29,13 @@ class TextAmount(Settings):
         return self
 
 
+def amount_read(what: str) -> Any:
+    """A key `text` for the amount of a corpus that is read."""
+    return optional(
+        f"how much of the corpus {what} ([amounts](#amounts-of-text)). By default all of it"
+    )
+
+
 def read_amount(
     corpus: str | Path, settings: Mapping[str, Any], source: str | Path
 ) -> Iterator[str]:

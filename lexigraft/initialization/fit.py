@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.artifacts.atomic import write_json
+from lexigraft.auxiliary.compute import training_seconds
 from lexigraft.auxiliary.language_files import read_dictionary
-from lexigraft.auxiliary.token_vectors import load_vectors, training_seconds
+from lexigraft.auxiliary.token_vectors import load_vectors
 from lexigraft.corpus.amounts import read_amount
 from lexigraft.corpus.sample_file import read_translations
 from lexigraft.hardware import device
 from lexigraft.initialization.explanation import row_geometry
-from lexigraft.initialization.registry import initializer, samples_role
+from lexigraft.initialization.registry import declaration, initializer
 from lexigraft.initialization.storage import load_initialization, save_initialization
 from lexigraft.randomness import seed_from
 from lexigraft.source.model import (
@@ -86,7 +87,7 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     auxiliary: dict[str, Any] = {role: load_vectors(vectors) for role, vectors in folders.items()}
     if paths := inputs.get("dictionaries"):
         auxiliary["dictionary"] = [words for path in paths for words in read_dictionary(path)]
-    role = samples_role(settings["method"])
+    role = declaration(settings["method"]).pairs_role
     if role and (samples := inputs.get("samples")):
         auxiliary[role] = read_translations(samples)
     memory, began = MemoryGrowth(), time.monotonic()

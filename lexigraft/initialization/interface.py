@@ -44,12 +44,18 @@ Auxiliaries = Mapping[str, Any]
 class Initializer(ABC):
     """Embedding rows for a target vocabulary, one matrix at a time.
 
-    Each subclass is a dataclass: its annotated attributes are its options, see `options`.
+    Each subclass is a dataclass: its annotated attributes are its options, see `options`. It
+    declares `title`, `version`, `needs` and `reads` as literals in its body, since the workflow
+    reads these from the text of the file (`registry.declaration`).
 
     Attributes
     ----------
     fallbacks_ : list of str
         Vocabulary strings of the new tokens that the method does not cover.
+    title : str
+        The name in reports; by default the method's name, capitalized.
+    version : int
+        The version of the results: raise it if the same inputs give other rows than before.
     needs : tuple of str
         Roles of required auxiliaries, such as `("target", "source")`; a config entry must name
         them. Two roles hold text instead of vectors: `dictionary`, pairs of an English word and its
@@ -81,6 +87,8 @@ class Initializer(ABC):
     """
 
     fallbacks_: list[str]
+    title: ClassVar[str]
+    version: ClassVar[int] = 1
     needs: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[tuple[str, ...]] = ()
     counted: ClassVar[tuple[str, ...]] = ()
@@ -95,7 +103,7 @@ class Initializer(ABC):
 
     @property
     def name(self) -> str:
-        """The method's name, derived from the name of its file."""
+        """The method's name: that of its file, unless its class declares another `name`."""
         return type(self).__module__.rpartition(".")[2].replace("_", "-")
 
     def fit(

@@ -1,18 +1,54 @@
-"""Look up initializers by name: each file in `methods/` registers one, so there is no table."""
+"""Initializers by name.
 
-import ast
+Each file in `methods/` declares one method, which has the name of the file; there is no list of
+them. `register` adds the methods of other files. What must be known of a method before it runs is
+read from the text of its file, see `lexigraft.declarations`.
+"""
+
+from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from inspect import isclass, signature
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lexigraft.declarations import DeclaredClass, declared_classes, load
 from lexigraft.errors import UserError, unknown
 
 if TYPE_CHECKING:
     from lexigraft.initialization.interface import Initializer
 
 _FOLDER = Path(__file__).parent / "methods"
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a method declares: attributes of its class, see `Initializer`, and where the class is.
+
+    `module` is None for a file that belongs to no package.
+    """
+
+    name: str
+    title: str
+    version: int
+    needs: tuple[str, ...]
+    reads: tuple[str, ...]
+    file: Path
+    module: str | None
+    class_name: str
+
+    @property
+    def learns(self) -> bool:
+        """Whether the method reads the weights of the source model, as training does."""
+        return not {"matrices", "model"}.isdisjoint(self.reads)
+
+    @property
+    def pairs_role(self) -> str | None:
+        """The role in which the method reads pairs of texts; None if it reads no pairs.
+
+        The pairs are parallel text or, for a method that reads none, entries of its dictionary.
+        """
+        roles = (*self.needs, *self.reads)
+        return next((role for role in ("parallel", "dictionary") if role in roles), None)
 
 
 def initializer(name: str, **options: Any) -> "Initializer":
@@ -42,12 +78,15 @@ def initializer(name: str, **options: Any) -> "Initializer":
 
 def initializer_class(name: str) -> "type[Initializer]":
     """The class of a method; raises a `UserError` if there is no such method."""
-    from lexigraft.initialization.interface import Initializer
-
-    module = import_module(method_file(name).removesuffix(".py").replace("/", "."))
-    classes = [member for member in vars(module).values() if isclass(member)]
-    own = [member for member in classes if member.__module__ == module.__name__]
-    return next(member for member in own if issubclass(member, Initializer))
+    declared = declaration(name)
+    method: type[Initializer] = getattr(load(declared.file, declared.module), declared.class_name)
+    for attribute in ("version", "needs", "reads"):
+        if getattr(method, attribute) != getattr(declared, attribute):
+            raise UserError(
+                f"{declared.file}: '{attribute}' of {declared.class_name} is inherited or computed;"
+                " write its value in the class, where the workflow reads it"
+            )
+    return method
 
 
 def methods() -> list[str]:
@@ -58,68 +97,66 @@ def methods() -> list[str]:
     >>> methods()[:3]
     ['align', 'clp', 'cw2v']
     """
-    return sorted(
-        file.stem.replace("_", "-") for file in _FOLDER.glob("*.py") if file.stem != "__init__"
-    )
+    return sorted(_declarations())
 
 
-def needed_roles(name: str) -> tuple[str, ...]:
-    """Roles of the auxiliaries that a method requires: `needs` of its class.
-
-    Parsed from the text of its file, since an import would load numpy into the Snakefile: `needs`
-    must be a literal tuple of strings. Raises a `UserError` if there is no such method.
+def declaration(name: str) -> Declaration:
+    """What a method declares, without importing it; raises a `UserError` for an unknown method.
 
     Examples
     --------
-    >>> needed_roles("wechsel")
-    ('target', 'source')
+    >>> wechsel = declaration("wechsel")
+    >>> wechsel.title, wechsel.version, wechsel.needs
+    ('WECHSEL', 1, ('target', 'source'))
     """
-    roles: tuple[str, ...] = _declared(name, "needs")
-    return roles
+    if name not in _declarations():
+        raise unknown("initializer", name, methods())
+    return _declarations()[name]
 
 
-def read_roles(name: str) -> tuple[str, ...]:
-    """Further auxiliaries of a method: `reads` of its class, see `needed_roles`."""
-    roles: tuple[str, ...] = _declared(name, "reads")
-    return roles
+def register(file: str | Path, module: str | None = None) -> list[str]:
+    """Add the methods that a Python file declares; returns their names.
 
-
-def samples_role(name: str) -> str | None:
-    """The role in which a method reads pairs of a language's samples; None if it reads no pairs.
-
-    The pairs are parallel text or, for a method that reads no such text, entries of its dictionary.
-
-    Examples
-    --------
-    >>> samples_role("transtokenizers"), samples_role("dictionary-alignment"), samples_role("mean")
-    ('parallel', 'dictionary', None)
+    A method is a class that derives from `RecipeInitializer`, `RandomInitializer` or another class
+    whose name ends in `Initializer`, and that has a literal `name`. The file is imported when one
+    of its methods is used: as `module` if it belongs to a package. Raises a `UserError` if a name
+    is taken by another file.
     """
-    roles = (*needed_roles(name), *read_roles(name))
-    return next((role for role in ("parallel", "dictionary") if role in roles), None)
-
-
-def method_version(name: str) -> int:
-    """The version of a method's results: `version` of its class, see `needed_roles`."""
-    version: int = _declared(name, "version", 1)
-    return version
+    found = []
+    for declared in declared_classes(Path(file)):
+        if _is_initializer(declared) and "name" in declared.attributes:
+            added = _declaration(declared, declared.attributes["name"], Path(file), module)
+            earlier = _declarations().setdefault(added.name, added)
+            if earlier.file != added.file:
+                raise UserError(
+                    f"{file}: an initializer '{added.name}' exists already, in {earlier.file}; "
+                    "choose another name"
+                )
+            found.append(added.name)
+    return found
 
 
 @cache
-def _declared(name: str, attribute: str, default: Any = ()) -> Any:
-    file = _FOLDER / Path(method_file(name)).name
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == attribute:
-            return ast.literal_eval(node.value)
-    return default
+def _declarations() -> dict[str, Declaration]:
+    """The methods by name: those of the folder, to which `register` adds others."""
+    found = {}
+    for file in sorted(_FOLDER.glob("*.py")):
+        if declared := next(filter(_is_initializer, declared_classes(file)), None):
+            name, module = file.stem.replace("_", "-"), f"{__package__}.methods.{file.stem}"
+            found[name] = _declaration(declared, name, file, module)
+    return found
 
 
-@cache
+def _is_initializer(declared: DeclaredClass) -> bool:
+    return any(base.endswith("Initializer") for base in declared.bases)
+
+
+def _declaration(declared: DeclaredClass, name: str, file: Path, module: str | None) -> Declaration:
+    values = {"title": name.replace("-", " ").capitalize(), "version": 1, "needs": (), "reads": ()}
+    values |= {key: declared.attributes[key] for key in values if key in declared.attributes}
+    return Declaration(name=name, file=file, module=module, class_name=declared.name, **values)
+
+
 def method_file(name: str) -> str:
-    """Path of a method's file, relative to the repository.
-
-    Raises a `UserError` if there is no such method.
-    """
-    valid = methods()
-    if name not in valid:
-        raise unknown("initializer", name, valid)
-    return f"lexigraft/initialization/methods/{name.replace('-', '_')}.py"
+    """Path of a method's file, relative to the repository."""
+    return declaration(name).file.relative_to(_FOLDER.parents[2]).as_posix()

@@ -10,13 +10,13 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.interface import RowInitializer
 from lexigraft.initialization.matrix import leading_singular_vectors
-from lexigraft.initialization.registry import initializer, methods, read_roles
+from lexigraft.initialization.registry import declaration, initializer, methods
 from lexigraft.initialization.storage import load_initialization, save_initialization
 
 PADDING = 2
 # What reads the source model itself, or a hypernetwork, is grafted in the tests of its own.
 TRANSLATIONS = {"parallel": [("x y", "abc de")], "dictionary": [("x", "abc")]}
-METHODS = [name for name in methods() if not read_roles(name) and name != "zett"]
+METHODS = [name for name in methods() if not declaration(name).reads and name != "zett"]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from lexigraft.auxiliary.token_vectors import TokenVectors, save_vectors
 from lexigraft.corpus.sample_file import ENGLISH, translation_prompt, write_samples
 from lexigraft.errors import UserError
-from lexigraft.initialization.registry import methods, needed_roles
+from lexigraft.initialization.registry import declaration, methods
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.job import carry_out
 from lexigraft.source.preparation import prepare_source
@@ -43,7 +43,7 @@ def job(tmp_path, byte_level, tiny_llama):
     }
 
     def build(method, seed=0, **options):
-        needed = needed_roles(method)
+        needed = declaration(method).needs
         return {
             "rule": "initialize",
             "settings": {"method": method, "options": options},

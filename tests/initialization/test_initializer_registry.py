@@ -4,13 +4,8 @@ import sys
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.registry import (
-    initializer,
-    method_file,
-    methods,
-    needed_roles,
-    read_roles,
-)
+from lexigraft.initialization import registry
+from lexigraft.initialization.registry import declaration, initializer, methods, register
 
 # What a method cannot do without.
 REQUIRED = {"zett": {"hypernetwork": "a/folder"}}
@@ -38,16 +33,24 @@ def test_a_missing_option_is_named():
         initializer("zett")
 
 
-def test_the_file_of_a_method_is_relative_to_the_repository():
-    assert method_file("mean-of-all") == "lexigraft/initialization/methods/mean_of_all.py"
+def test_what_a_method_declares_is_known_without_importing_it():
+    for name in methods():
+        declared, method = declaration(name), made(name)
+        assert (declared.needs, declared.reads) == (method.needs, method.reads)
+        assert declared.version == method.version == 1
+        assert getattr(method, "title", declared.title) == declared.title
+    assert declaration("unifyvocab").needs == ("target", "source")
+    assert declaration("distill").reads == ("model",)
 
 
-def test_the_roles_that_a_method_needs_are_read_without_importing_it():
-    assert {name: needed_roles(name) for name in methods()} == {
-        name: made(name).needs for name in methods()
-    }
-    assert needed_roles("unifyvocab") == ("target", "source")
-    assert needed_roles("align") == ()
+def test_the_title_is_that_of_the_paper_or_the_name():
+    assert declaration("transtokenizers").title == "Trans-tokenizers"
+    assert declaration("mean-of-all").title == "Mean of all"
+
+
+def test_pairs_of_samples_are_parallel_text_or_a_dictionary():
+    roles = [declaration(name).pairs_role for name in ("transtokenizers", "cw2v", "mean")]
+    assert roles == ["parallel", "dictionary", None]
 
 
 def test_an_unknown_method_names_the_one_that_was_meant():
@@ -77,17 +80,80 @@ def test_a_method_without_options_says_so():
         initializer("random", window=3)
 
 
-def test_looking_up_a_method_imports_no_numeric_library():
+def test_declarations_are_read_without_numeric_libraries():
     code = (
-        "import sys; from lexigraft.initialization.registry import method_file, methods;"
-        "[method_file(name) for name in methods()];"
+        "import sys; from lexigraft.initialization.registry import declaration, methods;"
+        "[declaration(name) for name in methods()];"
         "print([m for m in ('numpy', 'scipy', 'torch', 'transformers') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-def test_what_else_a_method_reads_is_known_without_importing_it():
-    for name in ("align", "cw2v", "distill"):
-        assert read_roles(name) == initializer(name).reads
-    assert read_roles("distill") == ("model",)
+PLUGIN = """
+import numpy as np
+from scipy.sparse import csr_array
+
+from lexigraft.initialization.interface import RecipeInitializer
+from lexigraft.initialization.options import integer
+
+
+class FirstToken(RecipeInitializer):
+    name = "first-token"
+    version = 3
+    token: int = integer(0, minimum=0)
+
+    def _new_rows(self, pair, corpus, auxiliary):
+        rows = np.zeros((len(pair.new_ids), pair.n_source + 1))
+        rows[:, self.token] = 1
+        return csr_array(rows), np.zeros(len(rows), dtype=bool)
+
+
+class Helper:
+    name = "no-initializer"
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    known = {**registry._declarations()}
+    monkeypatch.setattr(registry, "_declarations", lambda: known)
+    file = tmp_path / "my_methods.py"
+    file.write_text(PLUGIN, encoding="utf-8")
+    return file
+
+
+def test_a_file_of_the_user_adds_methods(plugin, byte_level, row):
+    assert register(plugin) == ["first-token"]
+    assert "first-token" in methods()
+    assert declaration("first-token").version == 3
+    source, target = byte_level([("a", "b")]), byte_level([("a", "b"), ("ab", "c")])
+    fitted = initializer("first-token", token=1).fit(source, target)
+    assert fitted.name == "first-token"
+    assert list(row(fitted, "abc").values()) == [1.0]
+
+
+def test_a_file_may_be_registered_twice_but_a_name_belongs_to_one_file(plugin, tmp_path):
+    assert register(plugin) == register(plugin)
+    other = tmp_path / "other.py"
+    other.write_text(PLUGIN, encoding="utf-8")
+    with pytest.raises(UserError, match=r"'first-token' exists already, in .*my_methods\.py"):
+        register(other)
+
+
+@pytest.mark.bad_input(
+    "config",
+    "a plug-in that is not Python, or whose class inherits what the workflow reads",
+    "rejected with a message that names the file",
+)
+def test_a_plug_in_that_cannot_be_used_is_refused(plugin):
+    plugin.write_text("class A(RowInitializer:", encoding="utf-8")
+    with pytest.raises(UserError, match=r"my_methods\.py: cannot be read as Python"):
+        register(plugin)
+    child = plugin.with_name("child.py")
+    child.write_text(
+        PLUGIN + "\n\nclass Child(FirstToken, RecipeInitializer):\n    name = 'child'\n"
+    )
+    register(child)
+    with pytest.raises(UserError, match="'version' of Child is inherited"):
+        initializer("child")

@@ -3,17 +3,17 @@
 A study computes them in separate stages. Here they are computed directly, in memory.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lexigraft.auxiliary.language_files import read_dictionary
+from lexigraft.auxiliary.registry import auxiliary_kind, compute_vectors
 from lexigraft.errors import UserError, unknown
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-    from lexigraft.auxiliary.token_vectors import TokenVectors
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class RegisteredInitializer:
 
 def registered(name: str) -> RegisteredInitializer:
     """An initializer of the registry by name; raises a `UserError` if there is none."""
-    from lexigraft.initialization.registry import samples_role
+    from lexigraft.initialization.registry import declaration
     from workflow.config.registries import by_role, entries_of
 
     known = entries_of("initializers")
@@ -57,7 +57,7 @@ def registered(name: str) -> RegisteredInitializer:
         entry["options"],
         vectors,
         reads_dictionary=entry["dictionary"],
-        samples_role=samples_role(entry["method"]) if entry["samples"] else None,
+        samples_role=declaration(entry["method"]).pairs_role if entry["samples"] else None,
     )
 
 
@@ -75,14 +75,14 @@ def auxiliaries(
     """The inputs of an initializer, by role; a `UserError` names the first missing option."""
     # Check all of them first, since training vectors takes minutes.
     for settings in wanted.vectors.values():
-        _check(wanted.name, settings, given)
-    found: dict[str, Any] = {
-        role: _vectors(settings, source if role == "source" else target, given)
-        for role, settings in wanted.vectors.items()
-    }
+        for name in auxiliary_kind(settings["kind"]).reads(settings):
+            _check(wanted.name, name, settings, given)
+    found: dict[str, Any] = {}
+    for role, settings in wanted.vectors.items():
+        tokenizer = source if role == "source" else target
+        inputs = _inputs(settings, given)
+        found[role], _ = compute_vectors(settings["kind"], tokenizer, settings, inputs)
     if wanted.reads_dictionary:
-        from lexigraft.auxiliary.language_files import read_dictionary
-
         found["dictionary"] = read_dictionary(_needed(wanted.name, "dictionary", given))
     if wanted.samples_role:
         from lexigraft.corpus.readers import read_pairs
@@ -92,23 +92,35 @@ def auxiliaries(
     return found
 
 
-def _check(name: str, settings: Mapping[str, Any], given: Given) -> None:
-    kind = settings["kind"]
-    if kind in ("fasttext", "glove") and not given.sentences:
-        raise UserError(
-            f"--initializer {name}: trains token vectors on a text; specify it with --text"
-        )
-    if kind == "plm":
-        _needed(name, "donor", given)
-    if kind == "sentence-encoder" and "hub" not in settings:
-        _needed(name, "encoder", given)
-    if kind == "word-vectors":
+def _check(initializer: str, name: str, settings: Mapping[str, Any], given: Given) -> None:
+    """Raise a UserError if the user has not given an input of an auxiliary."""
+    if name == "corpus":
+        if not given.sentences:
+            raise UserError(
+                f"--initializer {initializer}: trains token vectors on a text; specify it with "
+                "--text"
+            )
+    elif name == "model":
+        _needed(initializer, "donor", given)
+    elif name == "word_vectors":
         # The file of the registry entry may be missing, and may be replaced by the user's.
         if not Path(settings.get("path") or "").is_file():
-            _needed(name, _file_key(settings), given)
-        if settings.get("aligned_by"):
-            _needed(name, "english_word_vectors", given)
-            _needed(name, "dictionary", given)
+            _needed(initializer, _file_key(settings), given)
+    elif name != "encoder" or "hub" not in settings:
+        _needed(initializer, name, given)
+
+
+def _inputs(settings: Mapping[str, Any], given: Given) -> dict[str, Any]:
+    """What the user gave, by the names that kinds of auxiliaries use."""
+    encoder = {key: settings[key] for key in ("hub", "revision") if key in settings}
+    return {
+        "corpus": given.sentences,
+        "word_vectors": getattr(given, _file_key(settings)) or settings.get("path"),
+        "english_word_vectors": given.english_word_vectors,
+        "dictionary": given.dictionary,
+        "model": given.donor,
+        "encoder": {"folder": str(given.encoder)} if given.encoder else encoder,
+    }
 
 
 _MEANINGS = {
@@ -131,48 +143,3 @@ def _needed(name: str, key: str, given: Given) -> Path:
 
 def _file_key(settings: Mapping[str, Any]) -> str:
     return "english_word_vectors" if settings.get("of") == "english" else "word_vectors"
-
-
-def _vectors(
-    settings: Mapping[str, Any], tokenizer: "PreTrainedTokenizerFast", given: Given
-) -> "TokenVectors":
-    options = {key: value for key, value in settings.items() if key != "kind"}
-    if settings["kind"] == "plm":
-        from lexigraft.auxiliary.token_vectors import read_plm
-
-        assert given.donor is not None
-        return read_plm(tokenizer, given.donor)
-    if settings["kind"] == "sentence-encoder":
-        from lexigraft.auxiliary.sentence_encoder import SentenceEncoder, encode_tokens
-
-        spec = {"folder": str(given.encoder)} if given.encoder else options
-        return encode_tokens(tokenizer, SentenceEncoder(spec, "--encoder"))
-    if settings["kind"] == "word-vectors":
-        return _word_vectors(options, tokenizer, given)
-    from lexigraft.auxiliary.fasttext import train_fasttext
-    from lexigraft.auxiliary.glove import train_glove
-
-    train: Callable[..., TokenVectors] = (
-        train_fasttext if settings["kind"] == "fasttext" else train_glove
-    )
-    return train(tokenizer, given.sentences, **options)
-
-
-def _word_vectors(
-    options: dict[str, Any], tokenizer: "PreTrainedTokenizerFast", given: Given
-) -> "TokenVectors":
-    from lexigraft.auxiliary.language_files import read_dictionary
-    from lexigraft.auxiliary.word_vector_files import open_word_vectors
-    from lexigraft.auxiliary.word_vectors import align_vectors, read_word_vectors
-
-    own, place = options.pop("path", None), getattr(given, _file_key(options))
-    options.pop("of", None)
-    aligned = options.pop("aligned_by", None)
-    words = open_word_vectors(place or own)
-    vectors = read_word_vectors(tokenizer, words, **options)
-    if aligned:
-        assert given.dictionary is not None and given.english_word_vectors is not None
-        repeated = aligned == "dictionary-as-published"
-        pairs = read_dictionary(given.dictionary, repeated)
-        vectors, _ = align_vectors(vectors, words, given.english_word_vectors, pairs, repeated)
-    return vectors

@@ -6,7 +6,6 @@ schemas for editors (`workflow.config.schemas`).
 
 import re
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from inspect import Parameter, signature
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -15,6 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from lexigraft.auxiliary.registry import AuxiliaryKind, auxiliary_kinds, kind_name
 from lexigraft.corpus.amounts import TextAmount
 from lexigraft.machine import Machine
 from lexigraft.report.items import DEFAULT, Item, choices, kinds, load
@@ -63,11 +63,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "vocabularies.trained": vocabularies.TrainedReplacement,
     "vocabularies.taken": vocabularies.TakenReplacement,
     "vocabularies.plm": vocabularies.ModelReplacement,
-    "auxiliary.fasttext": initializers.FastText,
-    "auxiliary.glove": initializers.Glove,
-    "auxiliary.word-vectors": initializers.WordVectors,
-    "auxiliary.plm": initializers.ModelEmbeddings,
-    "auxiliary.sentence-encoder": initializers.SentenceVectors,
+    **{f"auxiliary.{kind_name(kind)}": kind for kind in auxiliary_kinds()},
     "initializers": initializers.InitializerConfig,
     "strategies": settings.Strategy,
     "strategies.phases": settings.Phase,
@@ -81,12 +77,6 @@ TABLES: dict[str, type[BaseModel]] = {
     "tasks.examples": tasks.TrainingExamples,
     "metrics": tasks.MetricConfig,
     "metrics.resources": tasks.MetricResources,
-}
-# Library functions whose defaults apply to keys that are passed on unchanged.
-_DEFAULTS = {
-    initializers.FastText: ("lexigraft.auxiliary.fasttext", "train_fasttext"),
-    initializers.Glove: ("lexigraft.auxiliary.glove", "train_glove"),
-    initializers.WordVectors: ("lexigraft.auxiliary.word_vectors", "read_word_vectors"),
 }
 _TABLE = re.compile(r"(<!-- table: (\S+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
 _KINDS = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
@@ -102,9 +92,8 @@ def documented(text: str) -> str:
 def table(model: type[BaseModel]) -> str:
     """A table with a row for each key: name, type and bounds, default, and meaning."""
     passed_on: Mapping[str, Parameter] = {}
-    if model in _DEFAULTS:
-        module, function = _DEFAULTS[model]
-        passed_on = signature(getattr(import_module(module), function)).parameters
+    if issubclass(model, AuxiliaryKind) and (function := model.function()):
+        passed_on = signature(function).parameters
     rows = ["| key | value | default | meaning |", "|---|---|---|---|"]
     for name, field in model.model_fields.items():
         description = (field.description or "").replace("|", "\\|")

@@ -8,11 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lexigraft.auxiliary.language_files import (
-    check_fasttext,
-    check_word_vectors,
-    word_vector_files,
-)
+from lexigraft.auxiliary.language_files import check_word_vectors, word_vector_files
+from lexigraft.auxiliary.registry import auxiliary_kind
 from lexigraft.corpus.local_files import check_file
 from lexigraft.errors import UserError, unknown
 from lexigraft.initialization import registry
@@ -20,7 +17,7 @@ from lexigraft.source.hub import is_folder
 from workflow.config.training_data import members, used
 
 # Roles of a method that contain text instead of vectors -> the key of an entry for it, and the
-# value to set. `samples` may also provide a dictionary, see `registry.samples_role`.
+# value to set. `samples` may also provide a dictionary, see `pairs_role`.
 _TEXTS = {
     "dictionary": ("dictionary", "true"),
     "parallel": ("samples", "a name in the samples of its languages"),
@@ -35,7 +32,8 @@ def check_initializer(name: str, entry: dict[str, Any], auxiliaries: list[str]) 
     method, where = entry["method"], f"initializers.{name}.auxiliary"
     if method not in registry.methods():
         raise unknown(f"initializers.{name}.method", method, registry.methods())
-    required = registry.needed_roles(method)
+    declared = registry.declaration(method)
+    required = declared.needs
     needed = [role for role in required if role not in _TEXTS]
     for role, auxiliary in entry["auxiliary"].items():
         if role not in needed:
@@ -49,8 +47,8 @@ def check_initializer(name: str, entry: dict[str, Any], auxiliaries: list[str]) 
                 f"{where}: role '{role}', which method '{method}' reads, is missing; specify an "
                 f"entry of auxiliary.yaml: {{{', '.join(f'{need}: …' for need in needed)}}}"
             )
-    readable, filled = (*required, *registry.read_roles(method)), dict[str, str]()
-    for key, role in (("dictionary", "dictionary"), ("samples", registry.samples_role(method))):
+    readable, filled = (*required, *declared.reads), dict[str, str]()
+    for key, role in (("dictionary", "dictionary"), ("samples", declared.pairs_role)):
         if not entry[key]:
             continue
         given = "true" if entry[key] is True else entry[key]
@@ -139,11 +137,9 @@ def _check_parallel(study: Mapping[str, Any], initializer: str, language: str) -
 def check_needed_files(study: dict[str, Any]) -> None:
     """Check that the local files and folders of `check_needs` exist, and fastText if needed."""
     for initializer in sorted({*used(study, "initializers")}):
-        for name in _auxiliaries(study, initializer, "fasttext"):
-            check_fasttext(f"auxiliary.{name}")
-        for name, encoder in _auxiliaries(study, initializer, "sentence-encoder").items():
-            if "folder" in encoder and "package" not in encoder:
-                check_folder(encoder["folder"], f"auxiliary.{name}.folder", MODEL)
+        for name in study["initializers"].get(initializer, {}).get("auxiliary", {}).values():
+            settings = study["auxiliary"][name]
+            auxiliary_kind(settings["kind"]).check(settings, f"auxiliary.{name}")
     for need in _needs(study):
         if need.holds is None:
             check = check_file if need.where.endswith("dictionary") else check_word_vectors

@@ -5,14 +5,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from lexigraft.cells import differ_in_case
+from lexigraft.setting_types import LocalPath, Name, Revision, Whole, Words
 from lexigraft.settings import KeyedError, Settings, optional
-from workflow.config.sources import Place, Revision
+from workflow.config.sources import Place
 from workflow.config.texts import (
     Articles,
     Chosen,
     Code,
-    LocalPath,
-    Name,
     Pairs,
     RatedPairs,
     Repair,
@@ -20,8 +19,6 @@ from workflow.config.texts import (
     SearchedText,
     Text,
     Unique,
-    Whole,
-    Words,
     check_long_code,
 )
 

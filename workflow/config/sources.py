@@ -8,15 +8,20 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from lexigraft.setting_types import (
+    HubName,
+    LocalPath,
+    Name,
+    Positive,
+    Revision,
+    Whole,
+    Words,
+    check_path,
+)
 from lexigraft.settings import KeyedError, Settings, optional
-from workflow.config.texts import LINE_BREAK, LocalPath, Name, Whole, Words, check_path
+from workflow.config.texts import LINE_BREAK
 
-HubName = Annotated[
-    str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$")
-]
-Revision = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
 Megabytes = Annotated[int, Field(ge=500)]
-Positive = Annotated[float, Field(gt=0)]
 Place = Annotated[
     str,
     StringConstraints(
@@ -204,20 +209,4 @@ class FileConfig(Settings):
                 raise KeyedError("url", f"'{{{name}}}' is not in the path; add it there")
         if names and "sha256" in self.model_fields_set:
             raise KeyedError("sha256", "is for one file, but the path matches several; remove it")
-        return self
-
-
-class Encoder(Settings):
-    """A sentence encoder: on the hub, in a folder, or in a folder of a package."""
-
-    hub: HubName = optional("a hub name, such as sentence-transformers/all-mpnet-base-v2")
-    revision: Revision = optional("a commit, tag or branch on the hub")
-    package: str = optional("a name of packages.yaml")
-    folder: LocalPath = optional("a local folder, or a folder in the package")
-
-    @model_validator(mode="after")
-    def _is_somewhere(self) -> "Encoder":
-        own = self.model_fields_set & {"hub", "revision", "folder", "package"}
-        if own not in ({"hub"}, {"hub", "revision"}, {"folder"}, {"package", "folder"}):
-            raise ValueError("needs {hub, revision}, {folder}, or {package, folder}")
         return self

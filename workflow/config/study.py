@@ -4,11 +4,12 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, StringConstraints, Tag, model_validator
 
+from lexigraft.auxiliary.kinds.sentence_encoder import Encoder
 from lexigraft.machine import Machine
 from lexigraft.report.items import DEFAULT
+from lexigraft.setting_types import Name, Whole, Words
 from lexigraft.settings import Settings, by_shape, optional
-from workflow.config.sources import Encoder
-from workflow.config.texts import Name, Unique, Whole, Words
+from workflow.config.texts import Unique
 
 Names = Annotated[list[Name], Field(min_length=1), Unique]
 Seed = Annotated[int, Field(ge=0)]

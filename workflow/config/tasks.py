@@ -9,8 +9,9 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
 
+from lexigraft.setting_types import LocalPath, Name, Positive, Revision, Whole, Words
 from lexigraft.settings import Settings, by_shape, optional
-from workflow.config.sources import Megabytes, Place, Positive, Revision
+from workflow.config.sources import Megabytes, Place
 from workflow.config.texts import (
     CalledCodes,
     Chosen,
@@ -19,8 +20,6 @@ from workflow.config.texts import (
     HubPairs,
     HubRows,
     JsonRows,
-    LocalPath,
-    Name,
     PairFiles,
     PairJson,
     PairParquet,
@@ -28,8 +27,6 @@ from workflow.config.texts import (
     Repair,
     Rows,
     Tsv,
-    Whole,
-    Words,
 )
 
 Columns = dict[str, str]

@@ -9,22 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, StringConstraints, Tag, create_model
 
-from lexigraft.cells import NAME
 from lexigraft.corpus.local_files import check_data_set
+from lexigraft.setting_types import LocalPath, Whole, Words
 from lexigraft.settings import Settings, by_shape, chosen_by, optional
 
-Name = Annotated[str, StringConstraints(pattern=f"^{NAME}$")]
 CODE = "[a-z]{2,3}"
-
-
-def check_path(path: str) -> str:
-    """The path; raises a ValueError if no file system can have it."""
-    if "\0" in path:
-        raise ValueError("a path cannot contain a null character")
-    encoded = path.encode()
-    if len(encoded) > 4000 or max(map(len, encoded.split(b"/"))) > 255:
-        raise ValueError("the path is longer than file systems allow; use a shorter one")
-    return path
 
 
 def check_long_code(code: str) -> str:
@@ -37,11 +26,8 @@ def check_long_code(code: str) -> str:
 
 
 Code = Annotated[str, StringConstraints(pattern=f"^{CODE}$")]
-Words = Annotated[str, StringConstraints(min_length=1)]
-LocalPath = Annotated[Words, AfterValidator(check_path)]
 Locale = Annotated[str, StringConstraints(pattern="^[A-Za-z_0-9]+$")]
 Member = Annotated[str, StringConstraints(pattern=r"^\w[\w.-]*(/\w[\w.-]*)*$")]
-Whole = Annotated[int, Field(ge=1)]
 
 
 def unique(values: list[Any]) -> list[Any]:
@@ -92,13 +78,6 @@ else:
             message = f"needs a {key}: {', '.join(others)} or {last}, with its keys"
             twice = {"source_config": "datasets-configs"} if len({*names}) < len(names) else {}
             return Annotated[reduce(or_, tagged), chosen_by(key, message, **twice)]
-
-
-def amount_read(what: str) -> Any:
-    """A key `text` for the amount of a corpus that is read."""
-    return optional(
-        f"how much of the corpus {what} ([amounts](#amounts-of-text)). By default all of it"
-    )
 
 
 class Catalogue(Settings):

@@ -4,10 +4,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, Tag, model_validator
 
-from lexigraft.corpus.amounts import TextAmount
+from lexigraft.corpus.amounts import TextAmount, amount_read
+from lexigraft.setting_types import Name, Revision, Whole, Words
 from lexigraft.settings import KeyedError, Settings, chosen_by, optional
-from workflow.config.sources import Place, Revision
-from workflow.config.texts import Name, Whole, Words, amount_read
+from workflow.config.sources import Place
 
 
 def _prune_english() -> Any:

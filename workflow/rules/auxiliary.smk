@@ -17,7 +17,7 @@ rule train_fasttext:
     message:
         "Training {wildcards.auxiliary} on {wildcards.language} {wildcards.vocabulary} of {wildcards.source}"
     shell:
-        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/train_fasttext.py" {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/compute_vectors.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule train_glove:
@@ -36,7 +36,7 @@ rule train_glove:
     message:
         "Training {wildcards.auxiliary} on {wildcards.language} {wildcards.vocabulary} of {wildcards.source}"
     shell:
-        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/train_glove.py" {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/compute_vectors.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule read_word_vectors:
@@ -54,7 +54,7 @@ rule read_word_vectors:
     message:
         "Reading {wildcards.auxiliary} of {wildcards.language} for {wildcards.vocabulary} of {wildcards.source}"
     shell:
-        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/read_word_vectors.py" {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/compute_vectors.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule read_plm:
@@ -72,7 +72,7 @@ rule read_plm:
     message:
         "Reading {wildcards.auxiliary} of {wildcards.language} for {wildcards.vocabulary} of {wildcards.source}"
     shell:
-        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/read_plm.py" {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/compute_vectors.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule encode_tokens:
@@ -90,4 +90,4 @@ rule encode_tokens:
     message:
         "Encoding the tokens of {wildcards.language} {wildcards.vocabulary} of {wildcards.source} with {wildcards.auxiliary}"
     shell:
-        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/encode_tokens.py" {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/compute_vectors.py" {params.job:q} > {log:q} 2>&1'

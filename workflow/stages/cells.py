@@ -7,6 +7,7 @@ from typing import Any
 
 from lexigraft.artifacts.completion import REPLACED
 from lexigraft.auxiliary.language_files import BINARY, word_vector_files
+from lexigraft.auxiliary.registry import auxiliary_kind
 from lexigraft.cells import (
     CELL_PATH,
     NO_INITIALIZER,
@@ -17,7 +18,7 @@ from lexigraft.cells import (
 )
 from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.evaluation.text_metrics import UNSPACED_LANGUAGES
-from lexigraft.initialization.registry import method_version, read_roles
+from lexigraft.initialization.registry import declaration
 from lexigraft.training.registry import objective
 from lexigraft.training.settings import samples_of, teacher_of
 from workflow.config.initializer_data import language_option
@@ -167,7 +168,13 @@ def take_vocabulary(study: Study, **axes: str) -> dict[str, Any]:
 
 def _auxiliary_stage(kind: str, resources: Callable[..., Resources]) -> Any:
     names = named("auxiliary", "auxiliary", lambda entry: entry["kind"] == kind)
-    return stage("auxiliary", f"auxiliary/{AUXILIARY_PATH}", resources=resources, names=names)
+    return stage(
+        "auxiliary",
+        f"auxiliary/{AUXILIARY_PATH}",
+        script="compute_vectors",
+        resources=resources,
+        names=names,
+    )
 
 
 def _million_tokens(study: Study, axes: Mapping[str, str]) -> int:
@@ -254,8 +261,11 @@ def encode_tokens(study: Study, **wildcards: str) -> dict[str, Any]:
 
 
 def _vectors(study: Study, **wildcards: str) -> dict[str, Any]:
+    settings = study.config["auxiliary"][wildcards["auxiliary"]]
+    kind = settings["kind"]
     return {
-        "settings": study.config["auxiliary"][wildcards["auxiliary"]],
+        "settings": settings,
+        "versions": {f"auxiliary {kind}": auxiliary_kind(kind).version},
         "inputs": {"tokenizer": vocabulary(study, wildcards)},
     }
 
@@ -291,8 +301,7 @@ def _vectors_of(study: Study, auxiliary: str, axes: Mapping[str, str]) -> Output
 
 def _learns(study: Study, initializer: str) -> bool:
     """Whether an initializer learns from the source's weights, and so needs a training machine."""
-    method = study.config["initializers"][initializer]["method"]
-    return bool({"matrices", "model"} & {*read_roles(method)})
+    return declaration(study.config["initializers"][initializer]["method"]).learns
 
 
 def _fit_stage(learned: bool, **options: Any) -> Callable[[Describe], Describe]:
@@ -329,7 +338,7 @@ def initialize(study: Study, **wildcards: str) -> dict[str, Any]:
             **({"samples": pairs.file(SAMPLES)} if pairs else {}),
         },
         "seed": [study.config["seed"], "initialization", FIT_PATH.format(**wildcards)],
-        "versions": {f"initializer {entry['method']}": method_version(entry["method"])},
+        "versions": {f"initializer {entry['method']}": declaration(entry["method"]).version},
     }
 
 

@@ -30,6 +30,7 @@ class CLP(AnchorInitializer):
        Vocabulary Adaptation for Efficient Language Model Inference".
     """
 
+    title = "CLP"
     needs = ("plm",)
     without_anchors = (
         "a row in the helper model, so there is nothing to mix; give a helper that has the target "

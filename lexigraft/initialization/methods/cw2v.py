@@ -65,6 +65,7 @@ class CW2V(RecipeInitializer):
        Initialization Approaches for Language Models", sections 3.4 and 4.5.
     """
 
+    title = "CW2V"
     reads = ("matrices", "dictionary")
     window: int = integer(10)
     negatives: int = integer(5)

@@ -32,6 +32,7 @@ class FOCUS(AnchorInitializer):
        LLMs with 0.01GB of Target Language Text?", section 4.2.
     """
 
+    title = "FOCUS"
     needs = ("target",)
     without_anchors = (
         "a vector, so there is nothing to mix; give vectors of more text, or of rarer tokens (a "

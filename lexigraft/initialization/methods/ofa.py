@@ -41,6 +41,7 @@ class OFA(NeighbourInitializer):
        Embeddings for Efficient Large-scale Multilingual Continued Pretraining", section 3.
     """
 
+    title = "OFA"
     needs = ("target", "source")
     dimensions: int | None = integer(None)
 

@@ -33,6 +33,7 @@ class OMP(AnchorInitializer):
        Matching Pursuit".
     """
 
+    title = "OMP"
     needs = ("plm",)
     normalized = False
     without_anchors = (

@@ -63,6 +63,7 @@ class SALT(RecipeInitializer):
        Pre-trained Language Models for Cross-lingual Transfer", section 3 and appendix A.
     """
 
+    title = "SALT"
     needs = ("target", "plm")
     counted = ("anchors", "alike", "unexplained")
     centred: bool = boolean(False)

@@ -56,6 +56,7 @@ class TokenAdapt(RecipeInitializer):
        Language Models through Heuristic Adaptation and Supertoken Learning".
     """
 
+    title = "TokenAdapt"
     needs = ("target", "source")
     counted = ("alike",)
     temperature: float = positive(0.3)

@@ -68,6 +68,7 @@ class Transtokenizers(RecipeInitializer):
        Low-Resource NLP".
     """
 
+    title = "Trans-tokenizers"
     needs = ("parallel",)
     counted = ("pairs", "aligned", "related")
     unit: str = choice("words", "tokens")

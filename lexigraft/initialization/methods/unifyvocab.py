@@ -61,6 +61,7 @@ class UnifyVocab(RecipeInitializer):
     .. [3] Conneau et al. 2018, "Word Translation without Parallel Data", section 2.3.
     """
 
+    title = "UnifyVocab"
     _NEAREST = 3  # source tokens of an example
     needs = ("target", "source")
     counted = ("anchors",)

@@ -21,4 +21,5 @@ class WECHSEL(NeighbourInitializer):
        Embeddings for Cross-lingual Transfer of Monolingual Language Models", section 3.
     """
 
+    title = "WECHSEL"
     needs = ("target", "source")

@@ -41,6 +41,7 @@ class ZeTT(RowInitializer):
     .. [1] Minixhofer, Ponti and Vulić 2024, "Zero-Shot Tokenizer Transfer", section 3.
     """
 
+    title = "ZeTT"
     counted = ("cut",)
     distribution = "predictions of the hypernetwork {hypernetwork}"
     hypernetwork: str = text()

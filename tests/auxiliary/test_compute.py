@@ -1,16 +1,20 @@
-"""The scripts of the two rules, on a real tokenizer and real text."""
+"""The stage that computes vectors, on a real tokenizer and real text."""
 
 import json
-import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from lexigraft.auxiliary.compute import compute_auxiliary
 from lexigraft.auxiliary.token_vectors import load_vectors
 from lexigraft.job import carry_out
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+INPUTS = {
+    "fasttext": lambda folder: {"corpus": str(folder / "corpus")},
+    "glove": lambda folder: {"corpus": str(folder / "corpus")},
+    "word-vectors": lambda folder: {"word_vectors": str(folder / "words.vec")},
+}
 
 
 @pytest.fixture
@@ -20,15 +24,11 @@ def job(tmp_path, mistral_tokenizer, greek):
     (tmp_path / "corpus" / "train.txt").write_text("\n".join(greek) + "\n", encoding="utf-8")
     (tmp_path / "words.vec").write_text("2 3\nthe 1 2 3\nof 4 5 6\n", encoding="utf-8")
 
-    def build(rule, kind, seed=0, **settings):
+    def build(kind, seed=0, **settings):
         return {
-            "rule": rule,
+            "rule": "compute_vectors",
             "settings": {"kind": kind, **settings},
-            "inputs": {
-                "tokenizer": str(tmp_path / "vocabulary"),
-                "corpus": str(tmp_path / "corpus"),
-                "word_vectors": str(tmp_path / "words.vec"),
-            },
+            "inputs": {"tokenizer": str(tmp_path / "vocabulary"), **INPUTS[kind](tmp_path)},
             "outputs": {"folder": str(tmp_path / "out")},
             "seed": [seed, "auxiliary", "te"],
         }
@@ -37,14 +37,14 @@ def job(tmp_path, mistral_tokenizer, greek):
 
 
 def run(job):
-    carry_out(runpy.run_path(str(SCRIPTS / f"{job['rule']}.py"))["stage"], job)
+    carry_out(compute_auxiliary, job)
     folder = Path(job["outputs"]["folder"])
     return load_vectors(folder), json.loads((folder / "card.json").read_text())
 
 
 def test_fasttext_is_stored_with_its_settings_and_counts(job, fasttext):
     settings = {"dimensions": 6, "minimum_count": 5}
-    found, card = run(job("train_fasttext", "fasttext", **settings))
+    found, card = run(job("fasttext", **settings))
     assert found.vectors.shape == (card["tokens_with_vector"], 6)
     assert card["tokens"] == 32_000
     assert card["job"]["settings"]["minimum_count"] == 5
@@ -55,7 +55,7 @@ def test_fasttext_is_stored_with_its_settings_and_counts(job, fasttext):
 def test_the_same_job_writes_the_same_bytes_and_another_seed_others(job, fasttext):
     files = []
     for seed in (1, 1, 2):
-        found = job("train_fasttext", "fasttext", seed, dimensions=4, minimum_count=20)
+        found = job("fasttext", seed, dimensions=4, minimum_count=20)
         run(found)
         file = Path(found["outputs"]["folder"]) / "vectors.safetensors"
         files.append(file.read_bytes())
@@ -63,7 +63,7 @@ def test_the_same_job_writes_the_same_bytes_and_another_seed_others(job, fasttex
 
 
 def test_word_vectors_are_stored_with_the_checksum_of_their_file(job):
-    found, card = run(job("read_word_vectors", "word-vectors", unlisted_words=False))
+    found, card = run(job("word-vectors", unlisted_words=False))
     assert card["tokens_with_vector"] == len(found.tokens) >= 2
     assert np.isin(found.vectors[:, 0], (1, 4)).all()
     assert len(card["word_vectors"]["sha256"]) == 64
@@ -71,7 +71,7 @@ def test_word_vectors_are_stored_with_the_checksum_of_their_file(job):
 
 def test_glove_is_stored_with_its_settings_and_counts(job):
     settings = {"dimensions": 6, "minimum_count": 5, "epochs": 1, "window": 4}
-    found, card = run(job("train_glove", "glove", **settings))
+    found, card = run(job("glove", **settings))
     assert found.vectors.shape == (card["tokens_with_vector"], 6)
     assert card["job"]["settings"]["window"] == 4
     assert card["versions"]["numba"]
@@ -79,8 +79,8 @@ def test_glove_is_stored_with_its_settings_and_counts(job):
 
 def test_vectors_of_a_source_are_those_of_the_tokenizer_that_it_points_to(job, tmp_path):
     settings = {"dimensions": 4, "minimum_count": 20, "epochs": 1}
-    found, _ = run(job("train_glove", "glove", **settings))
-    pointing = job("train_glove", "glove", **settings)
+    found, _ = run(job("glove", **settings))
+    pointing = job("glove", **settings)
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "source.json").write_text(json.dumps({"path": "../vocabulary"}))
     (tmp_path / "vocabulary" / "config.json").write_text("{}")

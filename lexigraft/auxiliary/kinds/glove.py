@@ -1,0 +1,52 @@
+"""The kind `glove`: vectors of tokens that GloVe trains on a corpus (UnifyVocab)."""
+
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from lexigraft.auxiliary.registry import Cost, TrainedVectors
+from lexigraft.setting_types import Name, Positive, Whole
+from lexigraft.settings import optional
+
+if TYPE_CHECKING:
+    from lexigraft.auxiliary.token_vectors import TokenVectors
+
+
+class Glove(TrainedVectors):
+    """Static vectors of tokens, trained on the corpus by GloVe."""
+
+    title: ClassVar = "GloVe"
+    # 40 bytes and fifteen updates for each pair of co-occurring tokens: 30,000 sentences of 40
+    # tokens have at most 36 million pairs, and larger texts are assumed to have 1.5 per token.
+    cost: ClassVar = Cost(
+        megabytes=4000,
+        minutes=120,
+        megabytes_per_million_tokens=60,
+        minutes_per_million_tokens=1,
+        threads=4,
+    )
+
+    kind: Literal["glove"] = Field(description="trained on the corpus by GloVe")
+    corpus: Name = optional(
+        "a language or group of languages.yaml on whose text the vectors are trained. By default "
+        "that of the cell"
+    )
+    dimensions: Whole = optional("width of the vectors")
+    window: Whole = optional("context tokens on either side; a token at distance d counts 1/d")
+    epochs: Whole = optional("passes over the pairs of tokens")
+    minimum_count: Whole = optional("tokens that occur less often get no vector")
+    x_max: Positive = optional(
+        "pairs with count x have weight (x / `x_max`)^`alpha`, and 1 from `x_max` on"
+    )
+    alpha: Annotated[float, Field(ge=0)] = optional("see `x_max`")
+    learning_rate: Positive = optional("learning rate of AdaGrad")
+
+    @staticmethod
+    def function() -> "Callable[..., TokenVectors]":
+        """`train_glove`, with as many threads as the job has."""
+        from lexigraft.auxiliary.glove import train_glove
+
+        return partial(train_glove, threads=int(os.environ.get("OMP_NUM_THREADS", "1")))

@@ -1,0 +1,184 @@
+"""Kinds of auxiliaries, which are vectors of tokens that initializers read.
+
+Each file of `kinds/` declares one kind by a subclass of `AuxiliaryKind`: its name, its options,
+what it reads, what it costs, and how it computes vectors. The Snakefile imports these files, so
+that functions import what needs numpy or torch when they compute vectors.
+"""
+
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
+
+from lexigraft.auxiliary import kinds
+from lexigraft.corpus.amounts import TextAmount, amount_read
+from lexigraft.errors import unknown
+from lexigraft.settings import Settings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+    from lexigraft.auxiliary.token_vectors import TokenVectors
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a job that computes vectors requests from a cluster.
+
+    Memory and time limit grow with the millions of tokens of the text that the kind trains on. With
+    `loads_files`, the size of each `.bin` file that it reads is added to the memory.
+    """
+
+    megabytes: int
+    minutes: int
+    megabytes_per_million_tokens: int = 0
+    minutes_per_million_tokens: int = 0
+    threads: int = 1
+    loads_files: bool = False
+
+
+class AuxiliaryKind(Settings):
+    """A kind of vectors of tokens; a subclass declares the options of its entries as fields.
+
+    The field `kind`, of type `Literal["name"]`, is the name that entries of `auxiliary.yaml` use.
+
+    Attributes
+    ----------
+    title : str
+        The name in texts.
+    version : int
+        The version of the results: raise it if the same settings give other vectors than before.
+    cost : Cost
+        Memory and time limit of a job.
+    """
+
+    title: ClassVar[str]
+    version: ClassVar[int] = 1
+    cost: ClassVar[Cost]
+    trains: ClassVar[bool] = False  # whether vectors are trained on the `corpus`
+
+    kind: str
+
+    @staticmethod
+    def function() -> "Callable[..., TokenVectors] | None":
+        """The function of the library that has the options of an entry as parameters, if any."""
+        return None
+
+    @classmethod
+    def reads(cls, settings: Mapping[str, Any]) -> tuple[str, ...]:
+        """Names of the inputs that `compute` needs for an entry with these settings."""
+        raise NotImplementedError
+
+    @classmethod
+    def check(cls, settings: Mapping[str, Any], where: str) -> None:
+        """Check what can be checked before a run; the UserError names the key, `where`."""
+
+    @classmethod
+    def compute(
+        cls,
+        tokenizer: "PreTrainedTokenizerFast",
+        settings: Mapping[str, Any],
+        inputs: Mapping[str, Any],
+        seed: int,
+    ) -> "tuple[TokenVectors, dict[str, Any]]":
+        """Compute the vectors of a tokenizer's tokens; also returns facts for the card of a job."""
+        raise NotImplementedError
+
+
+class TrainedVectors(AuxiliaryKind):
+    """A kind that trains its `function` on sentences."""
+
+    trains: ClassVar[bool] = True
+
+    text: TextAmount = amount_read("the vectors are trained on")
+
+    @classmethod
+    def reads(cls, settings: Mapping[str, Any]) -> tuple[str, ...]:
+        """The sentences, an iterable of texts."""
+        return ("corpus",)
+
+    @classmethod
+    def compute(
+        cls,
+        tokenizer: "PreTrainedTokenizerFast",
+        settings: Mapping[str, Any],
+        inputs: Mapping[str, Any],
+        seed: int,
+    ) -> "tuple[TokenVectors, dict[str, Any]]":
+        """Train the vectors with the given options."""
+        options = {
+            key: value for key, value in settings.items() if key not in ("kind", "text", "corpus")
+        }
+        train = cls.function()
+        assert train is not None
+        return train(tokenizer, inputs["corpus"], **options, seed=seed), {}
+
+
+@cache
+def _registered() -> dict[str, type[AuxiliaryKind]]:
+    """The kinds by name: those of the package `kinds`, to which `register` adds others."""
+    files = pkgutil.iter_modules(kinds.__path__)
+    modules = [import_module(f"{kinds.__name__}.{file.name}") for file in files]
+    classes = [value for module in modules for value in vars(module).values()]
+    found = [each for each in classes if isinstance(each, type) and issubclass(each, AuxiliaryKind)]
+    # The base classes have no name.
+    named = [kind for kind in found if get_args(kind.model_fields["kind"].annotation)]
+    return {kind_name(kind): kind for kind in named}
+
+
+def kind_name(kind: type[AuxiliaryKind]) -> str:
+    """The name of a kind in `auxiliary.yaml`.
+
+    Examples
+    --------
+    >>> kind_name(auxiliary_kind("glove"))
+    'glove'
+    """
+    (name,) = get_args(kind.model_fields["kind"].annotation)
+    return str(name)
+
+
+def register(kind: type[AuxiliaryKind]) -> None:
+    """Add a kind from outside `kinds`, such as one of a plug-in."""
+    _registered()[kind_name(kind)] = kind
+
+
+def auxiliary_kinds() -> list[type[AuxiliaryKind]]:
+    """All kinds, in alphabetical order of their names."""
+    return [kind for _, kind in sorted(_registered().items())]
+
+
+def auxiliary_kind(name: str) -> type[AuxiliaryKind]:
+    """The kind of a name; raises a UserError if there is none."""
+    if name not in _registered():
+        raise unknown("auxiliary kind", name, _registered())
+    return _registered()[name]
+
+
+def compute_vectors(
+    kind: str,
+    tokenizer: "PreTrainedTokenizerFast",
+    settings: Mapping[str, Any],
+    inputs: Mapping[str, Any],
+    seed: int = 0,
+) -> "tuple[TokenVectors, dict[str, Any]]":
+    """Compute the vectors of a tokenizer's tokens with an auxiliary of a kind.
+
+    Also returns facts for a card, such as the files that were read.
+
+    Parameters
+    ----------
+    kind
+        The name of a kind, such as `glove`.
+    settings
+        Options of the kind; others have their defaults.
+    inputs
+        What the kind reads, by the names that its `reads` returns: `corpus`, an iterable of texts;
+        `word_vectors`, `english_word_vectors` and `dictionary`, paths; `model`, a name on the hub
+        or a folder; `encoder`, see `SentenceEncoder`.
+    seed
+        Seed of kinds that train.
+    """
+    return auxiliary_kind(kind).compute(tokenizer, settings, inputs, seed)
