@@ -8,8 +8,8 @@ import pytest
 
 from lexigraft import UserError
 from tests.workflow.conftest import open_study
+from workflow.cost import CostModel
 from workflow.stages import STAGES, Job, Study
-from workflow.stages.cost_model import CostModel
 from workflow.status.cost import costs
 from workflow.status.estimates import Finished, similarity_key
 

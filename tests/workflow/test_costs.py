@@ -7,8 +7,8 @@ import pytest
 
 from tests.workflow.conftest import open_study
 from workflow.config.registries import load_registries, resolve
+from workflow.cost import CostModel
 from workflow.stages import Job, Study
-from workflow.stages.cost_model import CostModel
 from workflow.status.cost import as_text, changed_parameters, costs, modelled
 from workflow.status.estimates import Finished, similarity_key
 

@@ -5,8 +5,8 @@ import os
 
 import pytest
 
+from workflow.cost import CostModel
 from workflow.stages import Study
-from workflow.stages.cost_model import CostModel
 from workflow.status.estimates import Finished, finished_in, similarity_key
 from workflow.status.results_folder import sizes
 

@@ -384,7 +384,7 @@ def modelled_speed(strategy: Mapping[str, Any], parameters: int) -> Speed:
     import torch
 
     from lexigraft.machine import PEAKS, known_device
-    from workflow.stages.cost_model import DEVICE, TRAINING, training_flops
+    from workflow.cost import DEVICE, TRAINING, training_flops
 
     name = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     device = known_device(name) or DEVICE

@@ -20,7 +20,7 @@ def plan(study: StudyFile) -> None:
     Nothing is started. `lexigraft run STUDY.yaml -n` shows Snakemake's own plan, job by job.
     """
     from lexigraft.gpus import devices
-    from workflow.stages.cost_model import chosen_device
+    from workflow.cost import chosen_device
     from workflow.status.plan import as_text
 
     opened = study_of(study)

@@ -23,7 +23,7 @@ from lexigraft.training.registry import objective
 from lexigraft.training.settings import samples_of, teacher_of
 from workflow.config.initializer_data import language_option
 from workflow.config.training_data import members, training_gpus
-from workflow.stages.cost_model import ENGLISH
+from workflow.cost import ENGLISH
 from workflow.stages.stage import Describe, Output, Resources, fixed, named, of_source, stage
 from workflow.stages.study import Study
 from workflow.stages.texts import corpus, sample_folder, sentence_encoder, source

@@ -26,7 +26,7 @@ from workflow.config.registries import (
     resolve,
 )
 from workflow.config.revisions import with_commits
-from workflow.stages.cost_model import DEVICE, CostModel, chosen_device
+from workflow.cost import DEVICE, CostModel, chosen_device
 from workflow.stages.stage import CARD, PACKAGES, STAGES, Output, Resources
 
 # Snakemake takes `{name}` in a path for a wildcard, without an escape for it, and cannot lock files

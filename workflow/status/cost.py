@@ -2,7 +2,7 @@
 
 The jobs to run are determined from the files on disk (`workflow.status.states`). The cost of each
 is the mean of similar finished jobs (`workflow.status.estimates`). If there are none, the cost
-model estimates it (`workflow.stages.cost_model`), multiplied by the ratio of measured to estimated
+model estimates it (`workflow.cost`), multiplied by the ratio of measured to estimated
 time on this device. For jobs that the model does not cover, the time limit is an upper bound.
 
 A cell stores its changed tensors in the precision of its source model. They are determined by the
@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from workflow.cost import CostModel
 from workflow.stages import Job, Study
 from workflow.stages.cells import way
-from workflow.stages.cost_model import CostModel
 from workflow.status.estimates import CPU, Finished, resources_of, similarity_key, work_of
 from workflow.status.states import DONE, states
 from workflow.status.summary import aligned

@@ -3,7 +3,7 @@
 The similarity key of a job is a row of names, the most important first: for a training, the source
 model, strategy, language, vocabulary and initializer. The estimate is the mean over the finished
 jobs that share the longest beginning of that row, relative to the estimate of the cost model
-(`workflow.stages.cost_model`) for each. It therefore scales with the strategy, the number of runs
+(`workflow.cost`) for each. It therefore scales with the strategy, the number of runs
 of tasks, and the device. If too few names are shared, there is no such estimate; but the times of
 all jobs of a rule on a device calibrate the cost model there (`Finished.factor`).
 """
@@ -16,8 +16,8 @@ from typing import Any
 
 from lexigraft.machine import known_device
 from lexigraft.usage import DONE, read_usage
+from workflow.cost import DEVICE, CostModel, Seconds, chosen_device
 from workflow.stages import STAGES, Resources, Study
-from workflow.stages.cost_model import DEVICE, CostModel, Seconds, chosen_device
 from workflow.stages.measuring import tasks_of_job, tasks_of_metric
 
 CPU = "CPU"  # the device of jobs without a GPU

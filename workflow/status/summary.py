@@ -15,8 +15,8 @@ from pathlib import Path
 from lexigraft.cells import cell_of
 from lexigraft.report.rendering import render
 from lexigraft.training.progress import describe_progress
+from workflow.cost import CostModel
 from workflow.stages import Study
-from workflow.stages.cost_model import CostModel
 from workflow.stages.stage import PACKAGES
 from workflow.status.estimates import Finished, device_of, similarity_key
 from workflow.status.results_folder import at_work, sizes
