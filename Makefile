@@ -13,10 +13,10 @@
 # make status  show the progress of a study, during or after its run: make status CONFIG=config/studies/salt.yaml
 # make cost    estimate the cost of a study before it runs: make cost CONFIG=...
 # make config-tables  regenerate the tables of keys in config/README.md, and config/schemas, from workflow/config
-# make record  copy the numbers of a study that has run here to docs/results, and generate the pages: make record CONFIG=...
-# make pages   generate README.md and the pages in docs/ that show numbers, from docs/templates and docs/results
-# make memory  simulate the GPU memory of training runs, and generate docs/gpu.md
-# make bench   benchmark each stage against its usual alternative, one after the other, and generate docs/benchmarks.md
+# make record  copy the numbers of a study that has run here to docs/results, and show them on the pages: make record CONFIG=...
+# make pages   fill the tables of README.md and docs/ with the numbers in docs/results: docs/tables.yaml
+# make memory  simulate the GPU memory of training runs, for docs/gpu.md
+# make bench   benchmark each stage against its usual alternative, one after the other, for docs/benchmarks.md
 # make gpu-check  run tests and benchmarks on one GPU, for docs/gpu.md; a single part: make gpu-check PARTS=training
 # make profiles  let `snakemake --profile slurm` find this repository's profile
 PYTHON ?= $(shell command -v python3.11 || command -v python3)

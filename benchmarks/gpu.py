@@ -9,7 +9,7 @@ cell         stories15m, adapted to Telugu and scored on the GPU and on the CPU
 
 It needs one GPU, of which it uses at most 79 GiB, and no internet: weights are random, and `cell`
 reads packages in a folder, which are downloaded only if missing. Each part replaces its own entry
-of docs/results/gpu.json, from which docs/gpu.md is generated. `--rehearse` runs everything on the
+of docs/results/gpu.json, which docs/gpu.md shows. `--rehearse` runs everything on the
 CPU with tiny models and records nothing.
 """
 
@@ -38,7 +38,7 @@ from benchmarks.memory import MODELS, NEW_TOKENS
 from benchmarks.training import random_model
 from lexigraft.errors import UserError
 from lexigraft.hardware import PRECISION, device, precision
-from workflow import pages
+from workflow import pages, records
 from workflow.config.registries import ROOT
 
 NAME = "gpu"
@@ -194,8 +194,8 @@ PARTS: dict[str, Callable[[Options], Found]] = {
 
 
 def record(part: str, found: Found) -> None:
-    """Replace a part's entry of the record, and generate the pages."""
-    path = pages.DOCS / "results" / "gpu.json"
+    """Replace a part's entry of the record, and fill the tables of the pages."""
+    path = records.record_path("gpu")
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     run, tables = known.get("run", {}), known.get("tables", {})
     card = _child(NAME, "--work", "card")
@@ -210,7 +210,7 @@ def record(part: str, found: Found) -> None:
         "pinned": pinned,
     }
     tables[part] = [found.columns, *found.rows]
-    pages.write_record("gpu", {"run": run, "tables": tables})
+    records.write_record("gpu", {"run": run, "tables": tables})
     pages.main()
 
 

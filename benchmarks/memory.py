@@ -24,7 +24,7 @@ from lexigraft.training.memory import SimulatedPhase, simulated_phases
 from lexigraft.training.passes import pass_tokens
 from lexigraft.training.settings import read_strategy, teacher_of
 from workflow.config.registries import load_registries
-from workflow.pages import write_record
+from workflow.records import write_record
 
 CARDS = (24, 40, 48, 80)  # nominal GB
 USABLE = 11 / 12  # of them, in GiB: below what a card reports, minus loss by fragmentation

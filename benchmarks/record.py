@@ -1,4 +1,4 @@
-"""Records of benchmarks: `docs/results/<name>.json`, from which docs/benchmarks.md is generated.
+"""Records of benchmarks: `docs/results/<name>.json`, which docs/benchmarks.md shows.
 
 A record contains what its numbers depend on in addition to the machine (versions and sizes), and
 one table. For repeated measurements, the table has medians, the number of repetitions (`runs`), and
@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 import lexigraft
-from workflow import pages
+from workflow import records
 
 Row = dict[str, Any]  # column -> name or number
 OTHER = "other_"  # prefix of the columns of the alternative that is compared
@@ -82,7 +82,7 @@ class Measurements:
         self.run = dict(run)
         self.failures: list[str] = []
         self._record = arguments.record
-        self._path = pages.DOCS / "results" / f"{name}.json"
+        self._path = records.record_path(name)
         self._keys, self._order = keys, None if order is None else list(order)
         self._rows: list[Row] = []
 
@@ -102,7 +102,7 @@ class Measurements:
     def end(self) -> None:
         """Name the record if there is one; exit with code 1 if anything failed."""
         if self._record and self._rows:
-            print(f"{self._path.relative_to(pages.DOCS.parent)}: run `make pages` to show it")
+            print(f"docs/results/{self._path.name}: run `make pages` to show it")
         if self.failures:
             sys.exit("\n".join(self.failures))
 
@@ -121,7 +121,7 @@ class Measurements:
         order = sorted(known) if self._order is None else self._order
         table = [known[key] for key in order if key in known]
         content = {"run": self.run, "tables": {"measured": [columns, *table]}}
-        pages.write_record(self._path.stem, content)
+        records.write_record(self._path.stem, content)
 
 
 def _medians(measured: Sequence[Row], keys: int) -> list[Row]:

@@ -30,7 +30,7 @@ from lexigraft.vocabulary.prune import prune_tokenizer
 from lexigraft.vocabulary.token_bytes import pre_tokens
 from lexigraft.vocabulary.train import train_tokenizer
 from workflow.config.registries import ROOT
-from workflow.pages import write_record
+from workflow.records import write_record
 
 NEW_TOKENS = (500, 2000)
 ENGLISH_CHANGE = (None, 0.05, 0.0)

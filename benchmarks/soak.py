@@ -10,7 +10,7 @@ ignored.
 
 The default study is a small one that covers all stages, with a synthetic text and a tiny model; it
 needs no network. In another study all paths must be absolute. `--record` writes
-`docs/results/soak.json`, which docs/reliability.md shows. The exit status is 1 if anything differs.
+`docs/results/soak.json`, which docs/reliability.md cites. The exit status is 1 if anything differs.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from lexigraft.artifacts.verification import verify
 from lexigraft.yaml_files import read_yaml
 from workflow.commands.running import snakemake_command, snakemake_environment
 from workflow.config.registries import ROOT
-from workflow.pages import write_record
+from workflow.records import write_record
 
 NO_JOB = "no job (Snakemake plans, or starts the next one)"
 

@@ -1,289 +1,257 @@
-"""Pages of the documentation whose numbers come from studies that ran.
+"""Fill the tables of README.md and docs/ from records: `python -m workflow.pages [STUDY.yaml …]`.
 
-`python -m workflow.pages STUDY.yaml …` copies the numbers of finished studies to
-`docs/results/<study>.json`. Then, and also without a study, it renders `docs/templates/`: README.md
-and pages of `docs/`, each from the template with the same path. The faults and bad inputs that the
-tests cover (`workflow.reliability`) are recorded first.
+Pages are written by hand, except their tables: a page has `<!-- table: NAME -->` and
+`<!-- end of table -->`, and this command writes a table of `docs/tables.yaml` between them. With
+studies that have run, it first copies their numbers, and the figures that pages show, to
+`docs/results`.
 """
 
-import json
+import ast
 import re
 import shutil
 import sys
-import traceback
-from datetime import datetime
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from string import Formatter
+from typing import Any
 
-from lexigraft.artifacts.atomic import replacing
-from lexigraft.artifacts.cards import commit_of_code, read_card
-from lexigraft.cells import AXES
-from lexigraft.errors import UserError
-from lexigraft.usage import DONE, read_usage
+from lexigraft.errors import UserError, unknown
+from lexigraft.yaml_files import read_yaml
+from workflow import records
 from workflow.config.registries import ROOT
-from workflow.papers import as_markdown, read_paper
-from workflow.reliability import AREAS, collected
-from workflow.stages import Study
+from workflow.papers import paper_table
+from workflow.records import Row, open_record, record_path, study_record, write_record
 from workflow.stages.study import open_study
-from workflow.status.cost import Cost, modelled
-
-if TYPE_CHECKING:
-    import pandas
 
 DOCS = ROOT / "docs"
-TEMPLATES = DOCS / "templates"
-_HELDOUT = ("step", "tokens", "bits_per_byte", "english_bits_per_byte", "perplexity",
-            "english_perplexity")  # fmt: skip
-_DIFFERENCES = ["item", *AXES[:-1], "task", "metric", *(f"baseline_{axis}" for axis in AXES[2:-1]),
-                "difference", "low", "high", "p_corrected"]  # fmt: skip
-_SPEED_UP = [*AXES[:-1], "task", "metric", "speed_up", "speed_up_low", "speed_up_high"]
-
-
-class Record:
-    """The numbers of one study that ran: `docs/results/<study>.json`.
-
-    Attributes
-    ----------
-    run
-        When and with which version it ran: `date`, `version`, `revision`, number of `jobs`, the sum
-        of `seconds` of the last run of each, and `elapsed` seconds from the first start to the last
-        end.
-    """
-
-    def __init__(self, path: Path):
-        self._path = path
-        self._content = json.loads(path.read_text(encoding="utf-8"))
-        self.run: dict[str, Any] = self._content["run"]
-
-    def rows(self, table: str, **wanted: Any) -> list[dict[str, Any]]:
-        """The rows of a table in which these columns have these values, or one of a list of values.
-
-        The tables are frames of `lexigraft.report.study.StudyResults`, where `scores` are means
-        over seeds and `heldout` are the scores during training; `speed_up` and `leaderboard` are
-        from the report.
-        """
-        if table not in self._content["tables"]:
-            raise UserError(f"{self._path}: there is no table {table}")
-        columns, *rows = self._content["tables"][table]
-        read = (dict(zip(columns, row, strict=True)) for row in rows)
-        return [
-            row
-            for row in read
-            if all(
-                row[name] in value if isinstance(value, list) else row[name] == value
-                for name, value in wanted.items()
-            )
-        ]
-
-    def value(self, table: str, column: str, **wanted: Any) -> Any:
-        """The single value that these columns select; raises a UserError if it is not unique."""
-        found = self.rows(table, **wanted)
-        if len(found) != 1:
-            raise UserError(
-                f"{self._path}: {len(found)} rows of {table} match {wanted}, expected one"
-            )
-        return found[0][column]
-
-    def by(self, key: str, table: str, column: str, **wanted: Any) -> dict[Any, Any]:
-        """Value of the column `key` -> value in `column`; of several rows, the last is used."""
-        return {row[key]: row[column] for row in self.rows(table, **wanted)}
-
-    def score(self, metric: str, **wanted: Any) -> float:
-        """The single score of a metric, a mean over seeds, in the selected cells and tasks."""
-        return float(self.value("scores", "mean", metric=metric, **wanted))
-
-
-def record(study: Study) -> dict[str, Any]:
-    """The numbers of a finished study as its report reads them, and facts about its run.
-
-    Raises
-    ------
-    UserError
-        The study is not finished.
-    """
-    from lexigraft.report.inputs import report_inputs, report_settings
-    from lexigraft.report.records import read_study
-    from lexigraft.report.summarize import CELL, summarize
-
-    report = Path(study.output("build_report"))
-    if not (report / "card.json").exists():
-        raise UserError(f"{report}: there is no report; run study {study.name} first")
-    job = study.described("build_report", {})
-    inputs = report_inputs(study.config, job["folders"], job["searched"])
-    read = read_study(
-        report_settings(study.config),
-        inputs | {"languages": study.config["languages"], "fonts": None},
-    )
-    heldout = read.curves[read.curves.get("event") == "heldout"]
-    frames = {
-        "scores": summarize(read.scores)[[*CELL, "task", "metric", "mean", "std", "n_seeds"]],
-        "training": read.training.drop(columns="card_sha256", errors="ignore"),
-        "heldout": heldout[[name for name in (*CELL, "seed", *_HELDOUT) if name in heldout]],
-        "initialization": read.initialization,
-        "alignment": read.alignment,
-        "fragmentation": read.fragmentation,
-        "tokenizers": read.tokenizers,
-        "speed_up": _speed_up(report / "tables"),
-    }
-    if found := _filled(report / "tables", "leaderboard.csv"):
-        frames |= found  # rows without a language are means
-    frames["differences"] = _differences(report / "tables")
-    tables = {name: _rows(frame) for name, frame in frames.items() if len(frame)}
-    return {"study": study.name, "run": _run(study), "tables": tables}
-
-
-def render(template: str) -> str:
-    """The page of a template, by its path below `docs/templates`."""
-    from jinja2 import FileSystemLoader, StrictUndefined
-    from jinja2.sandbox import SandboxedEnvironment
-
-    from lexigraft.report.table import number
-
-    environment = SandboxedEnvironment(
-        loader=FileSystemLoader(TEMPLATES),
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals["require"] = _require
-    environment.globals["record"] = lambda name: Record(DOCS / "results" / f"{name}.json")
-    environment.globals["is_recorded"] = lambda name: (DOCS / "results" / f"{name}.json").exists()
-    environment.globals["cost"] = _cost
-    environment.globals["paper_rows"] = lambda study: as_markdown(read_paper(study)[1])
-    environment.globals["areas"] = AREAS
-    environment.filters["digits"] = number
-    environment.filters["percent"] = lambda share, count=0: f"{number(100 * share, count)} %"
-    try:
-        return environment.get_template(template).render()
-    except UserError as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        # The outermost frame: a sentence may call a macro that is defined elsewhere.
-        line = next(frame.lineno for frame in frames if frame.filename.endswith(template))
-        raise UserError(f"docs/templates/{template}, line {line}: {error}") from None
-
-
-def pages() -> dict[str, Path]:
-    """Template -> its page."""
-    templates = [str(path.relative_to(TEMPLATES)) for path in sorted(TEMPLATES.rglob("*.md"))]
-    return {one: (ROOT if one == "README.md" else DOCS) / one for one in templates}
+TABLES = DOCS / "tables.yaml"
+TABLE = re.compile(r"(<!-- table: (\S+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
+MISSING = "–"
+# Marks of tests -> areas, as docs/reliability.md names them. A test is marked with a case that it
+# covers: `@pytest.mark.fault("disk", "a disk without room", "one line names the file")`.
+AREAS = {
+    "fault": {
+        "kill": "kills and interruptions",
+        "disk": "disks and permissions",
+        "damage": "damaged, lost and changed files",
+        "parallel": "several runs at once",
+        "cluster": "clusters",
+        "machine": "memory, devices and clocks",
+        "network": "networks and hubs",
+    },
+    "bad_input": {
+        "config": "studies and registries",
+        "command": "commands",
+        "text": "texts and data sets",
+        "model": "models and tokenizers",
+        "vectors": "vectors, dictionaries and recipes",
+        "hostile": "hostile input",
+    },
+}
 
 
 def main(*configs: str) -> None:
-    """Record studies, then render all pages."""
+    """Record studies, then fill the tables of all pages."""
     for config in configs:
         study = open_study(config)
-        path = write_record(study.name, record(study))
-        for name in _figures(study.name):
-            source = Path(study.output("build_report")) / "figures" / name
-            if not source.is_file():
-                raise UserError(
-                    f"{source}: missing, but shown on a page; add it to the items of the report"
-                )
-            path.with_suffix("").mkdir(exist_ok=True)
-            shutil.copyfile(source, path.with_suffix("") / name)
+        path = write_record(study.name, study_record(study))
+        copy_figures(study.name, Path(study.output("build_report")) / "figures")
         print(f"{path.relative_to(ROOT)}: recorded")
-    write_record("reliability", collected())
-    for template, page in pages().items():
-        page.write_text(render(template), encoding="utf-8")
+    for page in pages():
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-def write_record(name: str, content: dict[str, Any]) -> Path:
-    """Write a record (`run` and `tables`) for pages, with one line per row of a table.
-
-    A table is a list of the column names, followed by the rows.
-    """
-    path = DOCS / "results" / f"{name}.json"
-    with replacing(path) as temporary:
-        temporary.write_text(_as_text(content), encoding="utf-8")
-    return path
+def pages() -> list[Path]:
+    """The pages that may have tables."""
+    return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
-def _require(claim: bool) -> str:
-    """Empty text; raises a UserError if the numbers no longer support a sentence of a page."""
-    if not claim:
-        raise UserError("the numbers no longer support this sentence; rewrite it")
-    return ""
-
-
-def _cost(study: str, device: str) -> Cost:
-    """The estimated cost of a study of `config/studies` on a device."""
-    return modelled(open_study(f"{ROOT}/config/studies/{study}.yaml"), device)
-
-
-def _figures(study: str) -> set[str]:
-    """The figures of a study's report that pages show."""
+def copy_figures(study: str, folder: Path) -> None:
+    """Copy the figures of a study's report that pages show."""
     shown = re.compile(rf"results/{re.escape(study)}/([\w.-]+\.png)")
-    return {
-        name for path in TEMPLATES.rglob("*.md") for name in shown.findall(path.read_text("utf-8"))
-    }
+    for name in {name for page in pages() for name in shown.findall(page.read_text("utf-8"))}:
+        if not (folder / name).is_file():
+            raise UserError(
+                f"{folder / name}: missing, but shown on a page; add it to the items of the report"
+            )
+        (records.RESULTS / study).mkdir(exist_ok=True)
+        shutil.copyfile(folder / name, records.RESULTS / study / name)
 
 
-def _as_text(content: dict[str, Any]) -> str:
-    """JSON with one line per row of a table, for readable diffs."""
-    tables = {
-        name: ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-        for name, rows in content["tables"].items()
-    }
-    listed = ",\n".join(f'"{name}": [\n{rows}\n]' for name, rows in tables.items())
-    head = json.dumps(content | {"tables": None}, ensure_ascii=False)
-    return head.replace('"tables": null}', f'"tables": {{\n{listed}\n}}}}\n')
+def filled(page: str) -> str:
+    """The text of a page with tables made from the records."""
+    return TABLE.sub(lambda match: f"{match[1]}{table(match[2])}\n{match[4]}", page)
 
 
-def _speed_up(tables: Path) -> "pandas.DataFrame":
-    """The speed-up of cells over their source model, from the report's tables."""
-    import pandas
+def table(name: str) -> str:
+    """A table as Markdown, by its name on a page."""
+    kind, _, subject = name.partition("-")
+    if kind == "paper":
+        return paper_table(subject)
+    if kind == "tested":
+        return tested(subject.replace("-", "_"))
+    declarations = read_yaml(TABLES)
+    if name not in declarations:
+        raise unknown("table", name, [name for name in declarations if not name.startswith("_")])
+    declared = declarations[name]
+    part = declared.get("part")  # of a record that is measured in parts
+    if not record_path(declared["record"]).exists():
+        return "Not yet measured."
+    run = open_record(declared["record"]).run
+    if part not in (None, *run):
+        return "Not yet measured."
+    text = rows_table(declared) if "row" in declared else grid(declared)
+    return (
+        f"{text}\n\n{_facts(run[part] if part else run, declared)}" if "facts" in declared else text
+    )
 
-    read = [pandas.DataFrame(columns=_SPEED_UP), *_filled(tables, "*.csv").values()]
-    found = pandas.concat([frame.reindex(columns=_SPEED_UP) for frame in read])
-    # If two tables have the same number, only one may have its interval.
-    found = found.dropna(subset="speed_up").groupby(_SPEED_UP[:-3], sort=False)
-    return found.first().reset_index()
+
+def rows_table(declared: Mapping[str, Any]) -> str:
+    """A Markdown table with a row for each row of a record's table."""
+    header, cells = (declared[key].split(" | ") for key in ("header", "row"))
+    rows = _rows(declared)
+    for column, titles in declared.get("titles", {}).items():
+        rows = [row | {column: titles.get(row[column], row[column])} for row in rows]
+    return markdown(header, [[text_of(cell, row) for cell in cells] for row in rows])
 
 
-def _differences(tables: Path) -> "pandas.DataFrame":
-    """The differences between models, and how certain they are, from the report's tables."""
-    import pandas
-
-    read = [
-        frame.assign(item=name)[_DIFFERENCES]
-        for name, frame in _filled(tables, "*.csv").items()
-        if "baseline_score" in frame
+def grid(declared: Mapping[str, Any]) -> str:
+    """A Markdown table whose rows and columns select rows of records."""
+    columns = declared["columns"]
+    keys = ("record", "from", "cell", "join")
+    defaults = {key: declared[key] for key in keys if key in declared} | declared.get("where", {})
+    lines = [
+        [title, *(_cell(defaults | selected | column) for column in columns.values())]
+        for title, selected in [*declared.get("rows", {}).items(), *_each(declared)]
     ]
-    return pandas.concat([pandas.DataFrame(columns=_DIFFERENCES), *read], ignore_index=True)
+    return markdown([declared.get("corner", ""), *columns], lines)
 
 
-def _filled(tables: Path, pattern: str) -> "dict[str, pandas.DataFrame]":
-    """Item -> its table, for the report's non-empty tables with these file names."""
-    import pandas
-
-    files = (path for path in sorted(tables.glob(pattern)) if path.stat().st_size > 1)
-    return {path.stem: pandas.read_csv(path) for path in files}
+def _rows(declared: Mapping[str, Any]) -> list[Row]:
+    return open_record(declared["record"]).rows(declared["from"], **declared.get("where", {}))
 
 
-def _rows(frame: "pandas.DataFrame") -> list[list[Any]]:
-    """The column names, then the rows; empty columns are omitted."""
-    filled = frame.dropna(axis="columns", how="all")
-    found = json.loads(filled.to_json(orient="split", double_precision=5))
-    return [found["columns"], *found["data"]]
+def _each(declared: Mapping[str, Any]) -> Iterator[tuple[str, Row]]:
+    """Title and selection of a row for each combination of values that some columns have."""
+    if not (keys := declared.get("each")):
+        return
+    rows = _rows(declared)
+    if column := declared.get("descending"):
+        rows = sorted(rows, key=lambda row: row[column], reverse=True)
+    for values in dict.fromkeys(tuple(row[key] for key in keys) for row in rows):
+        selected = dict(zip(keys, values, strict=True))
+        yield text_of(declared.get("title", "{" + keys[0] + "}"), selected), selected
 
 
-def _run(study: Study) -> dict[str, Any]:
-    folders = [job.output for job in study.jobs().values()]
-    # Only the last run of each job: outputs of earlier ones, with other settings, were replaced.
-    finished = ([line for line in read_usage(one) if line["ended"] == DONE] for one in folders)
-    lines = [runs[-1] for runs in finished if runs]
-    starts = [datetime.fromisoformat(line["started"]).timestamp() for line in lines]
-    ends = [start + line["seconds"] for start, line in zip(starts, lines, strict=True)]
-    versions = read_card(Path(study.output("build_report")))["versions"]
+def _cell(selection: Row) -> str:
+    """The text of the row of a record that a selection selects, or a dash."""
+    if isinstance(selection["cell"], list):
+        parts = (_cell(selection | part) for part in selection["cell"])
+        return selection["join"].join(part for part in parts if part != MISSING) or MISSING
+    record, name = open_record(selection["record"]), selection["from"]
+    # A row of a grid may select by columns that only some of the tables have.
+    where = {key: value for key, value in selection.items() if key in record.rows(name)[0]}
+    rows = record.rows(name, **where)
+    if len(rows) > 1:
+        raise UserError(f"{TABLES.name}: {len(rows)} rows of {name} in {record.path} match {where}")
+    return text_of(selection["cell"], rows[0]) if rows else MISSING
+
+
+class _Row(Formatter):
+    """Formats applied to a row of a record: `{mean:.2f}`, `{share:.0%}`, `{ratio[cpu]}`."""
+
+    def get_value(self, key: int | str, args: Any, row: Mapping[str, Any]) -> Any:
+        return row[str(key)] if key in row else DERIVED[str(key)](row)
+
+    def format_field(self, value: Any, spec: str) -> str:
+        """A dash for None, `12 %` for a share, and a minus sign (U+2212)."""
+        if value is None:
+            return MISSING
+        text = str(super().format_field(value, spec))
+        if not isinstance(value, int | float):
+            return text
+        if not re.search("[1-9]", text):  # zero after rounding has no sign
+            text = text.lstrip("+-")
+        return text.replace("-", "−").replace("%", " %")
+
+
+def text_of(form: str, row: Mapping[str, Any]) -> str:
+    """A format applied to a row of a record and to what is derived from it."""
+    return _Row().vformat(form, (), row)
+
+
+def _ratios(row: Mapping[str, Any]) -> dict[str, str]:
+    """Column -> ratio to the alternative's number, which is in `other_…` or `script_…`."""
+    alternatives = {key: row.get(f"other_{key}", row.get(f"script_{key}")) for key in row}
     return {
-        "date": max(line["started"] for line in lines)[:10],
-        "version": versions["lexigraft"],
-        "revision": commit_of_code(),
-        "jobs": len(lines),
-        "seconds": round(sum(line["seconds"] for line in lines)),
-        "elapsed": round(max(ends) - min(starts)),
+        key: f"{row[key] / alternative:.2f}" if alternative and row[key] else MISSING
+        for key, alternative in alternatives.items()
+        if row[key] is None or isinstance(row[key], float)
     }
+
+
+# What formats may name in addition to the columns of a row.
+DERIVED: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "ratio": _ratios,
+    # The range of the first ratio over repetitions.
+    "spread": lambda row: (
+        text_of(" ({lowest:.2f}–{highest:.2f})", row)
+        if row["runs"] > 1 and row["lowest"] is not None
+        else ""
+    ),
+    "gib": lambda row: row["mib"] / 1024,
+    "other_gib": lambda row: row["other_mib"] / 1024,
+    "megabytes": lambda row: row["peak_memory_bytes"] and row["peak_memory_bytes"] / 1e6,
+    "deviation": lambda row: f" ± {row['std']:.3f}" if row["n_seeds"] > 1 else "",
+    "star": lambda row: "\\*" if row["p_corrected"] < 0.05 else "",  # significant
+    "fewer": lambda row: f" ({row['new_tokens']:,})" if row["new_tokens"] < row["asked"] else "",
+    "several": lambda row: f"{row['gpus']} × " if (row["gpus"] or 1) > 1 else "",
+    "small": lambda row: "*" if row["passes"] == "sequence" else "",  # small micro-batches
+}
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; columns of numbers are aligned to the right."""
+    rows = [list(row) for row in rows]
+    is_number = [all(re.match(r"[-\d−+–(]|$", row[i]) for row in rows) for i in range(len(header))]
+    ruler = "|".join("---:" if right else "---" for right in is_number)
+    lines = ["| " + " | ".join(row) + " |" for row in (header, *rows)]
+    return "\n".join([lines[0], f"|{ruler}|", *lines[1:]]).replace("|  |", "| |")
+
+
+def _facts(run: Mapping[str, Any], declared: Mapping[str, Any]) -> str:
+    """When and with which versions and sizes something was measured, as one line."""
+    dates = [row["date"] for row in _rows(declared) if "date" in row]
+    facts = {"date": max(dates)} if dates else {}
+    facts |= {**run, **run.get("versions", {})}
+    texts = (
+        f"{key.replace('_', ' ')} {value}"
+        for key, value in facts.items()
+        if not isinstance(value, dict)
+    )
+    return f"Measured: {', '.join(texts)}."
+
+
+def tested(mark: str) -> str:
+    """How many cases of a mark the tests cover, by area."""
+    cases = {tuple(arguments) for name, arguments in marks() if name == mark}
+    counts = Counter(area for area, *_ in cases)
+    rows = [[title, str(counts[area])] for area, title in AREAS[mark].items()]
+    return markdown(["area", "cases"], [*rows, ["all", str(len(cases))]])
+
+
+def marks(tests: Path = ROOT / "tests") -> Iterator[tuple[str, list[Any]]]:
+    """Name and arguments of each mark of `AREAS`, read from the syntax trees of the test files."""
+    for path in sorted(tests.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if not re.search(r"mark\.(fault|bad_input)\(", text):
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call):
+                name = ast.unparse(node.func).removeprefix("pytest.mark.")
+                if name in AREAS:
+                    yield name, [ast.literal_eval(argument) for argument in node.args]
 
 
 if __name__ == "__main__":

@@ -18,8 +18,7 @@ from lexigraft.yaml_files import read_yaml
 from workflow.config.registries import ROOT
 from workflow.config.texts import Unique
 
-FOLDER = ROOT / "docs/papers"
-_VERDICTS = {"same": "the same", "differs": "different", "missing": "missing"}
+PAPERS = ROOT / "docs/papers"
 
 
 def _as_text(value: Any) -> Any:
@@ -80,7 +79,7 @@ class Paper(Settings):
     )
 
 
-def read_paper(study: str, folder: Path = FOLDER) -> tuple[Paper, list[PaperRow]]:
+def read_paper(study: str, folder: Path = PAPERS) -> tuple[Paper, list[PaperRow]]:
     """The paper of a study and its rows; a UserError names the file and the wrong row."""
     path = folder / f"{study}.yaml"
     place = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
@@ -98,24 +97,23 @@ def read_paper(study: str, folder: Path = FOLDER) -> tuple[Paper, list[PaperRow]
     return paper, rows
 
 
-def as_markdown(rows: list[PaperRow]) -> str:
-    """The rows as a Markdown table, preceded by their numbers by verdict."""
-    counts: Counter[str] = Counter(row.verdict for row in rows)
-    counted = ", ".join(f"{counts[verdict]} {text}" for verdict, text in _VERDICTS.items())
+def paper_table(study: str, folder: Path = PAPERS) -> str:
+    """The rows of a paper as a Markdown table, preceded by their numbers by verdict."""
+    _, rows = read_paper(study, folder)
+    counts = Counter(row.verdict for row in rows)
     lines = [
-        f"{len(rows)} rows: {counted}.",
+        f"{len(rows)} rows: {counts['same']} the same, {counts['differs']} different, "
+        f"{counts['missing']} missing.",
         "",
         "| what | where | the paper | here | verdict | why, or what shows it |",
         "|---|---|---|---|---|---|",
     ]
     for row in rows:
         items = ", ".join(f"`{name}`" for name in row.items)
-        items += f" of `{row.study}`" if items and row.study else ""
-        why = "; ".join(filter(None, (row.reason, items)))
-        cells = (row.row, row.source, row.paper, row.here, row.verdict, why)
-        lines.append("| " + " | ".join(_cell(one) for one in cells) + " |")
+        if items and row.study:
+            items += f" of `{row.study}`"
+        explanation = "; ".join(filter(None, (row.reason, items)))
+        cells = (row.row, row.source, row.paper, row.here, row.verdict, explanation)
+        escaped = (" ".join(cell.split()).replace("|", "\\|") for cell in cells)
+        lines.append("| " + " | ".join(escaped) + " |")
     return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")

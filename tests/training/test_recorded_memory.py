@@ -7,9 +7,9 @@ from lexigraft.training.settings import trains_whole_model
 from tests.workflow.conftest import open_study
 from workflow.config.registries import load_registries
 from workflow.config.training_data import training_gpus
-from workflow.pages import DOCS, Record
+from workflow.records import open_record
 
-RECORDED = Record(DOCS / "results" / "memory.json")
+RECORDED = open_record("memory")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests import preloaded_python
-from workflow import pages
+from workflow import pages, records
 
 
 @pytest.fixture
@@ -98,13 +98,14 @@ TABLES = {
 }  # fmt: skip
 
 
+TABLE_OF = {part: f"gpu-{part}" for part in TABLES} | {"correctness": "gpu-failed"}
+
+
 @pytest.fixture
 def recorded(gpu, tmp_path, monkeypatch):
-    """`recorded(part, …)`: the page after these parts were recorded, one after the other."""
-    (tmp_path / "results").mkdir()
-    memory = pages.DOCS / "results" / "memory.json"
-    (tmp_path / "results" / memory.name).write_bytes(memory.read_bytes())
-    monkeypatch.setattr(pages, "DOCS", tmp_path)
+    """`recorded(part, …)`: the tables of the page after these parts were recorded in turn."""
+    (tmp_path / "memory.json").write_bytes(records.record_path("memory").read_bytes())
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
     monkeypatch.setattr(pages, "main", lambda: None)
     monkeypatch.setattr(gpu, "_child", lambda *_, **__: {"gpu": "NVIDIA H100", "cuda": "13.0"})
     versions = {"torch": "2.13.0+cu130", "transformers": "5.1.0", "peft": "0.21.2"}
@@ -114,29 +115,29 @@ def recorded(gpu, tmp_path, monkeypatch):
         for part in parts:
             columns, *rows = TABLES[part]
             gpu.record(part, gpu.Found(columns, rows, []))
-        return pages.render("gpu.md")
+        return {part: pages.table(TABLE_OF[part]) for part in TABLES}
 
     return build
 
 
-def test_until_it_is_measured_the_page_says_so(recorded):
-    assert "not yet measured on a GPU" in recorded()
-    page = recorded("training")
-    assert "correctness, generation and cell are not yet measured on a GPU" in page
-    assert "| llama-2-7b | `2x2ls-mtp-512` | 8,123 | 4,000 | 2.03 | 31.2 |" in page
-    assert "| gemma-2-9b | `2x2ls-mtp-512` | 5,123 | – | – | 61.2 |" in page
-    assert "transformers 5.1.0 (`envs/main.txt` pins " in page and "torch 2.13.0," in page
+def test_a_part_that_was_not_measured_says_so(recorded):
+    assert set(recorded().values()) == {"Not yet measured."}
+    tables = recorded("training")
+    assert [part for part, table in tables.items() if "Not yet" not in table] == ["training"]
+    assert "| llama-2-7b, `2x2ls-mtp-512` | 8,123 | 4,000 | 2.03 | 31.2 |" in tables["training"]
+    assert "| gemma-2-9b, `2x2ls-mtp-512` | 5,123 | – | – | 61.2 |" in tables["training"]
+    assert "gpu NVIDIA H100" in tables["training"] and "torch 2.13.0," in tables["training"]
 
 
 def test_each_part_replaces_its_own_entry(recorded, monkeypatch):
-    page = recorded(*TABLES)
-    assert "not yet measured" not in page
-    assert "1 of 2 tests passed; not `test_badly`." in page
-    assert "| vllm | 64 | 4,123 |" in page and "| CPU | float32 | 99 | 3.250 | 1.502 |" in page
+    tables = recorded(*TABLES)
+    assert "`test_badly`" in tables["correctness"] and "test_well" not in tables["correctness"]
+    assert "| vllm | 64 | 4,123 |" in tables["generation"]
+    assert "| CPU | float32 | 99 | 3.250 | 1.502 |" in tables["cell"]
     monkeypatch.setitem(TABLES, "generation", [TABLES["generation"][0], ["lexigraft", 8, 7.0]])
-    again = recorded("generation")
-    assert "| lexigraft | 8 | 7 |" in again and "vllm" not in again
-    assert "1 of 2 tests passed" in again
+    tables = recorded("generation")
+    assert "| lexigraft | 8 | 7 |" in tables["generation"] and "vllm" not in tables["generation"]
+    assert "`test_badly`" in tables["correctness"]
 
 
 def test_vllm_continues_the_same_prompts(gpu, tmp_path, monkeypatch):

@@ -1,78 +1,115 @@
-"""Pages with numbers are rendered from the records of studies in docs/results."""
+"""Tables of pages come from the records in docs/results."""
 
 import json
 
 import pytest
+import yaml
 
 from lexigraft.errors import UserError
-from workflow import pages
-from workflow.pages import Record, render
+from workflow import pages, records
+from workflow.pages import AREAS, filled, marks, table
+from workflow.records import Record, as_text
 
 SCORES = [
-    ["language", "initializer", "metric", "mean"],
-    ["te", "mean", "bits_per_byte", 1.5],
-    ["te", "random", "bits_per_byte", 2.25],
-    ["te", "mean", "chrf", 0.125],
+    ["language", "initializer", "metric", "mean", "std", "n_seeds"],
+    ["te", "mean", "bits_per_byte", 1.5, None, 1],
+    ["te", "random", "bits_per_byte", 2.25, 0.25, 2],
+    ["el", "mean", "bits_per_byte", -0.0004, None, 1],
+    ["te", "mean", "chrf", 0.125, None, 1],
 ]
+RECORD = {"study": "small", "run": {"version": "0.3.0"}, "tables": {"scores": SCORES}}
 
 
 @pytest.fixture
-def docs(tmp_path, monkeypatch):
-    """A documentation of one record, and a function that renders a text with it."""
-    monkeypatch.setattr(pages, "DOCS", tmp_path)
-    monkeypatch.setattr(pages, "TEMPLATES", tmp_path / "templates")
-    (tmp_path / "results").mkdir()
-    (tmp_path / "templates").mkdir()
-    content = {"study": "one", "run": {"version": "0.2.0"}, "tables": {"scores": SCORES}}
-    (tmp_path / "results/one.json").write_text(pages._as_text(content))
+def small(tmp_path, monkeypatch):
+    """Functions that declare a table of a small record, and return it as lines of cells."""
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    monkeypatch.setattr(pages, "TABLES", tmp_path / "tables.yaml")
+    (tmp_path / "small.json").write_text(as_text(RECORD))
 
-    def rendered(text: str) -> str:
-        (tmp_path / "templates/page.md").write_text(text)
-        return render("page.md")
+    def declare(**declaration):
+        declaration = {"record": "small", "from": "scores"} | declaration
+        pages.TABLES.write_text(yaml.safe_dump({"scores": declaration}, sort_keys=False))
+        return table("scores").split("\n")
 
-    rendered.record = Record(tmp_path / "results/one.json")
-    return rendered
+    return declare
 
 
-@pytest.mark.parametrize("template", pages.pages())
-def test_every_page_is_what_its_template_and_the_records_give(template):
-    page = pages.pages()[template].read_text(encoding="utf-8")
-    assert render(template) == page, "run `make pages`"
+@pytest.mark.parametrize("page", pages.pages(), ids=lambda path: path.stem)
+def test_the_tables_of_each_page_are_what_the_records_give(page):
+    text = page.read_text(encoding="utf-8")
+    assert filled(text) == text, "run `make pages`"
 
 
-def test_a_page_shows_a_number_of_its_record(docs):
-    text = '{{ record("one").score("bits_per_byte", initializer="mean") | digits(2) }}'
-    assert docs(f"{text} {{{{ -0.5 | digits(1) }}}} {{{{ 0.25 | percent }}}}") == "1.50 −0.5 25 %"
+def test_every_declared_table_is_shown_on_a_page():
+    shown = "".join(page.read_text(encoding="utf-8") for page in pages.pages())
+    names = [name for name in pages.read_yaml(pages.TABLES) if not name.startswith("_")]
+    assert [name for name in names if f"<!-- table: {name} -->" not in shown] == []
 
 
-def test_rows_are_chosen_by_a_value_or_several(docs):
-    record = docs.record
-    assert [row["mean"] for row in record.rows("scores", metric="chrf")] == [0.125]
-    assert len(record.rows("scores", initializer=["mean", "random"])) == 3
+def test_a_grid_shows_the_row_that_its_row_and_column_select(small):
+    lines = small(
+        where={"metric": "bits_per_byte"},
+        columns={"Telugu": {"language": "te"}, "Greek": {"language": "el"}},
+        rows={"Random": {"initializer": "random"}},
+        each=["initializer"],
+        cell="{mean:.2f}{deviation}",
+    )
+    assert lines == [
+        "| | Telugu | Greek |",
+        "|---|---:|---:|",
+        "| Random | 2.25 ± 0.250 | – |",
+        "| mean | 1.50 | 0.00 |",
+        "| random | 2.25 ± 0.250 | – |",
+    ]
 
 
-def test_a_number_that_several_rows_could_be_is_refused(docs):
-    with pytest.raises(UserError, match=r"one.json: 2 rows of scores match .*'mean'.*expected"):
-        docs.record.value("scores", "mean", initializer="mean")
+def test_several_parts_of_a_cell_are_joined_and_missing_ones_are_left_out(small):
+    lines = small(
+        where={"metric": "bits_per_byte"},
+        columns={"mean to random": {}},
+        each=["language"],
+        cell=[{"initializer": name, "cell": "{mean:.1f}"} for name in ("mean", "random")],
+        join=" to ",
+    )
+    assert lines[2:] == ["| te | 1.5 to 2.2 |", "| el | 0.0 |"]
+
+
+def test_a_list_has_a_row_for_each_selected_row_of_the_record(small):
+    lines = small(
+        where={"language": ["te", "el"], "initializer": "mean"},
+        titles={"language": {"te": "Telugu"}},
+        header="language | mean | deviation",
+        row="{language} | {mean:.0%} | {std}",
+        facts=True,
+    )
+    assert lines == [
+        "| language | mean | deviation |",
+        "|---|---:|---:|",
+        "| Telugu | 150 % | – |",
+        "| el | 0 % | – |",
+        "| Telugu | 12 % | – |",
+        "",
+        "Measured: version 0.3.0.",
+    ]
+
+
+def test_a_cell_that_could_be_several_rows_is_refused(small):
+    with pytest.raises(UserError, match=r"tables.yaml: 2 rows of scores in .*small.json match"):
+        small(columns={"mean": {"initializer": "mean"}}, rows={"te": {"language": "te"}}, cell="")
+
+
+def test_an_unknown_table_is_refused_with_a_similar_name(small):
+    small(columns={}, cell="")
+    with pytest.raises(UserError, match=r"'score' .*mean 'scores'"):
+        filled("<!-- table: score -->\n<!-- end of table -->\n")
     with pytest.raises(UserError, match="there is no table speed"):
-        docs.record.rows("speed")
+        Record(records.record_path("small")).rows("speed")
 
 
-def test_a_sentence_that_the_numbers_no_longer_bear_out_names_its_line(docs):
-    text = '{% set one = record("one") %}\n{{ require(one.score("chrf") > 1) }}\nBetter.\n'
-    with pytest.raises(UserError, match=r"docs/templates/page.md, line 2: the numbers no longer"):
-        docs(text)
-    assert docs(text.replace("> 1", "< 1")) == "\nBetter.\n"
-    macro = "{% macro surely(claim) %}{{ require(claim) }}{% endmacro %}\nBest.{{ surely(1 > 2) }}"
-    with pytest.raises(UserError, match=r"page\.md, line 2: the numbers no longer"):
-        docs(macro)
-
-
-def test_each_row_of_a_record_has_a_line_of_its_own():
-    content = {"study": "one", "run": {}, "tables": {"scores": SCORES, "speed": SCORES[:2]}}
-    text = pages._as_text(content)
-    assert json.loads(text) == content
-    assert '["te", "mean", "bits_per_byte", 1.5],\n' in text
+def test_each_row_of_a_record_has_its_own_line():
+    assert json.loads(as_text(RECORD)) == RECORD
+    assert '["te", "mean", "chrf", 0.125, null, 1]\n' in as_text(RECORD)
 
 
 def test_a_study_that_has_not_run_cannot_be_recorded(tmp_path, monkeypatch):
@@ -86,22 +123,47 @@ def test_a_speed_up_is_recorded_once_with_the_interval_of_any_table(tmp_path):
     row = "m,te,big,align,full,speed,rate,20.0,2.5"
     (tmp_path / "empty.csv").write_text("\n")
     (tmp_path / "narrow.csv").write_text(f"{head}\n{row}\nm,te,big,align,full,mt,chrf,9.0,\n")
-    assert pages._speed_up(tmp_path)["speed_up"].tolist() == [2.5]
     interval = f"{head},p,speed_up_low,speed_up_high\n{row},0.1,2.25,2.75\n"
     (tmp_path / "speed.csv").write_text(interval)
-    (found,) = pages._speed_up(tmp_path).to_dict("records")
-    assert (found["speed_up"], found["speed_up_low"], found["speed_up_high"]) == (2.5, 2.25, 2.75)
+    (recorded,) = records._speed_up(tmp_path).to_dict("records")
+    assert [recorded[f"speed_up{end}"] for end in ("", "_low", "_high")] == [2.5, 2.25, 2.75]
 
 
 def test_the_differences_of_all_tables_are_recorded(tmp_path):
-    columns = [*pages._DIFFERENCES[1:], "baseline_score", "p"]
+    columns = [*records._DIFFERENCES[1:], "baseline_score", "p"]
     for name, initializer in (("significance", "none"), ("initializers-compared", "random")):
         row = ["m", "te", "big", "align", "full", "ppl", "bits", "big", initializer, "full",
                -0.5, -0.6, -0.4, 0.01, 2.0, 0.005]  # fmt: skip
         lines = [",".join(columns), ",".join(map(str, row))]
         (tmp_path / f"{name}.csv").write_text("\n".join(lines))
     (tmp_path / "results.csv").write_text("language,metric,mean\nte,bits,1.5\n")
-    found = pages._differences(tmp_path)
-    assert dict(zip(found["item"], found["baseline_initializer"], strict=True)) == {
+    differences = records._differences(tmp_path)
+    assert dict(zip(differences["item"], differences["baseline_initializer"], strict=True)) == {
         "initializers-compared": "random", "significance": "none"}  # fmt: skip
-    assert found[["difference", "p_corrected"]].to_numpy().tolist() == 2 * [[-0.5, 0.01]]
+    assert differences[["difference", "p_corrected"]].to_numpy().tolist() == 2 * [[-0.5, 0.01]]
+
+
+def test_every_mark_names_an_area_a_case_and_an_outcome(pytestconfig):
+    areas = {mark: set() for mark in AREAS}
+    for mark, arguments in marks():
+        area, case, outcome = arguments
+        assert area in AREAS[mark] and case and outcome, arguments
+        areas[mark].add(area)
+    assert areas == {mark: set(titles) for mark, titles in AREAS.items()}
+    known = {line.split("(")[0] for line in pytestconfig.getini("markers")}
+    assert known >= set(AREAS)
+
+
+def test_marks_of_tests_and_of_their_parameters_are_counted(tmp_path):
+    (tmp_path / "test_a.py").write_text(
+        "@pytest.mark.fault('disk', 'a full disk', 'one ' 'line')\n"
+        "def test_a(): ...\n"
+        "@pytest.mark.parametrize('x', [\n"
+        "    pytest.param(1, marks=[pytest.mark.bad_input('text', 'no text', 'one line')]),\n"
+        "])\n"
+        "def test_b(x): ...\n"
+    )
+    assert sorted(marks(tmp_path)) == [
+        ("bad_input", ["text", "no text", "one line"]),
+        ("fault", ["disk", "a full disk", "one line"]),
+    ]

@@ -10,10 +10,10 @@ import yaml
 from lexigraft.errors import UserError
 from lexigraft.report.items import read_items
 from tests.workflow.conftest import open_study
-from workflow.papers import FOLDER, as_markdown, read_paper
+from workflow.papers import PAPERS, paper_table, read_paper
 
-PAPERS = sorted(path.stem for path in FOLDER.glob("*.yaml"))
-ROWS = [(paper, row) for paper in PAPERS for row in read_paper(paper)[1]]
+NAMES = sorted(path.stem for path in PAPERS.glob("*.yaml"))
+ROWS = [(paper, row) for paper in NAMES for row in read_paper(paper)[1]]
 NUMBERS = r"\d+[a-z]?(?:(?:, | and | to )(?:\d+[a-z]?))*"
 ROW = {
     "row": "LoRA",
@@ -58,7 +58,7 @@ def test_a_setting_is_that_of_the_resolved_study(paper, row):
     assert value_at(config_of(row.study or paper), row.check.key) == row.check.value
 
 
-@pytest.mark.parametrize("paper", PAPERS)
+@pytest.mark.parametrize("paper", NAMES)
 def test_items_are_those_of_the_study(paper):
     for row in read_paper(paper)[1]:
         if row.items:
@@ -67,7 +67,7 @@ def test_items_are_those_of_the_study(paper):
             assert {*row.items} <= known, row.row
 
 
-@pytest.mark.parametrize("paper", PAPERS)
+@pytest.mark.parametrize("paper", NAMES)
 def test_every_table_and_figure_of_the_paper_is_drawn_or_accounted_for(paper):
     head, rows = read_paper(paper)
     for kind, wanted in (("Table", head.tables), ("Figure", head.figures)):
@@ -112,6 +112,6 @@ def test_a_wrong_row_is_named_with_its_file(tmp_path, changed, message):
 
 def test_the_table_counts_verdicts_and_escapes_what_ends_a_cell(tmp_path):
     written(tmp_path, paper="a | b", here=16, verdict="same", items=["table-1"], study="other")
-    counted, _, *table = as_markdown(read_paper("one", tmp_path)[1]).split("\n")
+    counted, _, *table = paper_table("one", tmp_path).split("\n")
     assert counted == "2 rows: 1 the same, 1 different, 0 missing."
     assert table[-1] == (r"| LoRA | §4.3 | a \| b | 16 | same | memory; `table-1` of `other` |")

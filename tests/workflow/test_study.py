@@ -14,7 +14,7 @@ import pytest
 
 from tests.workflow.conftest import Checkout, copy_project
 from workflow.config.registries import load_registries, resolve
-from workflow.pages import Record, _as_text, record
+from workflow.records import Record, as_text, study_record
 from workflow.stages import Study
 
 FITTED = [
@@ -217,9 +217,9 @@ def test_its_numbers_are_recorded_for_the_documentation(finished, monkeypatch):
     checkout, _ = finished
     monkeypatch.chdir(checkout.folder)
     study = Study(resolve(checkout.config, load_registries()))
-    content = record(study)
+    content = study_record(study)
     path = checkout.folder / "record.json"
-    path.write_text(_as_text(content))
+    path.write_text(as_text(content))
     numbers = Record(path)
     cell = {"language": "telugu", "vocabulary": "expand-50", "initializer": "align"}
     measured = list(checkout.folder.glob(
