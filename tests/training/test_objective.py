@@ -60,9 +60,7 @@ def test_an_objective_from_outside_is_registered(monkeypatch):
         read_strategy({"phases": [{**settings, "objective": "clm"}]})
 
 
-@pytest.mark.bad_input(
-    "Settings", "two objectives of one name", "Error that the name exists already"
-)
+@pytest.mark.bad_input("config", "two objectives of one name", "one line names it")
 def test_two_objectives_of_one_name_are_refused(monkeypatch):
     monkeypatch.setattr(registry, "_registered", {})
     with pytest.raises(UserError, match="'clm' exists already"):

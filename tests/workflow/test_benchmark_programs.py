@@ -163,9 +163,7 @@ def test_of_several_rounds_the_record_has_medians_and_the_page_says_how_ratios_l
     found = dict(zip(columns, row, strict=True))
     assert (found["seconds"], found["other_seconds"], found["runs"]) == (3, 3, 3)
     assert (found["lowest"], found["highest"]) == (0.5, 3)
-    row = (
-        "| batches of prompts | 3 | one `model.generate` per prompt | 3 | 1.00 (0.50–3.00) |"
-    )
+    row = "| batches of prompts | 3 | one `model.generate` per prompt | 3 | 1.00 (0.50–3.00) |"
     assert row in benchmark_tables()
 
 
