@@ -22,8 +22,8 @@ from lexigraft.artifacts.atomic import write_json
 from lexigraft.artifacts.cards import write_card
 from lexigraft.artifacts.completion import card_of
 from lexigraft.cells import Cell
-from lexigraft.evaluation.evaluate import run_jobs
-from lexigraft.evaluation.task_kinds import Measurement, record
+from lexigraft.evaluation.evaluate import record, run_jobs
+from lexigraft.evaluation.task_kinds import Measurement
 from lexigraft.report.inputs import report_inputs
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study

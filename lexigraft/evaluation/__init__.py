@@ -3,10 +3,10 @@
 from lexigraft.lazy_imports import lazy_imports
 
 _MODULES = {
-    "chrf": "lexigraft.evaluation.text_metrics",
+    "chrf": "lexigraft.evaluation.metrics.chrf",
     "fragmentation": "lexigraft.evaluation.fragmentation",
     "generate": "lexigraft.inference.generation",
-    "rouge_l": "lexigraft.evaluation.text_metrics",
+    "rouge_l": "lexigraft.evaluation.metrics.rouge_l",
     "task_kind": "lexigraft.evaluation.task_kinds",
 }
 __all__, __getattr__, __dir__ = lazy_imports(__name__, _MODULES)

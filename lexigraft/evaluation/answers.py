@@ -13,7 +13,10 @@ from collections import Counter
 
 import regex
 
-from lexigraft.evaluation.text_metrics import UNSPACED_LANGUAGES, UNSPACED_LETTER
+from lexigraft.evaluation.metric_kinds import Metric
+from lexigraft.evaluation.unspaced_scripts import UNSPACED_LANGUAGES, UNSPACED_LETTER
+
+F1, EXACT_MATCH = Metric("f1", "F1"), Metric("exact_match", "exact match")
 
 _SQUAD_ARTICLES = {"a", "an", "the"}
 # Words that count as articles; the other languages of MLQA have none.
@@ -35,12 +38,15 @@ def squad_scores(answer: str, references: list[str]) -> dict[str, float]:
     F1 compares words in any order. SQuAD's script removes only ASCII punctuation; here, the
     punctuation of all scripts is removed, as in MLQA's.
     """
-    words, *others = (
+    words, *expected = (
         [word for word in _without_punctuation(text).split() if word not in _SQUAD_ARTICLES]
         for text in (answer, *references)
     )
-    f1 = (_f1(words, other) if words and other else float(words == other) for other in others)
-    return {"f1": 100 * max(f1), "exact_match": 100.0 * (words in others)}
+    f1 = (
+        _f1(words, reference) if words and reference else float(words == reference)
+        for reference in expected
+    )
+    return {"f1": 100 * max(f1), "exact_match": 100.0 * (words in expected)}
 
 
 def mlqa_scores(answer: str, references: list[str], language: str) -> dict[str, float]:
@@ -48,9 +54,9 @@ def mlqa_scores(answer: str, references: list[str], language: str) -> dict[str, 
 
     `language` is the ISO 639 code of the answers; for cross-lingual questions, of the context.
     """
-    words, *others = (mlqa_words(text, language) for text in (answer, *references))
-    f1 = (_f1(words, other) for other in others)
-    return {"f1": 100 * max(f1), "exact_match": 100.0 * (words in others)}
+    words, *expected = (mlqa_words(text, language) for text in (answer, *references))
+    f1 = (_f1(words, reference) for reference in expected)
+    return {"f1": 100 * max(f1), "exact_match": 100.0 * (words in expected)}
 
 
 def mlqa_words(text: str, language: str) -> list[str]:
@@ -66,7 +72,7 @@ def mlqa_words(text: str, language: str) -> list[str]:
     elif articles := _MLQA_ARTICLES.get(language):
         plain = re.sub(rf"\b({'|'.join(articles.split())})\b", " ", plain)
     if letters := _LETTERS.get(language):
-        plain = letters.sub(lambda found: f" {found[0]} ", plain)
+        plain = letters.sub(lambda letter: f" {letter[0]} ", plain)
     return plain.split()
 
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.artifacts.atomic import alone_in, clear_partial, write_json
-from lexigraft.artifacts.cards import check_inputs
+from lexigraft.artifacts.cards import check_inputs, versions
 from lexigraft.artifacts.completion import begin, check_origins, complete, is_complete
 from lexigraft.errors import UserError
 from lexigraft.evaluation.harness.benchmark_state import reason_not_available
-from lexigraft.evaluation.task_kinds import Measurement, record, task_kind
+from lexigraft.evaluation.task_kinds import Measurement, task_kind
 from lexigraft.source.document_start import DOCUMENT_START, document_start
 from lexigraft.training.store import load_cell, read_card, reference
 
@@ -126,6 +126,23 @@ def run_jobs(job: Job) -> list[Job]:
             described = {"task": name, "run": run, "seed": [*task["seed"], run]}
             found.append({**common, **own, "inputs": inputs, "outputs": outputs, **described})
     return found
+
+
+def record(job: Job, measured: Measurement) -> dict[str, Any]:
+    """The evaluation record of one run, ready for JSON."""
+    return {
+        "task": job["task"],
+        "kind": job["settings"]["kind"],
+        "cell": job["cell"],
+        "run": job["run"],
+        # Only for a checkpoint, not for a trained cell.
+        **({"checkpoint": job["checkpoint"]} if "checkpoint" in job else {}),
+        "metrics": measured.metrics,
+        "details": measured.details,
+        "settings": job["settings"],
+        "seed": job["seed"],
+        "versions": versions(),
+    }
 
 
 @contextmanager

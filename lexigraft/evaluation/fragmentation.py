@@ -13,6 +13,7 @@ from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.corpus.mixture import MEASURED, read_part
 from lexigraft.corpus.sampling import StreamSample
 from lexigraft.errors import UserError
+from lexigraft.evaluation.task_kinds import TRANSLATIONS
 from lexigraft.evaluation.texts import (
     group_rows,
     member_sentences,
@@ -42,7 +43,7 @@ def fragmentation_record(job: dict[str, Any]) -> dict[str, Any]:
     new = new_token_ids(adapted)
     texts = {name: corpus_sentences(corpus, name) for name in ("heldout", "english")}
     texts["train"] = _drawn(read_part(corpus))
-    pairs = [(pair["source"], pair["target"]) for pair in task_rows(corpus, "translation")]
+    pairs = [(pair["source"], pair["target"]) for pair in task_rows(corpus, TRANSLATIONS)]
     members = {
         member: fragmentation(source, target, new=new, heldout=lines)
         for member, lines in member_sentences(corpus).items()
@@ -67,7 +68,7 @@ def tokenizer_record(job: dict[str, Any]) -> dict[str, Any]:
     corpus = job["inputs"]["corpus"]
     tokenizer, commit = find_tokenizer(job["settings"], job["inputs"].get("package"))
     # Translations have the same content in every language.
-    pairs = task_rows(corpus, "translation")
+    pairs = task_rows(corpus, TRANSLATIONS)
     texts = [pair["target"] for pair in pairs] or corpus_sentences(corpus, "heldout")
     train = _drawn(read_part(corpus))
     english = [pair["source"] for pair in pairs]

@@ -1,18 +1,16 @@
 """Encode questions and contexts in windows for an encoder, and decode the predicted spans."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.corpus.examples import Example
 from lexigraft.errors import UserError
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
-FRONT = 0  # the token to predict for a window that does not contain the answer
-_AROUND = 8  # maximum number of special tokens around a question and a context
+NO_ANSWER = 0  # the token to predict for a window that does not contain the answer
+_SPECIAL_TOKENS = 8  # maximum number around a question and a context
 
 
 class Window(NamedTuple):
@@ -24,53 +22,55 @@ class Window(NamedTuple):
     offsets: np.ndarray
 
 
-def windows(
-    tokenizer: "PreTrainedTokenizerFast",
+def split_into_windows(
+    tokenizer: PreTrainedTokenizerFast,
     examples: Sequence[Example],
     *,
     length: int,
     stride: int,
-    types: bool,
+    token_types: bool,
 ) -> list[Window]:
     """Split each context into windows that also contain its question, in at most half the tokens.
 
     A window has at most `length` tokens, including the question and special tokens; adjacent
-    windows share `stride` tokens. `types` is whether the model distinguishes question and context
-    by token types. Raises `UserError` if the windows have no room for a context.
+    windows share `stride` tokens. `token_types` is whether the model distinguishes question and
+    context by token types. Raises `UserError` if the windows have no room for a context.
     """
-    if length // 2 - _AROUND <= stride:
+    if length // 2 - _SPECIAL_TOKENS <= stride:
         raise UserError(
             f"config/tasks.yaml: windows of {length} tokens have no room for a stride of {stride} "
             "and a question; raise length (at most to the model's context) or lower stride"
         )
     encoded = tokenizer(
-        [_cut(tokenizer, example["question"], length // 2) for example in examples],
+        [_truncated(tokenizer, example["question"], length // 2) for example in examples],
         [example["context"] for example in examples],
         truncation="only_second",
         max_length=length,
         stride=stride,
         return_overflowing_tokens=True,
         return_offsets_mapping=True,
-        return_token_type_ids=types,
+        return_token_type_ids=token_types,
     )
-    found = []
-    for at, example in enumerate(encoded["overflow_to_sample_mapping"]):
-        offsets = np.array(encoded["offset_mapping"][at])
-        offsets[[part != 1 for part in encoded.sequence_ids(at)]] = -1
-        read = {name: encoded[name][at] for name in tokenizer.model_input_names if name in encoded}
-        found.append(Window(example, read, offsets))
-    return found
+    windows = []
+    for index, example in enumerate(encoded["overflow_to_sample_mapping"]):
+        offsets = np.array(encoded["offset_mapping"][index])
+        offsets[[part != 1 for part in encoded.sequence_ids(index)]] = -1
+        inputs = (name for name in tokenizer.model_input_names if name in encoded)
+        feature = {name: encoded[name][index] for name in inputs}
+        windows.append(Window(example, feature, offsets))
+    return windows
 
 
 def span_of(window: Window, begin: int, end: int) -> tuple[int, int]:
-    """First and last token of the characters [begin, end) of the context; FRONT if not all inside.
+    """First and last token of the characters [begin, end) of the context.
 
-    These are the first token that ends after `begin`, and the last one that begins before `end`.
+    They are the first token that ends after `begin`, and the last one that begins before `end`;
+    NO_ANSWER if the characters are not all in the window.
     """
     inside = np.flatnonzero(window.offsets[:, 0] >= 0)
     starts, ends = window.offsets[inside].T
     if not len(inside) or starts[0] > begin or ends[-1] < end:
-        return FRONT, FRONT
+        return NO_ANSWER, NO_ANSWER
     first, last = np.flatnonzero(ends > begin)[0], np.flatnonzero(starts < end)[-1]
     return int(inside[first]), int(inside[last])
 
@@ -93,9 +93,9 @@ def best_span(
     return float(scores[first, last]), int(offsets[first, 0]), int(offsets[last, 1])
 
 
-def answers_of(
+def best_answers(
     examples: Sequence[Example],
-    found: Sequence[Window],
+    windows: Sequence[Window],
     logits: tuple[np.ndarray, np.ndarray],
     longest: int,
 ) -> list[str]:
@@ -105,18 +105,18 @@ def answers_of(
     most `longest` tokens.
     """
     best: list[tuple[float, int, int]] = [(-np.inf, 0, 0)] * len(examples)
-    for window, start, end in zip(found, *logits, strict=True):
+    for window, start, end in zip(windows, *logits, strict=True):
         tokens = len(window.offsets)
         span = best_span(window, start[:tokens], end[:tokens], longest)
-        best[window.example] = max(best[window.example], span, key=lambda one: one[0])
+        best[window.example] = max(best[window.example], span, key=lambda scored: scored[0])
     return [
         example["context"][begin:end].strip()
         for example, (_, begin, end) in zip(examples, best, strict=True)
     ]
 
 
-def _cut(tokenizer: "PreTrainedTokenizerFast", question: str, most: int) -> str:
-    """Truncate a question to the text of its first `most` tokens."""
-    offsets: Any = tokenizer(question, add_special_tokens=False, return_offsets_mapping=True)
-    places = offsets["offset_mapping"]
-    return question if len(places) <= most else question[: places[most - 1][1]]
+def _truncated(tokenizer: PreTrainedTokenizerFast, question: str, tokens: int) -> str:
+    """The text of the first `tokens` tokens of a question."""
+    encoded: Any = tokenizer(question, add_special_tokens=False, return_offsets_mapping=True)
+    offsets = encoded["offset_mapping"]
+    return question if len(offsets) <= tokens else question[: offsets[tokens - 1][1]]

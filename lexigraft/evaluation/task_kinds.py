@@ -1,8 +1,8 @@
 """Kinds of tasks: their declarations, and the measurements of a run.
 
 A kind is one module in `tasks/`, with the name of the `kind` of its entries in config/tasks.yaml
-and a `TaskKind` called `TASK`. Declarations do not import torch: the Snakefile reads them in every
-job.
+and a `TaskKind` called `TASK`; `register` adds one from elsewhere. Declarations do not import
+torch: the Snakefile reads them in every job.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,16 +10,19 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from lexigraft.errors import UserError
+from lexigraft.evaluation.costs import Sizes, Work
+from lexigraft.evaluation.metric_kinds import Metric, text_metrics
 from lexigraft.settings import Settings, validate
 
-Own = TypeVar("Own", bound=Settings)
+KindSettings = TypeVar("KindSettings", bound=Settings)
 
 ENGLISH = "english"  # name of tests in English, whatever the language is called in a study
 
 _FOLDER = Path(__file__).resolve().parent / "tasks"
+_REGISTERED: dict[str, tuple["TaskKind", Path]] = {}
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,18 @@ class Measurement:
     details: dict[str, Any] = field(default_factory=dict)
 
 
+class CorpusTests(NamedTuple):
+    """Tests that a language's corpus contains."""
+
+    key: str  # the key of a language in config/languages.yaml that they come from
+    count: str  # the key with their number
+    file: str  # their file in the corpus, `tasks/<file>.jsonl`
+
+
+TRANSLATIONS = CorpusTests("parallel", "translation_pairs", "translation")
+ARTICLES = CorpusTests("summarization", "summarization_pairs", "summarization")
+
+
 @dataclass(frozen=True)
 class TaskKind:
     """A kind of task."""
@@ -41,17 +56,32 @@ class TaskKind:
     settings: type[Settings]  # its own settings, with their defaults
     # `evaluate(model, tokenizer, job)` measures one run, see `evaluate.run_jobs` for the job.
     evaluate: Callable[[Any, Any, dict[str, Any]], Measurement]
-    # What a cell is tested on: `heldout` (held-out text of the corpus), `corpus` (the corpus's
-    # `tasks/<kind>.jsonl`, or the task's own test sets), `test_sets` (only its own), `examples`
-    # (labelled ones, with separate training examples), `benchmark` (a task of
-    # lm-evaluation-harness) or `none`.
-    tests: str
-    version: int = 1  # raised when code changes its results
+    # What a cell is tested on: `heldout` (held-out text of the corpus), `corpus` (`corpus_tests`,
+    # or the task's own test sets), `test_sets` (only its own), `examples` (labelled ones, with
+    # separate training examples), `benchmark` (a task of lm-evaluation-harness) or `none`.
+    tests: Literal["heldout", "corpus", "test_sets", "examples", "benchmark", "none"]
+    # What its runs compute: `cost(settings, sizes)`.
+    cost: Callable[[Any, Sizes], Work]
+    # The metric that stands for the task in reports; None if it does not measure quality.
+    primary_metric: str | None = None
+    # A usual name, short enough to repeat in tables; by default, reports use the name of the task.
+    title: str | None = None
+    version: int = 1  # raise it if the same model gets other numbers
+    # The metrics that it computes itself; those of its setting `metrics` declare themselves.
+    metrics: tuple[Metric, ...] = ()
+    corpus_tests: CorpusTests | None = None
     # Set of texts -> keys of a test row: the texts to search for in training text. Questions have
     # two sets: contexts often have the same origin as training text.
     test_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # The form of a row of its own test sets or examples, see `corpus.test_sets` and
+    # `corpus.examples`: `pairs`, `articles` or `questions` of tasks that generate; `labels`, `tags`
+    # or `spans` of tasks that fine-tune.
+    rows: Literal["pairs", "articles", "questions", "labels", "tags", "spans"] | None = None
+    # The default columns of a table of test rows.
+    columns: Mapping[str, str] | None = None
     generates: bool = False  # whether it generates text, with any engine
     fine_tunes: bool = False  # a masked language model; all other kinds use causal ones
+    shows_outputs: bool = False  # whether reports show outputs of its predictions as samples
     scored_by_learned_metrics: bool = False  # predictions have an output and a reference to compare
     # Whether it tests each language of a group, and English; generating kinds otherwise test one.
     every_language: bool = False
@@ -63,38 +93,85 @@ class TaskKind:
     prompts: str | None = None
     # Values of its setting `prompt` in addition to the entries of `named` in that file.
     own_prompts: tuple[str, ...] = ()
-    # The key of a language in config/languages.yaml that its tests in the corpus come from.
-    language_texts: str | None = None
-    # The default columns of a table of test rows.
-    columns: Mapping[str, str] | None = None
+
+    def metric(self, name: str) -> Metric | None:
+        """The declaration of a metric in its records, without a language; None if unknown."""
+        declared = text_metrics() | {metric.name: metric for metric in self.metrics}
+        companions = [metric.companion for metric in declared.values() if metric.companion]
+        return ({metric.name: metric for metric in companions} | declared).get(name)
+
+
+def register(name: str, kind: TaskKind, file: str | Path) -> None:
+    """Add a kind of task that a `file` outside this package defines.
+
+    Raises `UserError` if another kind has its name.
+    """
+    if name in kinds() and _REGISTERED.get(name) != (kind, Path(file)):
+        raise UserError(f"task kind '{name}' of {file}: exists already; choose another name")
+    _REGISTERED[name] = kind, Path(file)
 
 
 def kinds() -> list[str]:
     """Every kind of task, sorted."""
-    return sorted(file.stem for file in _FOLDER.glob("*.py") if not file.stem.startswith("_"))
+    files = (file.stem for file in _FOLDER.glob("*.py") if not file.stem.startswith("_"))
+    return sorted({*files, *_REGISTERED})
 
 
-def kinds_with(property_: str) -> list[str]:
-    """The kinds with a property, such as `generates`, for messages."""
-    return [kind for kind in kinds() if getattr(task_kind(kind), property_)]
+def kinds_with(attribute: str) -> list[str]:
+    """The kinds with an attribute, such as `generates`, for messages."""
+    return [name for name in kinds() if getattr(task_kind(name), attribute)]
 
 
-@cache
-def task_file(kind: str) -> str:
-    """Path of a kind's module relative to the repository; imports nothing.
+def task_file(name: str) -> str:
+    """Path of the module of a kind, relative to the repository; of a registered one, as given.
 
     Raises `UserError` if there is no such kind.
     """
-    if kind not in kinds():
-        raise UserError(f"config/tasks.yaml: kind '{kind}' is not one of {', '.join(kinds())}")
-    return f"lexigraft/evaluation/tasks/{kind}.py"
+    if name not in kinds():
+        raise UserError(f"config/tasks.yaml: kind '{name}' is not one of {', '.join(kinds())}")
+    if name in _REGISTERED:
+        return str(_REGISTERED[name][1])
+    return f"lexigraft/evaluation/tasks/{name}.py"
+
+
+def task_kind(name: str) -> TaskKind:
+    """The declaration of a kind of task; raises `UserError` if there is no such kind."""
+    if name in _REGISTERED:
+        return _REGISTERED[name][0]
+    return _bundled(name)
 
 
 @cache
-def task_kind(kind: str) -> TaskKind:
-    """The declaration of a kind of task; raises `UserError` if there is no such kind."""
-    task_file(kind)
-    return import_module(f"lexigraft.evaluation.tasks.{kind}").TASK
+def _bundled(name: str) -> TaskKind:
+    task_file(name)
+    return import_module(f"lexigraft.evaluation.tasks.{name}").TASK
+
+
+def declared_metrics() -> dict[str, Metric]:
+    """Every metric of records of tasks, by name; some have a language in addition."""
+    metrics = [*text_metrics().values()]
+    metrics += [metric for name in kinds() for metric in task_kind(name).metrics]
+    metrics += [metric.companion for metric in metrics if metric.companion]
+    return {metric.name: metric for metric in metrics}
+
+
+def settings_of(task: str, entry: Mapping[str, Any]) -> Any:
+    """The settings of an entry of config/tasks.yaml, with the defaults of its kind.
+
+    Keys that do not belong to the kind, such as `engine` and `examples`, are left out. Raises
+    `UserError` if the value of a setting is invalid.
+    """
+    kind = task_kind(entry["kind"]).settings
+    values = {key: value for key, value in entry.items() if key in kind.model_fields}
+    return validate(kind, values, f"tasks.{task}")
+
+
+def versions_of(task: str, entry: Mapping[str, Any]) -> dict[str, int]:
+    """The versions that the records of a task depend on: of its kind, and of its metrics."""
+    names = getattr(settings_of(task, entry), "metrics", ())
+    return {entry["kind"]: task_kind(entry["kind"]).version} | {
+        name: text_metrics()[name].version for name in names
+    }
 
 
 def prompts_of(entry: Mapping[str, Any]) -> str | None:
@@ -102,14 +179,14 @@ def prompts_of(entry: Mapping[str, Any]) -> str | None:
     return entry.get("prompts_from") or task_kind(entry["kind"]).prompts
 
 
-def read_settings(kind: type[Own], job: dict[str, Any]) -> Own:
+def read_settings(kind: type[KindSettings], job: dict[str, Any]) -> KindSettings:
     """Read the settings of a kind from a job, with defaults for those that are absent.
 
     The `engine` is not a setting of a kind: see `evaluate.open_cell`. Raises `UserError` if the
     name or the value of a setting is invalid.
     """
-    given = {key: value for key, value in job["settings"].items() if key not in ("kind", "engine")}
-    return validate(kind, given, f"tasks.{job['task']}")
+    values = {key: value for key, value in job["settings"].items() if key not in ("kind", "engine")}
+    return validate(kind, values, f"tasks.{job['task']}")
 
 
 def of_adapted_languages(tests: dict[str, Any]) -> dict[str, Any]:
@@ -124,38 +201,19 @@ def metrics_by_language(scores: dict[str, dict[str, float]]) -> dict[str, float]
     CW2V's Table 2. Each language of a group also has its own metrics (`f1_<language>`), and so does
     English (`english_f1`).
     """
-    own = of_adapted_languages(scores)
-    found = {
-        metric: sum(score[metric] for score in own.values()) / len(own)
-        for metric in next(iter(own.values()))
+    adapted = of_adapted_languages(scores)
+    metrics = {
+        metric: sum(score[metric] for score in adapted.values()) / len(adapted)
+        for metric in next(iter(adapted.values()))
     }
-    if len(own) > 1:
-        for language, score in own.items():
-            found |= {f"{metric}_{language}": value for metric, value in score.items()}
-    if ENGLISH in scores and ENGLISH not in own:
-        found |= {f"{ENGLISH}_{metric}": value for metric, value in scores[ENGLISH].items()}
-    return found
+    if len(adapted) > 1:
+        for language, score in adapted.items():
+            metrics |= {f"{metric}_{language}": value for metric, value in score.items()}
+    if ENGLISH in scores and ENGLISH not in adapted:
+        metrics |= {f"{ENGLISH}_{metric}": value for metric, value in scores[ENGLISH].items()}
+    return metrics
 
 
 def means(rows: list[dict[str, Any]], *metrics: str) -> dict[str, float]:
     """The mean of each metric over the rows of a test."""
     return {metric: sum(row[metric] for row in rows) / len(rows) for metric in metrics}
-
-
-def record(job: dict[str, Any], measured: Measurement) -> dict[str, Any]:
-    """The evaluation record of one run, ready for JSON."""
-    from lexigraft.artifacts.cards import versions
-
-    return {
-        "task": job["task"],
-        "kind": job["settings"]["kind"],
-        "cell": job["cell"],
-        "run": job["run"],
-        # Only for a checkpoint, not for a trained cell.
-        **({"checkpoint": job["checkpoint"]} if "checkpoint" in job else {}),
-        "metrics": measured.metrics,
-        "details": measured.details,
-        "settings": job["settings"],
-        "seed": job["seed"],
-        "versions": versions(),
-    }

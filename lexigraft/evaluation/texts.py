@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from lexigraft.evaluation.task_kinds import CorpusTests
 from lexigraft.randomness import generator
 
 Row = TypeVar("Row")
@@ -24,12 +25,12 @@ def member_sentences(corpus: str | Path) -> dict[str, list[str]]:
     return {file.parent.name: lines_of(file) for file in files}
 
 
-def task_rows(corpus: str | Path, kind: str) -> list[dict[str, str]]:
-    """The rows of `tasks/<kind>.jsonl` in a corpus folder; none without the file.
+def task_rows(corpus: str | Path, tests: CorpusTests) -> list[dict[str, str]]:
+    """The rows of tests in a corpus folder; none without their file.
 
-    They have `id`, `source`, and `target` (translation) or `reference` (summarization).
+    They have `id`, `source`, and `target` (translations) or `reference` (articles).
     """
-    file = Path(corpus) / "tasks" / f"{kind}.jsonl"
+    file = Path(corpus) / "tasks" / f"{tests.file}.jsonl"
     return [json.loads(line) for line in lines_of(file)] if file.exists() else []
 
 
@@ -58,10 +59,11 @@ def new_token_ids(vocabulary: str | Path) -> frozenset[int]:
     return frozenset(token["id"] for token in described["new_tokens"])
 
 
-def group_rows(rows: Sequence[Row], most: int = 1000) -> list[list[Row]]:
-    """Groups of one row each or, for more than `most` rows, `most` groups of every `most`-th row.
+def group_rows(rows: Sequence[Row], groups: int = 1000) -> list[list[Row]]:
+    """Groups of one row each or, for more than `groups` rows, this number of groups.
 
-    A bootstrap over `most` groups is as good as one over the rows. The grouping depends only on the
-    positions of rows, so that groups are paired in the same way as sentences.
+    A group has every n-th row, for n `groups`. A bootstrap over so many groups is as good as one
+    over the rows. The grouping depends only on the positions of rows, so that groups are paired in
+    the same way as sentences.
     """
-    return [list(rows[at::most]) for at in range(min(most, len(rows)))]
+    return [list(rows[first::groups]) for first in range(min(groups, len(rows)))]

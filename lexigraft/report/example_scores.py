@@ -10,13 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from lexigraft.evaluation.metrics.bleu import bleu_score, bleu_statistics
+from lexigraft.evaluation.metrics.chrf import chrf_score, chrf_statistics
 from lexigraft.evaluation.task_kinds import ENGLISH
-from lexigraft.evaluation.text_metrics import (
-    bleu_score,
-    bleu_statistics,
-    chrf_score,
-    chrf_statistics,
-)
 from lexigraft.report.paired_tests import Score
 
 Row = dict[str, Any]

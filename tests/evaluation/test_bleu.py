@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from lexigraft.evaluation.text_metrics import bleu, bleu_score, bleu_statistics
+from lexigraft.evaluation.metrics.bleu import bleu, bleu_score, bleu_statistics
 
 OUTPUTS = ["the cat sat on the mat", "a dog , barks loudly at night"]
 REFERENCES = ["the cat sat on a mat", "a dog barks loudly at night."]
@@ -26,14 +26,14 @@ def drawn_pairs(seed, count=150, kept=0.6):
 
 def test_it_is_sacrebleus_of_the_whole_set():
     found = bleu(OUTPUTS, REFERENCES, "sw")
-    assert found.corpus == sacrebleu.corpus_bleu(OUTPUTS, [REFERENCES]).score
+    assert found.score == sacrebleu.corpus_bleu(OUTPUTS, [REFERENCES]).score
     assert "tok:13a" in found.signature
     assert bleu(OUTPUTS, REFERENCES, None) == found
 
 
 def test_one_word_too_few_costs_the_brevity_penalty():
     # All n-grams are right; five words for six.
-    assert bleu(["a b c d e"], ["a b c d e f"], "de").corpus == pytest.approx(
+    assert bleu(["a b c d e"], ["a b c d e f"], "de").score == pytest.approx(
         100 * math.exp(1 - 6 / 5)
     )
 
@@ -42,14 +42,14 @@ def test_one_word_too_few_costs_the_brevity_penalty():
 def test_where_words_have_no_spaces_characters_count(language):
     found = bleu(["abcdefgh"], ["abcdefgx"], language)
     # 7 of 8 characters, 6 of 7 pairs, 5 of 6, 4 of 5.
-    assert found.corpus == pytest.approx(100 * (7 / 8 * 6 / 7 * 5 / 6 * 4 / 5) ** 0.25)
+    assert found.score == pytest.approx(100 * (7 / 8 * 6 / 7 * 5 / 6 * 4 / 5) ** 0.25)
     assert "tok:char" in found.signature
-    assert bleu(["abcdefgh"], ["abcdefgx"], "de").corpus < 1
+    assert bleu(["abcdefgh"], ["abcdefgx"], "de").score < 1
 
 
 def test_chinese_has_a_tokenizer_of_its_own():
     found = bleu(["我爱NBA比赛 2008"], ["我爱NBA比赛 2008"], "zh")
-    assert found.corpus == pytest.approx(100)
+    assert found.score == pytest.approx(100)
     assert "tok:zh" in found.signature
 
 
@@ -64,11 +64,11 @@ def test_the_score_of_summed_statistics_is_that_of_sacrebleu(language, kept):
     outputs, references = drawn_pairs(5, kept=kept)
     whole = bleu(outputs, references, language)
     rows = np.array(bleu_statistics(outputs, references, whole.signature))
-    assert bleu_score(rows.sum(0)) == pytest.approx(whole.corpus)
+    assert bleu_score(rows.sum(0)) == pytest.approx(whole.score)
     # Few sentences, so that longer n-grams have no match, or there are none of them at all.
     for begin in range(0, len(outputs), 3):
         some = slice(begin, begin + 3)
-        expected = bleu(outputs[some], references[some], language).corpus
+        expected = bleu(outputs[some], references[some], language).score
         assert bleu_score(rows[some].sum(0)) == pytest.approx(expected)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from lexigraft.evaluation.text_metrics import chrf, chrf_score, chrf_statistics
+from lexigraft.evaluation.metrics.chrf import chrf, chrf_score, chrf_statistics
 
 OUTPUTS = ["ένα δύο", "καλημέρα", ""]
 REFERENCES = ["ένα δύο τρία", "καλησπέρα κόσμε", "ναι"]
@@ -25,8 +25,8 @@ def drawn_pairs(seed, count=150, kept=0.6):
 
 def test_corpus_and_sentence_scores_are_those_of_sacrebleu():
     scores = chrf(OUTPUTS, REFERENCES)
-    assert scores.corpus == sacrebleu.corpus_chrf(OUTPUTS, [REFERENCES]).score
-    assert scores.sentences == [
+    assert scores.score == sacrebleu.corpus_chrf(OUTPUTS, [REFERENCES]).score
+    assert scores.examples == [
         sacrebleu.sentence_chrf(output, [reference]).score
         for output, reference in zip(OUTPUTS, REFERENCES, strict=True)
     ]
@@ -36,16 +36,16 @@ def test_ab_for_abc_scores_what_it_does_by_hand():
     # Unigrams: 2 of 2 right, 2 of 3 found; bigrams: 1 of 1, 1 of 2. No trigram in the output.
     # Precision (1 + 1) / 2 = 1, recall (2/3 + 1/2) / 2 = 7/12, F with beta 2: 5PR / (4P + R).
     expected = 100 * 5 * (7 / 12) / (4 + 7 / 12)
-    assert chrf(["ab"], ["abc"]).sentences == [pytest.approx(expected)]
+    assert chrf(["ab"], ["abc"]).examples == [pytest.approx(expected)]
 
 
 def test_an_empty_translation_scores_zero():
-    assert chrf(["", "ναι"], ["ναι", "ναι"]).sentences == [0.0, pytest.approx(100)]
+    assert chrf(["", "ναι"], ["ναι", "ναι"]).examples == [0.0, pytest.approx(100)]
 
 
 def test_the_corpus_score_weighs_sentences_by_their_length():
     scores = chrf(["ναι", ""], ["ναι", "καλημέρα κόσμε όμορφε"])
-    assert scores.corpus < sum(scores.sentences) / 2
+    assert scores.score < sum(scores.examples) / 2
 
 
 def test_the_signature_names_order_and_beta():
@@ -61,10 +61,10 @@ def test_nothing_to_score_is_refused():
 
 def test_words_and_pairs_of_words_count_in_chrf_plus_plus():
     # Characters: all six of "ab cd" and its n-grams are right. Words: 2 of 2; pairs: 1 of 1.
-    assert chrf(["ab cd"], ["ab cd"], word_order=2).corpus == pytest.approx(100)
+    assert chrf(["ab cd"], ["ab cd"], word_order=2).score == pytest.approx(100)
     plain, words = (chrf(["cd ab"], ["ab cd"], word_order=order) for order in (0, 2))
-    assert words.corpus == sacrebleu.corpus_chrf(["cd ab"], [["ab cd"]], word_order=2).score
-    assert words.corpus != plain.corpus
+    assert words.score == sacrebleu.corpus_chrf(["cd ab"], [["ab cd"]], word_order=2).score
+    assert words.score != plain.score
     assert "nw:2" in words.signature
 
 
@@ -73,8 +73,8 @@ def test_the_score_of_summed_statistics_is_that_of_sacrebleu(word_order):
     outputs, references = drawn_pairs(3)
     rows = np.array(chrf_statistics(outputs, references, word_order))
     scores = chrf(outputs, references, word_order)
-    assert chrf_score(rows.sum(0)) == pytest.approx(scores.corpus)
-    assert chrf_score(rows) == pytest.approx(scores.sentences)
+    assert chrf_score(rows.sum(0)) == pytest.approx(scores.score)
+    assert chrf_score(rows) == pytest.approx(scores.examples)
 
 
 def test_the_statistics_of_ab_for_abc_are_those_counted_by_hand():

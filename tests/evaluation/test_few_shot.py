@@ -7,13 +7,13 @@ import pytest
 
 from lexigraft.artifacts.atomic import write_jsonl
 from lexigraft.errors import UserError
-from lexigraft.evaluation.prompts import (
-    between_examples,
+from lexigraft.evaluation.few_shot import (
     examples_and_tests,
     few_shot_prompts,
     prompt_limit,
     read_test_set,
 )
+from lexigraft.evaluation.prompts import between_examples
 from tests.conftest import REPOSITORY
 
 ROWS = [{"id": f"r{at}", "source": f"word {'x' * at}", "target": f"λέξη {'ψ' * at}"}

@@ -10,8 +10,10 @@ import torch
 from lexigraft.artifacts.cards import write_card
 from lexigraft.corpus.examples import prepare_examples
 from lexigraft.errors import UserError
-from lexigraft.evaluation import evaluate, finetune
+from lexigraft.evaluation import evaluate
+from lexigraft.evaluation.fine_tuning import FineTuning
 from lexigraft.evaluation.tasks import classification, extractive_qa, tagging
+from lexigraft.evaluation.transfer import Transfer
 from lexigraft.source.model import load_model
 from lexigraft.training.store import save_cell
 from lexigraft.vocabulary.train import train_tokenizer
@@ -198,7 +200,7 @@ def logits_of(model, tokenizer, described, validated=None, **settings):
     """
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 
-    task = finetune.Transfer(model, described, finetune.FineTuning(**LEARNED | settings))
+    task = Transfer(model, described, FineTuning(**LEARNED | settings))
     given, seen = iter(validated or ()), {"validation": [], "te": []}
     encoded = tokenizer([row["second"] for row in task.train], max_length=task.length)
     features = [{"input_ids": ids, "labels": at % 2} for at, ids in enumerate(encoded["input_ids"])]

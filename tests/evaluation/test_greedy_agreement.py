@@ -8,6 +8,7 @@ import torch
 from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
+from lexigraft.evaluation import next_tokens
 from lexigraft.evaluation.tasks import greedy_agreement
 from lexigraft.evaluation.tasks.greedy_agreement import evaluate
 from lexigraft.initialization.graft import graft
@@ -150,7 +151,7 @@ def test_batches_that_do_not_fit_into_memory_are_halved(measure, monkeypatch):
             model.model.layers[0].mlp.down_proj.weight.mul_(-3)
 
     whole, _ = measure("mean", change=train)
-    inner, seen = greedy_agreement.continue_greedily, []
+    inner, seen = next_tokens.continue_greedily, []
 
     def limited(model, prompts, **options):
         seen.append(len(prompts))
@@ -158,7 +159,7 @@ def test_batches_that_do_not_fit_into_memory_are_halved(measure, monkeypatch):
             raise torch.OutOfMemoryError("CUDA out of memory")
         return inner(model, prompts, **options)
 
-    monkeypatch.setattr(greedy_agreement, "continue_greedily", limited)
+    monkeypatch.setattr(next_tokens, "continue_greedily", limited)
     monkeypatch.setattr(greedy_agreement, "_EXAMPLES", 1)
     found, _ = measure("mean", change=train)
     assert found.metrics == whole.metrics

@@ -5,14 +5,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lexigraft.errors import UserError
+from lexigraft.evaluation.few_shot import article_prompts
 from lexigraft.evaluation.prompts import (
-    article_prompts,
     into_english_prompts,
-    named_translation_prompts,
     question_frame,
     summarization_frame,
     translation_prompts,
+    translation_queries,
 )
+from lexigraft.evaluation.tasks.translation import TranslationSettings
 from lexigraft.inference.text_encoding import encode
 from tests.conftest import package_folder
 
@@ -84,15 +85,19 @@ def test_translation_into_english_is_asked_for_in_english():
     ]
 
 
+def named_prompts(name, sentences, language="Hindi", into_english=False):
+    job = {"inputs": {"prompts": FOLDER}, "language_name": language}
+    settings = TranslationSettings(prompt=name, into_english=into_english)
+    return translation_queries(job, settings, sentences)
+
+
 def test_names_stand_before_sentence_and_answer():
-    before, prompts = named_translation_prompts(
-        FOLDER, "names", "English", "Swahili", ["Good {day}"]
-    )
+    before, prompts = named_prompts("names", ["Good {day}"], "Swahili")
     assert (before, prompts) == ("", ["English: Good {day}\nSwahili:"])
 
 
 def test_the_prompts_of_cw2v_say_once_what_is_asked():
-    asked, prompts = named_translation_prompts(FOLDER, "cw2v", "Hindi", "English", ["x"])
+    asked, prompts = named_prompts("cw2v", ["x"], into_english=True)
     assert asked == "Translate this from Hindi into English:\n\n"
     assert prompts == ["Hindi: x\nEnglish: "]
     asked, (before, after) = summarization_frame(FOLDER, "ta", "cw2v")
@@ -104,7 +109,7 @@ def test_the_prompts_of_cw2v_say_once_what_is_asked():
 
 
 @pytest.mark.parametrize("named", [
-    lambda name: named_translation_prompts(FOLDER, name, "Hindi", "English", []),
+    lambda name: named_prompts(name, []),
     lambda name: summarization_frame(FOLDER, "ta", name),
     lambda name: question_frame(FOLDER, "ta", name),
 ])  # fmt: skip
@@ -177,17 +182,17 @@ def test_a_long_article_loses_its_end_and_keeps_instruction_and_label(
     assert text == before + kept + after
     assert article.startswith(kept)
     assert 390 < length(tokenizer, text) <= 400
-    assert (made.cut, made.limit) == (1, 400)
+    assert (made.truncated, made.limit) == (1, 400)
 
 
 def test_an_article_that_fits_to_the_token_is_left_alone(prompts, make_job, tokenizer):
     articles = [TRUNCATED_LANGUAGES["el"] * 3, "Σύντομο."]
     tokens = length(tokenizer, articles[0].join(frame(make_job, "el")))
     whole = prompts(articles, tokens)
-    assert (whole.articles, whole.cut) == (articles, 0)
+    assert (whole.articles, whole.truncated) == (articles, 0)
     cut = prompts(articles, tokens - 1)
     assert cut.articles[0] != articles[0]
-    assert (cut.articles[1], cut.cut) == (articles[1], 1)
+    assert (cut.articles[1], cut.truncated) == (articles[1], 1)
 
 
 @settings(

@@ -13,8 +13,9 @@ import torch
 from rouge_score.rouge_scorer import RougeScorer
 
 from lexigraft.artifacts.atomic import write_json
-from lexigraft.evaluation.task_kinds import record, task_kind
-from lexigraft.evaluation.text_metrics import ScriptTokenizer
+from lexigraft.evaluation.evaluate import record
+from lexigraft.evaluation.metrics.rouge_l import ScriptTokenizer
+from lexigraft.evaluation.task_kinds import task_kind
 from lexigraft.report.build import build_report
 
 AXES = ("source", "language", "vocabulary", "initializer", "strategy", "seed")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.text_metrics import ScriptTokenizer, rouge_l, rouge_tokenizer
+from lexigraft.evaluation.metrics.rouge_l import ScriptTokenizer, rouge_l, rouge_tokenizer
 
 BURMESE = "မြန်မာနိုင်ငံတွင် မိုးများ ရွာသွန်းခဲ့သည်။"
 REAL = {

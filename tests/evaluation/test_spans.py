@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.spans import FRONT, Window, answers_of, best_span, span_of, windows
+from lexigraft.evaluation.spans import (
+    NO_ANSWER,
+    Window,
+    best_answers,
+    best_span,
+    span_of,
+    split_into_windows,
+)
 
 CONTEXT = "One two three four five six seven eight nine ten eleven twelve. " * 4
 
@@ -17,7 +24,9 @@ def asked(question="Who?", context=CONTEXT, answer="seven"):
 @pytest.fixture
 def cut(roberta_tokenizer):
     def build(examples, length=64, stride=16):
-        return windows(roberta_tokenizer, examples, length=length, stride=stride, types=False)
+        return split_into_windows(
+            roberta_tokenizer, examples, length=length, stride=stride, token_types=False
+        )
 
     return build
 
@@ -68,7 +77,7 @@ def test_the_tokens_of_an_answer_spell_it(cut, answer):
         first, last = span_of(window, begin, begin + len(answer))
         inside = window.offsets[window.offsets[:, 0] >= 0]
         whole = inside[0, 0] <= begin and begin + len(answer) <= inside[-1, 1]
-        assert (first != FRONT) == whole
+        assert (first != NO_ANSWER) == whole
         if whole:
             found += 1
             spelled = CONTEXT[window.offsets[first, 0] : window.offsets[last, 1]]
@@ -96,5 +105,5 @@ def test_an_answer_is_that_of_the_surest_window():
     found = [Window(0, {}, offsets), Window(0, {}, offsets), Window(1, {}, offsets[:2])]
     found[2].offsets[1] = (0, 5)
     start = np.array([[9, 1, 0, 9], [9, 0, 5, 9], [9, 1, 7, 7]])  # the last two are padding
-    answers = answers_of(examples, found, (start, start), 10)
+    answers = best_answers(examples, found, (start, start), 10)
     assert answers == ["two", "three"]

@@ -7,10 +7,11 @@ import torch
 
 from lexigraft.artifacts.atomic import write_json
 from lexigraft.errors import UserError
-from lexigraft.evaluation.task_kinds import record
-from lexigraft.evaluation.tasks import speed
-from lexigraft.evaluation.tasks.speed import Pass, evaluate
+from lexigraft.evaluation import timing
+from lexigraft.evaluation.evaluate import record
+from lexigraft.evaluation.tasks.speed import evaluate
 from lexigraft.evaluation.texts import group_rows
+from lexigraft.evaluation.timing import Pass
 from lexigraft.inference.text_encoding import encode
 from lexigraft.report.build import build_report
 
@@ -59,7 +60,7 @@ def test_repeats_are_told_apart_by_median_and_spread(model, byte_tokenizer, job,
         took = next(seconds)
         return Pass(took / 10, took * 9 / 10, ["ab"] * len(prompts))
 
-    monkeypatch.setattr(speed, "_timed", timed)
+    monkeypatch.setattr(timing, "time_pass", timed)
     job["settings"]["batch_sizes"] = [2]
     metrics = evaluate(model, byte_tokenizer(), job).metrics
     assert metrics["tokens_per_second_batch_2"] == 4 * 5 / 5
@@ -102,7 +103,7 @@ def test_the_length_of_each_sentence_is_kept(measured, job):
 def test_of_a_large_text_the_lengths_of_groups_are_kept(model, byte_tokenizer, job, monkeypatch):
     alone = evaluate(model, byte_tokenizer(), job)
     every = lengths(job)
-    monkeypatch.setattr(speed, "group_rows", lambda rows: group_rows(rows, 2))
+    monkeypatch.setattr(timing, "group_rows", lambda rows: group_rows(rows, 2))
     grouped = evaluate(model, byte_tokenizer(), job)
     first, second = lengths(job)
     assert (first["sentences"], second["sentences"]) == (2, 1)

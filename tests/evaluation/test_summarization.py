@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from lexigraft.errors import UserError
+from lexigraft.evaluation.metrics.rouge_l import ScriptTokenizer, rouge_l
 from lexigraft.evaluation.tasks.summarization import evaluate
-from lexigraft.evaluation.text_metrics import ScriptTokenizer, rouge_l
 
 
 def predictions(job) -> list[dict]:

@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.task_kinds import Measurement, kinds, record, task_file, task_kind
+from lexigraft.evaluation.evaluate import record
+from lexigraft.evaluation.task_kinds import Measurement, kinds, task_file, task_kind
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 TASKS = yaml.safe_load((REPOSITORY / "config" / "tasks.yaml").read_text())["tasks"]

@@ -8,6 +8,7 @@ import pytest
 from lexigraft.artifacts.atomic import write_json
 from lexigraft.errors import UserError
 from lexigraft.evaluation.evaluate import run_jobs
+from lexigraft.evaluation.task_kinds import ARTICLES, TRANSLATIONS
 from lexigraft.evaluation.texts import draw, group_rows, task_rows
 from workflow.config.registries import ROOT, load_registries, resolve
 from workflow.stages import Study
@@ -87,7 +88,7 @@ def test_the_languages_of_the_paper_keep_more_pairs_than_a_run_takes(name):
 
 
 def test_tasks_without_a_file_have_no_rows(tmp_path):
-    assert task_rows(tmp_path, "translation") == task_rows(tmp_path, "summarization") == []
+    assert task_rows(tmp_path, TRANSLATIONS) == task_rows(tmp_path, ARTICLES) == []
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,10 @@
 import pytest
 
 from lexigraft.evaluation.answers import mlqa_words
-from lexigraft.evaluation.text_metrics import (
-    UNSPACED_LANGUAGES,
-    ScriptTokenizer,
-    bleu,
-    chrf,
-    rouge_l,
-)
+from lexigraft.evaluation.metrics.bleu import bleu
+from lexigraft.evaluation.metrics.chrf import chrf
+from lexigraft.evaluation.metrics.rouge_l import ScriptTokenizer, rouge_l
+from lexigraft.evaluation.unspaced_scripts import UNSPACED_LANGUAGES
 
 TEXTS = {
     "bo": "བོད", "ja": "日本かな", "km": "ខ្មែរ", "lo": "ລາວ", "my": "မြန်မာ", "th": "ไทย",

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from lexigraft.evaluation.tasks.perplexity import score_windows
+from lexigraft.evaluation.windows import score_windows
 from lexigraft.inference.likelihood import score_texts
 
 TEXTS = ["Καλημέρα κόσμε", "ένα δύο", "ναι", "x", "good morning, world"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import CHRF
 
-from lexigraft.evaluation.text_metrics import chrf_score, chrf_statistics
+from lexigraft.evaluation.metrics.chrf import chrf_score, chrf_statistics
 from lexigraft.report import paired_tests
 from lexigraft.report.example_scores import mean_score
 from lexigraft.report.paired_tests import (

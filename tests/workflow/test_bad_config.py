@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from lexigraft import UserError
-from lexigraft.evaluation.text_metrics import LONG_CODES, UNSPACED_LANGUAGES
+from lexigraft.evaluation.unspaced_scripts import LONG_CODES, UNSPACED_LANGUAGES
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT, load_registries, resolve
 from workflow.stages.study import Study

@@ -262,8 +262,9 @@ def _check_texts_of_task(study: dict[str, Any], task: str, language: str) -> Non
             f"languages.{language}: is a group, but task '{task}' tests one language; leave the "
             f"task out of run_tasks, or specify a member in tasks.{task}.language"
         )
-    key = kind.language_texts or (prompted and task_kind(prompted).language_texts)
-    if kind.language_texts is None and key == "parallel":
+    tests = kind.corpus_tests or (prompted and task_kind(prompted).corpus_tests)
+    key = tests and tests.key
+    if kind.corpus_tests is None and key == "parallel":
         return  # without pairs, its prompts are held-out sentences
     if key and texts[key] is None and "test" not in settings.get("examples", {}):
         does, name = _TASK_TEXTS[key]

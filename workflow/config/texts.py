@@ -18,7 +18,7 @@ CODE = "[a-z]{2,3}"
 
 def check_long_code(code: str) -> str:
     """The code; raises a ValueError if scores of its language use a shorter one."""
-    from lexigraft.evaluation.text_metrics import LONG_CODES
+    from lexigraft.evaluation.unspaced_scripts import LONG_CODES
 
     if code in LONG_CODES:
         raise ValueError(f"'{code}' has a shorter code; use {LONG_CODES[code]}")

@@ -17,7 +17,7 @@ from lexigraft.cells import (
     cell_of,
 )
 from lexigraft.corpus.sample_file import SAMPLES
-from lexigraft.evaluation.text_metrics import UNSPACED_LANGUAGES
+from lexigraft.evaluation.unspaced_scripts import UNSPACED_LANGUAGES
 from lexigraft.initialization.registry import declaration
 from lexigraft.training.registry import objective
 from lexigraft.training.settings import samples_of, teacher_of

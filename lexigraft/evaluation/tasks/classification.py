@@ -2,13 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.corpus.examples import Example
-from lexigraft.evaluation import finetune
-from lexigraft.evaluation.finetune import Feature, FineTuning, Predict, Scores
+from lexigraft.evaluation.fine_tuning import FineTuning, fine_tuned_task
+from lexigraft.evaluation.metric_kinds import ACCURACY
 from lexigraft.evaluation.task_kinds import Measurement, means, read_settings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+    from lexigraft.evaluation.transfer import Example, Feature, Predict, Scores
 
 
 def evaluate(
@@ -21,10 +22,12 @@ def evaluate(
     """
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 
-    task = finetune.Transfer(model, job, read_settings(FineTuning, job))
-    numbers = {label: number for number, label in enumerate(task.labels)}
+    from lexigraft.evaluation.transfer import Transfer
 
-    def features(examples: list[Example]) -> list[Feature]:
+    task = Transfer(model, job, read_settings(FineTuning, job))
+    label_ids = {label: number for number, label in enumerate(task.labels)}
+
+    def features(examples: "list[Example]") -> "list[Feature]":
         encoded = tokenizer(
             [example["first"] for example in examples],
             [example["second"] for example in examples] if examples[0]["second"] else None,
@@ -33,23 +36,23 @@ def evaluate(
             return_token_type_ids=task.token_types,
         )
         return [
-            {name: values[at] for name, values in encoded.items()}
-            | {"labels": numbers[example["label"]]}
-            for at, example in enumerate(examples)
+            {name: values[index] for name, values in encoded.items()}
+            | {"labels": label_ids[example["label"]]}
+            for index, example in enumerate(examples)
         ]
 
-    def score(test: str, examples: list[Example], predict: Predict) -> Scores:
+    def score(test: str, examples: "list[Example]", predict: "Predict") -> "Scores":
         logits = predict(features(examples))  # [examples, labels]
         rows = [
             {
                 "id": example["id"],
                 "test": test,
                 "source": "\n".join(filter(None, [example["first"], example["second"]])),
-                "output": task.labels[number],
+                "output": task.labels[label_id],
                 "reference": example["label"],
-                "accuracy": float(task.labels[number] == example["label"]),
+                "accuracy": float(task.labels[label_id] == example["label"]),
             }
-            for example, number in zip(examples, logits.argmax(-1), strict=True)
+            for example, label_id in zip(examples, logits.argmax(-1), strict=True)
         ]
         return means(rows, "accuracy"), rows
 
@@ -57,4 +60,12 @@ def evaluate(
     return task.measure(head, collator, features(task.train), score)
 
 
-TASK = finetune.transfer_kind(FineTuning, evaluate, test_texts={"": ("first", "second")})
+TASK = fine_tuned_task(
+    FineTuning,
+    evaluate,
+    train_examples=392_702,
+    primary_metric="accuracy",
+    metrics=(ACCURACY,),
+    test_texts={"": ("first", "second")},
+    rows="labels",
+)

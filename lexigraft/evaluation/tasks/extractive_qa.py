@@ -1,17 +1,18 @@
 """Extractive question answering (SQuAD, XQuAD), fine-tuned on English."""
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from lexigraft.corpus.examples import Example
-from lexigraft.evaluation.answers import squad_scores
-from lexigraft.evaluation.finetune import FineTuning, Predict, Scores, Transfer, transfer_kind
+from lexigraft.evaluation.answers import EXACT_MATCH, F1, squad_scores
+from lexigraft.evaluation.fine_tuning import FineTuning, fine_tuned_task
 from lexigraft.evaluation.task_kinds import Measurement, means, read_settings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+    from lexigraft.evaluation.spans import Window
+    from lexigraft.evaluation.transfer import Example, Predict, Scores
 
 
 class ExtractiveQASettings(FineTuning):
@@ -35,25 +36,32 @@ def evaluate(
     """
     from transformers import AutoModelForQuestionAnswering, DataCollatorWithPadding
 
-    from lexigraft.evaluation.spans import answers_of, span_of, windows
+    from lexigraft.evaluation.spans import best_answers, span_of, split_into_windows
+    from lexigraft.evaluation.transfer import Transfer
 
     settings = read_settings(ExtractiveQASettings, job)
     task = Transfer(model, job, settings)
-    cut = partial(
-        windows, tokenizer, length=task.length, stride=settings.stride, types=task.token_types
-    )
+
+    def windows_of(examples: "list[Example]") -> "list[Window]":
+        return split_into_windows(
+            tokenizer,
+            examples,
+            length=task.length,
+            stride=settings.stride,
+            token_types=task.token_types,
+        )
 
     features = []
-    for window in cut(task.train):
+    for window in windows_of(task.train):
         answer = task.train[window.example]["answers"][0]
         first, last = span_of(window, answer["start"], answer["start"] + len(answer["text"]))
         features.append({**window.feature, "start_positions": first, "end_positions": last})
 
-    def score(test: str, examples: list[Example], predict: Predict) -> Scores:
-        found = cut(examples)
-        logits = predict([window.feature for window in found])
+    def score(test: str, examples: "list[Example]", predict: "Predict") -> "Scores":
+        windows = windows_of(examples)
+        logits = predict([window.feature for window in windows])
+        answers = best_answers(examples, windows, logits, settings.answer_tokens)
         rows = []
-        answers = answers_of(examples, found, logits, settings.answer_tokens)
         for answer, example in zip(answers, examples, strict=True):
             references = [reference["text"] for reference in example["answers"]]
             rows.append(
@@ -72,8 +80,12 @@ def evaluate(
     return task.measure(head, collator, features, score)
 
 
-TASK = transfer_kind(
+TASK = fine_tuned_task(
     ExtractiveQASettings,
     evaluate,
+    train_examples=87_599,
+    primary_metric="f1",
+    metrics=(F1, EXACT_MATCH),
     test_texts={"questions": ("question",), "contexts": ("context",)},
+    rows="spans",
 )

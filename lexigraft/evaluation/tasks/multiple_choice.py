@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from lexigraft.artifacts.atomic import write_jsonl
 from lexigraft.errors import UserError
-from lexigraft.evaluation.predictions import model_digest
+from lexigraft.evaluation.costs import CHOICE_TESTS, CHOICES, QUESTION, Sizes, Work
+from lexigraft.evaluation.metric_kinds import ACCURACY, Metric
 from lexigraft.evaluation.task_kinds import (
     Measurement,
     TaskKind,
@@ -17,8 +17,6 @@ from lexigraft.evaluation.task_kinds import (
     of_adapted_languages,
     read_settings,
 )
-from lexigraft.evaluation.texts import draw
-from lexigraft.randomness import seed_from
 from lexigraft.settings import Settings
 
 if TYPE_CHECKING:
@@ -50,9 +48,12 @@ def evaluate(
     Writes `outputs["predictions"]`: one JSON object per example; `test` is its language. Raises
     `UserError` if the task has no metric of that name.
     """
-    # The harness takes seconds to import, and no other task needs it.
+    from lexigraft.artifacts.atomic import write_jsonl
     from lexigraft.evaluation.harness.benchmarks import DATA, HARNESS
     from lexigraft.evaluation.harness.scoring import ResumableModel, score
+    from lexigraft.evaluation.predictions import model_digest
+    from lexigraft.evaluation.texts import draw
+    from lexigraft.randomness import seed_from
 
     settings = read_settings(MultipleChoiceSettings, job)
     # A copy, since the harness gives its tokenizer a padding token.
@@ -95,9 +96,10 @@ def evaluate(
             {**row, "id": f"{test}-{row['id']}", "test": test, "accuracy": row[settings.metric]}
             for row in scored.rows
         ]
-    own = of_adapted_languages(scores)
-    common = set.intersection(*(set(metrics) for metrics in own.values()))
-    for test, metrics in own.items():
+    # A mean over languages needs metrics that the harness computes for all of them.
+    adapted = of_adapted_languages(scores)
+    common = set.intersection(*(set(metrics) for metrics in adapted.values()))
+    for test, metrics in adapted.items():
         scores[test] = {metric: metrics[metric] for metric in metrics if metric in common}
     write_jsonl(job["outputs"]["predictions"], rows)
     resumable.remove_partial()
@@ -111,4 +113,22 @@ def evaluate(
     return Measurement(metrics_by_language(scores), details)
 
 
-TASK = TaskKind(MultipleChoiceSettings, evaluate, tests="benchmark", every_language=True)
+def _cost(settings: MultipleChoiceSettings, sizes: Sizes) -> Work:
+    questions = sizes.runs * sizes.languages * (settings.samples or CHOICE_TESTS)
+    length = (settings.shots + 1) * QUESTION * sizes.sentence
+    return Work("multiple choice", scored_tokens=questions * CHOICES * length)
+
+
+TASK = TaskKind(
+    MultipleChoiceSettings,
+    evaluate,
+    tests="benchmark",
+    cost=_cost,
+    primary_metric="accuracy",
+    metrics=(
+        ACCURACY,
+        Metric("acc", "accuracy, plain", decimals=3),
+        Metric("acc_norm", "accuracy by length", decimals=3),
+    ),
+    every_language=True,
+)

@@ -2,32 +2,22 @@
 
 import logging
 import math
-from array import array
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from lexigraft.artifacts.atomic import write_jsonl
-from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
+from lexigraft.evaluation.costs import Sizes, Work
+from lexigraft.evaluation.metric_kinds import Metric
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
-from lexigraft.evaluation.texts import draw, member_sentences
-from lexigraft.inference.batch_sizes import run_batches, scoring_tokens
-from lexigraft.inference.likelihood import (
-    Likelihood,
-    likelihood_from_nats,
-    score_texts,
-    sum_likelihoods,
-)
-from lexigraft.inference.text_encoding import encode, scored_parts
 from lexigraft.settings import Settings
-from lexigraft.source.positions import positions_of
-from lexigraft.vocabulary.token_bytes import lost_text
 
 if TYPE_CHECKING:
+    import numpy as np
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+    from lexigraft.inference.likelihood import Likelihood
 
 logger = logging.getLogger(__name__)
 
@@ -70,28 +60,36 @@ def evaluate(
     group, and `id` has the sentence's line in that text, counted from 0. Raises `UserError` if
     there is no held-out text, or if the likelihood is not finite.
     """
+    from lexigraft.artifacts.atomic import write_jsonl
+    from lexigraft.corpus.lines import corpus_sentences
+    from lexigraft.evaluation.texts import draw, member_sentences
+    from lexigraft.evaluation.windows import score_windows
+    from lexigraft.inference.likelihood import score_texts, sum_likelihoods
+    from lexigraft.source.positions import positions_of
+    from lexigraft.vocabulary.token_bytes import lost_text
+
     settings = read_settings(PerplexitySettings, job)
     corpus = job["inputs"]["corpus"]
     details: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
 
-    def score(name: str, test: str, texts: list[str], count: int | None) -> Likelihood:
+    def score(name: str, test: str, texts: list[str], count: int | None) -> "Likelihood":
         numbered = list(enumerate(texts))
         drawn = draw(numbered, count, job, name) if job["run"] else numbered[:count]
         texts = [text for _, text in drawn]
         if settings.window is None:
-            found = score_texts(model, tokenizer, texts, batch_tokens=settings.batch_tokens)
+            likelihood = score_texts(model, tokenizer, texts, batch_tokens=settings.batch_tokens)
         else:
             window = min(settings.window, positions_of(model) or settings.window)
-            found = score_windows(
+            likelihood = score_windows(
                 model, tokenizer, texts, window=window, batch_tokens=settings.batch_tokens
             )
-        if not math.isfinite(found.perplexity):
+        if not math.isfinite(likelihood.perplexity):
             raise UserError(
                 f"{job['inputs']['cell']}: the likelihood of {name}.txt is not a finite number; "
                 "training has diverged: lower its learning rate"
             )
-        details[name] = {"sentences": len(texts), "characters": found.characters}
+        details[name] = {"sentences": len(texts), "characters": likelihood.characters}
         if lost := lost_text(tokenizer, texts):
             logger.warning(
                 "the tokenizer has no tokens for %.2f %% of %s.txt; this text is not scored, so "
@@ -102,10 +100,10 @@ def evaluate(
             details[name]["lost_text"] = lost
         rows.extend(
             {"id": f"{test}-{line}", "test": test}
-            | {key: getattr(own, key) for key in ("nats", "tokens", "bytes")}
-            for (line, _), own in zip(drawn, found.texts, strict=True)
+            | {key: getattr(sentence, key) for key in ("nats", "tokens", "bytes")}
+            for (line, _), sentence in zip(drawn, likelihood.texts, strict=True)
         )
-        return found
+        return likelihood
 
     metrics: dict[str, float | int] = {}
     if members := member_sentences(corpus):
@@ -114,93 +112,85 @@ def evaluate(
             for member, texts in members.items()
         }
         metrics |= _figures(sum_likelihoods(list(scores.values())))
-        for member, found in scores.items():
-            metrics |= _figures(found, suffix=f"_{member}")
+        for member, likelihood in scores.items():
+            metrics |= _figures(likelihood, suffix=f"_{member}")
     else:
         texts = corpus_sentences(corpus, "heldout")
         if not texts:
             raise UserError(f"{corpus}/heldout.txt: empty; give the language more text")
         metrics |= _figures(score("heldout", "heldout", texts, settings.heldout_sentences))
     if english := corpus_sentences(corpus, "english"):
-        found = score("english", "english", english, settings.english_sentences)
-        metrics |= _figures(found, prefix="english_")
+        likelihood = score("english", "english", english, settings.english_sentences)
+        metrics |= _figures(likelihood, prefix="english_")
     write_jsonl(job["outputs"]["predictions"], rows)
     return Measurement(metrics, details)
 
 
-TASK = TaskKind(PerplexitySettings, evaluate, tests="heldout", measured_in_training=True)
-
-
-def _figures(score: Likelihood, prefix: str = "", suffix: str = "") -> dict[str, Any]:
-    found = {
+def _figures(score: "Likelihood", prefix: str = "", suffix: str = "") -> dict[str, Any]:
+    figures = {
         "bits_per_byte": score.bits_per_byte,
         "perplexity": score.perplexity,
         "nats_per_token": score.nats / score.tokens,
         "tokens": score.tokens,
         "bytes": score.bytes,
     }
-    return {f"{prefix}{name}{suffix}": value for name, value in found.items()}
+    return {f"{prefix}{name}{suffix}": value for name, value in figures.items()}
 
 
-def score_windows(
-    model: "PreTrainedModel",
-    tokenizer: "PreTrainedTokenizerFast",
-    texts: Sequence[str],
-    *,
-    window: int,
-    batch_tokens: int | None = None,
-) -> Likelihood:
-    """Sum the negative log-likelihood of texts that are joined and split into windows.
+def _cost(settings: PerplexitySettings, sizes: Sizes) -> Work:
+    heldout = sizes.heldout.tokens_of(settings.heldout_sentences)
+    english = sizes.english.tokens_of(settings.english_sentences)
+    return Work("perplexity", scored_tokens=sizes.runs * (heldout + english))
 
-    Each text begins with its special token (see `text_encoding.encode`), and all are joined in
-    order, so that likelihoods depend on adjacent texts. A window has `window` tokens, at least 2;
-    its first token is the last one of the previous window, so that every token but the very first
-    is predicted once, from the preceding tokens of its window. The special tokens are context and
-    not scored. So tokens and bytes are those of `score_texts`, and only the context of a token
-    differs: it includes earlier sentences, but is short at the beginning of a window.
 
-    `batch_tokens` is the maximum number of tokens in one forward pass, with at least one window; by
-    default as many as fit (`batch_sizes`). Log-probabilities are float32. `nats` is not finite if
-    the model's weights are not.
-    """
-    import torch
+def nats_per(unit: str) -> Callable[[list[dict[str, Any]], Any], list[list[float]]]:
+    """`statistics` of a metric: the nats of each sentence, and its `bytes` or `tokens`."""
+    return lambda rows, details: [[row["nats"], row[unit]] for row in rows]
 
-    from lexigraft.inference.chunked_logits import (
-        IGNORED,
-        chunked_logits,
-        nll_per_token,
-        targets_ahead,
+
+def mean_nats(totals: "np.ndarray") -> "np.ndarray":
+    """Nats per unit, of summed nats and units: [..., 2] -> [...]; missing without text."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(totals[..., 1] > 0, totals[..., 0] / totals[..., 1], np.nan)
+
+
+def bits(totals: "np.ndarray") -> "np.ndarray":
+    """Bits per byte, of summed nats and bytes: [..., 2] -> [...]."""
+    return mean_nats(totals) / math.log(2)
+
+
+def perplexity(totals: "np.ndarray") -> "np.ndarray":
+    """Perplexity, of summed nats and tokens: [..., 2] -> [...]."""
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        return np.exp(mean_nats(totals))
+
+
+def _metric(name: str, title: str, decimals: int, unit: str, total: Callable[..., Any]) -> Metric:
+    return Metric(
+        name,
+        title,
+        higher_is_better=False,
+        decimals=decimals,
+        statistics=nats_per(unit),
+        total=total,
+        pools_languages=True,
     )
 
-    # Arrays, not lists: eight bytes per token instead of eighty, for tens of millions of tokens.
-    ids, owners = array("i"), array("i")  # owners: the index of a token's text, -1: not scored
-    counts = []
-    for number, text in enumerate(encode(tokenizer, texts)):
-        ids.extend(text)
-        owners.extend([-1, *[number] * len(text)][: len(text)])
-        counts.append(max(len(text) - 1, 0))
-    streams = torch.stack([torch.frombuffer(values, dtype=torch.int32) for values in (ids, owners)])
-    window = min(window, len(ids))
-    rest = streams[:, (len(ids) - 1) // (window - 1) * (window - 1) :]
-    # All windows have the same length, except the last, which has no padding either.
-    groups = [streams.unfold(1, window, window - 1).unbind(1), (rest,) if rest.shape[1] > 1 else ()]
-    most = scoring_tokens(model, window, batch_tokens)
 
-    def length(window: torch.Tensor) -> int:
-        return window.shape[1]
-
-    def score(batch: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        tokens, numbers = torch.stack(list(batch), dim=1)  # [windows, window]
-        inputs = tokens.long().to(model.device)
-        labels = inputs.masked_fill(numbers.to(model.device) < 0, IGNORED)
-        readout = chunked_logits(model, {"input_ids": inputs, "use_cache": False})
-        return numbers, nll_per_token(readout, targets_ahead(labels, 1)).cpu().double()
-
-    nats = torch.zeros(len(texts), dtype=torch.float64)
-    with torch.no_grad():
-        for windows in groups:
-            for _, (numbers, own) in run_batches(windows, length, score, tokens=most):
-                predicted = numbers[:, 1:]
-                scored = predicted >= 0
-                nats.index_add_(0, predicted[scored].long(), own[:, :-1][scored])
-    return likelihood_from_nats(scored_parts(tokenizer, texts), nats.tolist(), counts)
+TASK = TaskKind(
+    PerplexitySettings,
+    evaluate,
+    tests="heldout",
+    cost=_cost,
+    primary_metric="bits_per_byte",
+    metrics=(
+        _metric("bits_per_byte", "bits per byte", 3, "bytes", bits),
+        _metric("perplexity", "perplexity", 1, "tokens", perplexity),
+        _metric("nats_per_token", "nats per token", 3, "tokens", mean_nats),
+    ),
+    measured_in_training=True,
+)

@@ -1,29 +1,19 @@
 """Generation speed of a cell: tokens, characters and bytes per second, also on the same text."""
 
-import time
+import math
 from itertools import cycle, islice
-from statistics import median
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from lexigraft.artifacts.atomic import write_jsonl
-from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
-from lexigraft.evaluation.prompts import article_prompts, translation_prompts
-from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
-from lexigraft.evaluation.texts import group_rows, task_rows
-from lexigraft.inference.generation import continue_greedily, decode, end_tokens, padding_token
-from lexigraft.inference.text_encoding import encode, tokenize
+from lexigraft.evaluation.costs import Sizes, Work
+from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings, task_kind
+from lexigraft.evaluation.tasks import summarization, translation
 from lexigraft.settings import KeyedError, Settings
 
 if TYPE_CHECKING:
-    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
-# Sentences, characters and bytes of a text that is the same for every cell, and its tokens in this
-# cell's vocabulary, i.e. the decoding steps to generate it.
-Lengths = dict[str, int]
 
 
 class SpeedSettings(Settings):
@@ -48,14 +38,6 @@ class SpeedSettings(Settings):
                 why = f"{self.prompts} is not a multiple of batch size {size}"
                 raise KeyedError("prompts", why)
         return self
-
-
-class Pass(NamedTuple):
-    """One timed pass over all prompts: seconds up to the first tokens, seconds after, texts."""
-
-    reading: float
-    decoding: float
-    texts: list[str]
 
 
 def evaluate(
@@ -94,6 +76,11 @@ def evaluate(
     """
     import torch
 
+    from lexigraft.artifacts.atomic import write_jsonl
+    from lexigraft.corpus.lines import corpus_sentences
+    from lexigraft.evaluation.timing import rates, sizes_of, time_pass, total_size
+    from lexigraft.inference.text_encoding import encode, tokenize
+
     settings = read_settings(SpeedSettings, job)
     corpus = job["inputs"]["corpus"]
     heldout = corpus_sentences(corpus, "heldout")
@@ -101,24 +88,22 @@ def evaluate(
         raise UserError(f"{corpus}/heldout.txt: empty; give the language more text")
     prompts = _prompts(model, tokenizer, job, heldout, settings)
     encoded = list(encode(tokenizer, prompts))
-    every = [
-        {"sentences": 1, "characters": len(text), "bytes": len(text.encode()), "tokens": len(ids)}
-        for text, ids in zip(heldout, tokenize(tokenizer, heldout), strict=True)
-    ]
-    lengths = [_total(group) for group in group_rows(every)]
-    text = _total(lengths)
+    groups = sizes_of(heldout, tokenize(tokenizer, heldout))
+    text = total_size(groups)
     metrics: dict[str, float | int] = {"steps_per_sentence": text["tokens"] / text["sentences"]}
     timings = {}
     for size in settings.batch_sizes:
         for _ in range(settings.warmup):
-            _timed(model, tokenizer, encoded[:size], size, settings.new_tokens)
+            time_pass(model, tokenizer, encoded[:size], size, settings.new_tokens)
         passes = [
-            _timed(model, tokenizer, encoded, size, settings.new_tokens)
+            time_pass(model, tokenizer, encoded, size, settings.new_tokens)
             for _ in range(settings.repeats)
         ]
-        own, timings[f"batch_{size}"] = _rates(passes, len(encoded), size, settings, text)
-        metrics |= {f"{name}_batch_{size}": value for name, value in own.items()}
-    rows = [{"id": f"heldout-{line}", **one} for line, one in enumerate(lengths)]
+        measured, timings[f"batch_{size}"] = rates(
+            passes, len(encoded), size, settings.new_tokens, text
+        )
+        metrics |= {f"{name}_batch_{size}": value for name, value in measured.items()}
+    rows = [{"id": f"heldout-{number}", **group} for number, group in enumerate(groups)]
     write_jsonl(job["outputs"]["predictions"], rows)
     device = model.device
     conditions = {
@@ -133,92 +118,6 @@ def evaluate(
     return Measurement(metrics, conditions | timings)
 
 
-TASK = TaskKind(SpeedSettings, evaluate, tests="none", runs_alone=True, prompts="translation")
-
-
-def _total(lengths: list[Lengths]) -> Lengths:
-    return {unit: sum(one[unit] for one in lengths) for unit in lengths[0]}
-
-
-def _rates(
-    passes: list[Pass], prompts: int, size: int, settings: SpeedSettings, text: Lengths
-) -> tuple[dict[str, float], dict[str, Any]]:
-    """Metrics of one batch size, and the measurements behind them."""
-    seconds = [one.reading + one.decoding for one in passes]
-    batches = prompts // size
-    steps = batches * (settings.new_tokens - 1)  # reading the prompt yields the first token
-    steps_per_second = steps / median(one.decoding for one in passes)
-    texts = [one.replace("\N{REPLACEMENT CHARACTER}", "") for one in passes[-1].texts]
-    written = {
-        "tokens": prompts * settings.new_tokens,
-        "characters": sum(map(len, texts)),
-        "bytes": sum(len(one.encode()) for one in texts),
-    }
-    text_steps = text["tokens"] / size  # with all rows of a batch in use
-    rates = {
-        **{f"{unit}_per_second": count / median(seconds) for unit, count in written.items()},
-        "steps_per_second": steps_per_second,
-        "same_text_characters_per_second": text["characters"] / text_steps * steps_per_second,
-        "same_text_bytes_per_second": text["bytes"] / text_steps * steps_per_second,
-        "first_token_seconds": median(one.reading for one in passes) / batches,
-        "spread": (max(seconds) - min(seconds)) / median(seconds),
-    }
-    details = {
-        "seconds": seconds,
-        "seconds_reading_prompts": [one.reading for one in passes],
-        "steps": steps,
-        "generated": written,
-        "texts": passes[-1].texts,
-    }
-    return rates, details
-
-
-def _timed(
-    model: "PreTrainedModel",
-    tokenizer: "PreTrainedTokenizerFast",
-    prompts: list[list[int]],
-    size: int,
-    new_tokens: int,
-) -> Pass:
-    import torch
-    from transformers import StoppingCriteriaList
-
-    moments: list[float] = []  # when a batch begins, and when its first token is there
-
-    def note_first_token(ids: "torch.Tensor", scores: Any, **_: Any) -> "torch.Tensor":
-        if len(moments) == 1:
-            moments.append(_now(model.device))
-        return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
-
-    reading = decoding = 0.0
-    rows: list[list[int]] = []
-    for at in range(0, len(prompts), size):
-        moments[:] = [_now(model.device)]
-        ids = continue_greedily(
-            model,
-            prompts[at : at + size],
-            padding=padding_token(tokenizer),
-            stop_tokens=sorted(end_tokens(model, tokenizer)),
-            max_new_tokens=new_tokens,
-            min_new_tokens=new_tokens,
-            criteria=StoppingCriteriaList([note_first_token]),
-        )
-        begin, first_token, end = *moments, _now(model.device)
-        reading += first_token - begin
-        decoding += end - first_token
-        rows.extend(ids.tolist())
-    return Pass(reading, decoding, decode(tokenizer, rows))
-
-
-def _now(device: "torch.device") -> float:
-    """Seconds on a monotonic clock, after the device has finished its work."""
-    import torch
-
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter()
-
-
 def _prompts(
     model: "PreTrainedModel",
     tokenizer: "PreTrainedTokenizerFast",
@@ -226,9 +125,13 @@ def _prompts(
     heldout: list[str],
     settings: SpeedSettings,
 ) -> list[str]:
-    corpus, count = job["inputs"]["corpus"], settings.prompts
-    summarize = settings.prompts_from == "summarization"
-    pairs = task_rows(corpus, settings.prompts_from)
+    from lexigraft.evaluation.few_shot import article_prompts
+    from lexigraft.evaluation.prompts import translation_prompts
+    from lexigraft.evaluation.texts import task_rows
+
+    corpus, summarize = job["inputs"]["corpus"], settings.prompts_from == "summarization"
+    tests = task_kind(settings.prompts_from).corpus_tests
+    pairs = task_rows(corpus, tests) if tests else []
     sources = [pair["source"] for pair in pairs] if pairs or summarize else heldout
     if not sources:
         raise UserError(
@@ -236,7 +139,7 @@ def _prompts(
             f"{settings.prompts_from}; give the language some"
         )
     # Prompts of a small text are repeated, so that batches are always full.
-    sources = list(islice(cycle(sources), count))
+    sources = list(islice(cycle(sources), settings.prompts))
     if summarize:
         return article_prompts(
             model,
@@ -249,3 +152,30 @@ def _prompts(
     if pairs:
         return translation_prompts(job["inputs"]["prompts"], job["language"], sources)
     return sources
+
+
+def _cost(settings: SpeedSettings, sizes: Sizes) -> Work:
+    if settings.prompts_from == "summarization":
+        length = summarization.prompt_tokens(sizes, settings.max_prompt_tokens)
+    else:
+        length = min(translation.prompt_tokens(sizes), settings.max_prompt_tokens)
+    passes = len(settings.batch_sizes) * settings.repeats
+    batches = sum(
+        settings.repeats * math.ceil(settings.prompts / size) + settings.warmup
+        for size in settings.batch_sizes
+    )
+    return Work(
+        "speed",
+        scored_tokens=sizes.runs * passes * settings.prompts * length,
+        decoding_steps=sizes.runs * batches * settings.new_tokens,
+    )
+
+
+TASK = TaskKind(
+    SpeedSettings,
+    evaluate,
+    tests="none",
+    cost=_cost,
+    runs_alone=True,
+    prompts="translation",
+)

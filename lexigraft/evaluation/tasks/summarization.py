@@ -5,11 +5,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation import prompts
-from lexigraft.evaluation.predictions import measure_predictions, predict
-from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
-from lexigraft.evaluation.text_metrics import rouge_l, rouge_tokenizer
-from lexigraft.evaluation.texts import draw, task_rows
+from lexigraft.evaluation.costs import ARTICLE, Sizes, Work, generation, prompts_of_runs
+from lexigraft.evaluation.metric_kinds import TextMetrics, score_texts, scorers_of
+from lexigraft.evaluation.task_kinds import ARTICLES, Measurement, TaskKind, read_settings
 from lexigraft.settings import Settings
 
 if TYPE_CHECKING:
@@ -28,15 +26,16 @@ class SummarizationSettings(Settings):
     # Maximum at a time; none: as many as fit. The paper processes articles one by one.
     batch_size: int | None = Field(None, ge=1)
     # The tokenizer for ROUGE-L: a hub name or a folder (the paper: google/mt5-base), or none for
-    # `text_metrics.ScriptTokenizer`, which needs no download.
+    # `metrics.rouge_l.ScriptTokenizer`, which needs no download.
     rouge_tokenizer: str | None = None
     rouge_revision: str | None = None  # a commit, tag or branch of a hub name
     # `instruction`, the prompt of Yamaguchi et al., or an entry of `named` in
     # config/prompts/summarization.yaml.
-    prompt: str = prompts.INSTRUCTION
+    prompt: str = "instruction"
     # Examples before each article, with `select: first` the first ones; see
-    # `prompts.examples_and_tests`.
+    # `few_shot.examples_and_tests`.
     shots: int = Field(0, ge=0)
+    metrics: TextMetrics = Field(["rouge_l"])  # files of lexigraft/evaluation/metrics
 
 
 def evaluate(
@@ -46,7 +45,7 @@ def evaluate(
 
     The articles are the task's own or those of the corpus. The prompt is by default the
     target-language template of Yamaguchi et al. (Table 8), with the article truncated to fit
-    (`prompts.article_prompts`) and as many examples before it as still fit; decoding is greedy and
+    (`few_shot.article_prompts`) and as many examples before it as still fit; decoding is greedy and
     stops at the first line feed. `rouge_l` is the mean over articles of the F-measure, 0 to 100; an
     empty summary scores 0. `new_token_share_output` and `new_token_share_input` are as in
     translation.
@@ -56,17 +55,27 @@ def evaluate(
     every prompt, and the examples before it. Raises `UserError` if there are no articles, a prompt
     has no room for one, or a setting is invalid.
     """
+    from lexigraft.evaluation.few_shot import (
+        article_prompts,
+        examples_and_tests,
+        few_shot_prompts,
+        read_test_set,
+    )
+    from lexigraft.evaluation.predictions import measure_predictions, predict
+    from lexigraft.evaluation.prompts import between_examples
+    from lexigraft.evaluation.texts import draw, task_rows
+
     settings = read_settings(SummarizationSettings, job)
-    scorer = rouge_tokenizer(settings.rouge_tokenizer, settings.rouge_revision)
+    scorers = scorers_of(settings, job["language"])
     corpus = job["inputs"]["corpus"]
-    every = prompts.read_test_set(job, "tests") or task_rows(corpus, "summarization")
-    if not every:
+    pairs = read_test_set(job, "tests") or task_rows(corpus, ARTICLES)
+    if not pairs:
         raise UserError(
             f"{corpus}/tasks/summarization.jsonl: no articles; give the language a summarization "
             "source in config/languages.yaml or remove summarization from the study"
         )
-    examples, tests = prompts.examples_and_tests(
-        job, every, settings.shots, ("source", "reference"), first=settings.select == "first"
+    examples, tests = examples_and_tests(
+        job, pairs, settings.shots, ("source", "reference"), first=settings.select == "first"
     )
     if settings.select == "random":
         tests = draw(tests, settings.samples, job, "articles")
@@ -74,7 +83,7 @@ def evaluate(
         if settings.select == "shortest":
             tests = sorted(tests, key=lambda pair: len(pair["source"]))
         tests = tests[: settings.samples]
-    queries = prompts.article_prompts(
+    queries = article_prompts(
         model,
         tokenizer,
         job,
@@ -83,14 +92,13 @@ def evaluate(
         max_new_tokens=settings.max_new_tokens,
         prompt=settings.prompt,
     )
-    answered = [(pair["source"].join(queries.frame), pair["reference"]) for pair in examples]
-    prompted = prompts.few_shot_prompts(
+    prompted = few_shot_prompts(
         tokenizer,
         queries.texts,
-        answered,
+        [(pair["source"].join(queries.frame), pair["reference"]) for pair in examples],
         queries.limit,
         queries.before,
-        prompts.between_examples(job["inputs"]["prompts"], "summarization", settings.prompt),
+        between_examples(job["inputs"]["prompts"], "summarization", settings.prompt),
     )
     rows = predict(
         model,
@@ -101,30 +109,44 @@ def evaluate(
         max_new_tokens=settings.max_new_tokens,
         batch_size=settings.batch_size,
     )
-    outputs, references = ([row[key] for row in rows] for key in ("output", "reference"))
-    scores = rouge_l(outputs, references, scorer)
-    for row, shots, score in zip(rows, prompted.shots, scores, strict=True):
-        row |= {"shots": shots, "rouge_l": score}
+    for row, shots in zip(rows, prompted.shots, strict=True):
+        row["shots"] = shots
+    metrics, signatures = score_texts(scorers, rows)
     details = {
-        "signature": f"ROUGE-L F1 of rouge-score, tokens: {scorer.name}",
-        "drawn_from": len(every),
-        "cut_articles": queries.cut,
+        **signatures,
+        "drawn_from": len(pairs),
+        "cut_articles": queries.truncated,
         "prompt_limit": queries.limit,
         "around_article": queries.frame,
         **prompted.details([pair["id"] for pair in examples]),
     }
-    metrics = {"rouge_l": sum(scores) / len(scores)}
     return measure_predictions(rows, model, job, metrics, details)
+
+
+def prompt_tokens(sizes: Sizes, max_prompt_tokens: int, blocks: int = 1) -> float:
+    """Tokens of a prompt: its examples and its article."""
+    return min(blocks * ARTICLE * sizes.sentence, max_prompt_tokens)
+
+
+def _cost(settings: SummarizationSettings, sizes: Sizes) -> Work:
+    prompts = prompts_of_runs(sizes, settings.samples)
+    length = prompt_tokens(sizes, settings.max_prompt_tokens, settings.shots + 1)
+    return generation(prompts, length, settings.max_new_tokens)
 
 
 TASK = TaskKind(
     SummarizationSettings,
     evaluate,
     tests="corpus",
+    cost=_cost,
+    primary_metric="rouge_l",
+    title="SUM",
+    corpus_tests=ARTICLES,
     test_texts={"": ("reference",)},
+    rows="articles",
     generates=True,
+    shows_outputs=True,
     scored_by_learned_metrics=True,
     prompts="summarization",
-    own_prompts=(prompts.INSTRUCTION,),
-    language_texts="summarization",
+    own_prompts=("instruction",),
 )

@@ -4,13 +4,15 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from lexigraft.corpus.examples import Example
-from lexigraft.evaluation import finetune
-from lexigraft.evaluation.finetune import Feature, FineTuning, Predict, Scores
+from lexigraft.evaluation.fine_tuning import FineTuning, fine_tuned_task
+from lexigraft.evaluation.metric_kinds import Metric
 from lexigraft.evaluation.task_kinds import Measurement, read_settings
 
 if TYPE_CHECKING:
+    import numpy as np
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+    from lexigraft.evaluation.transfer import Example, Feature, Predict, Scores
 
 IGNORED = -100  # label of a token without a word, by torch's convention
 OUTSIDE = "O"
@@ -32,10 +34,12 @@ def evaluate(
     """
     from transformers import AutoModelForTokenClassification, DataCollatorForTokenClassification
 
-    task = finetune.Transfer(model, job, read_settings(TaggingSettings, job))
-    numbers = {label: number for number, label in enumerate(task.labels)}
+    from lexigraft.evaluation.transfer import Transfer
 
-    def encode(examples: list[Example]) -> tuple[list[Feature], list[list[int | None]]]:
+    task = Transfer(model, job, read_settings(TaggingSettings, job))
+    label_ids = {label: number for number, label in enumerate(task.labels)}
+
+    def encode(examples: "list[Example]") -> "tuple[list[Feature], list[list[int | None]]]":
         """The model's inputs for each example, and the token that represents each of its words."""
         encoded = tokenizer(
             [" ".join(example["words"]) for example in examples],
@@ -45,26 +49,26 @@ def evaluate(
             return_special_tokens_mask=True,
             return_token_type_ids=False,
         )
-        features, places_of = [], []
-        for at, example in enumerate(examples):
-            ids, mask = encoded["input_ids"][at], encoded["special_tokens_mask"][at]
+        features, tokens_of = [], []
+        for index, example in enumerate(examples):
+            ids, mask = encoded["input_ids"][index], encoded["special_tokens_mask"][index]
             is_text = [not special for special in mask]
-            places = word_tokens(example["words"], encoded["offset_mapping"][at], is_text)
+            tokens = word_tokens(example["words"], encoded["offset_mapping"][index], is_text)
             labels = [IGNORED] * len(ids)
             # Backwards: if one token represents two words, the tag of the first one counts.
-            for place, tag in reversed(list(zip(places, example["tags"], strict=True))):
-                if place is not None:
-                    labels[place] = numbers[tag]
+            for token, tag in reversed(list(zip(tokens, example["tags"], strict=True))):
+                if token is not None:
+                    labels[token] = label_ids[tag]
             features.append({"input_ids": ids, "attention_mask": [1] * len(ids), "labels": labels})
-            places_of.append(places)
-        return features, places_of
+            tokens_of.append(tokens)
+        return features, tokens_of
 
-    def score(test: str, examples: list[Example], predict: Predict) -> Scores:
-        features, places_of = encode(examples)
+    def score(test: str, examples: "list[Example]", predict: "Predict") -> "Scores":
+        features, tokens_of = encode(examples)
         logits = predict(features)  # [examples, tokens, labels]
-        found = [
-            [OUTSIDE if place is None else task.labels[number[place]] for place in places]
-            for places, number in zip(places_of, logits.argmax(-1), strict=True)
+        predicted = [
+            [OUTSIDE if token is None else task.labels[label_ids[token]] for token in tokens]
+            for tokens, label_ids in zip(tokens_of, logits.argmax(-1), strict=True)
         ]
         rows = [
             {
@@ -74,23 +78,39 @@ def evaluate(
                 "output": " ".join(tags),
                 "reference": " ".join(example["tags"]),
             }
-            for example, tags in zip(examples, found, strict=True)
+            for example, tags in zip(examples, predicted, strict=True)
         ]
-        return {"f1": entity_f1([example["tags"] for example in examples], found)}, rows
+        return {"f1": entity_f1([example["tags"] for example in examples], predicted)}, rows
 
     head, collator = AutoModelForTokenClassification, DataCollatorForTokenClassification(tokenizer)
     features, _ = encode(task.train)
     return task.measure(head, collator, features, score)
 
 
-TASK = finetune.transfer_kind(TaggingSettings, evaluate, test_texts={"": ("words",)})
-
-
-def entity_f1(expected: list[list[str]], found: list[list[str]]) -> float:
+def entity_f1(expected: list[list[str]], predicted: list[list[str]]) -> float:
     """F1 of whole entities over all sentences, from 0 to 100; 0 if there are no entities."""
     from seqeval.metrics import f1_score
 
-    return 100 * float(f1_score(expected, found, zero_division=0))
+    return 100 * float(f1_score(expected, predicted, zero_division=0))
+
+
+def entity_statistics(output: str, reference: str) -> list[int]:
+    """Numbers of entities in the output, in the reference, and in both: [3].
+
+    Spaces separate the tags.
+    """
+    from seqeval.metrics.sequence_labeling import get_entities
+
+    ours, theirs = ({*get_entities(tags.split())} for tags in (output, reference))
+    return [len(ours), len(theirs), len(ours & theirs)]
+
+
+def entity_score(totals: "np.ndarray") -> "np.ndarray":
+    """F1 of entities, 0 to 100, of summed statistics: [..., 3] -> [...]; 0 if there are none."""
+    import numpy as np
+
+    ours, theirs, both = np.moveaxis(totals, -1, 0)
+    return 200 * both / np.maximum(ours + theirs, 1)
 
 
 def word_tokens(
@@ -102,13 +122,33 @@ def word_tokens(
     Since offsets in the joined text are compared, this works for every family of tokenizers,
     however it treats spaces. `is_text` marks the tokens that are not special tokens.
     """
-    places: list[int | None] = []
+    tokens: list[int | None] = []
     begin, token = 0, 0
     for word in words:
         end = begin + len(word)
         while token < len(offsets) and (not is_text[token] or offsets[token][1] <= begin):
             token += 1
         inside = token < len(offsets) and offsets[token][0] < end
-        places.append(token if inside else None)
+        tokens.append(token if inside else None)
         begin = end + 1
-    return places
+    return tokens
+
+
+TASK = fine_tuned_task(
+    TaggingSettings,
+    evaluate,
+    train_examples=20_000,
+    primary_metric="f1",
+    metrics=(
+        Metric(
+            "f1",
+            "F1",
+            statistics=lambda rows, details: [
+                entity_statistics(row["output"], row["reference"]) for row in rows
+            ],
+            total=entity_score,
+        ),
+    ),
+    test_texts={"": ("words",)},
+    rows="tags",
+)

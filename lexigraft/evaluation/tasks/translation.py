@@ -4,13 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from lexigraft.corpus.sample_file import ENGLISH, translation_prompt
 from lexigraft.errors import UserError
-from lexigraft.evaluation import prompts
-from lexigraft.evaluation.predictions import measure_predictions, predict
-from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
-from lexigraft.evaluation.text_metrics import bleu, chrf
-from lexigraft.evaluation.texts import draw, task_rows
+from lexigraft.evaluation.costs import Sizes, Work, generation, prompts_of_runs
+from lexigraft.evaluation.metric_kinds import TextMetrics, score_texts, scorers_of
+from lexigraft.evaluation.task_kinds import TRANSLATIONS, Measurement, TaskKind, read_settings
 from lexigraft.settings import Settings
 
 if TYPE_CHECKING:
@@ -27,8 +24,10 @@ class TranslationSettings(Settings):
     # of `named` in config/prompts/translation.yaml, such as `names`, VocADT's prompt with examples.
     prompt: str = "instruction"
     into_english: bool = False  # translate from the target language into English
-    shots: int = Field(0, ge=0)  # examples before each sentence, see `prompts.examples_and_tests`
+    shots: int = Field(0, ge=0)  # examples before each sentence, see `few_shot.examples_and_tests`
     beams: int = Field(1, ge=1)  # candidates of a beam search, as in VocADT's code; 1 is greedy
+    # Files of lexigraft/evaluation/metrics.
+    metrics: TextMetrics = Field(["chrf", "chrf_plus_plus", "bleu"])
 
 
 def evaluate(
@@ -48,27 +47,38 @@ def evaluate(
     prompt is too long for the model even without examples, or the prompt in the settings does not
     exist.
     """
+    from lexigraft.evaluation.few_shot import (
+        examples_and_tests,
+        few_shot_prompts,
+        prompt_limit,
+        read_test_set,
+    )
+    from lexigraft.evaluation.predictions import measure_predictions, predict
+    from lexigraft.evaluation.prompts import between_examples, translation_queries
+    from lexigraft.evaluation.texts import draw, task_rows
+
     settings = read_settings(TranslationSettings, job)
+    into = "en" if settings.into_english else job["language"]
+    scorers = scorers_of(settings, into)
     corpus = job["inputs"]["corpus"]
-    every = prompts.read_test_set(job, "tests") or task_rows(corpus, "translation")
-    if not every:
+    pairs = read_test_set(job, "tests") or task_rows(corpus, TRANSLATIONS)
+    if not pairs:
         raise UserError(
             f"{corpus}/tasks/translation.jsonl: no parallel sentences; give the language a "
             "parallel source in config/languages.yaml or remove translation from the study"
         )
-    examples, tests = prompts.examples_and_tests(job, every, settings.shots, ("source", "target"))
+    examples, tests = examples_and_tests(job, pairs, settings.shots, ("source", "target"))
     tests = draw(tests, settings.samples, job, "pairs")
     source, target = ("target", "source") if settings.into_english else ("source", "target")
-    (before, queries), (_, example_queries) = (
-        _queries(settings, job, [pair[source] for pair in rows]) for rows in (tests, examples)
-    )
-    prompted = prompts.few_shot_prompts(
+    before, queries = translation_queries(job, settings, [pair[source] for pair in tests])
+    _, example_queries = translation_queries(job, settings, [pair[source] for pair in examples])
+    prompted = few_shot_prompts(
         tokenizer,
         queries,
         [(query, pair[target]) for query, pair in zip(example_queries, examples, strict=True)],
-        prompts.prompt_limit(model, settings.max_new_tokens),
+        prompt_limit(model, settings.max_new_tokens),
         before,
-        prompts.between_examples(job["inputs"]["prompts"], "translation", settings.prompt),
+        between_examples(job["inputs"]["prompts"], "translation", settings.prompt),
     )
     rows = predict(
         model,
@@ -80,51 +90,41 @@ def evaluate(
         batch_size=settings.batch_size,
         beams=settings.beams,
     )
-    outputs, references = ([row[key] for row in rows] for key in ("output", "reference"))
-    characters, with_words = chrf(outputs, references), chrf(outputs, references, word_order=2)
-    tokens = bleu(outputs, references, "en" if settings.into_english else job["language"])
-    parts = zip(rows, queries, prompted.shots, characters.sentences, strict=True)
-    for row, query, shots, score in parts:
-        row |= {"prompt": query, "shots": shots, "chrf": score}
-    metrics = {
-        "chrf": characters.corpus,
-        "chrf_sentence_mean": sum(characters.sentences) / len(rows),
-        "chrf_plus_plus": with_words.corpus,
-        "bleu": tokens.corpus,
-    }
+    for row, query, shots in zip(rows, queries, prompted.shots, strict=True):
+        row |= {"prompt": query, "shots": shots}
+    metrics, signatures = score_texts(scorers, rows)
     details = {
-        "signature": characters.signature,
-        "chrf_plus_plus_signature": with_words.signature,
-        "bleu_signature": tokens.signature,
-        "drawn_from": len(every),
+        **signatures,
+        "drawn_from": len(pairs),
         **prompted.details([pair["id"] for pair in examples]),
     }
     return measure_predictions(rows, model, job, metrics, details)
+
+
+def prompt_tokens(sizes: Sizes, blocks: int = 1) -> float:
+    """Tokens of a prompt: its examples and its sentence, each with a translation."""
+    return blocks * (sizes.english_sentence + sizes.sentence) + 50
+
+
+def _cost(settings: TranslationSettings, sizes: Sizes) -> Work:
+    prompts = prompts_of_runs(sizes, settings.samples)
+    length = prompt_tokens(sizes, settings.shots + 1)
+    return generation(prompts, length, settings.max_new_tokens, settings.beams)
 
 
 TASK = TaskKind(
     TranslationSettings,
     evaluate,
     tests="corpus",
+    cost=_cost,
+    primary_metric="chrf",
+    title="MT",
+    corpus_tests=TRANSLATIONS,
     test_texts={"": ("target",)},
+    rows="pairs",
     generates=True,
+    shows_outputs=True,
     scored_by_learned_metrics=True,
     prompts="translation",
-    own_prompts=(prompts.INSTRUCTION, "alma"),
-    language_texts="parallel",
+    own_prompts=("instruction", "alma"),
 )
-
-
-def _queries(
-    settings: TranslationSettings, job: dict[str, Any], sentences: list[str]
-) -> tuple[str, list[str]]:
-    """The text before all examples, and one prompt per sentence."""
-    files, name = job["inputs"]["prompts"], job["language_name"]
-    source, target = (name, ENGLISH) if settings.into_english else (ENGLISH, name)
-    if settings.prompt == "alma":
-        return "", [translation_prompt(source, target, sentence) for sentence in sentences]
-    if settings.prompt == prompts.INSTRUCTION:
-        if settings.into_english:
-            return "", prompts.into_english_prompts(files, name, sentences)
-        return "", prompts.translation_prompts(files, job["language"], sentences)
-    return prompts.named_translation_prompts(files, settings.prompt, source, target, sentences)

@@ -9,24 +9,23 @@ import math
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pydantic import Field
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import PreTrainedModel, PrinterCallback, Trainer, TrainerCallback, set_seed
 
 from lexigraft.artifacts.atomic import PARTIAL, write_jsonl
 from lexigraft.corpus.examples import Example, labels_of, read_examples
 from lexigraft.errors import UserError
-from lexigraft.evaluation.task_kinds import Measurement, TaskKind, metrics_by_language
+from lexigraft.evaluation.fine_tuning import FineTuning
+from lexigraft.evaluation.task_kinds import Measurement, metrics_by_language
 from lexigraft.evaluation.texts import draw
 from lexigraft.hardware import precision, trainer_arguments
 from lexigraft.randomness import seed_from
-from lexigraft.settings import Settings
 from lexigraft.source.positions import positions_of
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-    from transformers import PreTrainedModel
+from lexigraft.training.schedule import Schedule
 
 logger = logging.getLogger(__name__)
 
@@ -36,27 +35,6 @@ Row = dict[str, Any]
 Predict = Callable[[list[Feature]], Any]
 Scores = tuple[dict[str, float], list[Row]]  # metrics of a test, and rows of predictions
 VALIDATION = "validation"  # the part of the examples that selects the epoch
-
-transfer_kind = partial(TaskKind, tests="examples", fine_tunes=True, every_language=True)
-
-
-class FineTuning(Settings):
-    """How a task is fine-tuned; the defaults are the values of XTREME (Hu et al. 2020).
-
-    The learning rate of AdamW rises over the `warmup` share of the steps, starting with the first,
-    then falls linearly to zero. `length` is the maximum number of tokens of an example, unless the
-    model supports fewer. `train_examples` and `test_examples` (per language) are sizes of random
-    samples; none: all.
-    """
-
-    epochs: float = Field(3, gt=0)
-    batch_size: int = Field(32, ge=1)
-    learning_rate: float = Field(2e-5, gt=0)
-    weight_decay: float = Field(0.0, ge=0)
-    warmup: float = Field(0.1, ge=0, le=1)
-    length: int = Field(128, ge=1)
-    train_examples: int | None = Field(None, ge=1)
-    test_examples: int | None = Field(None, ge=1)
 
 
 class Transfer:
@@ -70,18 +48,17 @@ class Transfer:
     token types, like BERT and unlike RoBERTa.
     """
 
-    def __init__(self, model: "PreTrainedModel", job: dict[str, Any], settings: FineTuning):
+    def __init__(self, model: PreTrainedModel, job: dict[str, Any], settings: FineTuning):
         self.model, self.job, self.settings = model, job, settings
-        places = job["inputs"]["examples"]
-        train = read_examples(places["train"])
+        folders = job["inputs"]["examples"]
+        train = read_examples(folders["train"])
         self.train = draw(train, settings.train_examples, job, "train")
-        chosen_by = places.get(VALIDATION)
-        self.validation = read_examples(chosen_by) if chosen_by else None
+        self.validation = read_examples(folders[VALIDATION]) if VALIDATION in folders else None
         self.tests = {
-            name: draw(read_examples(place), settings.test_examples, job, name)
-            for name, place in places["tests"].items()
+            name: draw(read_examples(folder), settings.test_examples, job, name)
+            for name, folder in folders["tests"].items()
         }
-        self.labels = labels_of(places["train"])
+        self.labels = labels_of(folders["train"])
         self.length = min(settings.length, positions_of(model) or settings.length)
         self.token_types = getattr(model.config, "type_vocab_size", 0) > 1
 
@@ -109,12 +86,6 @@ class Transfer:
         Writes `outputs["predictions"]`: one JSON object per test example, its `id` prefixed with
         the name of the test. Raises `UserError` if the loss is not finite.
         """
-        import torch
-        from torch.optim.lr_scheduler import LambdaLR
-        from transformers import PrinterCallback, Trainer, set_seed
-
-        from lexigraft.training.schedule import Schedule
-
         job, settings, scores, rows = self.job, self.settings, {}, []
         seed = seed_from(*job["seed"], "fine-tuning")
         steps = math.ceil(settings.epochs * math.ceil(len(features) / settings.batch_size))
@@ -158,7 +129,7 @@ class Transfer:
             if self.validation is not None:
                 examples = self.validation
                 epochs = _BestEpoch(tuned, lambda: score(VALIDATION, examples, predict)[0])
-                trainer.add_callback(epochs.callback())
+                trainer.add_callback(epochs)
             loss = trainer.train().training_loss
             if not math.isfinite(loss):
                 raise UserError(
@@ -168,8 +139,8 @@ class Transfer:
             if epochs:
                 tuned.load_state_dict(epochs.weights)
             for name, examples in self.tests.items():
-                scores[name], own = score(name, examples, predict)
-                rows += [{**row, "id": f"{name}-{row['id']}"} for row in own]
+                scores[name], predictions = score(name, examples, predict)
+                rows += [{**row, "id": f"{name}-{row['id']}"} for row in predictions]
         write_jsonl(job["outputs"]["predictions"], rows)
         counts = {name: len(examples) for name, examples in self.tests.items()}
         details = {"train_examples": len(self.train), "test_examples": counts}
@@ -182,28 +153,17 @@ class Transfer:
         return Measurement(metrics_by_language(scores), details)
 
 
-class _BestEpoch:
+class _BestEpoch(TrainerCallback):
     """Scores a model after each training epoch, and keeps its best weights in memory."""
 
-    def __init__(self, model: "nn.Module", score: Callable[[], dict[str, float]]):
+    def __init__(self, model: nn.Module, score: Callable[[], dict[str, float]]):
         self.model, self._score = model, score
         self.scores: list[float] = []  # one per epoch
         self.best = 0  # the number of the best epoch, from 1
         self.weights: dict[str, Tensor] = {}  # on the CPU
 
-    def callback(self) -> Any:
-        """A Trainer callback that scores the model at the end of each epoch."""
-        from transformers import TrainerCallback
-
-        ended = self._ended
-
-        class AtEpochEnd(TrainerCallback):
-            def on_epoch_end(self, *given: Any, **named: Any) -> None:
-                ended()
-
-        return AtEpochEnd()
-
-    def _ended(self) -> None:
+    def on_epoch_end(self, *arguments: Any, **options: Any) -> None:
+        """Score the model, see `TrainerCallback`."""
         value = next(iter(self._score().values()))
         logger.info("epoch %d: %.4f on the validation examples", len(self.scores) + 1, value)
         if not self.scores or value > max(self.scores):

@@ -1,0 +1,130 @@
+"""Metrics: their declarations, and how to look them up by name.
+
+A metric of generated text is one module in `metrics/`, with the name of the metric in records and a
+`Metric` called `METRIC`. A task names such metrics in its setting `metrics`. Metrics that a task
+computes itself are declared in its own module.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import AfterValidator, Field
+
+from lexigraft.errors import UserError, suggestion
+
+Rows = list[dict[str, Any]]
+
+_FOLDER = Path(__file__).parent / "metrics"
+_REGISTERED: dict[str, "Metric"] = {}
+
+
+class TextScores(NamedTuple):
+    """The scores of the generated texts of a run."""
+
+    score: float  # of all texts together
+    signature: str  # how it was computed, for the details of the record
+    examples: Sequence[float] | None = None  # of each text, if the metric has such scores
+    companion: float | None = None  # the score by the metric's `companion`
+
+
+# From outputs and references, one reference for each output.
+Scorer = Callable[[Sequence[str], Sequence[str]], TextScores]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric: its name in records, how it is shown, and how it is computed."""
+
+    name: str
+    title: str  # its usual name
+    higher_is_better: bool = True
+    decimals: int = 1  # digits after the point in tables and sentences
+    version: int = 1  # raise it if the same texts get other scores
+    noise: float | None = None  # scores up to this value are noise: they are not compared
+    # For metrics of generated text: `scorer(settings, language)` loads what it needs and returns a
+    # function that scores texts in a language, an ISO 639 code, by the settings of the task.
+    scorer: Callable[[Any, str | None], Scorer] | None = None
+    # Another metric of the same texts, stored beside this one, and the note that explains it.
+    companion: "Metric | None" = None
+    companion_note: str = ""
+    # For a bootstrap, if the metric is not the mean of example scores: `statistics(rows, details)`
+    # of the predictions of a run, one list of numbers for each row; and `total`, the score of their
+    # sums, of [..., statistics] -> [...]. `details` are those of the record.
+    statistics: Callable[[Rows, Mapping[str, Any]], Sequence[Sequence[float]]] | None = None
+    total: Callable[[Any], Any] | None = None
+    # Whether the score of a group of languages pools their examples; others are means over them.
+    pools_languages: bool = False
+
+
+ACCURACY = Metric("accuracy", "accuracy", decimals=3)
+
+
+@cache
+def _bundled() -> Mapping[str, Metric]:
+    names = sorted(file.stem for file in _FOLDER.glob("*.py") if file.stem != "__init__")
+    return {name: import_module(f"lexigraft.evaluation.metrics.{name}").METRIC for name in names}
+
+
+def text_metrics() -> dict[str, Metric]:
+    """Every metric of generated text, by name."""
+    return {**_bundled(), **_REGISTERED}
+
+
+def register_metric(metric: Metric) -> None:
+    """Add a metric of generated text that is defined outside this package.
+
+    Raises `UserError` if another metric has its name.
+    """
+    if text_metrics().get(metric.name, metric) != metric:
+        raise UserError(f"metric '{metric.name}': exists already; choose another name")
+    _REGISTERED[metric.name] = metric
+
+
+def _known(names: list[str]) -> list[str]:
+    for name in names:
+        if name not in text_metrics():
+            raise ValueError(f"'{name}' is not a metric{suggestion(name, text_metrics())}")
+    return names
+
+
+# The setting `metrics` of a task that generates text.
+TextMetrics = Annotated[list[str], AfterValidator(_known), Field(min_length=1)]
+
+
+def check_pairs(predictions: Sequence[str], references: Sequence[str]) -> None:
+    """Raise `ValueError` if there is nothing to score, or if the numbers of texts differ."""
+    if not references or len(predictions) != len(references):
+        raise ValueError(f"{len(predictions)} predictions for {len(references)} references")
+
+
+def scorers_of(settings: Any, language: str | None) -> dict[str, Scorer]:
+    """The scorers of the metrics that the settings of a task name, for texts in a language."""
+    metrics = [text_metrics()[name] for name in settings.metrics]
+    return {metric.name: metric.scorer(settings, language) for metric in metrics if metric.scorer}
+
+
+def score_texts(
+    scorers: Mapping[str, Scorer], rows: Rows
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Score the `output` of each row against its `reference` by several metrics.
+
+    Adds the scores of single texts to the rows. Returns the metrics of the record, and the
+    signature of each metric: `signature` is that of the first one.
+    """
+    outputs, references = ([row[key] for row in rows] for key in ("output", "reference"))
+    scores: dict[str, float] = {}
+    signatures: dict[str, str] = {}
+    for name, scorer in scorers.items():
+        computed, companion = scorer(outputs, references), text_metrics()[name].companion
+        signatures[f"{name}_signature" if signatures else "signature"] = computed.signature
+        scores[name] = computed.score
+        if companion is not None and computed.companion is not None:
+            scores[companion.name] = computed.companion
+        if computed.examples is not None:
+            for row, score in zip(rows, computed.examples, strict=True):
+                row[name] = score
+    return scores, signatures

@@ -1,0 +1,83 @@
+"""chrF, and chrF++, by sacrebleu: F-scores of character n-grams (Popović 2015, 2017)."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lexigraft.evaluation.metric_kinds import Metric, Scorer, TextScores, check_pairs
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_BETA = 2  # recall weighs twice as much as precision
+
+
+def chrf(predictions: Sequence[str], references: Sequence[str], word_order: int = 0) -> TextScores:
+    """Score translations by F-scores of character n-grams: character order 6, beta 2, 0 to 100.
+
+    `word_order` 0 is chrF; 2 is chrF++, in which words and word pairs also count (Popović 2017).
+    `score` pools the n-gram counts of all sentences, `examples` are the scores of single sentences,
+    and `companion` is their mean, which the published evaluation of Yamaguchi et al. reports: in
+    it, a two-word sentence weighs as much as a long one. An empty prediction scores 0.
+    Raises `ValueError` if there is nothing to score, or if the lengths differ.
+    """
+    from sacrebleu.metrics.chrf import CHRF
+
+    check_pairs(predictions, references)
+    metric = CHRF(word_order=word_order, beta=_BETA)
+    corpus = metric.corpus_score(list(predictions), [list(references)]).score
+    pairs = zip(predictions, references, strict=True)
+    sentences = [metric.sentence_score(output, [reference]).score for output, reference in pairs]
+    signature = metric.get_signature().format()
+    return TextScores(corpus, signature, sentences, sum(sentences) / len(sentences))
+
+
+def chrf_statistics(
+    predictions: Sequence[str], references: Sequence[str], word_order: int = 0
+) -> list[list[int]]:
+    """Sufficient statistics of each sentence: [sentences, 18], or [sentences, 24] for chrF++.
+
+    For each n-gram length, the numbers of n-grams in the prediction, in the reference, and in both.
+    """
+    from sacrebleu.metrics.chrf import CHRF
+
+    # sacrebleu's paired tests also use this method; its public scores hold no counts.
+    metric = CHRF(word_order=word_order, beta=_BETA)
+    return metric._extract_corpus_statistics(list(predictions), [list(references)])
+
+
+def chrf_score(totals: "np.ndarray") -> "np.ndarray":
+    """chrF or chrF++, 0 to 100, of summed statistics: [..., 18 or 24] -> [...].
+
+    Precision and recall are averaged over the lengths that both texts have.
+    """
+    import numpy as np
+
+    ours, theirs, matches = np.moveaxis(totals.reshape(*totals.shape[:-1], -1, 3), -1, 0)
+    usable = (ours > 0) & (theirs > 0)
+    orders = np.maximum(usable.sum(axis=-1), 1)
+    ones = np.ones_like(ours)
+    precision = (matches / np.where(usable, ours, ones) * usable).sum(axis=-1) / orders
+    recall = (matches / np.where(usable, theirs, ones) * usable).sum(axis=-1) / orders
+    below = _BETA**2 * precision + recall
+    return 100 * (1 + _BETA**2) * precision * recall / np.where(below > 0, below, 1)
+
+
+def _scorer(settings: Any, language: str | None) -> Scorer:
+    return chrf
+
+
+# Repetitions of a language's frequent syllables score up to about 10.
+NOISE = 10.0
+METRIC = Metric(
+    "chrf",
+    "chrF",
+    noise=NOISE,
+    scorer=_scorer,
+    companion=Metric("chrf_sentence_mean", "chrF, mean over sentences", noise=NOISE),
+    companion_note="chrF is computed over all sentences, as sacrebleu does. The CSV file also has "
+    "the mean of the chrF of each sentence (chrf_sentence_mean), which lighteval reports.",
+    statistics=lambda rows, details: chrf_statistics(
+        [row["output"] for row in rows], [row["reference"] for row in rows]
+    ),
+    total=chrf_score,
+)
