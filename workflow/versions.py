@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from lexigraft.auxiliary.registry import auxiliary_kinds, kind_name
 from lexigraft.evaluation.learned.checkpoint import METRIC_VERSIONS
+from lexigraft.evaluation.metric_kinds import metric_file, text_metrics
 from lexigraft.evaluation.task_kinds import kinds, task_file, task_kind
 from lexigraft.initialization.registry import declaration, method_file, methods
 from lexigraft.installation import PIPELINE, ROOT
@@ -72,6 +73,10 @@ def all_versioned() -> dict[str, Versioned]:
         **{
             f"task {kind}": Versioned(task_kind(kind).version, [task_file(kind)])
             for kind in kinds()
+        },
+        **{
+            f"metric {name}": Versioned(metric.version, [metric_file(name)])
+            for name, metric in text_metrics().items()
         },
         **{f"metric {kind}": Versioned(n, [SCORER]) for kind, n in METRIC_VERSIONS.items()},
     }

@@ -13,10 +13,10 @@ from collections import Counter
 
 import regex
 
-from lexigraft.evaluation.metric_kinds import Metric
+from lexigraft.evaluation.metric_kinds import MetricKind
 from lexigraft.evaluation.unspaced_scripts import UNSPACED_LANGUAGES, UNSPACED_LETTER
 
-F1, EXACT_MATCH = Metric("f1", "F1"), Metric("exact_match", "exact match")
+F1, EXACT_MATCH = MetricKind("f1", "F1"), MetricKind("exact_match", "exact match")
 
 _SQUAD_ARTICLES = {"a", "an", "the"}
 # Words that count as articles; the other languages of MLQA have none.

@@ -36,8 +36,8 @@ class TextSize(NamedTuple):
         return min(sentences or self.sentences, self.sentences) * self.tokens
 
 
-class Sizes(NamedTuple):
-    """Sizes of the tests of a cell, in the tokens of its vocabulary."""
+class TaskSizes(NamedTuple):
+    """TaskSizes of the tests of a cell, in the tokens of its vocabulary."""
 
     runs: int
     languages: int  # number of languages that a run tests
@@ -55,7 +55,7 @@ def generation(prompts: float, prompt_tokens: float, new_tokens: int, beams: int
     return Work("generation", prompts * prompt_tokens, batches * new_tokens)
 
 
-def prompts_of_runs(sizes: Sizes, samples: int | None) -> float:
+def prompts_of_runs(sizes: TaskSizes, samples: int | None) -> float:
     """Number of different prompts that all runs draw: each is continued once."""
     drawn = min(samples or sizes.tests, sizes.tests)
     different = sizes.tests * (1 - (1 - drawn / sizes.tests) ** sizes.runs)

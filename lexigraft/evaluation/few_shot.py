@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
@@ -21,9 +21,6 @@ from lexigraft.evaluation.prompts import (
 from lexigraft.evaluation.texts import draw
 from lexigraft.source.document_start import start_ids
 from lexigraft.source.positions import positions_of
-
-if TYPE_CHECKING:
-    from lexigraft.evaluation.tasks.question_answering import QuestionAnsweringSettings
 
 Row = dict[str, Any]
 
@@ -241,26 +238,31 @@ def question_prompts(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     job: dict[str, Any],
-    settings: "QuestionAnsweringSettings",
     test: str,
-    code: str,
+    language: str,
+    *,
+    samples: int | None,
+    shots: int,
+    max_prompt_tokens: int,
+    max_new_tokens: int,
+    prompt: str,
 ) -> QuestionPrompts:
-    """The prompts of the questions of one test, whose language is `code`.
+    """The prompts of the questions of one test; `language` is the ISO 639 code of the questions.
 
-    Raises `UserError` if there are too few questions, or a prompt has no room for a context.
+    If a prompt is longer than `max_prompt_tokens`, examples are left out first; then the context is
+    truncated. For `prompt`, see `prompts.question_frame`. Raises `UserError` if there are too few
+    questions, or a prompt has no room for a context.
     """
     questions = read_test_set(job, "tests", test) or []
-    examples, drawn = examples_and_tests(
-        job, questions, settings.shots, ("question", "context"), test
-    )
-    drawn = draw(drawn, settings.samples, job, f"questions {test}")
+    examples, drawn = examples_and_tests(job, questions, shots, ("question", "context"), test)
+    drawn = draw(drawn, samples, job, f"questions {test}")
     files = job["inputs"]["prompts"]
-    before, frame = question_frame(files, settings.questions_in or code, settings.prompt)
+    before, frame = question_frame(files, language, prompt)
 
     def around_context(row: Row) -> tuple[str, str]:
         return frame[0], f"{frame[1]}{row['question']}{frame[2]}"
 
-    limit = prompt_limit(model, settings.max_new_tokens, settings.max_prompt_tokens)
+    limit = prompt_limit(model, max_new_tokens, max_prompt_tokens)
     assert limit is not None
     contexts, frames = [row["context"] for row in drawn], [around_context(row) for row in drawn]
     try:
@@ -280,7 +282,7 @@ def question_prompts(
         [(row["context"].join(around_context(row)), row["answers"][0]) for row in examples],
         limit,
         before,
-        between_examples(files, "question_answering", settings.prompt),
+        between_examples(files, "question_answering", prompt),
     )
     rows = [
         {
@@ -289,10 +291,10 @@ def question_prompts(
             "reference": row["answers"][0],
             "test": test,
             "prompt": query,
-            "shots": shots,
+            "shots": row_shots,
             "answers": row["answers"],
         }
-        for row, query, shots in zip(drawn, queries, prompted.shots, strict=True)
+        for row, query, row_shots in zip(drawn, queries, prompted.shots, strict=True)
     ]
     details = {"drawn_from": len(questions), "questions": len(rows)}
     details |= prompted.details([row["id"] for row in examples])

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
-from lexigraft.evaluation.costs import TESTS, Sizes, Work
+from lexigraft.evaluation.costs import TESTS, TaskSizes, Work
 from lexigraft.evaluation.task_kinds import TaskKind
 from lexigraft.settings import Settings
 
@@ -38,7 +38,7 @@ def fine_tuned_task(
 ) -> TaskKind:
     """A kind of task that fine-tunes; `train_examples` is the usual size of its training set."""
 
-    def cost(settings: FineTuning, sizes: Sizes) -> Work:
+    def cost(settings: FineTuning, sizes: TaskSizes) -> Work:
         # Examples are about half as long as the longest.
         length = settings.length / 2
         examples = settings.train_examples or train_examples

@@ -1,8 +1,8 @@
 """Metrics: their declarations, and how to look them up by name.
 
 A metric of generated text is one module in `metrics/`, with the name of the metric in records and a
-`Metric` called `METRIC`. A task names such metrics in its setting `metrics`. Metrics that a task
-computes itself are declared in its own module.
+`MetricKind` called `METRIC`. A task names such metrics in its setting `metrics`. Metrics that a
+task computes itself are declared in its own module.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from lexigraft.errors import UserError, suggestion
 Rows = list[dict[str, Any]]
 
 _FOLDER = Path(__file__).parent / "metrics"
-_REGISTERED: dict[str, "Metric"] = {}
+_REGISTERED: dict[str, tuple["MetricKind", Path]] = {}
 
 
 class TextScores(NamedTuple):
@@ -36,7 +36,7 @@ Scorer = Callable[[Sequence[str], Sequence[str]], TextScores]
 
 
 @dataclass(frozen=True)
-class Metric:
+class MetricKind:
     """A metric: its name in records, how it is shown, and how it is computed."""
 
     name: str
@@ -49,7 +49,7 @@ class Metric:
     # function that scores texts in a language, an ISO 639 code, by the settings of the task.
     scorer: Callable[[Any, str | None], Scorer] | None = None
     # Another metric of the same texts, stored beside this one, and the note that explains it.
-    companion: "Metric | None" = None
+    companion: "MetricKind | None" = None
     companion_note: str = ""
     # For a bootstrap, if the metric is not the mean of example scores: `statistics(rows, details)`
     # of the predictions of a run, one list of numbers for each row; and `total`, the score of their
@@ -60,28 +60,35 @@ class Metric:
     pools_languages: bool = False
 
 
-ACCURACY = Metric("accuracy", "accuracy", decimals=3)
+ACCURACY = MetricKind("accuracy", "accuracy", decimals=3)
 
 
 @cache
-def _bundled() -> Mapping[str, Metric]:
+def _bundled() -> Mapping[str, MetricKind]:
     names = sorted(file.stem for file in _FOLDER.glob("*.py") if file.stem != "__init__")
     return {name: import_module(f"lexigraft.evaluation.metrics.{name}").METRIC for name in names}
 
 
-def text_metrics() -> dict[str, Metric]:
+def text_metrics() -> dict[str, MetricKind]:
     """Every metric of generated text, by name."""
-    return {**_bundled(), **_REGISTERED}
+    return {**_bundled(), **{name: metric for name, (metric, _) in _REGISTERED.items()}}
 
 
-def register_metric(metric: Metric) -> None:
-    """Add a metric of generated text that is defined outside this package.
+def metric_file(name: str) -> str:
+    """Path of the module of a metric, relative to the repository; of a registered one, as given."""
+    if name in _REGISTERED:
+        return str(_REGISTERED[name][1])
+    return f"lexigraft/evaluation/metrics/{name}.py"
+
+
+def register_metric(metric: MetricKind, file: str | Path) -> None:
+    """Add a metric of generated text that a `file` outside this package defines.
 
     Raises `UserError` if another metric has its name.
     """
     if text_metrics().get(metric.name, metric) != metric:
-        raise UserError(f"metric '{metric.name}': exists already; choose another name")
-    _REGISTERED[metric.name] = metric
+        raise UserError(f"metric '{metric.name}' of {file}: exists already; choose another name")
+    _REGISTERED[metric.name] = metric, Path(file)
 
 
 def _known(names: list[str]) -> list[str]:

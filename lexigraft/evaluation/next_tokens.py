@@ -15,7 +15,7 @@ from lexigraft.inference.likelihood import pad_batch
 ModelAndTokenizer = tuple[PreTrainedModel, PreTrainedTokenizerFast]
 
 
-class Comparison(NamedTuple):
+class PromptAgreement(NamedTuple):
     """Next tokens after the prefixes of a prompt and of its continuation by the source model."""
 
     same: bool  # whether the cell generates the same continuation
@@ -32,20 +32,20 @@ def compare_next_tokens(
     is_new: np.ndarray,
     max_new_tokens: int,
     batch_size: int | None,
-) -> list[Comparison]:
+) -> list[PromptAgreement]:
     """Continue each prompt with the source model, and compare both models on the whole text.
 
     `is_new` [n_target] marks the tokens that the source does not have.
     """
     new = torch.from_numpy(is_new).to(model.device)
 
-    def compare(batch: Sequence[list[int]]) -> list[Comparison]:
+    def compare(batch: Sequence[list[int]]) -> list[PromptAgreement]:
         continuations = _continue(source, list(batch), max_new_tokens)
         return _compare(source[0], model, list(batch), continuations, new)
 
     longest = max(map(len, prompts)) + max_new_tokens
     rows = rows_with_logits(model, longest, batch_size)
-    comparisons: list[Comparison] = []
+    comparisons: list[PromptAgreement] = []
     for _, compared in run_batches(prompts, len, compare, tokens=math.inf, most=rows):
         comparisons += compared
     return comparisons
@@ -90,7 +90,7 @@ def _compare(
     prompts: list[list[int]],
     continuations: list[list[int]],
     new: torch.Tensor,
-) -> list[Comparison]:
+) -> list[PromptAgreement]:
     """Compare the most likely tokens after every prefix of each prompt and its continuation."""
     texts = [prompt + row for prompt, row in zip(prompts, continuations, strict=True)]
     # Padding is after the text, where no prefix attends to it.
@@ -112,7 +112,7 @@ def _compare(
             ties &= head.bias[source_choices] == head.bias[choices]
         differs = (source_choices != choices) & ~ties
         comparisons.append(
-            Comparison(
+            PromptAgreement(
                 same=not differs[len(prompt) - 1 :].any(),
                 prefixes=len(choices),
                 changed=int(differs.sum()),

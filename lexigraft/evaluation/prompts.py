@@ -2,14 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lexigraft.corpus.sample_file import ENGLISH, translation_prompt
 from lexigraft.errors import UserError, unknown
 from lexigraft.yaml_files import read_yaml
-
-if TYPE_CHECKING:
-    from lexigraft.evaluation.tasks.translation import TranslationSettings
 
 # The folder of prompts, or the files in it that a task reads, by name.
 Files = str | Path | Mapping[str, str]
@@ -23,23 +20,23 @@ LABELS = "labels"
 
 
 def translation_queries(
-    job: Mapping[str, Any], settings: "TranslationSettings", sentences: list[str]
+    job: Mapping[str, Any], prompt: str, sentences: list[str], *, into_english: bool
 ) -> tuple[str, list[str]]:
-    """The text before all examples, and one prompt for each sentence, by a task's settings.
+    """The text before all examples, and one prompt for each sentence.
 
     `prompt` is `instruction` (Yamaguchi et al., Table 8), `alma` (the prompt of training samples),
     or an entry of `named` in translation.yaml. Raises `UserError` if there is no such entry.
     """
     files, name = job["inputs"]["prompts"], job["language_name"]
-    source, target = (name, ENGLISH) if settings.into_english else (ENGLISH, name)
-    if settings.prompt == "alma":
+    source, target = (name, ENGLISH) if into_english else (ENGLISH, name)
+    if prompt == "alma":
         return "", [translation_prompt(source, target, sentence) for sentence in sentences]
-    if settings.prompt == INSTRUCTION:
-        if settings.into_english:
+    if prompt == INSTRUCTION:
+        if into_english:
             return "", into_english_prompts(files, name, sentences)
         return "", translation_prompts(files, job["language"], sentences)
     words = {"source_language": source, "target_language": target}
-    before, template = _named(files, "translation", settings.prompt, words)
+    before, template = _named(files, "translation", prompt, words)
     return before, _fill(template, sentences)
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.costs import Sizes, Work
-from lexigraft.evaluation.metric_kinds import Metric, text_metrics
+from lexigraft.evaluation.costs import TaskSizes, Work
+from lexigraft.evaluation.metric_kinds import MetricKind, text_metrics
 from lexigraft.settings import Settings, validate
 
 KindSettings = TypeVar("KindSettings", bound=Settings)
@@ -61,14 +61,14 @@ class TaskKind:
     # separate training examples), `benchmark` (a task of lm-evaluation-harness) or `none`.
     tests: Literal["heldout", "corpus", "test_sets", "examples", "benchmark", "none"]
     # What its runs compute: `cost(settings, sizes)`.
-    cost: Callable[[Any, Sizes], Work]
+    cost: Callable[[Any, TaskSizes], Work]
     # The metric that stands for the task in reports; None if it does not measure quality.
     primary_metric: str | None = None
     # A usual name, short enough to repeat in tables; by default, reports use the name of the task.
     title: str | None = None
     version: int = 1  # raise it if the same model gets other numbers
     # The metrics that it computes itself; those of its setting `metrics` declare themselves.
-    metrics: tuple[Metric, ...] = ()
+    metrics: tuple[MetricKind, ...] = ()
     corpus_tests: CorpusTests | None = None
     # Set of texts -> keys of a test row: the texts to search for in training text. Questions have
     # two sets: contexts often have the same origin as training text.
@@ -94,7 +94,7 @@ class TaskKind:
     # Values of its setting `prompt` in addition to the entries of `named` in that file.
     own_prompts: tuple[str, ...] = ()
 
-    def metric(self, name: str) -> Metric | None:
+    def metric(self, name: str) -> MetricKind | None:
         """The declaration of a metric in its records, without a language; None if unknown."""
         declared = text_metrics() | {metric.name: metric for metric in self.metrics}
         companions = [metric.companion for metric in declared.values() if metric.companion]
@@ -147,7 +147,7 @@ def _bundled(name: str) -> TaskKind:
     return import_module(f"lexigraft.evaluation.tasks.{name}").TASK
 
 
-def declared_metrics() -> dict[str, Metric]:
+def declared_metrics() -> dict[str, MetricKind]:
     """Every metric of records of tasks, by name; some have a language in addition."""
     metrics = [*text_metrics().values()]
     metrics += [metric for name in kinds() for metric in task_kind(name).metrics]
@@ -169,8 +169,8 @@ def settings_of(task: str, entry: Mapping[str, Any]) -> Any:
 def versions_of(task: str, entry: Mapping[str, Any]) -> dict[str, int]:
     """The versions that the records of a task depend on: of its kind, and of its metrics."""
     names = getattr(settings_of(task, entry), "metrics", ())
-    return {entry["kind"]: task_kind(entry["kind"]).version} | {
-        name: text_metrics()[name].version for name in names
+    return {f"task {entry['kind']}": task_kind(entry["kind"]).version} | {
+        f"metric {name}": text_metrics()[name].version for name in names
     }
 
 

@@ -13,7 +13,6 @@ from lexigraft.evaluation.prompts import (
     translation_prompts,
     translation_queries,
 )
-from lexigraft.evaluation.tasks.translation import TranslationSettings
 from lexigraft.inference.text_encoding import encode
 from tests.conftest import package_folder
 
@@ -87,8 +86,7 @@ def test_translation_into_english_is_asked_for_in_english():
 
 def named_prompts(name, sentences, language="Hindi", into_english=False):
     job = {"inputs": {"prompts": FOLDER}, "language_name": language}
-    settings = TranslationSettings(prompt=name, into_english=into_english)
-    return translation_queries(job, settings, sentences)
+    return translation_queries(job, name, sentences, into_english=into_english)
 
 
 def test_names_stand_before_sentence_and_answer():

@@ -5,7 +5,7 @@ from typing import Any
 
 from lexigraft.cells import CELL_PATH, VOCABULARY_PATH, Cell, cell_of, is_selected
 from lexigraft.evaluation.learned.checkpoint import METRIC_VERSIONS
-from lexigraft.evaluation.task_kinds import task_kind
+from lexigraft.evaluation.task_kinds import task_kind, versions_of
 from workflow.config.task_data import (
     checkpoints_of,
     own_test_codes,
@@ -129,7 +129,7 @@ def _task(study: Study, cells_language: str, task: str) -> dict[str, Any]:
         "runs": config["run_tasks"][task]["runs"],
         # The same examples for every cell: draws depend only on the task and the run.
         "seed": [config["seed"], "evaluation", language, task],
-        "versions": {f"task {settings['kind']}": task_kind(settings["kind"]).version},
+        "versions": versions_of(task, config["tasks"][task]),
     }
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.evaluation.metric_kinds import Metric, Scorer, TextScores, check_pairs
+from lexigraft.evaluation.metric_kinds import MetricKind, Scorer, TextScores, check_pairs
 from lexigraft.evaluation.unspaced_scripts import UNSPACED_LANGUAGES
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _scorer(settings: Any, language: str | None) -> Scorer:
     return lambda outputs, references: bleu(outputs, references, language)
 
 
-METRIC = Metric(
+METRIC = MetricKind(
     "bleu",
     "BLEU",
     scorer=_scorer,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.evaluation.metric_kinds import Metric, Scorer, TextScores, check_pairs
+from lexigraft.evaluation.metric_kinds import MetricKind, Scorer, TextScores, check_pairs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,12 +68,12 @@ def _scorer(settings: Any, language: str | None) -> Scorer:
 
 # Repetitions of a language's frequent syllables score up to about 10.
 NOISE = 10.0
-METRIC = Metric(
+METRIC = MetricKind(
     "chrf",
     "chrF",
     noise=NOISE,
     scorer=_scorer,
-    companion=Metric("chrf_sentence_mean", "chrF, mean over sentences", noise=NOISE),
+    companion=MetricKind("chrf_sentence_mean", "chrF, mean over sentences", noise=NOISE),
     companion_note="chrF is computed over all sentences, as sacrebleu does. The CSV file also has "
     "the mean of the chrF of each sentence (chrf_sentence_mean), which lighteval reports.",
     statistics=lambda rows, details: chrf_statistics(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from lexigraft.evaluation.metric_kinds import Metric, Scorer, TextScores
+from lexigraft.evaluation.metric_kinds import MetricKind, Scorer, TextScores
 from lexigraft.evaluation.metrics.chrf import NOISE, chrf, chrf_score, chrf_statistics
 
 _WORD_ORDER = 2
@@ -17,7 +17,7 @@ def _scorer(settings: Any, language: str | None) -> Scorer:
     return score
 
 
-METRIC = Metric(
+METRIC = MetricKind(
     "chrf_plus_plus",
     "chrF++",
     noise=NOISE,

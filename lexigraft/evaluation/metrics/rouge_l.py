@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import regex
 
 from lexigraft.errors import UserError, first_line
-from lexigraft.evaluation.metric_kinds import Metric, Scorer, TextScores, check_pairs
+from lexigraft.evaluation.metric_kinds import MetricKind, Scorer, TextScores, check_pairs
 from lexigraft.evaluation.unspaced_scripts import UNSPACED_LETTER, UNSPACED_SCRIPTS
 
 if TYPE_CHECKING:
@@ -101,4 +101,4 @@ def _scorer(settings: Any, language: str | None) -> Scorer:
 
 
 # A few syllables or words that occur in most texts of a language score up to about 10.
-METRIC = Metric("rouge_l", "ROUGE-L", noise=10.0, scorer=_scorer)
+METRIC = MetricKind("rouge_l", "ROUGE-L", noise=10.0, scorer=_scorer)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.costs import Sizes, Work, generation
-from lexigraft.evaluation.metric_kinds import Metric
+from lexigraft.evaluation.costs import TaskSizes, Work, generation
+from lexigraft.evaluation.metric_kinds import MetricKind
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.settings import Settings
 
@@ -110,7 +110,7 @@ def evaluate(
     return Measurement(metrics, details)
 
 
-def _cost(settings: GreedyAgreementSettings, sizes: Sizes) -> Work:
+def _cost(settings: GreedyAgreementSettings, sizes: TaskSizes) -> Work:
     sentences = settings.sentences or sizes.english.sentences
     return generation(sentences, settings.prompt_tokens, settings.max_new_tokens)
 
@@ -120,5 +120,5 @@ TASK = TaskKind(
     evaluate,
     tests="none",
     cost=_cost,
-    metrics=(Metric("greedy_agreement", "greedy output unchanged", decimals=3),),
+    metrics=(MetricKind("greedy_agreement", "greedy output unchanged", decimals=3),),
 )

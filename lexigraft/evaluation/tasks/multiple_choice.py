@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.costs import CHOICE_TESTS, CHOICES, QUESTION, Sizes, Work
-from lexigraft.evaluation.metric_kinds import ACCURACY, Metric
+from lexigraft.evaluation.costs import CHOICE_TESTS, CHOICES, QUESTION, TaskSizes, Work
+from lexigraft.evaluation.metric_kinds import ACCURACY, MetricKind
 from lexigraft.evaluation.task_kinds import (
     Measurement,
     TaskKind,
@@ -113,7 +113,7 @@ def evaluate(
     return Measurement(metrics_by_language(scores), details)
 
 
-def _cost(settings: MultipleChoiceSettings, sizes: Sizes) -> Work:
+def _cost(settings: MultipleChoiceSettings, sizes: TaskSizes) -> Work:
     questions = sizes.runs * sizes.languages * (settings.samples or CHOICE_TESTS)
     length = (settings.shots + 1) * QUESTION * sizes.sentence
     return Work("multiple choice", scored_tokens=questions * CHOICES * length)
@@ -127,8 +127,8 @@ TASK = TaskKind(
     primary_metric="accuracy",
     metrics=(
         ACCURACY,
-        Metric("acc", "accuracy, plain", decimals=3),
-        Metric("acc_norm", "accuracy by length", decimals=3),
+        MetricKind("acc", "accuracy, plain", decimals=3),
+        MetricKind("acc_norm", "accuracy by length", decimals=3),
     ),
     every_language=True,
 )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.costs import Sizes, Work
-from lexigraft.evaluation.metric_kinds import Metric
+from lexigraft.evaluation.costs import TaskSizes, Work
+from lexigraft.evaluation.metric_kinds import MetricKind
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.settings import Settings
 
@@ -137,7 +137,7 @@ def _figures(score: "Likelihood", prefix: str = "", suffix: str = "") -> dict[st
     return {f"{prefix}{name}{suffix}": value for name, value in figures.items()}
 
 
-def _cost(settings: PerplexitySettings, sizes: Sizes) -> Work:
+def _cost(settings: PerplexitySettings, sizes: TaskSizes) -> Work:
     heldout = sizes.heldout.tokens_of(settings.heldout_sentences)
     english = sizes.english.tokens_of(settings.english_sentences)
     return Work("perplexity", scored_tokens=sizes.runs * (heldout + english))
@@ -169,8 +169,10 @@ def perplexity(totals: "np.ndarray") -> "np.ndarray":
         return np.exp(mean_nats(totals))
 
 
-def _metric(name: str, title: str, decimals: int, unit: str, total: Callable[..., Any]) -> Metric:
-    return Metric(
+def _metric(
+    name: str, title: str, decimals: int, unit: str, total: Callable[..., Any]
+) -> MetricKind:
+    return MetricKind(
         name,
         title,
         higher_is_better=False,

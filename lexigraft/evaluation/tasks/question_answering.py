@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from lexigraft.evaluation.answers import EXACT_MATCH, F1, mlqa_scores, squad_scores
-from lexigraft.evaluation.costs import CONTEXT, QUESTION, Sizes, Work, generation, prompts_of_runs
+from lexigraft.evaluation.costs import (
+    CONTEXT,
+    QUESTION,
+    TaskSizes,
+    Work,
+    generation,
+    prompts_of_runs,
+)
 from lexigraft.evaluation.task_kinds import (
     Measurement,
     TaskKind,
@@ -61,7 +68,18 @@ def evaluate(
 
     settings = read_settings(QuestionAnsweringSettings, job)
     questions = {
-        test: question_prompts(model, tokenizer, job, settings, test, code)
+        test: question_prompts(
+            model,
+            tokenizer,
+            job,
+            test,
+            settings.questions_in or code,
+            samples=settings.samples,
+            shots=settings.shots,
+            max_prompt_tokens=settings.max_prompt_tokens,
+            max_new_tokens=settings.max_new_tokens,
+            prompt=settings.prompt,
+        )
         for test, code in job["tested"].items()
     }
     examples = [row for test in questions.values() for row in test.rows]
@@ -92,7 +110,7 @@ def evaluate(
     return measure_predictions(rows, model, job, metrics_by_language(scores), details)
 
 
-def _cost(settings: QuestionAnsweringSettings, sizes: Sizes) -> Work:
+def _cost(settings: QuestionAnsweringSettings, sizes: TaskSizes) -> Work:
     prompts = prompts_of_runs(sizes, settings.samples)
     length = (settings.shots + 1) * (CONTEXT + QUESTION) * sizes.sentence
     length = min(length, settings.max_prompt_tokens)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.costs import Sizes, Work
+from lexigraft.evaluation.costs import TaskSizes, Work
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings, task_kind
 from lexigraft.evaluation.tasks import summarization, translation
 from lexigraft.settings import KeyedError, Settings
@@ -154,7 +154,7 @@ def _prompts(
     return sources
 
 
-def _cost(settings: SpeedSettings, sizes: Sizes) -> Work:
+def _cost(settings: SpeedSettings, sizes: TaskSizes) -> Work:
     if settings.prompts_from == "summarization":
         length = summarization.prompt_tokens(sizes, settings.max_prompt_tokens)
     else:

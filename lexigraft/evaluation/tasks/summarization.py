@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.costs import ARTICLE, Sizes, Work, generation, prompts_of_runs
+from lexigraft.evaluation.costs import ARTICLE, TaskSizes, Work, generation, prompts_of_runs
 from lexigraft.evaluation.metric_kinds import TextMetrics, score_texts, scorers_of
 from lexigraft.evaluation.task_kinds import ARTICLES, Measurement, TaskKind, read_settings
 from lexigraft.settings import Settings
@@ -123,12 +123,12 @@ def evaluate(
     return measure_predictions(rows, model, job, metrics, details)
 
 
-def prompt_tokens(sizes: Sizes, max_prompt_tokens: int, blocks: int = 1) -> float:
+def prompt_tokens(sizes: TaskSizes, max_prompt_tokens: int, blocks: int = 1) -> float:
     """Tokens of a prompt: its examples and its article."""
     return min(blocks * ARTICLE * sizes.sentence, max_prompt_tokens)
 
 
-def _cost(settings: SummarizationSettings, sizes: Sizes) -> Work:
+def _cost(settings: SummarizationSettings, sizes: TaskSizes) -> Work:
     prompts = prompts_of_runs(sizes, settings.samples)
     length = prompt_tokens(sizes, settings.max_prompt_tokens, settings.shots + 1)
     return generation(prompts, length, settings.max_new_tokens)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from lexigraft.evaluation.fine_tuning import FineTuning, fine_tuned_task
-from lexigraft.evaluation.metric_kinds import Metric
+from lexigraft.evaluation.metric_kinds import MetricKind
 from lexigraft.evaluation.task_kinds import Measurement, read_settings
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ TASK = fine_tuned_task(
     train_examples=20_000,
     primary_metric="f1",
     metrics=(
-        Metric(
+        MetricKind(
             "f1",
             "F1",
             statistics=lambda rows, details: [

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.costs import Sizes, Work, generation, prompts_of_runs
+from lexigraft.evaluation.costs import TaskSizes, Work, generation, prompts_of_runs
 from lexigraft.evaluation.metric_kinds import TextMetrics, score_texts, scorers_of
 from lexigraft.evaluation.task_kinds import TRANSLATIONS, Measurement, TaskKind, read_settings
 from lexigraft.settings import Settings
@@ -70,8 +70,18 @@ def evaluate(
     examples, tests = examples_and_tests(job, pairs, settings.shots, ("source", "target"))
     tests = draw(tests, settings.samples, job, "pairs")
     source, target = ("target", "source") if settings.into_english else ("source", "target")
-    before, queries = translation_queries(job, settings, [pair[source] for pair in tests])
-    _, example_queries = translation_queries(job, settings, [pair[source] for pair in examples])
+    before, queries = translation_queries(
+        job,
+        settings.prompt,
+        [pair[source] for pair in tests],
+        into_english=settings.into_english,
+    )
+    _, example_queries = translation_queries(
+        job,
+        settings.prompt,
+        [pair[source] for pair in examples],
+        into_english=settings.into_english,
+    )
     prompted = few_shot_prompts(
         tokenizer,
         queries,
@@ -101,12 +111,12 @@ def evaluate(
     return measure_predictions(rows, model, job, metrics, details)
 
 
-def prompt_tokens(sizes: Sizes, blocks: int = 1) -> float:
+def prompt_tokens(sizes: TaskSizes, blocks: int = 1) -> float:
     """Tokens of a prompt: its examples and its sentence, each with a translation."""
     return blocks * (sizes.english_sentence + sizes.sentence) + 50
 
 
-def _cost(settings: TranslationSettings, sizes: Sizes) -> Work:
+def _cost(settings: TranslationSettings, sizes: TaskSizes) -> Work:
     prompts = prompts_of_runs(sizes, settings.samples)
     length = prompt_tokens(sizes, settings.shots + 1)
     return generation(prompts, length, settings.max_new_tokens, settings.beams)
