@@ -286,7 +286,7 @@ def bert_cut():
 
 
 def _pairs(locale: str) -> list[tuple[str, str]]:
-    from lexigraft.bundled.catalogue import read_catalogue
+    from lexigraft.bundled.loaders.catalogue import read_catalogue
     from lexigraft.corpus.cleaning import clean
 
     pairs = read_catalogue(package_folder("kolibri"), locale)

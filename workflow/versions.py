@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lexigraft.auxiliary.registry import auxiliary_kinds, kind_name
+from lexigraft.corpus.loader import loader_file, loaders
 from lexigraft.evaluation.learned.checkpoint import METRIC_VERSIONS
 from lexigraft.evaluation.metric_kinds import metric_file, text_metrics
 from lexigraft.evaluation.task_kinds import kinds, task_file, task_kind
@@ -33,6 +34,7 @@ from workflow.stages import STAGES
 LOCK = Path(__file__).with_name("versions.lock")
 # Run in another environment by a command, not imported.
 SCORER = "lexigraft/evaluation/learned/scorer.py"
+READ_TEXTS = ("prepare_corpus", "prepare_samples", "prepare_examples", "prepare_test_set")
 _LOGGING = [f"logger.{level}" for level in ("debug", "info", "warning", "error", "exception")]
 
 
@@ -48,6 +50,9 @@ def all_versioned() -> dict[str, Versioned]:
     more = {
         "build_report": [*map(kind_file, report_kinds()), *template_files()],
         "score_predictions": [SCORER],
+        # Stages that read the user's texts, with any loader.
+        **{stage: list(map(loader_file, loaders())) for stage in READ_TEXTS},
+        "prepare_source": ["lexigraft/source/gguf.py", "lexigraft/bundled/llama2c.py"],
     }
     stages = {
         f"stage {rule}": Versioned(stage.version, [stage.script, *more.get(rule, ())])

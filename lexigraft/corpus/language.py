@@ -10,8 +10,9 @@ from typing import Any
 from lexigraft.artifacts.atomic import write_jsonl, write_lines
 from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned, cleaned_pairs
 from lexigraft.corpus.contamination import Contamination, Tests
+from lexigraft.corpus.loader import Pair, find_loader
 from lexigraft.corpus.local_files import check_files
-from lexigraft.corpus.readers import Pair, read_articles, read_pairs, read_sentences
+from lexigraft.corpus.readers import read_articles, read_pairs, read_sentences
 from lexigraft.corpus.reading import draw_text, forget, read_some
 from lexigraft.corpus.split import Sizes, Split, log_reduced, split_corpus
 from lexigraft.corpus.stored_lines import StoredLines
@@ -158,7 +159,7 @@ def _english(
 ) -> Iterator[str]:
     """The `english` text or, without one, the English side of the parallel text."""
     own, most = settings.get("english"), settings.get("read_characters")
-    if own and own["loader"] != "catalogue":
+    if own and not _has_originals(own):
         most = most and min(most, _ENGLISH_CHARACTERS)
         return read_some(own, most, (*seed, "english"), package)
     parallel = own or settings.get("parallel")
@@ -167,6 +168,12 @@ def _english(
     raise UserError(
         "there is no English text to measure forgetting on; set `english` or `parallel`"
     )
+
+
+def _has_originals(text: Mapping[str, Any]) -> bool:
+    """Whether a text is a translation that its loader reads with the English originals."""
+    loader = find_loader(text["loader"])
+    return loader.needs_package and bool(loader.pairs)
 
 
 def _tasks(pairs: list[Pair], code: str, target_key: str) -> list[dict[str, str]]:

@@ -20,7 +20,7 @@ from typing import Any
 
 from lexigraft.artifacts.completion import input_checksum
 from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned
-from lexigraft.corpus.data_sets import data_files, web_texts, web_versions
+from lexigraft.corpus.loader import find_loader
 from lexigraft.corpus.local_files import local_paths
 from lexigraft.corpus.readers import text_shards
 from lexigraft.corpus.stored_lines import StoredLines, StoredSample
@@ -55,9 +55,9 @@ def draw_text(
 
     repairs: Collection[str] = settings.get("repair", ())
     minimum, most = settings["minimum_characters"], settings.get("read_characters")
+    shards = text_shards(settings["text"], package, Path(folder, FOLDER, _DOWNLOADS))
     place = Path(folder, FOLDER, _digest(settings, seed, lines, characters))
     sample = StoredSample((*seed, "sentences"), lines, characters, place)
-    shards = text_shards(settings["text"], package, Path(folder, FOLDER, _DOWNLOADS))
     order = list(range(len(shards)))
     if most is not None:
         order = generator(*seed, "shards").permutation(len(shards)).tolist()
@@ -140,11 +140,11 @@ def _digest(settings: Mapping[str, Any], *more: Any) -> str:
     """
     keys = ("text", "minimum_characters", "repair", "read_characters")
     text = settings["text"]
-    on_web = [] if text["loader"] != "datasets" or web_texts(text) else data_files(text)
+    versions = find_loader(text["loader"]).versions
     content = [
         [settings.get(key) for key in keys],
         [input_checksum(path) for path in local_paths(text)],
-        *([asdict(one) for one in web_versions(on_web).values()] if on_web else []),
+        *(versions(text) if versions else []),
         more,
     ]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

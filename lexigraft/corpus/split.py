@@ -14,8 +14,8 @@ import numpy as np
 
 from lexigraft.corpus.cleaning import fingerprint
 from lexigraft.corpus.contamination import CONTAINED, Overlap, Tests, letters
+from lexigraft.corpus.loader import Pair
 from lexigraft.corpus.near_duplicates import without_near_duplicates
-from lexigraft.corpus.readers import Pair
 from lexigraft.corpus.sampling import StreamSample
 from lexigraft.corpus.stored_lines import StoredLines, StoredSample
 from lexigraft.errors import UserError

@@ -4,8 +4,10 @@ Each row comes with its location for messages. A field `translation.te` is the f
 field `translation`.
 """
 
+import csv
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -58,6 +60,33 @@ def read_parquet(path: str | Path, columns: list[str] | None) -> Rows:
         raise UserError(f"{path}: not a readable Parquet file ({error})") from None
 
 
+def read_csv(path: str | Path, columns: list[str] | None, separator: str | None = None) -> Rows:
+    """The rows of a table whose first line names its columns, as text; blank lines are skipped.
+
+    Without a separator it is a comma, or a tab if the name of the file contains `.tsv`.
+    """
+    csv.field_size_limit(sys.maxsize)  # by default, a document of 128 KB is refused
+    separator = separator or ("\t" if ".tsv" in Path(path).suffixes else ",")
+    lines = (f"{line}\n" for line in read_lines(path))
+    table = csv.reader(lines, delimiter=separator, strict=True)
+    try:
+        names = [name.strip("\ufeff ") for name in next(table)]
+        top_columns(columns, names, str(path))
+        for fields in table:
+            if not fields:
+                continue
+            if len(fields) != len(names):
+                raise UserError(
+                    f"{path}: line {table.line_num} has {len(fields)} columns, but the first line "
+                    f"names {len(names)}; correct it, or set `separator`"
+                )
+            yield dict(zip(names, fields, strict=True)), f"{path}: line {table.line_num}"
+    except csv.Error as error:
+        raise UserError(f"{path}: line {table.line_num} is not CSV ({error})") from None
+    if table.line_num == 1:
+        raise UserError(f"{path}: the file has no rows")
+
+
 def top_columns(columns: list[str] | None, available: Sequence[str], where: str) -> list[str]:
     """The columns themselves, or for `translation.te` the column `translation`; None for all."""
     found = {}
@@ -91,6 +120,20 @@ def text_of(row: Mapping[str, Any], field: str, where: str) -> str:
     if not isinstance(value, str):
         raise UserError(f"{where}: field '{field}' contains a {type(value).__name__}, not text")
     return _SURROGATE.sub("", value)
+
+
+def column_texts(rows: Rows, column: str) -> Iterator[str]:
+    """The texts in a column of rows."""
+    return (text_of(row, column, where) for row, where in rows)
+
+
+def column_pairs(
+    rows: Rows, source: str, target: str, quality: str | None
+) -> Iterator[tuple[tuple[str, str], Any]]:
+    """The pairs in two columns of rows, each with the value of the column `quality`, if any."""
+    for row, where in rows:
+        pair = text_of(row, source, where), text_of(row, target, where)
+        yield pair, None if quality is None else value_of(row, quality, where)
 
 
 def list_of(row: Mapping[str, Any], field: str, where: str, kind: type = object) -> list[Any]:

@@ -9,7 +9,6 @@ All are written in the same format, one JSON object per line:
 An id is the number of the row in its table.
 """
 
-import json
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -71,9 +70,7 @@ def _questions(settings: Mapping[str, Any], cleaning: CleaningCounts) -> Iterato
     def clean(line: str) -> str:
         return repair(line, cleaning, settings.get("repair", ()))
 
-    squad = text["loader"] == "squad"
-    table = _squad_rows(text["path"]) if squad else read_rows(text, list(columns.values()))
-    for row, where in table:
+    for row, where in read_rows(text, list(columns.values())):
         cleaning.read += 1
         question = clean(text_of(row, columns["question"], where))
         lines = text_of(row, columns["context"], where).split("\n")
@@ -94,40 +91,3 @@ def _questions(settings: Mapping[str, Any], cleaning: CleaningCounts) -> Iterato
                 "context": context,
                 "answers": list(dict.fromkeys(filter(None, answers))),
             }
-
-
-def _squad_rows(path: str | Path) -> Iterator[tuple[Row, str]]:
-    """Each question of a file in SQuAD's format as a row, and its location for messages.
-
-    The format of SQuAD (Rajpurkar et al. 2016), MLQA and XQuAD: `{"data": [{"paragraphs":
-    [{"context", "qas": [{"id", "question", "answers": [{"text", "answer_start"}, …]}, …]}, …]},
-    …]}`. A row is `{"id", "question", "context", "answers": {"text": […], "answer_start": […]}}`,
-    as in the versions of these data sets on the hub.
-    """
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not JSON ({error})") from None
-    try:
-        rows = [
-            {
-                "id": question["id"],
-                "question": question["question"],
-                "context": paragraph["context"],
-                "answers": {
-                    key: [answer[key] for answer in question["answers"]]
-                    for key in ("text", "answer_start")
-                },
-            }
-            for article in content["data"]
-            for paragraph in article["paragraphs"]
-            for question in paragraph["qas"]
-        ]
-    except (KeyError, TypeError) as error:
-        raise UserError(
-            f"{path}: not in SQuAD's format ({error}); it must have data, paragraphs, context, "
-            "qas, question and answers"
-        ) from None
-    return ((row, f"{path}: question {row['id']}") for row in rows)

@@ -15,7 +15,8 @@ from typing import Any
 from lexigraft.corpus.cleaning import CleaningCounts, cleaned_pairs, repair
 from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.language import read_test_texts, size_of
-from lexigraft.corpus.readers import Pair, read_rows, read_scored_pairs
+from lexigraft.corpus.loader import Pair
+from lexigraft.corpus.readers import read_rows, read_scored_pairs
 from lexigraft.corpus.sample_file import (
     ENGLISH,
     SAMPLES,

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from lexigraft.bundled.catalogue import plain_text, read_catalogue
+from lexigraft.bundled.loaders.catalogue import plain_text, read_catalogue
 from lexigraft.errors import UserError
 
 

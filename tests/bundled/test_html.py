@@ -2,7 +2,7 @@
 
 import pytest
 
-from lexigraft.bundled.html import read_page
+from lexigraft.bundled.loaders.html import read_page
 from lexigraft.corpus.readers import read_sentences
 from lexigraft.errors import UserError
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lexigraft.bundled.catalogue import read_catalogue
+from lexigraft.bundled.loaders.catalogue import read_catalogue
 from lexigraft.corpus.cleaning import (
     REPAIRS,
     CleaningCounts,

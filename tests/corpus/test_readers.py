@@ -10,7 +10,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from lexigraft.corpus.lines import corpus_sentences, read_lines
-from lexigraft.corpus.readers import read_pairs, read_sentences, read_texts
+from lexigraft.corpus.loaders.text import read_texts
+from lexigraft.corpus.readers import read_pairs, read_sentences
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.prune import prune_tokenizer

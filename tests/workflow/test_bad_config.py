@@ -141,7 +141,7 @@ def test_a_vocabulary_without_an_initializer_is_refused(config, registries):
     "rejected with a message that lists the loaders or names the missing key",
 )
 def test_an_unknown_loader_says_which_there_are(config, registries):
-    config["languages"]["greek"]["text"] = {"loader": "csv", "paths": ["x"]}
+    config["languages"]["greek"]["text"] = {"loader": "xml", "paths": ["x"]}
     assert "languages.greek.text: needs a loader" in refused(config, registries)
 
 

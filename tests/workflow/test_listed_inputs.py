@@ -16,15 +16,15 @@ from lexigraft.artifacts import checksums
 from lexigraft.artifacts.cards import MODEL_FILES
 from lexigraft.artifacts.checksums import files_at
 from lexigraft.artifacts.completion import check_contents, fingerprint, input_checksum, is_complete
-from lexigraft.corpus.data_sets import read_dataset
+from lexigraft.corpus.loaders.datasets import HubRows
 from lexigraft.corpus.local_files import FORMATS, local_paths
+from lexigraft.corpus.readers import read_rows
 from lexigraft.errors import UserError
 from tests import preloaded_python
 from tests.workflow.conftest import REPOSITORY
 from tests.workflow.test_status import START, finish, opened
 from workflow.config.checks import check_local_files
 from workflow.config.revisions import _KEYS
-from workflow.config.texts import HubRows
 from workflow.stages import STAGES, Study
 from workflow.status.assets import missing_files
 from workflow.status.explanation import explain_job
@@ -419,7 +419,7 @@ def test_every_format_of_the_library_datasets_is_listed_or_refused():
         with pytest.raises(ValueError, match=f"'{name}' is a format that is not read"):
             HubRows(**text)
         with pytest.raises(UserError, match=f"'{name}' is a format that is not read"):
-            list(read_dataset(text, None))
+            list(read_rows(text))
 
 
 def test_files_that_many_jobs_read_are_looked_up_once(finished, monkeypatch):

@@ -89,7 +89,7 @@ def clean_sentences(places: Sequence[Path], field: str, option: str = "--text") 
     from tqdm import tqdm
 
     from lexigraft.corpus.cleaning import clean
-    from lexigraft.corpus.readers import read_texts
+    from lexigraft.corpus.loaders.text import read_texts
 
     lines = tqdm(
         read_texts(check_texts(places, option), field),

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from lexigraft.corpus.loader import LINE_BREAK
 from lexigraft.setting_types import (
     HubName,
     LocalPath,
@@ -19,7 +20,6 @@ from lexigraft.setting_types import (
     check_path,
 )
 from lexigraft.settings import KeyedError, Settings, optional
-from workflow.config.texts import LINE_BREAK
 
 Megabytes = Annotated[int, Field(ge=500)]
 Place = Annotated[

@@ -5,28 +5,19 @@ The keys of each kind are checked by its file in the library.
 
 from functools import reduce
 from operator import or_
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
 
-from lexigraft.setting_types import LocalPath, Name, Positive, Revision, Whole, Words
+from lexigraft.setting_types import Name, Positive, Revision, Whole, Words
 from lexigraft.settings import Settings, by_shape, optional
 from workflow.config.sources import Megabytes, Place
 from workflow.config.texts import (
     CalledCodes,
-    Chosen,
     Codes,
-    HubConfigs,
-    HubPairs,
-    HubRows,
-    JsonRows,
-    PairFiles,
-    PairJson,
-    PairParquet,
-    ParquetRows,
     Repair,
     Rows,
-    Tsv,
+    text_of,
 )
 
 Columns = dict[str, str]
@@ -56,26 +47,17 @@ class _Labelled(_Table):
     labels: list[str] = optional("names of the labels, instead of those of `examples`")
 
 
-class QuestionSquad(_OfLanguages):
-    """A file in SQuAD's layout."""
-
-    loader: Literal["squad"]
-    path: LocalPath
+class _Questions(_OfLanguages, _Table):
+    """The keys that all texts with questions have."""
 
 
-class _QuestionJson(JsonRows, _OfLanguages, _Table): ...
-
-
-class _QuestionParquet(ParquetRows, _OfLanguages, _Table): ...
-
-
-class _QuestionHub(HubRows, _OfLanguages, _Table): ...
-
-
-LabelledText = Chosen[_Labelled, JsonRows, ParquetRows, HubRows]
-QuestionText = Chosen[QuestionSquad, _QuestionJson, _QuestionParquet, _QuestionHub]
-PairText = Chosen[_OfLanguages, Tsv, PairFiles, PairJson, PairParquet, HubPairs, HubConfigs]
-ArticleText = Chosen[_OfLanguages, PairFiles, PairJson, PairParquet, HubPairs]
+if TYPE_CHECKING:
+    LabelledText = QuestionText = PairText = ArticleText = Settings
+else:
+    LabelledText = text_of("rows", keys=_Labelled)
+    QuestionText = text_of("questions", keys=_Questions)
+    PairText = text_of("pairs", keys=_OfLanguages, packages=False)
+    ArticleText = text_of("articles", keys=_OfLanguages, packages=False)
 
 
 class TrainingExamples(Settings):

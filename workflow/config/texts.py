@@ -1,17 +1,29 @@
 """Locations of texts: of languages, of samples to train on, and of tasks' own examples.
 
-A text names its `loader`, which determines its other keys.
+A text names its `loader`, which determines its other keys (`lexigraft.corpus.loader`).
 """
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field, StringConstraints, Tag, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 
-from lexigraft.corpus.local_files import check_data_set
-from lexigraft.setting_types import LocalPath, Whole, Words
-from lexigraft.settings import Settings, by_shape, chosen_by, optional
+from lexigraft.corpus.loader import find_loader, loaders, registered_loaders
+from lexigraft.settings import Settings, by_shape, chosen_by
 
 CODE = "[a-z]{2,3}"
 
@@ -25,11 +37,6 @@ def check_long_code(code: str) -> str:
     return code
 
 
-Code = Annotated[str, StringConstraints(pattern=f"^{CODE}$")]
-Locale = Annotated[str, StringConstraints(pattern="^[A-Za-z_0-9]+$")]
-Member = Annotated[str, StringConstraints(pattern=r"^\w[\w.-]*(/\w[\w.-]*)*$")]
-
-
 def unique(values: list[Any]) -> list[Any]:
     """The list; raises a ValueError if a value occurs twice."""
     for value in values:
@@ -38,11 +45,8 @@ def unique(values: list[Any]) -> list[Any]:
     return values
 
 
+Code = Annotated[str, StringConstraints(pattern=f"^{CODE}$")]
 Unique = AfterValidator(unique)
-DataFiles = Annotated[
-    Annotated[str, Tag("@text")] | Annotated[list[str], Field(min_length=1), Tag("@list")],
-    by_shape("needs paths, patterns or addresses: one, or a list of them"),
-]
 Repair = Annotated[list[Literal["zawgyi", "quotes", "mojibake"]], Unique]
 Codes = Annotated[list[Code], Field(min_length=1)]
 # Codes of languages, or a mapping from each to the text's name for the language.
@@ -58,7 +62,7 @@ if TYPE_CHECKING:
 else:
 
     class Chosen:
-        """One of several models, by its `loader` or `kind`: `Chosen[Tsv, PairFiles]`.
+        """One of several models, by its `loader` or `kind`: `Chosen[FastText, Glove]`.
 
         The keys of models without such a key are added to each of the others.
         """
@@ -80,85 +84,6 @@ else:
             return Annotated[reduce(or_, tagged), chosen_by(key, message, **twice)]
 
 
-class Catalogue(Settings):
-    """Interface messages in a package, with their English originals."""
-
-    loader: Literal["catalogue"]
-    package: str = Field(description="a name of packages.yaml")
-    locale: Locale = Field(description="folder of the language in the package")
-
-
-class HtmlPage(Settings):
-    """Paragraphs of a page in a package."""
-
-    loader: Literal["html"]
-    package: str = Field(description="a name of packages.yaml")
-    page: Member = Field(description="a file of the package, such as package/page.html")
-
-
-class JsonRows(Settings):
-    """A JSON Lines file."""
-
-    loader: Literal["jsonl"]
-    path: LocalPath
-
-
-class ParquetRows(Settings):
-    """A table."""
-
-    loader: Literal["parquet"]
-    path: LocalPath
-
-
-class HubRows(Settings):
-    """A data set of the hub, or files that the library `datasets` reads."""
-
-    loader: Literal["datasets"]
-    name: Annotated[str, AfterValidator(check_data_set)] = Field(
-        description="name of the data set on the hub"
-    )
-    split: str = Field(description="split, such as train")
-    config: str | None = optional("configuration of the data set")
-    revision: str | None = optional("a commit, tag or branch")
-    data_files: DataFiles = optional("paths, patterns or URLs")
-
-
-Rows = Chosen[JsonRows, ParquetRows, HubRows]
-
-
-_COLUMN = "column or field of the text; by default `text`"
-LINE_BREAK = "what stands for a line feed in the texts, such as a backslash and an n"
-
-
-class Lines(Settings):
-    """Files in the format of their ending: one text per line, JSON object or row of a table."""
-
-    loader: Literal["text"]
-    paths: list[LocalPath] = Field(
-        min_length=1, description="files, which may be compressed, or folders"
-    )
-    field: str = optional("of `.jsonl` and `.parquet` files: " + _COLUMN)
-
-
-class JsonLines(JsonRows):
-    """A field of a JSON Lines file."""
-
-    field: str = optional(_COLUMN)
-
-
-class ParquetColumn(ParquetRows):
-    """A column of a table."""
-
-    column: str = optional(_COLUMN)
-
-
-class HubColumn(HubRows):
-    """A column of a data set."""
-
-    column: str = optional(_COLUMN)
-    line_break: Words = optional(LINE_BREAK)
-
-
 class CorpusText(Settings):
     """The texts of a language in a large corpus on the hub."""
 
@@ -169,97 +94,64 @@ class CorpusText(Settings):
     )
 
 
-Text = Chosen[Catalogue, HtmlPage, Lines, JsonLines, ParquetColumn, HubColumn, CorpusText]
-# Texts that are searched for in the training text.
-SearchedText = Chosen[Lines, JsonLines, ParquetColumn, HubColumn]
+def text_of(
+    use: str, *more: type[Settings], keys: type[Settings] | None = None, packages: bool = True
+) -> Any:
+    """The type of a text for a use: the keys of any loader that supports it.
 
-# ---- pairs: English and the language, or articles and summaries ---------------------------------
+    `more` are models of texts that no loader reads. `keys` has keys that all texts have in
+    addition. Without `packages`, loaders of text in packages are left out.
 
+    The models of the library's loaders are known when a study's type is built, and are part of the
+    schemas. A loader that is registered later is looked up when a study is validated.
+    """
+    found = [loader for loader in loaders().values() if packages or not loader.needs_package]
+    models = [*dict.fromkeys(model for loader in found for model in getattr(loader, use)), *more]
+    union = Chosen[(*([keys] if keys else []), *models)]  # type: ignore[valid-type,misc]
+    members, by_loader = get_args(union)
+    known = sorted({get_args(model.model_fields["loader"].annotation)[0] for model in models})
 
-class Tsv(Settings):
-    """An English text, a tab and its translation on each line."""
+    class RegisteredText(keys or Settings):  # type: ignore[misc,valid-type]
+        """A text of a loader from outside of the library."""
 
-    loader: Literal["tsv"]
-    path: LocalPath
+        model_config = ConfigDict(extra="allow")
+        loader: str = Field(json_schema_extra={"not": {"enum": known}})
 
+        @model_validator(mode="after")
+        def check_keys(self) -> Any:
+            models = getattr(find_loader(self.loader), use)
+            if not models:
+                raise ValueError(f"the loader '{self.loader}' does not read such texts")
+            own = {"loader": self.loader, **(self.model_extra or {})}
+            errors = []
+            for model in models:
+                try:
+                    TypeAdapter(model).validate_python(own)
+                except ValidationError as error:
+                    errors.append(error.errors()[0])
+            if len(errors) == len(models):
+                location = ".".join(map(str, errors[0]["loc"]))
+                raise ValueError(f"{location}: {errors[0]['msg']}")
+            return self
 
-class PairFiles(Settings):
-    """Two files with one text per line."""
+    def tag(value: Any) -> str | None:
+        given = value if isinstance(value, Mapping) else vars(value) if value else {}
+        if isinstance(value, Mapping | BaseModel) and given.get("loader") in registered_loaders():
+            return "@registered"
+        return by_loader.discriminator(value)
 
-    loader: Literal["files"]
-    source: LocalPath
-    target: LocalPath
-
-
-class PairJson(JsonRows):
-    """Two fields of a JSON Lines file."""
-
-    source_field: str
-    target_field: str
-
-
-class _PairColumns(Settings):
-    source_column: str
-    target_column: str
-
-
-class PairParquet(_PairColumns, ParquetRows):
-    """Two columns of a table."""
-
-
-class HubPairs(_PairColumns, HubRows):
-    """Two columns of a data set."""
-
-
-class HubConfigs(Settings):
-    """One column of two configurations of a data set, matched by an identifier."""
-
-    loader: Literal["datasets"]
-    name: str
-    split: str
-    source_config: str
-    target_config: str
-    column: str
-    id_column: str
-    revision: str | None = optional("a commit, tag or branch")
+    registered = Annotated[RegisteredText, Tag("@registered")]
+    message = by_loader.custom_error_message
+    chosen = Discriminator(tag, custom_error_type="none_of_them", custom_error_message=message)
+    return Annotated[members | registered, chosen]
 
 
-Pairs = Chosen[Catalogue, Tsv, PairFiles, PairJson, PairParquet, HubPairs, HubConfigs]
-Articles = Chosen[PairFiles, PairJson, PairParquet, HubPairs]
-
-
-class RatedTsv(Tsv):
-    """The same with column numbers, counted from 1."""
-
-    source_column: Whole = optional("column of English; by default 1")
-    target_column: Whole = optional("column of the translation; by default 2")
-    quality_column: Whole = optional("column of the quality of a pair")
-
-
-class RatedFiles(PairFiles):
-    """The same with a file of qualities."""
-
-    quality: LocalPath = optional("a file with one number per line")
-
-
-class RatedJson(PairJson):
-    """The same with a field of qualities."""
-
-    quality_field: str = optional("the field with the quality of a pair")
-
-
-class _RatedColumn(Settings):
-    quality_column: str = optional("the column with the quality of a pair")
-
-
-class RatedParquet(_RatedColumn, PairParquet):
-    """The same with a column of qualities."""
-
-
-class RatedHubPairs(_RatedColumn, HubPairs):
-    """The same with a column of qualities."""
-
-
-RatedPairs = Chosen[
-    Catalogue, RatedTsv, RatedFiles, RatedJson, RatedParquet, RatedHubPairs, HubConfigs
-]
+if TYPE_CHECKING:
+    Text = SearchedText = Pairs = RatedPairs = Articles = Rows = Settings
+else:
+    Text = text_of("text", CorpusText)
+    SearchedText = text_of("text", packages=False)  # is searched for in the training text
+    Pairs = text_of("pairs")
+    RatedPairs = text_of("rated_pairs")
+    Articles = text_of("articles")
+    Rows = text_of("rows")

@@ -10,18 +10,34 @@ fragments without a letter.
 import json
 import re
 import unicodedata
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
+from pydantic import Field, StringConstraints
+
+from lexigraft.corpus.loader import Inputs, Loader, Pair, Shard
 from lexigraft.errors import UserError
+from lexigraft.settings import Settings
 
 _ENGLISH = "en"
 _CLAUSE = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")
-_OTHER = re.compile(r"\bother\s*\{")
+_OTHER_BRANCH = re.compile(r"\bother\s*\{")
 # HTML, and the mathematical notation of the exercise viewer: $1/2$, \\text[pi].
 _MARKUP = re.compile(r"<[^<>]*>|\$[^$]*\$|\\")
 # The maximum share of Latin letters in another script; it allows for names and loan words.
 _LATIN_SHARE = 0.5
+
+
+class Catalogue(Settings):
+    """Interface messages in a package, with their English originals."""
+
+    loader: Literal["catalogue"]
+    package: str = Field(description="a name of packages.yaml")
+    locale: Annotated[str, StringConstraints(pattern="^[A-Za-z_0-9]+$")] = Field(
+        description="folder of the language in the package"
+    )
 
 
 def read_catalogue(package: str | Path, locale: str) -> list[tuple[str, str]]:
@@ -64,11 +80,11 @@ def _resolve_clauses(message: str) -> str | None:
     """Replace every plural and select clause by its `other` branch, inner ones included."""
     while clause := _CLAUSE.search(message):
         end = _closing_brace(message, clause.start())
-        other = _OTHER.search(message, clause.end(), end) if end else None
-        other_end = _closing_brace(message, other.end() - 1) if other else None
-        if end is None or other is None or other_end is None:
+        label = _OTHER_BRANCH.search(message, clause.end(), end) if end else None
+        branch_end = _closing_brace(message, label.end() - 1) if label else None
+        if end is None or label is None or branch_end is None:
             return None
-        branch = message[other.end() : other_end]
+        branch = message[label.end() : branch_end]
         if "#" in branch:  # placeholder of the number, which is unknown
             return None
         message = message[: clause.start()] + branch + message[end + 1 :]
@@ -77,10 +93,10 @@ def _resolve_clauses(message: str) -> str | None:
 
 def _closing_brace(text: str, opening: int) -> int | None:
     depth = 0
-    for position in range(opening, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[position], 0)
+    for offset in range(opening, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[offset], 0)
         if depth == 0:
-            return position
+            return offset
     return None
 
 
@@ -116,3 +132,22 @@ def _latin_share(text: str) -> float:
 @cache
 def _is_latin(character: str) -> bool:
     return unicodedata.name(character, "").startswith("LATIN")
+
+
+def _read_pairs(text: Mapping[str, Any], inputs: Inputs) -> Iterator[tuple[Pair, None]]:
+    assert inputs.package is not None
+    return ((pair, None) for pair in read_catalogue(inputs.package, text["locale"]))
+
+
+def _read_texts(text: Mapping[str, Any], inputs: Inputs) -> list[Shard]:
+    return [lambda: (target for (_, target), _ in _read_pairs(text, inputs))]
+
+
+LOADER = Loader(
+    text=(Catalogue,),
+    pairs=(Catalogue,),
+    rated_pairs=(Catalogue,),
+    read_texts=_read_texts,
+    read_pairs=_read_pairs,
+    needs_package=True,
+)

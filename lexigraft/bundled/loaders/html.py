@@ -1,9 +1,15 @@
 """Paragraphs of an HTML page, such as a document that a package contains in many languages."""
 
+from collections.abc import Mapping
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
+from pydantic import Field, StringConstraints
+
+from lexigraft.corpus.loader import Inputs, Loader, Shard
 from lexigraft.errors import UserError
+from lexigraft.settings import Settings
 
 # Elements inside a paragraph; the start and the end tag of any other element end a text.
 _INLINE = frozenset({
@@ -11,6 +17,16 @@ _INLINE = frozenset({
     "s", "samp", "small", "span", "strong", "sub", "sup", "time", "u", "var", "wbr",
 })  # fmt: skip
 _NO_TEXT = frozenset({"head", "script", "style", "template"})
+
+
+class HtmlPage(Settings):
+    """Paragraphs of a page in a package."""
+
+    loader: Literal["html"]
+    package: str = Field(description="a name of packages.yaml")
+    page: Annotated[str, StringConstraints(pattern=r"^\w[\w.-]*(/\w[\w.-]*)*$")] = Field(
+        description="a file of the package, such as package/page.html"
+    )
 
 
 def read_page(package: str | Path, page: str) -> list[str]:
@@ -71,3 +87,12 @@ class _Texts(HTMLParser):
             if text := " ".join("".join(self._parts).split()):
                 self.texts.append(text)
             self._parts = []
+
+
+def _read_texts(text: Mapping[str, Any], inputs: Inputs) -> list[Shard]:
+    assert inputs.package is not None
+    package = inputs.package
+    return [lambda: iter(read_page(package, text["page"]))]
+
+
+LOADER = Loader(text=(HtmlPage,), read_texts=_read_texts, needs_package=True)

@@ -1,0 +1,1 @@
+"""The loaders of the library, one per file, see `lexigraft.corpus.loader`."""
