@@ -2,9 +2,9 @@
 
 All are written in the same format, one JSON object per line:
 
-- `classification`: `{"id", "first", "second" (or null), "label"}`;
-- `tagging`: `{"id", "words": […], "tags": […]}`;
-- `extractive_qa`: `{"id", "question", "context", "answers": [{"text", "start"}, …]}`.
+- `labels`: `{"id", "first", "second" (or null), "label"}`;
+- `tags`: `{"id", "words": […], "tags": […]}`;
+- `spans`: `{"id", "question", "context", "answers": [{"text", "start"}, …]}`.
 """
 
 import json
@@ -29,14 +29,14 @@ Row = Mapping[str, Any]
 def prepare_examples(settings: Row, folder: str | Path) -> tuple[list[str], dict[str, Any]]:
     """Write `examples.jsonl` for one part of a task; returns its name, and facts for the card.
 
-    `settings` has `kind`, one of the above; `text`, see `readers.read_rows`; `columns`, the table's
+    `settings` has `rows`, one of the above; `text`, see `readers.read_rows`; `columns`, the table's
     column names for the parts of an example: `first`, `second` (optional) and `label`; `words` and
-    `tags`; or `question`, `context`, `answers` and `starts`; `labels`, for the first two kinds, the
+    `tags`; or `question`, `context`, `answers` and `starts`; `labels`, for the first two, the
     names of the labels in the order of their numbers. Rows without text (`blank`) and questions
     without an answer (`unanswered`) are dropped and counted; answers that do not occur at the
     position given in the table are dropped.
     """
-    read, columns = _READERS[settings["kind"]], settings["columns"]
+    read, columns = _READERS[settings["rows"]], settings["columns"]
     counts = {"read": 0, "blank": 0, "unanswered": 0}
     examples: list[Example] = []
     for row, where in read_rows(settings["text"], list(columns.values())):
@@ -123,7 +123,7 @@ def _label_name(label: Any, labels: list[str], where: str) -> str:
 
 
 _READERS: dict[str, Callable[[Row, str, Row, list[str]], Example | str]] = {
-    "classification": _labelled,
-    "tagging": _tagged,
-    "extractive_qa": _question,
+    "labels": _labelled,
+    "tags": _tagged,
+    "spans": _question,
 }

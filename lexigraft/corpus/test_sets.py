@@ -2,9 +2,9 @@
 
 All are written in the same format, one JSON object per line:
 
-- `translation`: `{"id", "source" (English), "target"}`;
-- `summarization`: `{"id", "source" (the article), "reference"}`;
-- `question_answering`: `{"id", "question", "context", "answers": [text, …]}`.
+- `pairs`: `{"id", "source" (English), "target"}`;
+- `articles`: `{"id", "source" (the article), "reference"}`;
+- `questions`: `{"id", "question", "context", "answers": [text, …]}`.
 
 An id is the number of the row in its table.
 """
@@ -32,8 +32,8 @@ def prepare_test_set(
 ) -> tuple[list[str], dict[str, Any]]:
     """Write `test_set.jsonl` for a task in one language: its test set, or its answered examples.
 
-    `settings` has `kind`, one of the above; `text`: for translation, like a language's `parallel`;
-    for summarization, like its `summarization` (both without catalogues); for questions, a file in
+    `settings` has `rows`, one of the above; `text`: for pairs, like a language's `parallel`; for
+    articles, like its `summarization` (both without catalogues); for questions, a file in
     SQuAD's format, `{"loader": "squad", "path"}`, or a table (see `readers.read_rows`), with
     `columns` that name its `question`, `context` and `answers` (a text or a list); optionally
     `repair`, a subset of `cleaning.REPAIRS`. Texts are cleaned as in a corpus.
@@ -42,7 +42,7 @@ def prepare_test_set(
     `unanswered` questions, which are dropped.
     """
     cleaning = CleaningCounts()
-    read = _questions if settings["kind"] == "question_answering" else _pairs
+    read = _questions if settings["rows"] == "questions" else _pairs
     found = list(read(settings, cleaning))
     rows = [row for row in found if row]
     if not rows:
@@ -56,7 +56,7 @@ def prepare_test_set(
 
 
 def _pairs(settings: Mapping[str, Any], cleaning: CleaningCounts) -> Iterator[Row]:
-    articles, repairs = settings["kind"] == "summarization", settings.get("repair", ())
+    articles, repairs = settings["rows"] == "articles", settings.get("repair", ())
     pairs = (read_articles if articles else read_pairs)(settings["text"])
     target_key = "reference" if articles else "target"
     for source, target in cleaned_pairs(pairs, cleaning, paragraphs=articles, repairs=repairs):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from inspect import getfile
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -19,7 +20,7 @@ from lexigraft.errors import UserError, suggestion
 Rows = list[dict[str, Any]]
 
 _FOLDER = Path(__file__).parent / "metrics"
-_REGISTERED: dict[str, tuple["MetricKind", Path]] = {}
+_REGISTERED: dict[str, "MetricKind"] = {}
 
 
 class TextScores(NamedTuple):
@@ -71,24 +72,24 @@ def _bundled() -> Mapping[str, MetricKind]:
 
 def text_metrics() -> dict[str, MetricKind]:
     """Every metric of generated text, by name."""
-    return {**_bundled(), **{name: metric for name, (metric, _) in _REGISTERED.items()}}
+    return {**_bundled(), **_REGISTERED}
 
 
 def metric_file(name: str) -> str:
-    """Path of the module of a metric, relative to the repository; of a registered one, as given."""
+    """Path of the module of a metric, relative to the repository; of a registered one, absolute."""
     if name in _REGISTERED:
-        return str(_REGISTERED[name][1])
+        return getfile(_REGISTERED[name].scorer)  # type: ignore[arg-type]  # checked on entry
     return f"lexigraft/evaluation/metrics/{name}.py"
 
 
-def register_metric(metric: MetricKind, file: str | Path) -> None:
-    """Add a metric of generated text that a `file` outside this package defines.
+def register_metric(metric: MetricKind) -> None:
+    """Add a metric of generated text that is defined outside this package, in a file of its own.
 
     Raises `UserError` if another metric has its name.
     """
     if text_metrics().get(metric.name, metric) != metric:
-        raise UserError(f"metric '{metric.name}' of {file}: exists already; choose another name")
-    _REGISTERED[metric.name] = metric, Path(file)
+        raise UserError(f"metric '{metric.name}' exists already; give the new one another name")
+    _REGISTERED[metric.name] = metric
 
 
 def _known(names: list[str]) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from inspect import getfile
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -22,7 +23,7 @@ KindSettings = TypeVar("KindSettings", bound=Settings)
 ENGLISH = "english"  # name of tests in English, whatever the language is called in a study
 
 _FOLDER = Path(__file__).resolve().parent / "tasks"
-_REGISTERED: dict[str, tuple["TaskKind", Path]] = {}
+_REGISTERED: dict[str, "TaskKind"] = {}
 
 
 @dataclass(frozen=True)
@@ -101,14 +102,14 @@ class TaskKind:
         return ({metric.name: metric for metric in companions} | declared).get(name)
 
 
-def register(name: str, kind: TaskKind, file: str | Path) -> None:
-    """Add a kind of task that a `file` outside this package defines.
+def register(name: str, kind: TaskKind) -> None:
+    """Add a kind of task that is defined outside this package, in the file of its `evaluate`.
 
     Raises `UserError` if another kind has its name.
     """
-    if name in kinds() and _REGISTERED.get(name) != (kind, Path(file)):
-        raise UserError(f"task kind '{name}' of {file}: exists already; choose another name")
-    _REGISTERED[name] = kind, Path(file)
+    if name in kinds() and _REGISTERED.get(name) != kind:
+        raise UserError(f"task kind '{name}' exists already; give the new one another name")
+    _REGISTERED[name] = kind
 
 
 def kinds() -> list[str]:
@@ -123,21 +124,21 @@ def kinds_with(attribute: str) -> list[str]:
 
 
 def task_file(name: str) -> str:
-    """Path of the module of a kind, relative to the repository; of a registered one, as given.
+    """Path of the module of a kind, relative to the repository; of a registered one, absolute.
 
     Raises `UserError` if there is no such kind.
     """
     if name not in kinds():
         raise UserError(f"config/tasks.yaml: kind '{name}' is not one of {', '.join(kinds())}")
     if name in _REGISTERED:
-        return str(_REGISTERED[name][1])
+        return getfile(_REGISTERED[name].evaluate)
     return f"lexigraft/evaluation/tasks/{name}.py"
 
 
 def task_kind(name: str) -> TaskKind:
     """The declaration of a kind of task; raises `UserError` if there is no such kind."""
     if name in _REGISTERED:
-        return _REGISTERED[name][0]
+        return _REGISTERED[name]
     return _bundled(name)
 
 

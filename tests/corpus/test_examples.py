@@ -12,17 +12,17 @@ from lexigraft.errors import UserError
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "prepare_examples.py"
 NLI = {
-    "kind": "classification",
+    "rows": "labels",
     "labels": ["yes", "no"],
     "columns": {"first": "premise", "second": "hypothesis", "label": "label"},
 }
 NER = {
-    "kind": "tagging",
+    "rows": "tags",
     "labels": ["O", "B-PER", "I-PER"],
     "columns": {"words": "tokens", "tags": "ner_tags"},
 }
 QA = {
-    "kind": "extractive_qa",
+    "rows": "spans",
     "columns": {
         "question": "question",
         "context": "context",

@@ -18,8 +18,8 @@ COLUMNS = {"question": "question", "context": "context", "answers": "answers.tex
 def prepared(tmp_path):
     """What is written of a text, and what the card would say."""
 
-    def build(kind, text, **settings):
-        settings |= {"kind": kind, "text": text}
+    def build(form, text, **settings):
+        settings |= {"rows": form, "text": text}
         _, facts = prepare_test_set(settings, tmp_path / "out")
         lines = (tmp_path / "out" / "test_set.jsonl").read_text("utf-8").splitlines()
         return [json.loads(line) for line in lines], facts
@@ -48,7 +48,7 @@ def test_two_files_of_a_set_with_windows_line_ends(prepared, tmp_path):
     (tmp_path / "ref.tel.txt").write_bytes("ఒకటి.\r\nరెండు\r\nమూడు.\r\n".encode())
     text = {"loader": "files", "source": str(tmp_path / "src.eng.txt"),
             "target": str(tmp_path / "ref.tel.txt")}  # fmt: skip
-    rows, facts = prepared("translation", text)
+    rows, facts = prepared("pairs", text)
     assert rows == [
         {"id": "0001", "source": "One, two.", "target": "ఒకటి."},
         {"id": "0003", "source": "Three.", "target": "మూడు."},
@@ -61,14 +61,14 @@ def test_two_files_of_a_set_with_windows_line_ends(prepared, tmp_path):
 def test_zawgyi_is_counted_and_repaired_on_request(prepared, tmp_path):
     (tmp_path / "pairs.tsv").write_text("Burma\tျမန္မာ\n", "utf-8")
     text = {"loader": "tsv", "path": str(tmp_path / "pairs.tsv")}
-    found = [prepared("translation", text, **more) for more in ({}, {"repair": ["zawgyi"]})]
+    found = [prepared("pairs", text, **more) for more in ({}, {"repair": ["zawgyi"]})]
     assert [rows[0]["target"] for rows, _ in found] == ["ျမန္မာ", "မြန်မာ"]
     assert [facts["rows"]["cleaning"]["zawgyi"] for _, facts in found] == [1, 1]
 
 
 def test_a_tab_separated_set(prepared, tmp_path):
     (tmp_path / "pairs.tsv").write_text("One\tένα\textra\nTwo\tδύο\n", "utf-8")
-    rows, _ = prepared("translation", {"loader": "tsv", "path": str(tmp_path / "pairs.tsv")})
+    rows, _ = prepared("pairs", {"loader": "tsv", "path": str(tmp_path / "pairs.tsv")})
     assert [(row["source"], row["target"]) for row in rows] == [("One", "ένα"), ("Two", "δύο")]
 
 
@@ -80,10 +80,10 @@ def xlsum(at):
 def test_articles_and_titles_of_xl_sum_s_table(prepared, parquet):
     path = parquet("french/test/0000.parquet", [xlsum(1), xlsum(2)])
     text = {"loader": "parquet", "path": path, "source_column": "text", "target_column": "summary"}
-    rows, _ = prepared("summarization", text)
+    rows, _ = prepared("articles", text)
     assert rows[1] == {"id": "0002", "source": "Premier 2.\nDeuxième.", "reference": "Résumé 2."}
     text |= {"source_column": "summary", "target_column": "title"}
-    rows, _ = prepared("summarization", text)
+    rows, _ = prepared("articles", text)
     assert rows[1] == {"id": "0002", "source": "Résumé 2.", "reference": "Titre 2"}
 
 
@@ -92,12 +92,12 @@ def test_mlsum_s_table_and_greeksum_s_files(prepared, parquet, tmp_path):
            "title": "T", "date": "00/01/2019"}  # fmt: skip
     text = {"loader": "parquet", "path": parquet("de.parquet", [row]), "source_column": "text",
             "target_column": "summary"}  # fmt: skip
-    assert prepared("summarization", text)[0][0]["reference"] == "Kurz."
+    assert prepared("articles", text)[0][0]["reference"] == "Kurz."
     (tmp_path / "test-article.txt").write_text("Άρθρο ένα.\nΆρθρο δύο.\n", "utf-8")
     (tmp_path / "test-abstract.txt").write_text("Ένα.\nΔύο.\n", "utf-8")
     text = {"loader": "files", "source": str(tmp_path / "test-article.txt"),
             "target": str(tmp_path / "test-abstract.txt")}  # fmt: skip
-    rows, _ = prepared("summarization", text)
+    rows, _ = prepared("articles", text)
     assert [row["reference"] for row in rows] == ["Ένα.", "Δύο."]
 
 
@@ -133,9 +133,7 @@ QUESTION = {
 def test_a_file_in_squad_s_layout_is_as_the_table_of_the_hub(prepared, parquet, tmp_path):
     path = tmp_path / "test-context-de-question-de.json"
     path.write_text(json.dumps(SQUAD), "utf-8")
-    rows, facts = prepared(
-        "question_answering", {"loader": "squad", "path": str(path)}, columns=COLUMNS
-    )
+    rows, facts = prepared("questions", {"loader": "squad", "path": str(path)}, columns=COLUMNS)
     assert rows == [QUESTION]
     assert (facts["rows"]["unanswered"], facts["rows"]["cleaning"]["blank"]) == (1, 1)
     [paragraph] = SQUAD["data"][0]["paragraphs"]
@@ -151,7 +149,7 @@ def test_a_file_in_squad_s_layout_is_as_the_table_of_the_hub(prepared, parquet, 
         for one in paragraph["qas"]
     ]
     text = {"loader": "parquet", "path": parquet("0000.parquet", table)}
-    assert prepared("question_answering", text, columns=COLUMNS)[0] == [QUESTION]
+    assert prepared("questions", text, columns=COLUMNS)[0] == [QUESTION]
 
 
 def test_an_answer_may_be_a_single_text_in_a_column_of_another_name(prepared, tmp_path):
@@ -162,7 +160,7 @@ def test_an_answer_may_be_a_single_text_in_a_column_of_another_name(prepared, tm
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     text = {"loader": "jsonl", "path": str(tmp_path / "rows.jsonl")}
     columns = {"question": "q", "context": "passage", "answers": "a"}
-    found, facts = prepared("question_answering", text, columns=columns)
+    found, facts = prepared("questions", text, columns=columns)
     assert [row["answers"] for row in found] == [["Ada"]]
     assert facts["rows"]["unanswered"] == 1
 
@@ -179,7 +177,7 @@ def test_answers_that_are_no_texts_are_reported(prepared, parquet):
     with pytest.raises(
         UserError, match=r"row 1: field 'answers' contains \{'text': .*, not a list"
     ):
-        prepared("question_answering", text, columns=columns)
+        prepared("questions", text, columns=columns)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +194,7 @@ def test_a_file_that_is_laid_out_otherwise_is_reported(prepared, tmp_path, conte
     if content is not None:
         path.write_text(content)
     with pytest.raises(UserError, match=message):
-        prepared("question_answering", {"loader": "squad", "path": str(path)}, columns=COLUMNS)
+        prepared("questions", {"loader": "squad", "path": str(path)}, columns=COLUMNS)
 
 
 def test_a_text_without_remaining_rows_is_reported(prepared, tmp_path):
@@ -204,7 +202,7 @@ def test_a_text_without_remaining_rows_is_reported(prepared, tmp_path):
     text = {"loader": "jsonl", "path": str(tmp_path / "rows.jsonl")}
     columns = {"question": "q", "context": "c", "answers": "a"}
     with pytest.raises(UserError, match="none of 1 rows is a valid test"):
-        prepared("question_answering", text, columns=columns)
+        prepared("questions", text, columns=columns)
 
 
 def test_the_script_writes_a_card(tmp_path, monkeypatch):
@@ -213,7 +211,7 @@ def test_the_script_writes_a_card(tmp_path, monkeypatch):
     job = {
         "rule": "prepare_asked",
         "settings": {
-            "kind": "translation",
+            "rows": "pairs",
             "text": {"loader": "tsv", "path": str(tmp_path / "pairs.tsv")},
         },
         "inputs": {},

@@ -12,6 +12,7 @@ from lexigraft.corpus.examples import prepare_examples
 from lexigraft.errors import UserError
 from lexigraft.evaluation import evaluate
 from lexigraft.evaluation.fine_tuning import FineTuning
+from lexigraft.evaluation.task_kinds import task_kind
 from lexigraft.evaluation.tasks import classification, extractive_qa, tagging
 from lexigraft.evaluation.transfer import Transfer
 from lexigraft.source.model import load_model
@@ -36,7 +37,7 @@ def job(tmp_path):
         file = tmp_path / "rows.jsonl"
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
         text = {"loader": "jsonl", "path": str(file)}
-        given = {"kind": kind, "columns": columns, "labels": labels, "text": text}
+        given = {"rows": task_kind(kind).rows, "columns": columns, "labels": labels, "text": text}
         folder = tmp_path / "examples"
         files, facts = prepare_examples(given, folder)
         write_card(folder, {}, files, **facts)

@@ -142,7 +142,7 @@ def test_a_part_is_read_from_its_text_and_what_that_calls_the_language(config, r
     study = study_of(config, registries)
     given = study.described("prepare_test_set", {"task": "mine", "part": "test-te"})
     assert given["settings"] == {
-        "kind": "translation", "text": {"loader": "tsv", "path": f"{files}/pairs-el.tsv"},
+        "rows": "pairs", "text": {"loader": "tsv", "path": f"{files}/pairs-el.tsv"},
     }  # fmt: skip
     assert given["outputs"]["folder"] == "results/examples/mine/test-te"
     part = {"task": "mine", "part": "test-te"}

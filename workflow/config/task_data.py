@@ -88,17 +88,19 @@ def own_test_parts(
 
 
 def own_test_settings(config: Mapping[str, Any], task: str, part: str) -> dict[str, Any]:
-    """Settings of the job that reads one part: `kind`, `text`, `repair`; `columns` of questions."""
+    """Settings of the job that reads one part: `rows`, `text`, `repair`; `columns` of questions."""
     entry = config["tasks"][task]
     key, _, code = part.partition("-")
     text = _text_of(entry["examples"][key], code)
-    own = ("languages", "columns", "repair")
-    place = {name: value for name, value in text.items() if name not in own}
-    settings = {"kind": entry["kind"], "text": place}
+    kind = task_kind(entry["kind"])
+    not_location = ("languages", "columns", "repair")
+    location = {name: value for name, value in text.items() if name not in not_location}
+    settings: dict[str, Any] = {"rows": kind.rows, "text": location}
     if "repair" in text:
         settings["repair"] = text["repair"]
-    if columns := task_kind(entry["kind"]).columns:
-        settings["columns"] = text.get("columns") or entry["examples"].get("columns") or columns
+    if kind.columns:
+        columns = text.get("columns") or entry["examples"].get("columns") or kind.columns
+        settings["columns"] = columns
     return settings
 
 
@@ -123,16 +125,19 @@ def learned_parts(config: Mapping[str, Any], task: str) -> list[str]:
 
 
 def example_settings(config: Mapping[str, Any], task: str, part: str) -> dict[str, Any]:
-    """Settings of the job that reads one part of a task's examples: `text`, `columns`, `labels`."""
+    """Settings of the job that reads one part of a task's examples.
+
+    They are the form of its `rows`, and `text`, `columns` and `labels`.
+    """
     examples = config["tasks"][task]["examples"]
     learned = part in (TRAIN, VALIDATION)
     text = examples[part] if learned else _text_of(examples["test"], part)
-    own = ("languages", "columns", "labels")
+    not_location = ("languages", "columns", "labels")
     return {
-        "kind": config["tasks"][task]["kind"],
+        "rows": task_kind(config["tasks"][task]["kind"]).rows,
         "columns": text.get("columns") or examples["columns"],
         "labels": text.get("labels") or examples.get("labels"),
-        "text": {key: value for key, value in text.items() if key not in own},
+        "text": {key: value for key, value in text.items() if key not in not_location},
     }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
 
+from lexigraft.evaluation.task_kinds import kinds, task_kind
 from lexigraft.setting_types import Name, Positive, Revision, Whole, Words
 from lexigraft.settings import Settings, by_shape, optional
 from workflow.config.sources import Megabytes, Place
@@ -144,7 +145,7 @@ class _FineTuned(Task):
     examples: TrainingExamples = Field(description="source of the examples")  # type: ignore[assignment]
 
 
-class _Choice(Task):
+class _Benchmark(Task):
     harness: Annotated[list[HarnessTasks], Field(min_length=1)] = Field(
         description="tasks of lm-evaluation-harness, and the languages that each tests"
     )
@@ -154,33 +155,35 @@ class _Questions(Task):
     examples: QuestionExamples = Field(description="source of the questions")  # type: ignore[assignment]
 
 
-class _Translation(Task):
+class _Pairs(Task):
     examples: OwnTests[PairText] = optional("test set of the task")  # type: ignore[assignment]
 
 
-class _Summarization(Task):
+class _Articles(Task):
     examples: OwnTests[ArticleText] = optional("test set of the task")  # type: ignore[assignment]
 
 
-# All other kinds use `Task`.
-_KINDS: dict[str, type[Task]] = {
-    "classification": _FineTuned,
-    "tagging": _FineTuned,
-    "extractive_qa": _FineTuned,
-    "multiple_choice": _Choice,
-    "question_answering": _Questions,
-    "translation": _Translation,
-    "summarization": _Summarization,
+# By what a kind of task declares; all others use `Task`.
+_BY_ROWS: dict[str | None, type[Task]] = {
+    "labels": _FineTuned,
+    "tags": _FineTuned,
+    "spans": _FineTuned,
+    "questions": _Questions,
+    "pairs": _Pairs,
+    "articles": _Articles,
 }
 
 
 def _tag(value: Any) -> str:
-    kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
-    model = _KINDS.get(kind, Task) if isinstance(kind, str) else Task
+    name = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
+    model = Task
+    if name in kinds():
+        kind = task_kind(name)
+        model = _Benchmark if kind.tests == "benchmark" else _BY_ROWS.get(kind.rows, Task)
     return f"@{model.__name__}"
 
 
-_MODELS: list[type[Task]] = [Task, *_KINDS.values()]
+_MODELS = dict.fromkeys([Task, _Benchmark, *_BY_ROWS.values()])
 AnyTask: Any = Annotated[
     reduce(or_, (Annotated[model, Tag(f"@{model.__name__}")] for model in _MODELS)),
     Discriminator(_tag),
