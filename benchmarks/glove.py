@@ -20,8 +20,14 @@ import numpy as np
 from benchmarks.inputs import CACHE, add_options, opened
 from benchmarks.record import Measurements, described, parser, rounds
 from lexigraft.artifacts.atomic import replacing_folder
-from lexigraft.auxiliary.glove import count_cooccurrences, descend, initial_parameters, stratify
-from lexigraft.auxiliary.tokenized_text import read_token_ids, write_token_ids
+from lexigraft.auxiliary.glove import (
+    count_cooccurrences,
+    descend,
+    initial_parameters,
+    read_token_ids,
+    stratify,
+    write_token_ids,
+)
 from lexigraft.evaluation.texts import lines_of
 from lexigraft.source.model import load_tokenizer
 from lexigraft.vocabulary.train import train_tokenizer

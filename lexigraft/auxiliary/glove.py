@@ -17,30 +17,29 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
 from scipy.sparse import coo_array
 from tqdm import tqdm
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
-from lexigraft.auxiliary.tokenized_text import read_token_ids, write_token_ids
 from lexigraft.errors import UserError
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+from lexigraft.source.encoding import check_corpus, encoded_batches
+from lexigraft.vocabulary.token_bytes import special_ids, vocabulary_size
 
 _PAIRS_AT_ONCE = 1 << 23
 # Most pairs consist of the few hundred most frequent tokens: pairs of frequent tokens are counted
 # in a dense table, and only the remaining pairs are sorted.
 _FREQUENT = 4096
+END_OF_SENTENCE = -1  # in files of token ids
 _BLOCKS = 16  # also the maximum number of busy threads
 logger = logging.getLogger(__name__)
 
 
 def train_glove(
-    tokenizer: "PreTrainedTokenizerFast",
+    tokenizer: PreTrainedTokenizerFast,
     corpus: Iterable[str],
     *,
     dimensions: int = 300,
@@ -95,26 +94,62 @@ def train_glove(
         file = Path(folder) / "ids"
         counts = write_token_ids(tokenizer, corpus, file)
         counts[counts < minimum_count] = 0
-        tokens = np.flatnonzero(counts)
-        counted = count_cooccurrences(read_token_ids(file), counts, window)
-    if not counted.nnz:
+        token_ids = np.flatnonzero(counts)
+        cooccurrences = count_cooccurrences(read_token_ids(file), counts, window)
+    if not cooccurrences.nnz:
         raise UserError(
             f"minimum_count: no two tokens that occur {minimum_count} times occur in the same "
             "sentence; give more text or a smaller minimum_count"
         )
-    logger.info("%d tokens, %d co-occurring pairs", len(tokens), counted.nnz)
+    logger.info("%d tokens, %d co-occurring pairs", len(token_ids), cooccurrences.nnz)
     rng = np.random.default_rng(seed)
-    words, contexts = initial_parameters(len(tokens), dimensions, rng)
-    cells = stratify(counted, x_max, alpha, rng)
-    steps = descend(
-        cells, words, contexts, epochs=epochs, learning_rate=learning_rate, rng=rng, threads=threads
+    word_vectors, context_vectors = initial_parameters(len(token_ids), dimensions, rng)
+    strata = stratify(cooccurrences, x_max, alpha, rng)
+    costs = descend(
+        strata,
+        word_vectors,
+        context_vectors,
+        epochs=epochs,
+        learning_rate=learning_rate,
+        rng=rng,
+        threads=threads,
     )
-    for epoch, cost in enumerate(tqdm(steps, "GloVe", epochs, unit=" epochs", disable=None), 1):
+    for epoch, cost in enumerate(tqdm(costs, "GloVe", epochs, unit=" epochs", disable=None), 1):
         logger.info("epoch %d: cost %.6f", epoch, cost)
         if not math.isfinite(cost):
             raise UserError(f"learning_rate: {learning_rate} is too large; training diverged")
-    vectors = (words + contexts)[:, :-1]
-    return TokenVectors(tokens.astype(np.int64), np.ascontiguousarray(vectors))
+    vectors = (word_vectors + context_vectors)[:, :-1]
+    return TokenVectors(token_ids.astype(np.int64), np.ascontiguousarray(vectors))
+
+
+def write_token_ids(
+    tokenizer: PreTrainedTokenizerFast, corpus: Iterable[str], file: str | Path
+) -> np.ndarray:
+    """Tokenize a corpus into a file of int32 ids, in bounded memory.
+
+    Each sentence ends with `END_OF_SENTENCE`; special tokens are left out. Returns the number of
+    occurrences of each token in the file, int64 [largest id + 1].
+    """
+    check_corpus(corpus)
+    size = vocabulary_size(tokenizer)
+    ordinary = np.ones(size, dtype=bool)
+    ordinary[list(special_ids(tokenizer))] = False
+    counts = np.zeros(size, dtype=np.int64)
+    with Path(file).open("wb") as id_file:
+        for batch in encoded_batches(tokenizer, corpus):
+            batch_ids = [i for sentence in batch for i in (*sentence, END_OF_SENTENCE)]
+            ids = np.array(batch_ids, dtype=np.int32)
+            ids = ids[(ids == END_OF_SENTENCE) | ordinary[ids]]
+            counts += np.bincount(ids[ids != END_OF_SENTENCE], minlength=size)
+            ids.tofile(id_file)
+    return counts
+
+
+def read_token_ids(file: str | Path) -> np.ndarray:
+    """The int32 ids that `write_token_ids` wrote, memory-mapped."""
+    if not Path(file).stat().st_size:
+        return np.empty(0, dtype=np.int32)
+    return np.asarray(np.memmap(file, dtype=np.int32, mode="r"))
 
 
 def count_cooccurrences(ids: np.ndarray, counts: np.ndarray, window: int) -> coo_array:
@@ -129,13 +164,13 @@ def count_cooccurrences(ids: np.ndarray, counts: np.ndarray, window: int) -> coo
     that, since such a pair counts in both directions. Needs 16 bytes for each nonzero cell of X,
     twice that at its peak, plus 200 MB.
     """
-    tokens = np.flatnonzero(counts)
-    size = len(tokens)
-    number = np.full(len(counts), -1, dtype=np.int64)  # row of each token, or -1
-    number[tokens] = np.arange(size)
-    frequent = np.sort(np.argsort(-counts[tokens], kind="stable")[:_FREQUENT])
-    place = np.full(size, -1, dtype=np.int64)  # index of each row in the table, or -1
-    place[frequent] = np.arange(len(frequent))
+    token_ids = np.flatnonzero(counts)
+    size = len(token_ids)
+    row_of_token = np.full(len(counts), -1, dtype=np.int64)  # row of each token, or -1
+    row_of_token[token_ids] = np.arange(size)
+    frequent = np.sort(np.argsort(-counts[token_ids], kind="stable")[:_FREQUENT])
+    table_index = np.full(size, -1, dtype=np.int64)  # index of each row in the table, or -1
+    table_index[frequent] = np.arange(len(frequent))
     table = np.zeros((len(frequent), len(frequent)))
     # A pair and its distance are one integer: integers sort ten times faster than pairs of arrays.
     bits = window.bit_length()
@@ -143,19 +178,21 @@ def count_cooccurrences(ids: np.ndarray, counts: np.ndarray, window: int) -> coo
     runs: list[tuple[np.ndarray, np.ndarray]] = []
     position = 0
     while position < len(ids):
-        position, filled = _pairs(ids, number, place, table, window, bits, position, buffer)
-        found = buffer[:filled]
-        found.sort()
-        runs.append(_summed(found, bits))
+        position, filled = _pairs(
+            ids, row_of_token, table_index, table, window, bits, position, buffer
+        )
+        pairs = buffer[:filled]
+        pairs.sort()
+        runs.append(_summed(pairs, bits))
         # Keep each run at least twice as long as the next, so that each cell is merged few times.
         while len(runs) > 1 and len(runs[-2][0]) < 2 * len(runs[-1][0]):
             runs.append(_merged(*runs.pop(-2), *runs.pop()))
-    low, high = np.nonzero(table)  # in ascending order, as the frequent rows are
-    runs.append((frequent[low] * size + frequent[high], table[low, high]))
+    low_index, high_index = np.nonzero(table)  # in ascending order, as the frequent rows are
+    runs.append((frequent[low_index] * size + frequent[high_index], table[low_index, high_index]))
     while len(runs) > 1:
         runs.append(_merged(*runs.pop(-2), *runs.pop()))
     cells, values = runs[0]
-    rows, columns = (each.astype(np.int32) for each in np.divmod(cells, max(size, 1)))
+    rows, columns = (index.astype(np.int32) for index in np.divmod(cells, max(size, 1)))
     values = np.where(rows == columns, 2 * values, values)
     return coo_array((values, (rows, columns)), shape=(size, size))
 
@@ -174,26 +211,28 @@ def initial_parameters(
 
 
 def stratify(
-    counted: coo_array, x_max: float, alpha: float, rng: np.random.Generator
+    cooccurrences: coo_array, x_max: float, alpha: float, rng: np.random.Generator
 ) -> list[tuple[np.ndarray, ...]]:
     """Split both triangles of X into strata; that of blocks i and j has index `i · blocks + j`.
 
     Each stratum has its cells in random order: rows, columns (int32), log X_ij, f(X_ij) (float32).
     Needs 40 bytes for each cell.
     """
-    size, above = counted.shape[0], counted.row != counted.col
-    rows = np.concatenate([counted.row, counted.col[above]])
-    columns = np.concatenate([counted.col, counted.row[above]])
-    values = np.concatenate([counted.data, counted.data[above]]).astype(np.float32)
+    size, off_diagonal = cooccurrences.shape[0], cooccurrences.row != cooccurrences.col
+    rows = np.concatenate([cooccurrences.row, cooccurrences.col[off_diagonal]])
+    columns = np.concatenate([cooccurrences.col, cooccurrences.row[off_diagonal]])
+    values = np.concatenate([cooccurrences.data, cooccurrences.data[off_diagonal]]).astype(
+        np.float32
+    )
     # Frequent tokens have most cells: assigned to blocks in turn, they fill the strata evenly.
     cells_of_token = np.bincount(rows, minlength=size)
-    block = np.empty(size, dtype=np.uint8)
-    block[np.argsort(-cells_of_token, kind="stable")] = np.arange(size) % _BLOCKS
-    stratum = block[rows] * np.uint8(_BLOCKS) + block[columns]
-    ends = np.cumsum(np.bincount(stratum, minlength=_BLOCKS**2))
-    order = np.argsort(stratum, kind="stable")
-    for part in np.split(order, ends[:-1]):
-        rng.shuffle(part)
+    block_of_token = np.empty(size, dtype=np.uint8)
+    block_of_token[np.argsort(-cells_of_token, kind="stable")] = np.arange(size) % _BLOCKS
+    stratum_of_cell = block_of_token[rows] * np.uint8(_BLOCKS) + block_of_token[columns]
+    ends = np.cumsum(np.bincount(stratum_of_cell, minlength=_BLOCKS**2))
+    order = np.argsort(stratum_of_cell, kind="stable")
+    for cells_of_stratum in np.split(order, ends[:-1]):
+        rng.shuffle(cells_of_stratum)
     values = values[order]
     weights = np.minimum(values / np.float32(x_max), 1) ** np.float32(alpha)
     arrays = (rows[order], columns[order], np.log(values), weights)
@@ -201,9 +240,9 @@ def stratify(
 
 
 def descend(
-    cells: list[tuple[np.ndarray, ...]],
-    words: np.ndarray,
-    contexts: np.ndarray,
+    strata: list[tuple[np.ndarray, ...]],
+    word_vectors: np.ndarray,
+    context_vectors: np.ndarray,
     *,
     epochs: int,
     learning_rate: float,
@@ -216,48 +255,60 @@ def descend(
     as the authors' program reports it.
     """
     # Sums of squared gradients start at one, so that the first steps use the full learning rate.
-    squares, rate = (np.ones_like(words), np.ones_like(contexts)), np.float32(learning_rate)
+    squares, rate = (
+        (np.ones_like(word_vectors), np.ones_like(context_vectors)),
+        np.float32(learning_rate),
+    )
 
     def step(stratum: int) -> float:
-        rows, columns, logs, weights = cells[stratum]
-        return _adagrad(rows, columns, logs, weights, words, contexts, *squares, rate)
+        rows, columns, logs, weights = strata[stratum]
+        return _adagrad(
+            rows,
+            columns,
+            logs,
+            weights,
+            word_vectors,
+            context_vectors,
+            *squares,
+            rate,
+        )
 
-    blocks, size = np.arange(_BLOCKS), sum(len(rows) for rows, *_ in cells)
+    blocks, size = np.arange(_BLOCKS), sum(len(rows) for rows, *_ in strata)
     with ThreadPoolExecutor(threads) as pool:
         for _ in range(epochs):
             total = 0.0
             for shift in rng.permutation(_BLOCKS):
-                apart = blocks * _BLOCKS + (blocks + shift) % _BLOCKS
-                total += sum(pool.map(step, apart.tolist()))
+                disjoint_strata = blocks * _BLOCKS + (blocks + shift) % _BLOCKS
+                total += sum(pool.map(step, disjoint_strata.tolist()))
             yield total / size
 
 
 @njit(nogil=True)
-def _pairs(ids, number, place, table, window, bits, start, buffer):
+def _pairs(ids, row_of_token, table_index, table, window, bits, start, buffer):
     """Count the pairs whose second token is at `start` or later, until the buffer is full.
 
     Pairs of two frequent tokens are added to the table, others are written to the buffer.
     Returns the position of the next token, and how many pairs were written.
     """
-    size = len(place)
+    size = len(table_index)
     filled = 0
     position = start
     while position < len(ids) and filled + window <= len(buffer):
-        one = number[ids[position]] if ids[position] >= 0 else -1
-        if one >= 0:
+        row = row_of_token[ids[position]] if ids[position] >= 0 else -1
+        if row >= 0:
             distance = 1
-            before = position - 1
-            while distance <= window and before >= 0 and ids[before] >= 0:
-                other = number[ids[before]]
-                if other >= 0:
-                    low, high = min(one, other), max(one, other)
-                    if place[low] >= 0 and place[high] >= 0:
-                        table[place[low], place[high]] += 1.0 / distance
+            context_position = position - 1
+            while distance <= window and context_position >= 0 and ids[context_position] >= 0:
+                context_row = row_of_token[ids[context_position]]
+                if context_row >= 0:
+                    low, high = min(row, context_row), max(row, context_row)
+                    if table_index[low] >= 0 and table_index[high] >= 0:
+                        table[table_index[low], table_index[high]] += 1.0 / distance
                     else:
                         buffer[filled] = ((low * size + high) << bits) | distance
                         filled += 1
                     distance += 1
-                before -= 1
+                context_position -= 1
         position += 1
     return position, filled
 
@@ -283,18 +334,18 @@ def _merged(cells, values, more_cells, more_values):
     """Merge two runs of cells in ascending order into one, adding the values of equal cells."""
     merged = np.empty(len(cells) + len(more_cells), dtype=np.int64)
     sums = np.empty(len(merged), dtype=np.float64)
-    one = other = length = 0
-    while one < len(cells) or other < len(more_cells):
-        if other == len(more_cells) or (one < len(cells) and cells[one] < more_cells[other]):
-            merged[length], sums[length] = cells[one], values[one]
-            one += 1
-        elif one == len(cells) or more_cells[other] < cells[one]:
-            merged[length], sums[length] = more_cells[other], more_values[other]
-            other += 1
+    first = second = length = 0
+    while first < len(cells) or second < len(more_cells):
+        if second == len(more_cells) or (first < len(cells) and cells[first] < more_cells[second]):
+            merged[length], sums[length] = cells[first], values[first]
+            first += 1
+        elif first == len(cells) or more_cells[second] < cells[first]:
+            merged[length], sums[length] = more_cells[second], more_values[second]
+            second += 1
         else:
-            merged[length], sums[length] = cells[one], values[one] + more_values[other]
-            one += 1
-            other += 1
+            merged[length], sums[length] = cells[first], values[first] + more_values[second]
+            first += 1
+            second += 1
         length += 1
     return merged[:length].copy(), sums[:length].copy()
 
@@ -306,23 +357,26 @@ def _adagrad(rows, columns, logs, weights, words, contexts, word_squares, contex
     """Update once for each cell in turn; returns the sum of their halved terms."""
     bias = words.shape[1] - 1
     cost = 0.0
-    for at in range(len(rows)):
-        word, context = words[rows[at]], contexts[columns[at]]
-        word_square, context_square = word_squares[rows[at]], context_squares[columns[at]]
-        difference = word[bias] + context[bias] - logs[at]
+    for cell in range(len(rows)):
+        word, context = words[rows[cell]], contexts[columns[cell]]
+        word_square, context_square = (
+            word_squares[rows[cell]],
+            context_squares[columns[cell]],
+        )
+        difference = word[bias] + context[bias] - logs[cell]
         for k in range(bias):
             difference += word[k] * context[k]
-        pull = weights[at] * difference
-        cost += 0.5 * pull * difference
-        pull *= rate
+        gradient = weights[cell] * difference
+        cost += 0.5 * gradient * difference
+        gradient *= rate
         for k in range(bias):
-            to_word, to_context = pull * context[k], pull * word[k]
-            word[k] -= to_word / np.sqrt(word_square[k])
-            context[k] -= to_context / np.sqrt(context_square[k])
-            word_square[k] += to_word * to_word
-            context_square[k] += to_context * to_context
-        word[bias] -= pull / np.sqrt(word_square[bias])
-        context[bias] -= pull / np.sqrt(context_square[bias])
-        word_square[bias] += pull * pull
-        context_square[bias] += pull * pull
+            word_step, context_step = gradient * context[k], gradient * word[k]
+            word[k] -= word_step / np.sqrt(word_square[k])
+            context[k] -= context_step / np.sqrt(context_square[k])
+            word_square[k] += word_step * word_step
+            context_square[k] += context_step * context_step
+        word[bias] -= gradient / np.sqrt(word_square[bias])
+        context[bias] -= gradient / np.sqrt(context_square[bias])
+        word_square[bias] += gradient * gradient
+        context_square[bias] += gradient * gradient
     return cost

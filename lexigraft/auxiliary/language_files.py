@@ -12,25 +12,31 @@ from lexigraft.corpus.local_files import check_file
 from lexigraft.errors import UserError
 
 BINARY = ".bin"
+END_OF_LINE = "</s>"  # the word that fastText adds to every line
 FORMATS = (BINARY, ".vec", ".vec.gz")
 
 
 def word_vector_files(
-    name: str, entry: Mapping[str, Any], language: str, texts: Mapping[str, Any]
+    name: str, entry: Mapping[str, Any], language: str, language_settings: Mapping[str, Any]
 ) -> dict[str, tuple[str, str | None]]:
     """The files from which word vectors of a language's tokens are read.
 
-    `name` and `entry` are an auxiliary of kind `word-vectors`, `language` and `texts` a language
-    and its settings. The files are `word_vectors` and, if these are aligned,
-    `english_word_vectors` and `dictionary`: the config key of each, and its path or None.
+    `name` and `entry` are an auxiliary of kind `word-vectors` and its settings, `language` and
+    `language_settings` a language and its settings. The files are `word_vectors` and, if these are
+    aligned, `english_word_vectors` and `dictionary`: the config key of each, and its path or None.
     """
-    own = "english_word_vectors" if entry.get("of") == "english" else "word_vectors"
-    files = {"word_vectors": (f"languages.{language}.{own}", texts[own])}
+    key_of_vectors = "english_word_vectors" if entry.get("of") == "english" else "word_vectors"
+    files = {
+        "word_vectors": (
+            f"languages.{language}.{key_of_vectors}",
+            language_settings[key_of_vectors],
+        )
+    }
     if entry.get("path") is not None:
         files["word_vectors"] = (f"auxiliary.{name}.path", entry["path"])
     if entry.get("aligned_by"):
         for key in ("english_word_vectors", "dictionary"):
-            files[key] = (f"languages.{language}.{key}", texts[key])
+            files[key] = (f"languages.{language}.{key}", language_settings[key])
     return files
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Cost:
+class AuxiliaryCost:
     """What a job that computes vectors requests from a cluster.
 
     Memory and time limit grow with the millions of tokens of the text that the kind trains on. With
@@ -50,13 +50,13 @@ class AuxiliaryKind(Settings):
         The name in texts.
     version : int
         The version of the results: raise it if the same settings give other vectors than before.
-    cost : Cost
+    cost : AuxiliaryCost
         Memory and time limit of a job.
     """
 
     title: ClassVar[str]
     version: ClassVar[int] = 1
-    cost: ClassVar[Cost]
+    cost: ClassVar[AuxiliaryCost]
     trains: ClassVar[bool] = False  # whether vectors are trained on the `corpus`
 
     kind: str

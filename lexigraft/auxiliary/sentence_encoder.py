@@ -1,18 +1,16 @@
 """Sentence encoders: semantic vectors of texts, and of a tokenizer's tokens."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from tqdm import tqdm
+from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerFast
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError, first_line
 from lexigraft.source.hub import resolve
 from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 _BATCH = 32
 _LONGEST = 256  # tokens of a text; sentence encoders are not trained on longer ones
@@ -30,8 +28,6 @@ class SentenceEncoder:
     """
 
     def __init__(self, spec: Mapping[str, str], where: str = "encoder"):
-        from transformers import AutoModel, AutoTokenizer
-
         folder, self.revision = resolve(spec)
         self.name = spec.get("hub") or str(folder)
         try:
@@ -55,15 +51,13 @@ class SentenceEncoder:
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
         """Vectors of length one [len(texts), h], float32."""
-        import torch
-
-        found = []
-        for first in tqdm(
+        vectors = []
+        for start in tqdm(
             range(0, len(texts), _BATCH), desc="encode", unit=" batches", disable=None
         ):
             # Some tokenizers reject an empty batch entry; a space is equivalent.
             batch = self._tokenizer(
-                [text or " " for text in texts[first : first + _BATCH]],
+                [text or " " for text in texts[start : start + _BATCH]],
                 padding=True,
                 truncation=True,
                 max_length=_LONGEST,
@@ -73,20 +67,20 @@ class SentenceEncoder:
                 states = self._model(**batch).last_hidden_state
             mask = batch["attention_mask"][:, :, None].to(states.dtype)
             mean = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
-            found.append(torch.nn.functional.normalize(mean, dim=1).numpy())
-        return np.concatenate(found)
+            vectors.append(torch.nn.functional.normalize(mean, dim=1).numpy())
+        return np.concatenate(vectors)
 
 
 def encode_tokens(
-    tokenizer: "PreTrainedTokenizerFast",
+    tokenizer: PreTrainedTokenizerFast,
     encoder: SentenceEncoder,
-    known: "tuple[PreTrainedTokenizerFast, TokenVectors] | None" = None,
+    known: tuple[PreTrainedTokenizerFast, TokenVectors] | None = None,
 ) -> TokenVectors:
     """Encode the text of each token with a sentence encoder, for TokenAdapt.
 
     Bytes of incomplete characters are read as U+FFFD, as in the tokenizer's decoder. Special tokens
-    get no vector. `known` is another tokenizer with its vectors by the same encoder: texts that it
-    has too keep these vectors, which are not computed again.
+    get no vector. `known` is another tokenizer with its vectors by the same encoder: the texts
+    of its tokens are not encoded again.
 
     Examples
     --------
@@ -103,20 +97,22 @@ def encode_tokens(
     >>> encode_tokens(tokenizer, SentenceEncoder({"folder": "encoder"})).vectors.shape
     (263, 8)
     """
-    texts, found = _token_texts(tokenizer), {}
+    texts, vector_of_text = _token_texts(tokenizer), {}
     if known is not None:
         known_texts, vectors = _token_texts(known[0]), known[1]
         ids = vectors.tokens.tolist()
-        found = {known_texts[i]: row for i, row in zip(ids, vectors.vectors, strict=True)}
+        vector_of_text = {known_texts[i]: row for i, row in zip(ids, vectors.vectors, strict=True)}
     # Batches of texts of similar length need the least padding.
-    rest = sorted({*texts.values()} - {*found}, key=lambda text: (len(text), text))
-    if rest:
-        found |= zip(rest, encoder.vectors(rest), strict=True)
-    rows = np.stack([found[text] for text in texts.values()])
+    unknown_texts = sorted(
+        {*texts.values()} - {*vector_of_text}, key=lambda text: (len(text), text)
+    )
+    if unknown_texts:
+        vector_of_text |= zip(unknown_texts, encoder.vectors(unknown_texts), strict=True)
+    rows = np.stack([vector_of_text[text] for text in texts.values()])
     return TokenVectors(np.array([*texts], dtype=np.int64), rows)
 
 
-def _token_texts(tokenizer: "PreTrainedTokenizerFast") -> dict[int, str]:
+def _token_texts(tokenizer: PreTrainedTokenizerFast) -> dict[int, str]:
     """Id -> text of all tokens that are not special, in the order of ids."""
     special, pieces = special_ids(tokenizer), token_bytes(tokenizer)
     ids = sorted({*tokenizer.get_vocab().values()} - special)

@@ -102,16 +102,19 @@ def read_plm(tokenizer: PreTrainedTokenizerFast, folder: str | Path) -> TokenVec
     """
     vocabulary = tokenizer.get_vocab()
     plm_tokenizer = load_tokenizer(folder)
-    own = plm_tokenizer.get_vocab()
-    foreign = next((token for token, i in own.items() if vocabulary.get(token) != i), None)
-    if foreign is not None:
+    plm_vocabulary = plm_tokenizer.get_vocab()
+    foreign_token = next(
+        (token for token, i in plm_vocabulary.items() if vocabulary.get(token) != i), None
+    )
+    if foreign_token is not None:
         raise UserError(
-            f"plm {folder}: its token {foreign!r} does not have the same id in the vocabulary; the "
-            "vocabulary must be this model's own: {mode: replace, plm: …} in vocabularies.yaml"
+            f"plm {folder}: its token {foreign_token!r} does not have the same id in the "
+            "vocabulary; the vocabulary must be this model's own: {mode: replace, plm: …} in "
+            "vocabularies.yaml"
         )
     rows = read_input_matrix(folder)
     tokens_without_row(plm_tokenizer, len(rows), f"plm {folder}")
-    tokens = np.array(sorted(own.values()), dtype=np.int64)
+    tokens = np.array(sorted(plm_vocabulary.values()), dtype=np.int64)
     tokens = tokens[tokens < len(rows)]
     if not np.isfinite(rows[tokens]).all():
         raise UserError(f"plm {folder}: its embeddings are not finite; fetch the model again")

@@ -3,25 +3,22 @@
 import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.auxiliary.word_vector_files import WordVectorFile, open_word_vectors
 from lexigraft.errors import UserError, unknown
-from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+from lexigraft.vocabulary.token_bytes import special_ids, token_bytes, vocabulary_size
 
 _POOLINGS = ("frequency", "uniform")
 
 
 def read_word_vectors(
-    tokenizer: "PreTrainedTokenizerFast",
-    words: str | Path | WordVectorFile,
+    tokenizer: PreTrainedTokenizerFast,
+    file: str | Path | WordVectorFile,
     *,
     unlisted_words: bool = False,
     pooling: str | None = None,
@@ -63,8 +60,8 @@ def read_word_vectors(
     >>> _ = Path("sw.vec").write_text("2 2\\nmto 1 0\\nna 0 1\\n")
     >>> swahili = ["mto na mvua", "mto na maji"] * 5
     >>> tokenizer = lexigraft.train_tokenizer(swahili, "byte-level-bpe", size=264)
-    >>> found = read_word_vectors(tokenizer, "sw.vec")
-    >>> dict(zip(tokenizer.convert_ids_to_tokens(found.tokens), found.vectors.tolist()))
+    >>> vectors = read_word_vectors(tokenizer, "sw.vec")
+    >>> dict(zip(tokenizer.convert_ids_to_tokens(vectors.tokens), vectors.vectors.tolist()))
     {'na': [0.0, 1.0], 'Ġna': [0.0, 1.0], 'mto': [1.0, 0.0]}
     """
     if pooling not in (None, *_POOLINGS):
@@ -78,37 +75,37 @@ def read_word_vectors(
         )
     if pooling is None and notation != "plain":
         raise UserError("notation: it applies only to pooled words; set pooling")
-    file = open_word_vectors(words)
+    file = open_word_vectors(file)
     if pooling is None:
-        found = _spelled(tokenizer, file, unlisted_words)
+        vectors = _spelled(tokenizer, file, unlisted_words)
     else:
-        found = _pooled(tokenizer, file, pooling == "frequency", notation)
-    if not len(found.tokens):
+        vectors = _pooled(tokenizer, file, pooling == "frequency", notation)
+    if not len(vectors.tokens):
         raise UserError(
             f"{file.path}: lists none of the words that the tokens spell; check that it is for "
             "this language"
         )
-    return found
+    return vectors
 
 
 def align_vectors(
     vectors: TokenVectors,
-    of: str | Path | WordVectorFile,
-    onto: str | Path | WordVectorFile,
+    file: str | Path | WordVectorFile,
+    english_file: str | Path | WordVectorFile,
     pairs: Iterable[tuple[str, str]],
     repeated: bool = False,
 ) -> tuple[TokenVectors, int]:
     """Rotate vectors of one language so that translations become similar [1]_.
 
-    `of` is the file of word vectors in whose space the vectors are, `onto` that of English. `pairs`
-    are English words and their translations. Each word is looked up unchanged, in lower case and
-    capitalized; pairs of which a file lists no form are ignored. A pair of forms counts once or, if
-    `repeated`, as often as it arises, as in the published code: four times for a pair of lower-case
-    words, each time that the pair occurs in the dictionary.
+    `file` has the word vectors from which `vectors` were read, `english_file` those of English.
+    `pairs` are English words and their translations. Each word is looked up unchanged, in lower
+    case and capitalized; pairs of which a file lists no form are ignored. A pair of forms counts
+    once or, if `repeated`, as often as it arises, as in the published code: four times for a pair
+    of lower-case words, each time that the pair occurs in the dictionary.
 
-    Returns the same tokens in the space of `onto`, with lengths and angles unchanged, and the
-    number of pairs from which the rotation is computed. A UserError is raised if the files have
-    vectors of different widths, or list none of the pairs.
+    Returns the same tokens in the space of the English vectors, with lengths and angles unchanged,
+    and the number of pairs from which the rotation is computed. A UserError is raised if the files
+    have vectors of different widths, or list none of the pairs.
 
     References
     ----------
@@ -132,42 +129,42 @@ def align_vectors(
     >>> vectors.vectors[-1].tolist(), (aligned.vectors[-1].round(6) + 0).tolist()  # of "mto"
     ([1.0, 0.0], [0.0, 1.0])
     """
-    forms = [
+    word_pairs = [
         (english, translation)
         for pair in pairs
         for english in _forms(pair[0])
         for translation in _forms(pair[1])
     ]
     if not repeated:
-        forms = list(dict.fromkeys(forms))
-    of, onto = open_word_vectors(of), open_word_vectors(onto)
-    here = of.vectors_of({translation for _, translation in forms})
-    there = onto.vectors_of({english for english, _ in forms})
-    both = [
-        (here[translation], there[english])
-        for english, translation in forms
-        if translation in here and english in there
+        word_pairs = list(dict.fromkeys(word_pairs))
+    file, english_file = open_word_vectors(file), open_word_vectors(english_file)
+    vectors_of_word = file.vectors_of({translation for _, translation in word_pairs})
+    vectors_of_english = english_file.vectors_of({english for english, _ in word_pairs})
+    vector_pairs = [
+        (vectors_of_word[translation], vectors_of_english[english])
+        for english, translation in word_pairs
+        if translation in vectors_of_word and english in vectors_of_english
     ]
-    if not both:
+    if not vector_pairs:
         raise UserError(
-            f"dictionary: {of.path} and {onto.path} contain vectors for none of its pairs; check "
-            "that it translates from English into this language"
+            f"dictionary: {file.path} and {english_file.path} contain vectors for none of its "
+            "pairs; check that it translates from English into this language"
         )
-    if len(both[0][0]) != len(both[0][1]):
+    if len(vector_pairs[0][0]) != len(vector_pairs[0][1]):
         raise UserError(
-            f"{of.path} has {len(both[0][0])} dimensions but {onto.path} has {len(both[0][1])}; "
-            "give word vectors of the same width"
+            f"{file.path} has {len(vector_pairs[0][0])} dimensions but {english_file.path} has "
+            f"{len(vector_pairs[0][1])}; give word vectors of the same width"
         )
-    rotation = procrustes_rotation(*map(np.stack, zip(*both, strict=True)))
+    rotation = procrustes_rotation(*map(np.stack, zip(*vector_pairs, strict=True)))
     rotated = (vectors.vectors @ rotation).astype(np.float32)
-    return TokenVectors(vectors.tokens, rotated), len(both)
+    return TokenVectors(vectors.tokens, rotated), len(vector_pairs)
 
 
-def procrustes_rotation(rows: np.ndarray, onto: np.ndarray) -> np.ndarray:
-    """The orthogonal matrix (float64 [d, d]) for which `rows @ matrix` is closest to `onto`.
+def procrustes_rotation(rows: np.ndarray, target_rows: np.ndarray) -> np.ndarray:
+    """The orthogonal matrix (float64 [d, d]) for which `rows @ matrix` is closest to `target_rows`.
 
-    Row i of `rows` is mapped to row i of `onto` (both [n, d]), in least squares (Schönemann 1966,
-    "A Generalized Solution of the Orthogonal Procrustes Problem"). The matrix may contain a
+    Row i of `rows` is mapped to row i of `target_rows` (both [n, d]), in least squares (Schönemann
+    1966, "A Generalized Solution of the Orthogonal Procrustes Problem"). The matrix may contain a
     reflection, and is not unique for fewer than d independent rows.
 
     Examples
@@ -175,28 +172,32 @@ def procrustes_rotation(rows: np.ndarray, onto: np.ndarray) -> np.ndarray:
     >>> procrustes_rotation(np.eye(2), np.array([[0.0, 1.0], [-1.0, 0.0]])).round().tolist()
     [[0.0, 1.0], [-1.0, 0.0]]
     """
-    left, _, right = np.linalg.svd(rows.astype(np.float64).T @ onto.astype(np.float64))
+    left, _, right = np.linalg.svd(rows.astype(np.float64).T @ target_rows.astype(np.float64))
     return left @ right
 
 
 def _spelled(
-    tokenizer: "PreTrainedTokenizerFast", file: WordVectorFile, unlisted: bool
+    tokenizer: PreTrainedTokenizerFast, file: WordVectorFile, unlisted_words: bool
 ) -> TokenVectors:
-    """Give each token the vector of the word that it spells; many tokens spell none."""
-    special, texts = special_ids(tokenizer), {}
-    for number, piece in enumerate(token_bytes(tokenizer)):
-        if number not in special:
+    """Give each token the vector of the word that it spells; most parts of words get none."""
+    special, word_of_token = special_ids(tokenizer), {}
+    for token_id, piece in enumerate(token_bytes(tokenizer)):
+        if token_id not in special:
             with contextlib.suppress(UnicodeDecodeError):
                 if text := piece.decode("utf-8").strip():
-                    texts[number] = text
-    found = file.vectors_of(set(texts.values()), unlisted)
-    rows = {number: found[text] for number, text in texts.items() if text in found}
+                    word_of_token[token_id] = text
+    vector_of_word = file.vectors_of(set(word_of_token.values()), unlisted_words)
+    rows = {
+        token_id: vector_of_word[text]
+        for token_id, text in word_of_token.items()
+        if text in vector_of_word
+    }
     vectors = np.stack([*rows.values()]) if rows else np.zeros((0, 0), np.float32)
     return TokenVectors(np.array([*rows], dtype=np.int64), vectors)
 
 
 def _pooled(
-    tokenizer: "PreTrainedTokenizerFast", file: WordVectorFile, by_frequency: bool, notation: str
+    tokenizer: PreTrainedTokenizerFast, file: WordVectorFile, by_frequency: bool, notation: str
 ) -> TokenVectors:
     """Give each token the mean vector of the words that contain it; zero vectors are left out.
 
@@ -204,43 +205,47 @@ def _pooled(
     for each spelling that contains the token.
     """
     spellings = NOTATIONS[notation]
-    size = max(tokenizer.get_vocab().values()) + 1
-    sums, totals = np.zeros((size, 0)), np.zeros(size)
-    for listed, vectors, counts in file.batches():
-        weights = counts if by_frequency else np.ones(len(listed))
+    size = vocabulary_size(tokenizer)
+    sums, total_weights = np.zeros((size, 0)), np.zeros(size)
+    for words, vectors, counts in file.batches():
+        weights = counts if by_frequency else np.ones(len(words))
         if weights is None:
             raise UserError(
                 "pooling: 'frequency' needs a .bin file; this one contains no "
                 "frequencies, so use 'uniform'"
             )
-        words, tokens = _occurrences(tokenizer, [spellings(word) for word in listed])
-        shares = csr_array((weights[words], (tokens, words)), shape=(size, len(listed)))
-        used = np.unique(tokens)
+        word_indices, token_ids = _occurrences(tokenizer, [spellings(word) for word in words])
+        shares = csr_array(
+            (weights[word_indices], (token_ids, word_indices)), shape=(size, len(words))
+        )
+        used_ids = np.unique(token_ids)
         if not sums.shape[1]:
             sums = np.zeros((size, vectors.shape[1]))
-        sums[used] += shares[used] @ vectors.astype(np.float64)
-        totals += np.bincount(tokens, weights[words], minlength=size)
-    covered = (totals > 0) & sums.any(axis=1)
+        sums[used_ids] += shares[used_ids] @ vectors.astype(np.float64)
+        total_weights += np.bincount(token_ids, weights[word_indices], minlength=size)
+    covered = (total_weights > 0) & sums.any(axis=1)
     covered[list(special_ids(tokenizer))] = False
-    known = np.flatnonzero(covered)
-    sums /= np.maximum(totals, 1)[:, None]  # in place, since this is large for a large vocabulary
-    return TokenVectors(known.astype(np.int64), sums[known].astype(np.float32))
+    covered_ids = np.flatnonzero(covered)
+    sums /= np.maximum(total_weights, 1)[
+        :, None
+    ]  # in place, since this is large for a large vocabulary
+    return TokenVectors(covered_ids.astype(np.int64), sums[covered_ids].astype(np.float32))
 
 
 def _occurrences(
-    tokenizer: "PreTrainedTokenizerFast", spellings: list[list[str]]
+    tokenizer: PreTrainedTokenizerFast, spellings: list[list[str]]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Indices of words and the tokens that they contain, once for each spelling of a word."""
-    words = np.repeat(np.arange(len(spellings)), [len(texts) for texts in spellings])
-    encoded = tokenizer(
+    word_of_text = np.repeat(np.arange(len(spellings)), [len(texts) for texts in spellings])
+    ids_of_texts = tokenizer(
         [text for texts in spellings for text in texts],
         add_special_tokens=False,
         return_attention_mask=False,
         verbose=False,
     )["input_ids"]
-    distinct = [sorted(set(ids)) for ids in encoded]
-    tokens = np.array([i for ids in distinct for i in ids], dtype=np.int64)
-    return np.repeat(words, [len(ids) for ids in distinct]), tokens
+    ids_of_texts = [sorted(set(ids)) for ids in ids_of_texts]
+    tokens = np.array([i for ids in ids_of_texts for i in ids], dtype=np.int64)
+    return np.repeat(word_of_text, [len(ids) for ids in ids_of_texts]), tokens
 
 
 def _plain(word: str) -> list[str]:
@@ -252,10 +257,10 @@ def _colexnet(word: str) -> list[str]:
 
     Words without a code are English. One spelling is capitalized.
     """
-    marked = word[4:] if len(word) > 4 and word[3] == ":" else word
-    text, bare = (part.replace("$", " ") for part in (marked, marked.removeprefix("$")))
-    space = "" if marked.startswith("$") else " "
-    return [text, f" {text}", space + bare[:1].upper() + bare[1:]]
+    without_code = word[4:] if len(word) > 4 and word[3] == ":" else word
+    text, stem = (part.replace("$", " ") for part in (without_code, without_code.removeprefix("$")))
+    first_space = "" if without_code.startswith("$") else " "
+    return [text, f" {text}", first_space + stem[:1].upper() + stem[1:]]
 
 
 NOTATIONS: dict[str, Callable[[str], list[str]]] = {"plain": _plain, "colexnet": _colexnet}

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from tokenizers import Tokenizer, models
 
-from lexigraft.auxiliary.tokenized_text import encoded_batches
 from lexigraft.errors import UserError
 from lexigraft.initialization.pairing import VocabularyPair
-from lexigraft.source.encoding import tokenizer_faults
+from lexigraft.source.encoding import encoded_batches, tokenizer_faults
 from lexigraft.vocabulary.marks import cuts_at_marks
 from lexigraft.vocabulary.token_bytes import byte_alphabet, pre_tokens, spelling
 
@@ -102,7 +102,9 @@ class _Splitter:
 
         A target that joins marks has tokens that are longer than the words of such a source.
         """
-        if self.cuts_at_marks and any(unicodedata.category(each)[0] == "M" for each in text):
+        if self.cuts_at_marks and any(
+            unicodedata.category(character)[0] == "M" for character in text
+        ):
             with suppress(UnicodeEncodeError):  # incomplete characters cannot be pre-tokenized
                 words = pre_tokens(self.backend, text)
                 return words if "".join(words) == letters else [letters]
@@ -110,14 +112,14 @@ class _Splitter:
 
     def _word_pieces(self, text: str) -> list[int]:
         # Text that stays attached to a preceding letter continues a word; the rest begins words.
-        first, *others = pre_tokens(self.backend, f"a{text}")
+        first_word, *other_words = pre_tokens(self.backend, f"a{text}")
         pieces: list[int] = []
-        if first[1:]:
-            continuation = self.model.tokenize(f"##{first[1:]}")
+        if first_word[1:]:
+            continuation = self.model.tokenize(f"##{first_word[1:]}")
             # Without a matching piece, WordPiece would split the # signs themselves.
             if continuation[0].value[2:]:
                 pieces += [piece.id for piece in continuation if piece.id not in self.special]
-        return pieces + [i for word in others for i in self._pieces(word)]
+        return pieces + [i for word in other_words for i in self._pieces(word)]
 
     def _pieces(self, string: str) -> list[int]:
         return [piece.id for piece in self.model.tokenize(string) if piece.id not in self.special]
@@ -129,20 +131,22 @@ def _is_byte(run: str) -> bool:
 
 def _within_text(normalizer: Any) -> Any:
     """A normalizer without the steps that change the ends of a text; None if no step remains."""
-    from tokenizers import Tokenizer, models
-
-    inner = None if normalizer is None else _without_ends(json.loads(normalizer.__getstate__()))
-    if inner is None:
+    state_within_text = (
+        None if normalizer is None else _without_ends(json.loads(normalizer.__getstate__()))
+    )
+    if state_within_text is None:
         return None
     # A normalizer can be deserialized only as part of a tokenizer.
-    state = json.loads(Tokenizer(models.BPE()).to_str()) | {"normalizer": inner}
+    state = json.loads(Tokenizer(models.BPE()).to_str()) | {"normalizer": state_within_text}
     return Tokenizer.from_str(json.dumps(state)).normalizer
 
 
 def _without_ends(component: dict[str, Any]) -> dict[str, Any] | None:
     if component["type"] == "Sequence":
-        inner = [part for part in map(_without_ends, component["normalizers"]) if part is not None]
-        return {"type": "Sequence", "normalizers": inner} if inner else None
+        kept_parts = [
+            part for part in map(_without_ends, component["normalizers"]) if part is not None
+        ]
+        return {"type": "Sequence", "normalizers": kept_parts} if kept_parts else None
     return None if component["type"] in ("Prepend", "Strip") else component
 
 
@@ -194,11 +198,13 @@ def rows_with_fallback(
     `tokens` [n] are target ids. Weights of a token on the same row are summed. A token without a
     weight gets the mean of its source pieces or, without pieces, the mean of all source tokens.
     """
-    at = np.searchsorted(pair.new_ids, tokens)
-    missing = np.bincount(at, minlength=len(pair.new_ids)) == 0
-    rest = mean_rows(decompose(pair, pair.new_ids[missing].tolist()), pair.n_source).tocoo()
-    rows = np.concatenate([at, np.flatnonzero(missing)[rest.coords[0]]])
-    columns = np.concatenate([source_ids, rest.coords[1]])
-    values = np.concatenate([weights, rest.data])
+    row_of_weight = np.searchsorted(pair.new_ids, tokens)
+    is_missing = np.bincount(row_of_weight, minlength=len(pair.new_ids)) == 0
+    fallback_rows = mean_rows(
+        decompose(pair, pair.new_ids[is_missing].tolist()), pair.n_source
+    ).tocoo()
+    rows = np.concatenate([row_of_weight, np.flatnonzero(is_missing)[fallback_rows.coords[0]]])
+    columns = np.concatenate([source_ids, fallback_rows.coords[1]])
+    values = np.concatenate([weights, fallback_rows.data])
     shape = (len(pair.new_ids), pair.n_source + 1)
-    return csr_array((values, (rows, columns)), shape=shape), missing
+    return csr_array((values, (rows, columns)), shape=shape), is_missing

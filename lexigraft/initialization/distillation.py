@@ -4,18 +4,18 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
+from torch.func import functional_call
+from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
+from transformers import PreTrainedModel
 
 from lexigraft.errors import UserError
 from lexigraft.hardware import precision
 from lexigraft.initialization.training_text import Snippet
-
-if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedModel
 
 logger = logging.getLogger(__name__)
 
@@ -38,10 +38,10 @@ class Distilled:
 
 
 def distill(
-    model: "PreTrainedModel",
-    start: np.ndarray,
-    head_start: np.ndarray | None,
-    copied: np.ndarray,
+    model: PreTrainedModel,
+    initial_rows: np.ndarray,
+    initial_head_rows: np.ndarray | None,
+    copied_ids: np.ndarray,
     training: Sequence[Snippet],
     validation: Sequence[Snippet],
     prefix: Sequence[int],
@@ -57,11 +57,11 @@ def distill(
     ----------
     model
         The source model, on the computing device.
-    start
+    initial_rows
         [k, h] float32: the input rows before training.
-    head_start
+    initial_head_rows
         The same for an untied head whose rows are trained; None for a head that is not trained.
-    copied
+    copied_ids
         The source rows that the target vocabulary copies, ascending.
     prefix
         Source ids that precede every snippet.
@@ -70,23 +70,28 @@ def distill(
     epochs, learning_rate, batch_size
         Epochs over the snippets, Adam's learning rate, and snippets per update.
     """
-    import torch
-
-    rows = torch.tensor(start, dtype=torch.float32, device=model.device, requires_grad=True)
-    head = None if head_start is None else _Head(model, head_start, copied, training)
-    trained = [rows] if head is None else [rows, head.rows]
-    optimizer = torch.optim.Adam(trained, lr=learning_rate)
+    input_rows = torch.tensor(
+        initial_rows, dtype=torch.float32, device=model.device, requires_grad=True
+    )
+    head = (
+        None if initial_head_rows is None else _Head(model, initial_head_rows, copied_ids, training)
+    )
+    parameters = [input_rows] if head is None else [input_rows, head.rows]
+    optimizer = torch.optim.Adam(parameters, lr=learning_rate)
     losses: list[float] = []
     head_losses: list[float] = []
 
     @torch.no_grad()
     def validate() -> None:
         totals, counts = np.zeros(2), np.zeros(2)
-        for begin in range(0, len(validation), batch_size):
-            batch = _Batch(model, rows, validation[begin : begin + batch_size], prefix)
-            both = (batch.squares(), (head.cross_entropy(batch) if head else (0.0, 1)))
-            totals += [float(total) for total, _ in both]
-            counts += [count for _, count in both]
+        for start in range(0, len(validation), batch_size):
+            batch = _Batch(model, input_rows, validation[start : start + batch_size], prefix)
+            batch_losses = (
+                batch.squared_error(),
+                (head.cross_entropy(batch) if head else (0.0, 1)),
+            )
+            totals += [float(total) for total, _ in batch_losses]
+            counts += [n_values for _, n_values in batch_losses]
         losses.append(float(totals[0] / counts[0]))
         if head:
             head_losses.append(float(totals[1] / max(counts[1], 1)))
@@ -98,12 +103,12 @@ def distill(
         for epoch in range(epochs):
             order = rng.permutation(len(training))
             starts = range(0, len(order), batch_size)
-            for begin in tqdm(starts, desc=f"distill, epoch {epoch + 1}", disable=None):
-                snippets = [training[i] for i in order[begin : begin + batch_size]]
-                batch = _Batch(model, rows, snippets, prefix)
-                squares, count = batch.squares()
+            for start in tqdm(starts, desc=f"distill, epoch {epoch + 1}", disable=None):
+                snippets = [training[i] for i in order[start : start + batch_size]]
+                batch = _Batch(model, input_rows, snippets, prefix)
+                squared_error, n_values = batch.squared_error()
                 optimizer.zero_grad()
-                (squares / count).backward()
+                (squared_error / n_values).backward()
                 if head:
                     nats, tokens = head.cross_entropy(batch)
                     if tokens:  # a single token has nothing to predict
@@ -112,23 +117,23 @@ def distill(
             validate()
             logger.info("epoch %d/%d: validation loss %.5f", epoch + 1, epochs, losses[-1])
     output = None if head is None else head.rows.detach().cpu().numpy()
-    return Distilled(rows.detach().cpu().numpy(), losses, output, head_losses)
+    return Distilled(input_rows.detach().cpu().numpy(), losses, output, head_losses)
 
 
 @contextmanager
-def _frozen(model: "PreTrainedModel") -> Iterator[None]:
+def _frozen(model: PreTrainedModel) -> Iterator[None]:
     """The model in evaluation mode, without gradients for its own parameters."""
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    training = model.training
-    for parameter in trained:
+    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    was_training = model.training
+    for parameter in trainable:
         parameter.requires_grad_(False)
     model.eval()
     try:
         yield
     finally:
-        for parameter in trained:
+        for parameter in trainable:
             parameter.requires_grad_(True)
-        model.train(training)
+        model.train(was_training)
 
 
 class _Batch:
@@ -140,8 +145,8 @@ class _Batch:
 
     def __init__(
         self,
-        model: "PreTrainedModel",
-        rows: "torch.Tensor",
+        model: PreTrainedModel,
+        rows: torch.Tensor,
         snippets: Sequence[Snippet],
         prefix: Sequence[int],
     ) -> None:
@@ -151,18 +156,24 @@ class _Batch:
         embedded = _embedded(model, rows, self.ids)
         self.states = _hidden(model, self.mask, inputs_embeds=embedded)
 
-    def squares(self) -> tuple["torch.Tensor", int]:
+    def squared_error(self) -> tuple[torch.Tensor, int]:
         """Sum of squared differences from the teacher's hidden states, and their number."""
-        import torch
-
         model, snippets, prefix = self.model, self.snippets, self.prefix
         source, source_mask = _padded([snippet.source for snippet in snippets], prefix)
-        compared = [np.flatnonzero(np.cumsum(snippet.target < 0)) for snippet in snippets]
-        ends = [snippet.ends[at] - 1 for snippet, at in zip(snippets, compared, strict=True)]
-        line = np.repeat(np.arange(len(snippets)), [len(at) for at in compared])
+        compared_positions = [np.flatnonzero(np.cumsum(snippet.target < 0)) for snippet in snippets]
+        source_ends = [
+            snippet.ends[positions] - 1
+            for snippet, positions in zip(snippets, compared_positions, strict=True)
+        ]
+        snippet_of_position = np.repeat(
+            np.arange(len(snippets)), [len(positions) for positions in compared_positions]
+        )
         in_target, in_source = (
-            (torch.from_numpy(line), torch.from_numpy(np.concatenate(places) + len(prefix)))
-            for places in (compared, ends)
+            (
+                torch.from_numpy(snippet_of_position),
+                torch.from_numpy(np.concatenate(positions) + len(prefix)),
+            )
+            for positions in (compared_positions, source_ends)
         )
         with torch.no_grad():
             teacher = _hidden(model, source_mask, input_ids=source.to(model.device))[in_source]
@@ -172,67 +183,65 @@ class _Batch:
 class _Head:
     """Trainable rows [k, h] of new tokens in a head whose other weights are frozen.
 
-    The softmax is over the `copied` tokens and the new tokens that occur in the `training`
+    The softmax is over the tokens `copied_ids` and the new tokens that occur in the `training`
     snippets: other new tokens would only be trained to be unlikely.
     """
 
     def __init__(
         self,
-        model: "PreTrainedModel",
-        start: np.ndarray,
-        copied: np.ndarray,
+        model: PreTrainedModel,
+        initial_rows: np.ndarray,
+        copied_ids: np.ndarray,
         training: Sequence[Snippet],
     ) -> None:
-        import torch
-
-        old: Any = model.get_output_embeddings()
-        self.copied = torch.from_numpy(copied).to(model.device)
-        weight = old.weight.detach()
-        biases = weight.new_zeros(len(weight)) if old.bias is None else old.bias.detach()
+        head: Any = model.get_output_embeddings()
+        self.copied = torch.from_numpy(copied_ids).to(model.device)
+        source_weight = head.weight.detach()
+        biases = (
+            source_weight.new_zeros(len(source_weight)) if head.bias is None else head.bias.detach()
+        )
         self.new_bias = biases.float().mean()  # the bias that `graft` gives new tokens
-        if len(copied) < len(weight):
-            weight, biases = weight[self.copied], biases[self.copied]
-        self.weight, self.biases = weight.float(), biases.float()
-        self.rows = torch.tensor(start, device=model.device, requires_grad=True)
-        new = np.unique(-1 - np.concatenate([snippet.target for snippet in training]))
-        self.used = torch.from_numpy(new[new >= 0]).to(model.device)  # ascending
+        if len(copied_ids) < len(source_weight):
+            source_weight, biases = source_weight[self.copied], biases[self.copied]
+        self.weight, self.biases = source_weight.float(), biases.float()
+        self.rows = torch.tensor(initial_rows, device=model.device, requires_grad=True)
+        new_tokens = np.unique(-1 - np.concatenate([snippet.target for snippet in training]))
+        self.used = torch.from_numpy(new_tokens[new_tokens >= 0]).to(model.device)  # ascending
 
-    def cross_entropy(self, batch: _Batch) -> tuple["torch.Tensor", int]:
+    def cross_entropy(self, batch: _Batch) -> tuple[torch.Tensor, int]:
         """Summed nats of each token given the states before it, and the number of tokens."""
-        import torch
-
-        known = batch.mask[:, 1:].bool().to(batch.ids.device)
-        states = batch.states[:, :-1][known].detach().float()  # [n, h]
-        targets = batch.ids[:, 1:][known]
+        has_predecessor = batch.mask[:, 1:].bool().to(batch.ids.device)
+        states = batch.states[:, :-1][has_predecessor].detach().float()  # [n, h]
+        targets = batch.ids[:, 1:][has_predecessor]
         size = max(1, _LOGITS_AT_ONCE // len(self.weight))
-        totals, chosen = [], []
+        log_totals, copied_logits = [], []
         with torch.no_grad():
-            for some, own in zip(states.split(size), targets.split(size), strict=True):
-                logits = torch.nn.functional.linear(some, self.weight, self.biases)
-                totals.append(logits.logsumexp(dim=1))
-                place = torch.searchsorted(self.copied, own.clamp(min=0))
-                chosen.append(logits.gather(1, place[:, None])[:, 0])
-        new = states @ self.rows[self.used].T + self.new_bias
-        place = torch.searchsorted(self.used, -1 - targets).clamp(max=len(self.used) - 1)
-        of_new = new.gather(1, place[:, None])[:, 0]
-        total = torch.logaddexp(torch.cat(totals), new.logsumexp(dim=1))
-        taken = torch.where(targets < 0, of_new, torch.cat(chosen))
+            for state_block, target_block in zip(
+                states.split(size), targets.split(size), strict=True
+            ):
+                logits = torch.nn.functional.linear(state_block, self.weight, self.biases)
+                log_totals.append(logits.logsumexp(dim=1))
+                index = torch.searchsorted(self.copied, target_block.clamp(min=0))
+                copied_logits.append(logits.gather(1, index[:, None])[:, 0])
+        all_new_logits = states @ self.rows[self.used].T + self.new_bias
+        index = torch.searchsorted(self.used, -1 - targets).clamp(max=len(self.used) - 1)
+        new_logits = all_new_logits.gather(1, index[:, None])[:, 0]
+        log_total = torch.logaddexp(torch.cat(log_totals), all_new_logits.logsumexp(dim=1))
+        target_logits = torch.where(targets < 0, new_logits, torch.cat(copied_logits))
         # New tokens that do not occur in training are not targets.
-        seen = (targets >= 0) | torch.isin(-1 - targets, self.used)
-        return (total - taken)[seen].sum(), int(seen.sum())
+        counts = (targets >= 0) | torch.isin(-1 - targets, self.used)
+        return (log_total - target_logits)[counts].sum(), int(counts.sum())
 
 
-def _check_head(model: "PreTrainedModel") -> None:
+def _check_head(model: PreTrainedModel) -> None:
     """Raise a `UserError` if a model's logits are not the output of its linear head."""
-    import torch
-
     head: Any = model.get_output_embeddings()
     ids = torch.arange(8, device=model.device)[None]
     with torch.no_grad():
         states = model.base_model(input_ids=ids, use_cache=False).last_hidden_state
         logits = model(input_ids=ids, use_cache=False).logits
-        same = torch.allclose(head(states), logits, rtol=1e-2, atol=1e-2)
-    if not same:
+        is_linear = torch.allclose(head(states), logits, rtol=1e-2, atol=1e-2)
+    if not is_linear:
         raise UserError(
             f"initializer 'distill': {type(model).__name__} changes the logits of its head, so its "
             "rows cannot be trained; set its option head: mean"
@@ -240,42 +249,30 @@ def _check_head(model: "PreTrainedModel") -> None:
 
 
 def _padded(
-    lines: Sequence[np.ndarray], prefix: Sequence[int]
-) -> tuple["torch.Tensor", "torch.Tensor"]:
+    sequences: Sequence[np.ndarray], prefix: Sequence[int]
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Sequences of ids after `prefix`, padded with 0 on the right, and the attention mask."""
-    import torch
-    from torch.nn.utils.rnn import pad_sequence
-
-    ids = [torch.tensor([*prefix, *line]) for line in lines]
-    masks = [torch.ones_like(each) for each in ids]
+    ids = [torch.tensor([*prefix, *sequence]) for sequence in sequences]
+    masks = [torch.ones_like(sequence) for sequence in ids]
     return pad_sequence(ids, batch_first=True), pad_sequence(masks, batch_first=True)
 
 
-def _embedded(
-    model: "PreTrainedModel", rows: "torch.Tensor", target: "torch.Tensor"
-) -> "torch.Tensor":
+def _embedded(model: PreTrainedModel, rows: torch.Tensor, target_ids: torch.Tensor) -> torch.Tensor:
     """Embeddings [n, length, h] of source ids, with the row of new token i at ids -1 - i."""
-    import torch
-    from torch.func import functional_call
-
     module: Any = model.get_input_embeddings()
     # The row of padding gets no gradient; among new rows, its index is that of another token.
     padding, module.padding_idx = module.padding_idx, None
-    embedded = module(target.clamp(min=0))
-    place = torch.nonzero(target < 0, as_tuple=True)
+    embedded = module(target_ids.clamp(min=0))
+    new_positions = torch.nonzero(target_ids < 0, as_tuple=True)
     # Some models scale or normalize what they look up, so their layer is called.
-    values = functional_call(module, {"weight": rows}, (-1 - target[place],))
+    new_embeddings = functional_call(module, {"weight": rows}, (-1 - target_ids[new_positions],))
     module.padding_idx = padding
-    return embedded.index_put(place, values.to(embedded.dtype))
+    return embedded.index_put(new_positions, new_embeddings.to(embedded.dtype))
 
 
-def _hidden(
-    model: "PreTrainedModel", mask: "torch.Tensor", **given: "torch.Tensor"
-) -> "torch.Tensor":
+def _hidden(model: PreTrainedModel, mask: torch.Tensor, **inputs: torch.Tensor) -> torch.Tensor:
     """The last hidden states [n, length, h], the input of the head."""
-    import torch
-
-    low = precision() == torch.bfloat16
-    with torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=low):
-        found = model.base_model(attention_mask=mask.to(model.device), use_cache=False, **given)
-    return found.last_hidden_state
+    is_half = precision() == torch.bfloat16
+    with torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=is_half):
+        outputs = model.base_model(attention_mask=mask.to(model.device), use_cache=False, **inputs)
+    return outputs.last_hidden_state

@@ -15,7 +15,7 @@ from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
 _MAX_PARTS = 12
 _EXAMPLES = 12
 _SUM_TOLERANCE = 1e-6
-_OF_ROWS = (
+_ROW_STATISTICS = (
     "share_recipe", "share_copy", "share_fallback", "mean_nonzeros", "mean_entropy",
     "share_in_hull", "largest_hub", "largest_hub_token",
 )  # fmt: skip
@@ -54,11 +54,11 @@ def token_id_of(pair: VocabularyPair, token: str) -> int:
         return vocabulary[token]
     ids = set(vocabulary.values())
     for text in (token, f" {token}"):
-        wanted = text.encode()
-        found = [i for i, piece in enumerate(pair.target_bytes) if piece == wanted and i in ids]
-        if found:
+        data = text.encode()
+        token_ids = [i for i, piece in enumerate(pair.target_bytes) if piece == data and i in ids]
+        if token_ids:
             # If two tokens have the same text, the user more likely means the new one.
-            return max(found, key=lambda i: (pair.source_of[i] < 0, i))
+            return max(token_ids, key=lambda i: (pair.source_of[i] < 0, i))
     raise UserError(
         f"token '{token}': not in the target vocabulary; give a token's text or its string in "
         "tokenizer.get_vocab()"
@@ -69,13 +69,13 @@ def describe(text: str, parts: list[tuple[str, float]]) -> str:
     """A line such as `'తెలుగు' = 0.33 'త' + 0.33 'ెలు' + 0.33 'గు'`, with the 12 largest weights."""
     if len(parts) > _MAX_PARTS and len({weight for _, weight in parts}) == 1:
         return f"'{text}' = the mean of {len(parts):,} source tokens"
-    shown = ""
+    formula = ""
     for part, weight in parts[:_MAX_PARTS]:
-        sign = ("- " if weight < 0 else "") if not shown else (" - " if weight < 0 else " + ")
-        shown += f"{sign}{abs(weight):.2g} '{part}'"
+        sign = ("- " if weight < 0 else "") if not formula else (" - " if weight < 0 else " + ")
+        formula += f"{sign}{abs(weight):.2g} '{part}'"
     more = len(parts) - _MAX_PARTS
-    rest = f" + … ({more:,} more)" if more > 0 else ""
-    return f"'{text}' = {shown}{rest}"
+    remainder = f" + … ({more:,} more)" if more > 0 else ""
+    return f"'{text}' = {formula}{remainder}"
 
 
 def example_tokens(
@@ -129,41 +129,45 @@ def recipe_statistics(
     use the most used source token) and largest_hub_token, the text of that token. All but the first
     are None if there are no new tokens.
     """
-    k = len(recipe.new_ids)
-    if not k:
-        return {"new_tokens": 0, **dict.fromkeys(_OF_ROWS)}
-    ids, times = _distinct(recipe)
+    new_tokens = len(recipe.new_ids)
+    if not new_tokens:
+        return {"new_tokens": 0, **dict.fromkeys(_ROW_STATISTICS)}
+    ids, n_tokens = _distinct_rows(recipe)
     nonzeros, entropy = np.zeros(len(ids)), np.zeros(len(ids))
     in_hull = np.zeros(len(ids), dtype=bool)
-    hubs = np.zeros(recipe.n_source, dtype=np.int64)
+    uses_of_source = np.zeros(recipe.n_source, dtype=np.int64)
     for block in recipe.row_blocks(ids):
         rows = recipe.rows(ids[block])
         rows.eliminate_zeros()
-        size = rows.shape[0]
-        of = np.repeat(np.arange(size), np.diff(rows.indptr))
+        n_rows = rows.shape[0]
+        row_of_weight = np.repeat(np.arange(n_rows), np.diff(rows.indptr))
         nonzeros[block] = np.diff(rows.indptr)
         magnitude = np.abs(rows.data)
-        shares = magnitude / np.bincount(of, magnitude, minlength=size)[of]
+        shares = magnitude / np.bincount(row_of_weight, magnitude, minlength=n_rows)[row_of_weight]
         # Non-negative by definition, but a row with one weight gives minus zero.
-        entropy[block] = np.maximum(0, -np.bincount(of, shares * np.log(shares), minlength=size))
-        negatives = np.bincount(of[rows.data < 0], minlength=size)
-        total = np.bincount(of, rows.data, minlength=size)
+        entropy[block] = np.maximum(
+            0, -np.bincount(row_of_weight, shares * np.log(shares), minlength=n_rows)
+        )
+        negatives = np.bincount(row_of_weight[rows.data < 0], minlength=n_rows)
+        total = np.bincount(row_of_weight, rows.data, minlength=n_rows)
         in_hull[block] = (negatives == 0) & (np.abs(total - 1) < _SUM_TOLERANCE)
-        uses = np.bincount(rows.indices, times[block][of], minlength=recipe.n_source)
-        hubs += uses.astype(np.int64)
-    own = np.setdiff1d(recipe.new_ids, fallback_ids)
-    copies = int((recipe.copied[own] >= 0).sum())
+        block_uses = np.bincount(
+            rows.indices, n_tokens[block][row_of_weight], minlength=recipe.n_source
+        )
+        uses_of_source += block_uses.astype(np.int64)
+    covered_ids = np.setdiff1d(recipe.new_ids, fallback_ids)
+    copies = int((recipe.copied[covered_ids] >= 0).sum())
     return {
-        "new_tokens": k,
-        "share_recipe": (len(own) - copies) / k,
-        "share_copy": copies / k,
-        "share_fallback": (k - len(own)) / k,
-        "mean_nonzeros": float(nonzeros @ times / k),
-        "mean_entropy": float(entropy @ times / k),
+        "new_tokens": new_tokens,
+        "share_recipe": (len(covered_ids) - copies) / new_tokens,
+        "share_copy": copies / new_tokens,
+        "share_fallback": (new_tokens - len(covered_ids)) / new_tokens,
+        "mean_nonzeros": float(nonzeros @ n_tokens / new_tokens),
+        "mean_entropy": float(entropy @ n_tokens / new_tokens),
         # Weights alone do not determine where a projected or scaled row lies.
-        "share_in_hull": float(in_hull @ times / k) if recipe.is_linear else None,
-        "largest_hub": int(hubs.max()),
-        "largest_hub_token": source_text(source_bytes, int(hubs.argmax())),
+        "share_in_hull": float(in_hull @ n_tokens / new_tokens) if recipe.is_linear else None,
+        "largest_hub": int(uses_of_source.max()),
+        "largest_hub_token": source_text(source_bytes, int(uses_of_source.argmax())),
     }
 
 
@@ -183,29 +187,29 @@ def row_geometry(
     length. Needs memory for a block of columns, not for the target matrix.
     """
     mean = row_mean(matrix, source_ids)
-    k = len(initialization.new_ids)
-    products, squares = np.zeros(k), np.zeros(k)
+    n_new = len(initialization.new_ids)
+    products, squares = np.zeros(n_new), np.zeros(n_new)
     for columns, values in initialization.new_rows(matrix, which):
         products += values @ mean[columns].astype(values.dtype)
         squares += np.einsum("ij,ij->i", values, values)
-    found: dict[str, float | None] = {"cosine_to_mean": None, "relative_norm": None}
-    if not k:
-        return found
+    geometry: dict[str, float | None] = {"cosine_to_mean": None, "relative_norm": None}
+    if not n_new:
+        return geometry
     norms, length = np.sqrt(squares), np.linalg.norm(mean)
     if length and norms.all():
-        found["cosine_to_mean"] = float((products / (norms * length)).mean())
-    if usual := mean_norm(matrix, source_ids):
-        found["relative_norm"] = float(norms.mean() / usual)
-    return found
+        geometry["cosine_to_mean"] = float((products / (norms * length)).mean())
+    if source_norm := mean_norm(matrix, source_ids):
+        geometry["relative_norm"] = float(norms.mean() / source_norm)
+    return geometry
 
 
-def _distinct(recipe: Recipe) -> tuple[np.ndarray, np.ndarray]:
-    """New tokens with distinct rows, and the number that share each: thousands may be the mean."""
+def _distinct_rows(recipe: Recipe) -> tuple[np.ndarray, np.ndarray]:
+    """One new token for each distinct row, and how many have it: thousands may have the mean."""
     left = recipe.left[recipe.new_ids]
-    first: dict[tuple[bytes, bytes], int] = {}
-    times: dict[int, int] = {}
+    index_of_row: dict[tuple[bytes, bytes], int] = {}
+    counts: dict[int, int] = {}
     for i, (start, end) in enumerate(pairwise(left.indptr.tolist())):
-        row = (left.indices[start:end].tobytes(), left.data[start:end].tobytes())
-        same = first.setdefault(row, i)
-        times[same] = times.get(same, 0) + 1
-    return recipe.new_ids[list(times)], np.array(list(times.values()), dtype=np.int64)
+        key = (left.indices[start:end].tobytes(), left.data[start:end].tobytes())
+        index = index_of_row.setdefault(key, i)
+        counts[index] = counts.get(index, 0) + 1
+    return recipe.new_ids[list(counts)], np.array(list(counts.values()), dtype=np.int64)

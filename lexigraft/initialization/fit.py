@@ -3,7 +3,10 @@
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.artifacts.atomic import write_json
 from lexigraft.auxiliary.compute import training_seconds
@@ -13,6 +16,7 @@ from lexigraft.corpus.amounts import read_amount
 from lexigraft.corpus.sample_file import read_translations
 from lexigraft.hardware import device
 from lexigraft.initialization.explanation import row_geometry
+from lexigraft.initialization.interface import Initializer
 from lexigraft.initialization.registry import declaration, initializer
 from lexigraft.initialization.storage import load_initialization, save_initialization
 from lexigraft.randomness import seed_from
@@ -25,41 +29,34 @@ from lexigraft.source.model import (
 )
 from lexigraft.usage import MemoryGrowth
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
-    from lexigraft.initialization.interface import Initializer
-
 
 def fit_to_model(
-    unfitted: "Initializer",
+    unfitted: Initializer,
     source: Path,
-    source_tokenizer: "PreTrainedTokenizerFast",
-    tokenizer: "PreTrainedTokenizerFast",
+    source_tokenizer: PreTrainedTokenizerFast,
+    tokenizer: PreTrainedTokenizerFast,
     *,
     corpus: Iterable[str] | None,
     auxiliary: Mapping[str, Any],
     seed: int,
     matrices: Mapping[str, Any] | None = None,
-) -> "Initializer":
+) -> Initializer:
     """Fit an initializer to the model in a Hugging Face folder, reading the inputs it needs there.
 
     `auxiliary` maps roles to inputs, except those in `Initializer.reads` that come from the model
     itself; `matrices` are the model's, if they have already been read.
     """
-    found = dict(auxiliary)
+    inputs = dict(auxiliary)
     if "matrices" in unfitted.reads:
-        found["matrices"] = matrices or read_matrices(source)
+        inputs["matrices"] = matrices or read_matrices(source)
     if "model" in unfitted.reads:
-        import torch
-
-        found["model"] = load_model(source, torch.float32, device())
+        inputs["model"] = load_model(source, torch.float32, device())
     return unfitted.fit(
         source_tokenizer,
         tokenizer,
         corpus=corpus,
         n_source=len(matrices["input"]) if matrices else matrix_rows(source),
-        auxiliary=found,
+        auxiliary=inputs,
         seed=seed,
     )
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.interface import Initializer, RecipeInitializer, RowInitializer
@@ -17,17 +19,14 @@ from lexigraft.source.token_tables import (
     set_tables,
     token_tables,
 )
-
-if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from lexigraft.vocabulary.token_bytes import vocabulary_size
 
 Initialization = Initializer | Recipe | RecipePair | DenseRows
 
 
 def graft(
-    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", initializer: Initialization
-) -> "PreTrainedModel":
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, initializer: Initialization
+) -> PreTrainedModel:
     """Replace a source model's rows with those of the target vocabulary, in place.
 
     Returns the same model, with matrices and `config.vocab_size` of `initializer.n_target` rows,
@@ -52,8 +51,6 @@ def graft(
     >>> tuple(model.get_input_embeddings().weight.shape), model.config.vocab_size
     ((273, 8), 273)
     """
-    import torch
-
     # transformers types its layers as plain modules, without their weights.
     head: Any = model.get_output_embeddings()
     old_input: Any = model.get_input_embeddings().weight
@@ -63,14 +60,16 @@ def graft(
     with torch.no_grad():
         if isinstance(initializer, RowInitializer):
             # The rows may depend on both matrices (ZeTT).
-            both = {"input": old_input} if tied else {"input": old_input, "output": head.weight}
-            initializer = initializer.rows(both)
+            matrices = {"input": old_input} if tied else {"input": old_input, "output": head.weight}
+            initializer = initializer.rows(matrices)
         # Create the new matrices in CPU memory: a GPU may not have room for both new and old ones.
         new_input = initializer.apply(old_input.cpu(), "input")
         new_output = None if tied else initializer.apply(head.weight.cpu(), "output")
-        by = "input" if tied else "output"
-        new_bias = None if head.bias is None else _further_rows(head.bias, 0, initializer, by)
-        new_tables = carried_tables(model, tables, initializer)
+        which_bias = "input" if tied else "output"
+        new_bias = (
+            None if head.bias is None else _further_rows(head.bias, 0, initializer, which_bias)
+        )
+        new_tables = carry_tables(model, tables, initializer)
         if not tied:
             untie(model)
         resize_vocabulary(model, initializer.n_target)
@@ -86,9 +85,9 @@ def graft(
     return model
 
 
-def carried_tables(
-    model: "PreTrainedModel", tables: Mapping[str, int], initializer: Initialization
-) -> "dict[str, torch.Tensor]":
+def carry_tables(
+    model: PreTrainedModel, tables: Mapping[str, int], initializer: Initialization
+) -> dict[str, torch.Tensor]:
     """The further tensors of a source model with a row for each token, for the target vocabulary.
 
     `tables` are the model's `token_tables`. Rows of source tokens are bit-identical. New rows are
@@ -97,8 +96,6 @@ def carried_tables(
     table of integers, such as ids of experts, a new token has the row of the source token with the
     largest weight or, without a recipe, with the most similar embedding.
     """
-    import torch
-
     head: Any = model.get_output_embeddings()
     embeddings: Any = model.get_input_embeddings()
     tied = head.weight is embeddings.weight
@@ -106,51 +103,53 @@ def carried_tables(
         return empty_tables(model, tables, initializer.n_target)
     if isinstance(initializer, RecipeInitializer):
         initializer = initializer.recipe_
-    carried = {}
+    target_tables = {}
     for name, dimension in tables.items():
         parent, _, attribute = name.rpartition(".")
         module = model.get_submodule(parent)
         table = getattr(module, attribute)
         if table.is_floating_point():
             in_head = isinstance(module, torch.nn.Linear) and not tied
-            by = "output" if in_head else "input"
-            carried[name] = _further_rows(table, dimension, initializer, by)
+            which = "output" if in_head else "input"
+            target_tables[name] = _further_rows(table, dimension, initializer, which)
             continue
         if isinstance(initializer, DenseRows):
-            followed = _nearest(initializer, embeddings.weight)
+            source_rows = _nearest(initializer, embeddings.weight)
         else:
             assert isinstance(initializer, Recipe | RecipePair)
-            followed = initializer.recipe("input").heaviest()
-        ids = torch.from_numpy(followed).to(table.device)
-        carried[name] = table.index_select(dimension, ids)
-    return carried
+            source_rows = initializer.recipe("input").heaviest()
+        row_ids = torch.from_numpy(source_rows).to(table.device)
+        target_tables[name] = table.index_select(dimension, row_ids)
+    return target_tables
 
 
 def _further_rows(
-    tensor: "torch.Tensor", dimension: int, initializer: Initialization, which: str
-) -> "torch.Tensor":
+    tensor: torch.Tensor, dimension: int, initializer: Initialization, which: str
+) -> torch.Tensor:
     """A tensor [..., n_target, ...] from one [..., n_source, ...] in the same `dimension`."""
-    import torch
-
     if isinstance(initializer, RecipeInitializer):
         initializer = initializer.recipe_
-    ordered = tensor.detach().cpu().movedim(dimension, 0)
-    rows = ordered.flatten(1) if ordered.ndim > 1 else ordered[:, None]
+    tokens_first = tensor.detach().cpu().movedim(dimension, 0)
+    rows = tokens_first.flatten(1) if tokens_first.ndim > 1 else tokens_first[:, None]
     if len(rows) < initializer.n_source:  # Gemma 3n reads row 0 for tokens without a row
         rows = torch.cat([rows, rows[:1].expand(initializer.n_source - len(rows), -1)])
     if isinstance(initializer, DenseRows):
-        finite = rows[rows.isfinite().all(dim=1)]  # padding rows may hold anything
-        mean = finite.float().mean(dim=0).expand(len(initializer.new_ids), -1).numpy()
-        moved = replace(initializer, new={which: mean}).apply(rows, which)
+        finite_rows = rows[rows.isfinite().all(dim=1)]  # padding rows may hold anything
+        mean = finite_rows.float().mean(dim=0).expand(len(initializer.new_ids), -1).numpy()
+        target_rows = replace(initializer, new={which: mean}).apply(rows, which)
     else:
         assert isinstance(initializer, Recipe | RecipePair)
         recipe = replace(initializer.recipe(which), rank=None, norm_of=None)
-        moved = recipe.apply(rows, which)
-    return moved.reshape(len(moved), *ordered.shape[1:]).movedim(0, dimension).contiguous()
+        target_rows = recipe.apply(rows, which)
+    return (
+        target_rows.reshape(len(target_rows), *tokens_first.shape[1:])
+        .movedim(0, dimension)
+        .contiguous()
+    )
 
 
-def _nearest(initializer: DenseRows, matrix: "torch.Tensor") -> np.ndarray:
-    """[n_target]: the source token that each row copies, for new rows that with the nearest row."""
+def _nearest(initializer: DenseRows, matrix: torch.Tensor) -> np.ndarray:
+    """[n_target]: the source token that each row copies or, for a new row, the most similar one."""
     anchors = matrix.detach().float().cpu().numpy()
     lengths = np.linalg.norm(anchors, axis=1, keepdims=True)
     # Zero rows, and padding rows that are not finite, are near no row.
@@ -159,41 +158,41 @@ def _nearest(initializer: DenseRows, matrix: "torch.Tensor") -> np.ndarray:
     nearest = np.empty(len(initializer.new_ids), dtype=np.int64)
     for block, cosines in score_blocks(initializer.new["input"], anchors):
         nearest[block] = cosines.argmax(axis=1)
-    followed = initializer.source_of.copy()
-    followed[initializer.new_ids] = nearest
-    return followed
+    source_rows = initializer.source_of.copy()
+    source_rows[initializer.new_ids] = nearest
+    return source_rows
 
 
-def check_fit(rows: int, tokenizer: "PreTrainedTokenizerFast", initializer: Initialization) -> None:
+def check_fit(rows: int, tokenizer: PreTrainedTokenizerFast, initializer: Initialization) -> None:
     """Raise a `UserError` if an initialization is not for `rows` rows and this tokenizer."""
     if initializer.n_source != rows:
         raise UserError(
             f"initializer: it was fitted for {initializer.n_source} matrix rows, but the model has "
             f"{rows}; fit it with n_source={rows}"
         )
-    size = max(tokenizer.get_vocab().values()) + 1
-    new = initializer.new_ids
+    size = vocabulary_size(tokenizer)
+    new_ids = initializer.new_ids
     # An expansion may leave padding rows of the source after the last token.
-    padded = initializer.n_target == rows and (size == new[-1] + 1 if len(new) else size <= rows)
-    if size != initializer.n_target and not padded:
+    is_padded = initializer.n_target == rows and (
+        size == new_ids[-1] + 1 if len(new_ids) else size <= rows
+    )
+    if size != initializer.n_target and not is_padded:
         raise UserError(
             f"tokenizer: it has {size} tokens, but the initializer was fitted for "
             f"{initializer.n_target}; give the target tokenizer that it was fitted with"
         )
 
 
-def untie(model: "PreTrainedModel") -> None:
+def untie(model: PreTrainedModel) -> None:
     """Give a model's head a separate matrix, in place, unless it already has one.
 
     A file may contain two matrices although its configuration ties them. If the model was saved
     and loaded, transformers would follow the configuration, so this is changed too.
     """
-    import torch
-
     head: Any = model.get_output_embeddings()
     embeddings: Any = model.get_input_embeddings()
     if head.weight is embeddings.weight:
-        own = head.weight.detach().clone()
-        head.weight = torch.nn.Parameter(own, requires_grad=head.weight.requires_grad)
+        head_rows = head.weight.detach().clone()
+        head.weight = torch.nn.Parameter(head_rows, requires_grad=head.weight.requires_grad)
     model.config.tie_word_embeddings = False
     model.config.get_text_config().tie_word_embeddings = False

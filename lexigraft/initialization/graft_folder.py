@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.artifacts.atomic import replacing_folder
 from lexigraft.errors import UserError
@@ -33,13 +35,10 @@ from lexigraft.source.saving import save_model
 from lexigraft.vocabulary.expand import new_token_ids
 from lexigraft.vocabulary.tokenizer_settings import take_tokenizer, treats_texts_alike
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
 
 def graft_folder(
     model: str | Path,
-    tokenizer: "str | Path | PreTrainedTokenizerFast",
+    tokenizer: str | Path | PreTrainedTokenizerFast,
     initializer: Initializer,
     out: str | Path,
     *,
@@ -92,15 +91,21 @@ def graft_folder(
     273
     """
     out = new_folder(out)
-    found = find_model(model)
-    source, own = found.folder, found.tokenizer()
-    check_source(source, kind_of(load_config(source)) or "causal")
-    target, files = target_tokenizer(tokenizer, own)
+    source_model = find_model(model)
+    source_folder, source_tokenizer = source_model.folder, source_model.tokenizer()
+    check_source(source_folder, kind_of(load_config(source_folder)) or "causal")
+    target, files = target_tokenizer(tokenizer, source_tokenizer)
     fitted = fit_to_model(
-        initializer, source, own, target, corpus=corpus, auxiliary=auxiliary or {}, seed=seed
+        initializer,
+        source_folder,
+        source_tokenizer,
+        target,
+        corpus=corpus,
+        auxiliary=auxiliary or {},
+        seed=seed,
     )
-    grafted = graft(load_model(source, "auto"), target, fitted)
-    facts = _facts(str(model), source, found.revision, target, fitted)
+    grafted = graft(load_model(source_folder, "auto"), target, fitted)
+    facts = _facts(str(model), source_folder, source_model.revision, target, fitted)
     with replacing_folder(out) as folder:
         save_model(grafted, target, folder, files)
         text = model_card(facts, target, is_masked(grafted))
@@ -109,36 +114,36 @@ def graft_folder(
 
 
 def find_model(model: str | Path) -> SourceModel:
-    """A model by its name on the hub or its folder, see `graft_folder`."""
-    place, revision = resolve_place(str(model))
-    if (place / "source.json").is_file():
-        return open_source(place)
-    return SourceModel(place, str(model), revision)
+    """Find a model by its name on the hub or its folder, which begins with `/`, `.` or `~`."""
+    folder, revision = resolve_place(str(model))
+    if (folder / "source.json").is_file():
+        return open_source(folder)
+    return SourceModel(folder, str(model), revision)
 
 
 def target_tokenizer(
-    given: "str | Path | PreTrainedTokenizerFast", own: "PreTrainedTokenizerFast"
-) -> "tuple[PreTrainedTokenizerFast, Path | None]":
-    """Adapt a target tokenizer, given or loaded, to a model whose `own` tokenizer is another.
+    tokenizer: str | Path | PreTrainedTokenizerFast, source_tokenizer: PreTrainedTokenizerFast
+) -> tuple[PreTrainedTokenizerFast, Path | None]:
+    """Adapt a target tokenizer to a model: a tokenizer, its folder, or its name on the hub.
 
     Also returns the folder from which it was loaded if it is used unchanged, otherwise None.
     """
     folder = None
-    if isinstance(given, str | Path):
-        place, _ = resolve_place(str(given), wanted=TOKENIZER)
-        folder = tokenizer_folder(place)
-        given = load_tokenizer(folder)
+    if isinstance(tokenizer, str | Path):
+        path, _ = resolve_place(str(tokenizer), wanted=TOKENIZER)
+        folder = tokenizer_folder(path)
+        tokenizer = load_tokenizer(folder)
     try:
-        new_token_ids(own, given)
+        new_token_ids(source_tokenizer, tokenizer)
     except UserError:  # not an expansion, but a pruned tokenizer is still the model's
-        if not treats_texts_alike(given, own):
-            return take_tokenizer(given, own), None
-    return given, folder
+        if not treats_texts_alike(tokenizer, source_tokenizer):
+            return take_tokenizer(tokenizer, source_tokenizer), None
+    return tokenizer, folder
 
 
-def new_folder(place: str | Path) -> Path:
+def new_folder(path: str | Path) -> Path:
     """Path of a folder to write; raises a UserError unless it is new or empty."""
-    folder = Path(place)
+    folder = Path(path)
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise UserError(f"{folder}: already exists and is not empty; choose another folder")
     return folder
@@ -148,11 +153,13 @@ def _facts(
     model: str,
     source: Path,
     revision: str | None,
-    target: "PreTrainedTokenizerFast",
+    target: PreTrainedTokenizerFast,
     fitted: Initializer,
 ) -> ModelFacts:
-    count = len(fitted.fallbacks_)
-    fallbacks = f", of which {count:,} are not covered by it and fell back" if count else ""
+    n_fallbacks = len(fitted.fallbacks_)
+    fallbacks = (
+        f", of which {n_fallbacks:,} are not covered by it and fell back" if n_fallbacks else ""
+    )
     return ModelFacts(
         base=model if revision else source.name,
         license=license_of(source),

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from torch import nn
+from transformers import RobertaConfig, RobertaModel
 
 from lexigraft.errors import UserError
 from lexigraft.source.weights import weight_files
@@ -22,7 +24,7 @@ _EXPECTED = {
     "hn_add_inter_token_attention": False,
     "hn_concat_last_hidden_state": False,
 }
-_NEEDED = (
+_REQUIRED = (
     "n_embd", "hn_hidden_size", "hn_intermediate_size", "hn_n_layers", "hn_surface_maxlen",
     "hn_n_extra_tokens", "original_vocab_size", "pad_token_id",
 )  # fmt: skip
@@ -38,7 +40,7 @@ class Hypernetwork(nn.Module):
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__()
-        for key in _NEEDED:
+        for key in _REQUIRED:
             if not isinstance(config.get(key), int):
                 raise UserError(
                     f"hypernetwork: its config.json has no number '{key}'; give a hypernetwork as "
@@ -54,24 +56,33 @@ class Hypernetwork(nn.Module):
         self.untied = bool(config.get("separate_out_embeddings", False))
         has_languages = bool(config.get("hn_embed_lang_id", False))
         self.languages = [str(name) for name in config.get("langs") or []] if has_languages else []
-        self.pad, self.most = int(config["pad_token_id"]), int(config["hn_surface_maxlen"])
+        self.pad, self.maximum_pieces = (
+            int(config["pad_token_id"]),
+            int(config["hn_surface_maxlen"]),
+        )
         self.source_size = int(config["original_vocab_size"])
         self.single_head = bool(config.get("hn_single_head", False))
-        hidden, between = int(config["hn_hidden_size"]), int(config["hn_intermediate_size"])
-        read = self.width * (2 if self.untied else 1)
+        hidden, intermediate = int(config["hn_hidden_size"]), int(config["hn_intermediate_size"])
+        input_width = self.width * (2 if self.untied else 1)
         heads = config.get("hn_num_attention_heads") or hidden // 64
-        self.model = _encoder(hidden, between, int(config["hn_n_layers"]), heads, self.pad)
-        self.fallback_embeddings = nn.Embedding(max(int(config["hn_n_extra_tokens"]), 1), read)
-        self.input_projection = nn.Sequential(nn.Linear(read, hidden), _Block(hidden, between))
-        written = read if self.single_head else self.width
-        self.output_projection = nn.Sequential(_Block(hidden, between), nn.Linear(hidden, written))
+        self.model = _encoder(hidden, intermediate, int(config["hn_n_layers"]), heads, self.pad)
+        self.fallback_embeddings = nn.Embedding(
+            max(int(config["hn_n_extra_tokens"]), 1), input_width
+        )
+        self.input_projection = nn.Sequential(
+            nn.Linear(input_width, hidden), _Block(hidden, intermediate)
+        )
+        output_width = input_width if self.single_head else self.width
+        self.output_projection = nn.Sequential(
+            _Block(hidden, intermediate), nn.Linear(hidden, output_width)
+        )
         if self.untied and not self.single_head:
             self.output_projection_out = nn.Sequential(
-                _Block(hidden, between), nn.Linear(hidden, self.width)
+                _Block(hidden, intermediate), nn.Linear(hidden, self.width)
             )
         self.rescales = bool(config.get("hn_rescale_embeddings", False))
         if self.rescales:
-            self.in_scaler, self.scaler = _Scale(read), _Scale(self.width)
+            self.in_scaler, self.scaler = _Scale(input_width), _Scale(self.width)
             if self.untied:
                 self.out_scaler = _Scale(self.width)
         if has_languages:
@@ -88,19 +99,19 @@ class Hypernetwork(nn.Module):
         Parameters
         ----------
         pieces
-            int64 [n, most]: ids of each token's pieces in the hypernetwork's tokenizer, padded with
-            `pad`. Ids from `source_size` on are bytes without a source token.
+            int64 [n, maximum_pieces]: ids of each token's pieces in the hypernetwork's tokenizer,
+            padded with `pad`. Ids from `source_size` on are bytes without a source token.
         source_rows
-            [n, most, width or twice that]: the source row of each piece, the input row followed by
-            the output row if `untied`; values for padding and such bytes are ignored.
+            [n, maximum_pieces, width or twice that]: the source row of each piece, the input row
+            followed by the output row if `untied`; values for padding and such bytes are ignored.
         language
             Index into `languages`, if there are any.
         """
-        own = pieces >= self.source_size
+        is_extra = pieces >= self.source_size
         inputs = self.in_scaler(source_rows) if self.rescales else source_rows
-        extra = self.fallback_embeddings((pieces - self.source_size).clamp(min=0))
-        inputs = self.input_projection(torch.where(own[..., None], extra, inputs))
-        seen = pieces != self.pad
+        extra_rows = self.fallback_embeddings((pieces - self.source_size).clamp(min=0))
+        inputs = self.input_projection(torch.where(is_extra[..., None], extra_rows, inputs))
+        attention_mask = pieces != self.pad
         if hasattr(self, "lang_embeddings"):
             # Append an extra token; subtract the embeddings that the encoder will add to it.
             embeddings = self.model.embeddings
@@ -109,20 +120,24 @@ class Hypernetwork(nn.Module):
                 + embeddings.position_embeddings.weight[pieces.shape[1]]
             )
             inputs = torch.cat([inputs, language_token.expand(len(pieces), 1, -1)], dim=1)
-            seen = torch.cat([seen, seen.new_ones(len(pieces), 1)], dim=1)
-        places = torch.arange(seen.shape[1], device=pieces.device).expand(seen.shape)
+            attention_mask = torch.cat(
+                [attention_mask, attention_mask.new_ones(len(pieces), 1)], dim=1
+            )
+        positions = torch.arange(attention_mask.shape[1], device=pieces.device).expand(
+            attention_mask.shape
+        )
         state = self.model(
-            inputs_embeds=inputs, attention_mask=seen.long(), position_ids=places
+            inputs_embeds=inputs, attention_mask=attention_mask.long(), position_ids=positions
         ).last_hidden_state[:, 0]
-        made = self.output_projection(state)
-        first, second = made[:, : self.width], None
+        predicted = self.output_projection(state)
+        input_rows, output_rows = predicted[:, : self.width], None
         if self.untied:
-            second = made[:, self.width :]
-            second = second if self.single_head else self.output_projection_out(state)
+            output_rows = predicted[:, self.width :]
+            output_rows = output_rows if self.single_head else self.output_projection_out(state)
         if self.rescales:
-            first = self.scaler(first)
-            second = None if second is None else self.out_scaler(second)
-        return first, second
+            input_rows = self.scaler(input_rows)
+            output_rows = None if output_rows is None else self.out_scaler(output_rows)
+        return input_rows, output_rows
 
 
 def load_hypernetwork(folder: str | Path) -> Hypernetwork:
@@ -130,8 +145,6 @@ def load_hypernetwork(folder: str | Path) -> Hypernetwork:
 
     Raises a `UserError` if configuration or safetensors weights are missing or do not match.
     """
-    from safetensors.torch import load_file
-
     file = Path(folder) / "config.json"
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
@@ -141,15 +154,15 @@ def load_hypernetwork(folder: str | Path) -> Hypernetwork:
     weights: dict[str, torch.Tensor] = {}
     for part in weight_files(folder):
         weights |= load_file(part)
-    wanted = network.state_dict()
-    for name, tensor in wanted.items():
+    expected = network.state_dict()
+    for name, tensor in expected.items():
         if name not in weights or weights[name].shape != tensor.shape:
-            held = tuple(weights[name].shape) if name in weights else "nothing"
+            shape = tuple(weights[name].shape) if name in weights else "nothing"
             raise UserError(
-                f"hypernetwork {folder}: its weights have {held} for {name}, but its config.json "
+                f"hypernetwork {folder}: its weights have {shape} for {name}, but its config.json "
                 f"describes {tuple(tensor.shape)}; fetch it again"
             )
-    network.load_state_dict({name: weights[name].float() for name in wanted})
+    network.load_state_dict({name: weights[name].float() for name in expected})
     return network.eval()
 
 
@@ -166,9 +179,9 @@ class _Scale(nn.Module):
 class _Block(nn.Module):
     """Two layers with a residual connection and layer normalization."""
 
-    def __init__(self, width: int, between: int) -> None:
+    def __init__(self, width: int, intermediate: int) -> None:
         super().__init__()
-        self.dense1, self.dense2 = nn.Linear(width, between), nn.Linear(between, width)
+        self.dense1, self.dense2 = nn.Linear(width, intermediate), nn.Linear(intermediate, width)
         self.ln = nn.LayerNorm(width, eps=1e-6)
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
@@ -177,14 +190,12 @@ class _Block(nn.Module):
         return self.ln(rows + activated)
 
 
-def _encoder(hidden: int, between: int, layers: int, heads: int, pad: int) -> Any:
+def _encoder(hidden: int, intermediate: int, layers: int, heads: int, pad: int) -> Any:
     """A RoBERTa encoder with the settings of roberta-base."""
-    from transformers import RobertaConfig, RobertaModel
-
     config = RobertaConfig(
         vocab_size=pad + 1,  # not used: the inputs are vectors
         hidden_size=hidden,
-        intermediate_size=between,
+        intermediate_size=intermediate,
         num_hidden_layers=layers,
         num_attention_heads=heads,
         max_position_embeddings=514,

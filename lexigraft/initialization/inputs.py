@@ -26,9 +26,9 @@ def required_pairs(method: str, auxiliary: Auxiliaries, role: str) -> Iterable[t
     Raises a `UserError` if there are none in this role.
     """
     if role not in auxiliary:
-        what = "words" if role == "dictionary" else "sentences"
+        items = "words" if role == "dictionary" else "sentences"
         raise UserError(
-            f"initializer '{method}': it needs pairs of English {what} and their translations as "
+            f"initializer '{method}': it needs pairs of English {items} and their translations as "
             f"auxiliary '{role}'; specify them in its config entry, or call fit(…, "
             f"auxiliary={{'{role}': pairs}})"
         )
@@ -84,13 +84,16 @@ def required_matrices(
 
     Raises a `UserError` if there is no input matrix, or a matrix has the wrong number of rows.
     """
-    given = auxiliary.get("matrices")
-    if not given or "input" not in given:
+    source_matrices = auxiliary.get("matrices")
+    if not source_matrices or "input" not in source_matrices:
         raise UserError(
             f"initializer '{method}': it needs the source's matrices; call fit(…, "
             "auxiliary={'matrices': {'input': …}}) with 'output' as well unless tied"
         )
-    matrices = {"input": given["input"], "output": given.get("output", given["input"])}
+    matrices = {
+        "input": source_matrices["input"],
+        "output": source_matrices.get("output", source_matrices["input"]),
+    }
     for matrix in matrices.values():
         check_matrix(matrix, pair.n_source)
     return matrices

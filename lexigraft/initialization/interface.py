@@ -9,10 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 from scipy.sparse import csr_array
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.explanation import (
@@ -30,9 +31,6 @@ from lexigraft.initialization.pairing import VocabularyPair, pair_vocabularies
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair, assemble_recipe
 from lexigraft.randomness import generator
 from lexigraft.source.weights import check_finite
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 Corpus = Iterable[str] | None
 # Inputs by role: `target` for vectors of the target's tokens, `source` for those of the source's;
@@ -108,8 +106,8 @@ class Initializer(ABC):
 
     def fit(
         self,
-        source_tokenizer: "PreTrainedTokenizerFast",
-        target_tokenizer: "PreTrainedTokenizerFast",
+        source_tokenizer: PreTrainedTokenizerFast,
+        target_tokenizer: PreTrainedTokenizerFast,
         *,
         corpus: Corpus = None,
         n_source: int | None = None,
@@ -193,14 +191,14 @@ class Initializer(ABC):
         SALT's Table 6 and CW2V's Table 4.
         """
         pair = self._fitted()
-        copied = self._copied()
-        size = len(pair.shared_ids) + len(pair.new_ids)
-        found = ((name, getattr(self, f"{name}_")) for name in self.counted)
+        copied_tokens = self._copied()
+        tokens = len(pair.shared_ids) + len(pair.new_ids)
+        counts = ((name, getattr(self, f"{name}_")) for name in self.counted)
         return {
-            "copied_tokens": copied,
-            "initialized_tokens": size - copied,
-            "share_copied": copied / size,
-            **{name: None if value != value else value for name, value in found},  # NaN
+            "copied_tokens": copied_tokens,
+            "initialized_tokens": tokens - copied_tokens,
+            "share_copied": copied_tokens / tokens,
+            **{name: None if value != value else value for name, value in counts},  # NaN
         }
 
     def _copied(self) -> int:
@@ -280,18 +278,22 @@ class RecipeInitializer(Initializer):
 
     def parts(self, token_id: int, which: str = "input") -> list[tuple[str, float]]:
         """Texts and weights of the source rows in a target row's recipe."""
-        pieces = self._fitted().source_bytes
-        return parts_of(self.recipe_.recipe(which), token_id, pieces)
+        source_bytes = self._fitted().source_bytes
+        return parts_of(self.recipe_.recipe(which), token_id, source_bytes)
 
     def statistics(self) -> dict[str, Any]:
         """Statistics of the input recipe and, as `output_…`, of a separate output recipe."""
-        pieces = self._fitted().source_bytes
-        found = recipe_statistics(self.recipe_.recipe("input"), self._fallback_ids, pieces)
+        source_bytes = self._fitted().source_bytes
+        statistics = recipe_statistics(
+            self.recipe_.recipe("input"), self._fallback_ids, source_bytes
+        )
         if isinstance(self.recipe_, RecipePair):
-            of_output = recipe_statistics(self.recipe_.output, self._fallback_ids, pieces)
-            del of_output["new_tokens"]
-            found |= {f"output_{name}": value for name, value in of_output.items()}
-        return found | super().statistics()
+            output_statistics = recipe_statistics(
+                self.recipe_.output, self._fallback_ids, source_bytes
+            )
+            del output_statistics["new_tokens"]
+            statistics |= {f"output_{name}": value for name, value in output_statistics.items()}
+        return statistics | super().statistics()
 
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         pair = self.pair_
@@ -360,19 +362,19 @@ class RowInitializer(Initializer):
     def parts(self, token_id: int) -> list[tuple[str, float]]:
         """Empty for a new token; a copied token has its source token as its only part."""
         pair = self._fitted()
-        copied = int(pair.source_of[token_id])
-        return [] if copied < 0 else [(source_text(pair.source_bytes, copied), 1.0)]
+        source_id = int(pair.source_of[token_id])
+        return [] if source_id < 0 else [(source_text(pair.source_bytes, source_id), 1.0)]
 
     def statistics(self) -> dict[str, Any]:
         """The number of new tokens and the share of fallbacks."""
-        k = len(self._fitted().new_ids)
-        share = len(self.fallbacks_) / k if k else None
-        return {"new_tokens": k, "share_fallback": share, **super().statistics()}
+        new_tokens = len(self._fitted().new_ids)
+        share = len(self.fallbacks_) / new_tokens if new_tokens else None
+        return {"new_tokens": new_tokens, "share_fallback": share, **super().statistics()}
 
     def _explain(self, token_id: int, text: str) -> str:
         parts = self.parts(token_id)
-        drawn = f"'{text}' ~ {self.distribution.format_map(vars(self))}"
-        return describe(text, parts) if parts else drawn
+        description = f"'{text}' ~ {self.distribution.format_map(vars(self))}"
+        return describe(text, parts) if parts else description
 
 
 class RandomInitializer(RowInitializer):

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+import torch
+from scipy.linalg import eigh
 
 from lexigraft.errors import UserError
 
@@ -43,27 +45,27 @@ def target_matrix(
     rounded to the dtype. Raises a `UserError` if any of these is not finite.
     """
     shape = (len(copied), matrix.shape[1])
-    out = matrix.new_empty(shape) if _is_tensor(matrix) else np.empty(shape, matrix.dtype)
-    old, others = np.flatnonzero(copied >= 0), np.flatnonzero(copied < 0)
+    target = matrix.new_empty(shape) if _is_tensor(matrix) else np.empty(shape, matrix.dtype)
+    copied_ids, other_ids = np.flatnonzero(copied >= 0), np.flatnonzero(copied < 0)
     source = matrix.detach() if _is_tensor(matrix) else matrix
-    for block in blocks(len(old), matrix.shape[1]):
-        out[_index(old[block], matrix)] = source[_index(copied[old[block]], matrix)]
+    for block in blocks(len(copied_ids), matrix.shape[1]):
+        target[_index(copied_ids[block], matrix)] = source[
+            _index(copied[copied_ids[block]], matrix)
+        ]
     for columns, values in new:
         if _is_tensor(matrix):
-            import torch
-
             rounded = torch.from_numpy(values).to(matrix.device, matrix.dtype)
-            out[_index(others, matrix), columns] = rounded
+            target[_index(other_ids, matrix), columns] = rounded
             finite = bool(rounded.isfinite().all())
         else:
-            out[others, columns] = values
-            finite = bool(np.isfinite(out[others, columns]).all())
+            target[other_ids, columns] = values
+            finite = bool(np.isfinite(target[other_ids, columns]).all())
         if not finite:
             raise UserError(
                 "matrix: new rows would hold NaN or infinity; correct source rows that are not "
                 f"finite, or pass the matrix in float32 if sums are too large for {matrix.dtype}"
             )
-    return out
+    return target
 
 
 def working_type(matrix: Matrix) -> np.dtype:
@@ -72,13 +74,11 @@ def working_type(matrix: Matrix) -> np.dtype:
 
 
 def read_rows(matrix: Matrix, rows: np.ndarray, columns: slice) -> np.ndarray:
-    """Read some rows and columns as a numpy array [len(rows), width] of the working type."""
+    """Read these rows and columns as a numpy array [len(rows), width] of the working type."""
     if _is_tensor(matrix):
-        import torch
-
         block = matrix.detach()[:, columns][_index(rows, matrix)]
-        double = matrix.dtype == torch.float64
-        return block.to("cpu", torch.float64 if double else torch.float32).numpy()
+        is_double = matrix.dtype == torch.float64
+        return block.to("cpu", torch.float64 if is_double else torch.float32).numpy()
     return matrix[:, columns][rows].astype(working_type(matrix))
 
 
@@ -124,8 +124,6 @@ def leading_singular_vectors(matrix: Matrix, rank: int) -> np.ndarray:
     `matrixᵀ matrix`, which is summed over blocks of rows. Returns [h, rank], for a rank from 1 to
     h: orthonormal columns with arbitrary signs, float32 (float64 for float64).
     """
-    from scipy.linalg import eigh
-
     n, h = matrix.shape
     gram = np.zeros((h, h))
     for block in blocks(n, h):
@@ -137,17 +135,17 @@ def leading_singular_vectors(matrix: Matrix, rank: int) -> np.ndarray:
 
 
 def project(
-    column_blocks: Iterable[tuple[slice, np.ndarray]], axes: np.ndarray
+    column_blocks: Iterable[tuple[slice, np.ndarray]], singular_vectors: np.ndarray
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """Project rows [k, h] onto orthonormal axes [h, rank], a block of columns at a time.
+    """Project rows [k, h] onto orthonormal vectors [h, rank], a block of columns at a time.
 
-    `column_blocks` are slices of columns and their values [k, width].
+    `column_blocks` are slices of columns and the values [k, width] of the rows in them.
     """
-    coordinates = np.zeros((), axes.dtype)
+    coordinates = np.zeros((), singular_vectors.dtype)
     for columns, values in column_blocks:
-        coordinates = coordinates + values @ axes[columns]  # [k, rank]
-    for columns in blocks(len(axes), len(coordinates)):
-        yield columns, coordinates @ axes[columns].T
+        coordinates = coordinates + values @ singular_vectors[columns]  # [k, rank]
+    for columns in blocks(len(singular_vectors), len(coordinates)):
+        yield columns, coordinates @ singular_vectors[columns].T
 
 
 def _is_tensor(matrix: Matrix) -> bool:
@@ -158,6 +156,4 @@ def _index(ids: np.ndarray, matrix: Matrix) -> Any:
     """Convert ids to an index into a matrix, of its array type and on its device."""
     if not _is_tensor(matrix):
         return ids
-    import torch
-
     return torch.from_numpy(ids).to(matrix.device)

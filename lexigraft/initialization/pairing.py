@@ -6,16 +6,14 @@ Tokens are compared by the bytes they represent, not by spelling: `Ġword` and `
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.token_bytes import is_fallback, special_ids, spelling, token_bytes
 from lexigraft.vocabulary.tokenizer_settings import tokenizer_of_rows
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 # Roles of special tokens, and the source's roles that match each, best first. In encoders, [CLS]
 # begins a text and [SEP] ends it. A token with several roles is matched by the first of them.
@@ -31,8 +29,8 @@ _ROLES = {
 
 
 def pair_vocabularies(
-    source_tokenizer: "PreTrainedTokenizerFast",
-    target_tokenizer: "PreTrainedTokenizerFast",
+    source_tokenizer: PreTrainedTokenizerFast,
+    target_tokenizer: PreTrainedTokenizerFast,
     n_source: int | None = None,
 ) -> "VocabularyPair":
     """Pair a source tokenizer with a target tokenizer that expands or replaces it.
@@ -51,26 +49,26 @@ def pair_vocabularies(
     source_ids = np.array(sorted(source.vocab.values()), dtype=np.int64)
     target_ids = np.array(sorted(target.vocab.values()), dtype=np.int64)
     source_size = int(source_ids[-1]) + 1
-    rows = source_size if n_source is None else n_source
+    n_rows = source_size if n_source is None else n_source
     shared = _match(source, target)
     expands = all(shared.get(source_id) == source_id for source_id in source_ids.tolist())
-    size = int(target_ids[-1]) + 1
-    source_of = np.full(max(rows, size) if expands else size, -1, dtype=np.int64)
+    n_tokens = int(target_ids[-1]) + 1
+    source_of = np.full(max(n_rows, n_tokens) if expands else n_tokens, -1, dtype=np.int64)
     if expands:
-        source_of[:rows] = np.arange(rows)
+        source_of[:n_rows] = np.arange(n_rows)
         source_of[target_ids[target_ids >= source_size]] = -1
     else:
         source_of[list(shared)] = list(shared.values())
     gaps = np.setdiff1d(np.flatnonzero(source_of < 0), target_ids, assume_unique=True)
     if len(gaps):
         raise UserError(
-            f"target tokenizer: no token has id {gaps[0]}, but the largest id is {size - 1}; "
+            f"target tokenizer: no token has id {gaps[0]}, but the largest id is {n_tokens - 1}; "
             "give a tokenizer whose ids have no gap"
         )
     return VocabularyPair(
         source_tokenizer,
         target_tokenizer,
-        rows,
+        n_rows,
         expands,
         source_ids,
         source_of,
@@ -87,8 +85,8 @@ class VocabularyPair:
     source. `source_bytes` and `target_bytes` are the bytes that each token represents, by id.
     """
 
-    source_tokenizer: "PreTrainedTokenizerFast"
-    target_tokenizer: "PreTrainedTokenizerFast"
+    source_tokenizer: PreTrainedTokenizerFast
+    target_tokenizer: PreTrainedTokenizerFast
     n_source: int  # rows of the source matrices, including padding; rows are token ids
     expands: bool
     source_ids: np.ndarray  # of all source tokens, ascending: the source rows without padding
@@ -154,7 +152,7 @@ class VocabularyPair:
 
 
 def shared_tokens(
-    source_tokenizer: "PreTrainedTokenizerFast", target_tokenizer: "PreTrainedTokenizerFast"
+    source_tokenizer: PreTrainedTokenizerFast, target_tokenizer: PreTrainedTokenizerFast
 ) -> dict[int, int]:
     """Map the ids of target tokens to source tokens that represent the same bytes.
 
@@ -167,31 +165,33 @@ def shared_tokens(
     return _match(_Tokens.of(source_tokenizer), _Tokens.of(target_tokenizer))
 
 
-def alike_tokens(
+def similar_tokens(
     pair: VocabularyPair,
     key: Callable[[bytes], str | bytes],
     rank: Callable[[bytes, bytes], Any],
 ) -> tuple[np.ndarray, np.ndarray]:
     """New tokens with the same `key` of their bytes as a source token, and these tokens [n].
 
-    Special tokens and tokens with an empty key are not matched. Of several source tokens, the first
+    Special tokens and tokens with an empty key have none. Of several source tokens, the first
     with the lowest `rank`, given its bytes and those of the new token, is used; a fallback byte is
     used only if there is no other.
     """
-    ordinary = [i for i in pair.source_ids.tolist() if i not in pair.source_special_ids]
-    found: dict[str | bytes, list[int]] = {}
-    for source_id in ordinary:
+    ordinary_ids = [i for i in pair.source_ids.tolist() if i not in pair.source_special_ids]
+    ids_by_key: dict[str | bytes, list[int]] = {}
+    for source_id in ordinary_ids:
         if text := key(pair.source_bytes[source_id]):
-            found.setdefault(text, []).append(source_id)
-    alike = {}
+            ids_by_key.setdefault(text, []).append(source_id)
+    source_of_new = {}
     for new_id in pair.new_ids.tolist():
-        piece = pair.target_bytes[new_id]
-        if new_id not in pair.target_special_ids and (ids := found.get(key(piece))):
-            alike[new_id] = min(
+        data = pair.target_bytes[new_id]
+        if new_id not in pair.target_special_ids and (ids := ids_by_key.get(key(data))):
+            source_of_new[new_id] = min(
                 ids,
-                key=lambda i: (i in pair.source_fallback_ids, rank(pair.source_bytes[i], piece)),
+                key=lambda i: (i in pair.source_fallback_ids, rank(pair.source_bytes[i], data)),
             )
-    return np.array(list(alike), dtype=np.int64), np.array(list(alike.values()), dtype=np.int64)
+    return np.array(list(source_of_new), dtype=np.int64), np.array(
+        list(source_of_new.values()), dtype=np.int64
+    )
 
 
 def lower_case(piece: bytes) -> bytes:
@@ -208,13 +208,13 @@ class _Tokens(NamedTuple):
     For a large vocabulary, reading each of these from the tokenizer takes half a second.
     """
 
-    tokenizer: "PreTrainedTokenizerFast"
+    tokenizer: PreTrainedTokenizerFast
     vocab: dict[str, int]
     data: list[bytes]
     special: set[int]
 
     @classmethod
-    def of(cls, tokenizer: "PreTrainedTokenizerFast") -> "_Tokens":
+    def of(cls, tokenizer: PreTrainedTokenizerFast) -> "_Tokens":
         vocab = tokenizer.get_vocab()
         return cls(tokenizer, vocab, token_bytes(tokenizer, vocab), special_ids(tokenizer))
 
@@ -224,30 +224,34 @@ class _Tokens(NamedTuple):
 
 
 def _fallback_ids(
-    tokenizer: "PreTrainedTokenizerFast", vocab: dict[str, int] | None = None
+    tokenizer: PreTrainedTokenizerFast, vocab: dict[str, int] | None = None
 ) -> set[int]:
-    written, vocab = spelling(tokenizer), vocab or tokenizer.get_vocab()
-    return {i for token, i in vocab.items() if is_fallback(token, written)}
+    token_spelling, vocab = spelling(tokenizer), vocab or tokenizer.get_vocab()
+    return {i for token, i in vocab.items() if is_fallback(token, token_spelling)}
 
 
 def _match(source: _Tokens, target: _Tokens) -> dict[int, int]:
-    fallbacks = _fallback_ids(source.tokenizer, source.vocab)
+    fallback_ids = _fallback_ids(source.tokenizer, source.vocab)
     source_keys, target_keys = source.keys(), target.keys()
-    best: dict[tuple[bool, bytes], int] = {}
-    for source_id in [*sorted({*source.vocab.values()} - fallbacks), *sorted(fallbacks)]:
-        best.setdefault(source_keys[source_id], source_id)
+    id_by_key: dict[tuple[bool, bytes], int] = {}
+    for source_id in [*sorted({*source.vocab.values()} - fallback_ids), *sorted(fallback_ids)]:
+        id_by_key.setdefault(source_keys[source_id], source_id)
     shared: dict[int, int] = {}
     for token, target_id in target.vocab.items():
-        key, alike = target_keys[target_id], source.vocab.get(token)
-        if alike is not None and source_keys[alike] == key:
-            shared[target_id] = alike
-        elif key in best:
-            shared[target_id] = best[key]
-    for role, serving in _ROLES.items():
-        served = getattr(target.tokenizer, f"{role}_token_id")
-        found = [getattr(source.tokenizer, f"{name}_token_id") for name in serving]
-        found = [i for i in found if i is not None]
-        ends = [getattr(source.tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")]
-        if served is not None and found and not (role == "unk" and found[0] in ends):
-            shared.setdefault(served, found[0])
+        key, same_string = target_keys[target_id], source.vocab.get(token)
+        if same_string is not None and source_keys[same_string] == key:
+            shared[target_id] = same_string
+        elif key in id_by_key:
+            shared[target_id] = id_by_key[key]
+    for role, source_roles in _ROLES.items():
+        target_id = getattr(target.tokenizer, f"{role}_token_id")
+        candidates = [getattr(source.tokenizer, f"{name}_token_id") for name in source_roles]
+        candidates = [i for i in candidates if i is not None]
+        text_ids = [getattr(source.tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")]
+        if (
+            target_id is not None
+            and candidates
+            and not (role == "unk" and candidates[0] in text_ids)
+        ):
+            shared.setdefault(target_id, candidates[0])
     return shared

@@ -69,7 +69,7 @@ class Recipe:
         return self.rows(np.arange(self.n_target))
 
     def rows(self, ids: np.ndarray) -> csr_array:
-        """Some rows of `W`, [len(ids), n_source]."""
+        """The rows of `W` for these target ids, [len(ids), n_source]."""
         left = self.left[ids]
         rows = csr_array(left if self.right is None else left @ self.right)
         rows.sort_indices()
@@ -77,11 +77,11 @@ class Recipe:
 
     def heaviest(self) -> np.ndarray:
         """[n_target]: the source row with the largest weight in each target row."""
-        heaviest = self.source_of.copy()
+        source_rows = self.source_of.copy()
         for block in self.row_blocks(self.new_ids):
             ids = self.new_ids[block]
-            heaviest[ids] = self.rows(ids).argmax(axis=1)
-        return heaviest
+            source_rows[ids] = self.rows(ids).argmax(axis=1)
+        return source_rows
 
     def recipe(self, which: str) -> "Recipe":
         """The recipe of the matrix `"input"` or `"output"`: this one."""
@@ -101,8 +101,8 @@ class Recipe:
         floating-point matrix.
         """
         check_matrix(matrix, self.n_source)
-        mixed = np.flatnonzero(self.copied < 0)
-        return target_matrix(matrix, self.copied, self._sums(matrix, mixed))
+        other_ids = np.flatnonzero(self.copied < 0)
+        return target_matrix(matrix, self.copied, self._sums(matrix, other_ids))
 
     def new_rows(self, matrix: Matrix, which: str) -> Iterator[tuple[slice, np.ndarray]]:
         """The new rows [len(new_ids), width] of a matrix, a block of columns at a time."""
@@ -110,41 +110,43 @@ class Recipe:
         return self._sums(matrix, self.new_ids)
 
     def _sums(self, matrix: Matrix, ids: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-        """Rows of some tokens, a block of columns at a time."""
+        """The rows of these target ids, a block of columns at a time."""
         if not len(ids):
             return
-        axes = None
+        singular_vectors = None
         if self.rank is not None and self.rank < matrix.shape[1]:
-            axes = leading_singular_vectors(matrix, self.rank)
+            singular_vectors = leading_singular_vectors(matrix, self.rank)
         if self.norm_of is None:
-            yield from self._projected(matrix, ids, axes)
+            yield from self._projected(matrix, ids, singular_vectors)
             return
-        squares = np.zeros(len(ids))
+        squared_norms = np.zeros(len(ids))
         # Computed twice: all rows at once may not fit into memory.
-        for _, values in self._projected(matrix, ids, axes):
-            squares += np.square(values, dtype=np.float64).sum(axis=1)
-        factors = mean_norm(matrix, self.norm_of) / np.sqrt(np.where(squares > 0, squares, 1))
-        for columns, values in self._projected(matrix, ids, axes):
-            yield columns, values * factors[:, None].astype(values.dtype)
+        for _, values in self._projected(matrix, ids, singular_vectors):
+            squared_norms += np.square(values, dtype=np.float64).sum(axis=1)
+        scales = mean_norm(matrix, self.norm_of) / np.sqrt(
+            np.where(squared_norms > 0, squared_norms, 1)
+        )
+        for columns, values in self._projected(matrix, ids, singular_vectors):
+            yield columns, values * scales[:, None].astype(values.dtype)
 
     def _projected(
-        self, matrix: Matrix, ids: np.ndarray, axes: np.ndarray | None
+        self, matrix: Matrix, ids: np.ndarray, singular_vectors: np.ndarray | None
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Rows of some tokens before they are scaled, projected onto `axes` if there are any."""
+        """The rows of these target ids, projected onto the vectors if given, and not yet scaled."""
         sums = self._products(matrix, ids)
-        return sums if axes is None else project(sums, axes)
+        return sums if singular_vectors is None else project(sums, singular_vectors)
 
     def _products(self, matrix: Matrix, ids: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         """Weighted sums, a block of columns at a time, reading only the rows that they use."""
-        kind = working_type(matrix)
-        factors = [self.left[ids].astype(kind)]
+        dtype = working_type(matrix)
+        factors = [self.left[ids].astype(dtype)]
         if self.right is not None:
-            inner = np.unique(factors[0].indices)
-            factors = [factors[0][:, inner], self.right[inner].astype(kind)]
-        used = np.unique(factors[-1].indices).astype(np.int64)
-        factors[-1] = factors[-1][:, used]
-        for columns in blocks(matrix.shape[1], max(len(used), len(ids))):
-            values = read_rows(matrix, used, columns)
+            inner_ids = np.unique(factors[0].indices)
+            factors = [factors[0][:, inner_ids], self.right[inner_ids].astype(dtype)]
+        source_ids = np.unique(factors[-1].indices).astype(np.int64)
+        factors[-1] = factors[-1][:, source_ids]
+        for columns in blocks(matrix.shape[1], max(len(source_ids), len(ids))):
+            values = read_rows(matrix, source_ids, columns)
             for factor in reversed(factors):
                 values = factor @ values
             yield columns, values
@@ -171,10 +173,10 @@ class Recipe:
         left = self.left[ids]
         sizes = np.diff(left.indptr)
         if self.right is not None:
-            used = csr_array((np.ones(left.nnz), left.indices, left.indptr), shape=left.shape)
-            sizes = used @ np.diff(self.right.indptr).astype(np.float64)
-        cuts = np.flatnonzero(np.diff(np.cumsum(sizes) // _NONZEROS_AT_ONCE)) + 1
-        return [slice(a, b) for a, b in pairwise([0, *cuts.tolist(), len(ids)])]
+            pattern = csr_array((np.ones(left.nnz), left.indices, left.indptr), shape=left.shape)
+            sizes = pattern @ np.diff(self.right.indptr).astype(np.float64)
+        ends = np.flatnonzero(np.diff(np.cumsum(sizes) // _NONZEROS_AT_ONCE)) + 1
+        return [slice(a, b) for a, b in pairwise([0, *ends.tolist(), len(ids)])]
 
     def save(self, path: str | Path) -> None:
         """Write the recipe as a compressed `.npz` of plain arrays; the bytes are deterministic."""
@@ -286,11 +288,13 @@ class RecipePair:
     @classmethod
     def load(cls, path: str | Path) -> "RecipePair":
         """Read recipes that `save` wrote; raises the same errors as `Recipe.load`."""
-        stored = _read_arrays(path)
-        one, other = (Recipe._from_arrays(stored, which) for which in ("input_", "output_"))
-        if not np.array_equal(one.source_of, other.source_of):
+        arrays = _read_arrays(path)
+        input_recipe, output_recipe = (
+            Recipe._from_arrays(arrays, prefix) for prefix in ("input_", "output_")
+        )
+        if not np.array_equal(input_recipe.source_of, output_recipe.source_of):
             raise ValueError("its two recipes copy different rows")
-        return cls(one, other)
+        return cls(input_recipe, output_recipe)
 
 
 @dataclass(frozen=True)
@@ -347,28 +351,32 @@ def assemble_recipe(rows: csr_array, source_of: np.ndarray, source_ids: np.ndarr
     that each target row copies, -1 for new tokens.
     """
     n_source = rows.shape[1] - 1
-    new_ids, old = np.flatnonzero(source_of < 0), np.flatnonzero(source_of >= 0)
-    columns = np.concatenate([source_of[old], rows.indices])
-    owners = new_ids[np.repeat(np.arange(len(new_ids)), np.diff(rows.indptr))]
-    targets = np.concatenate([old, owners])
-    weights = np.concatenate([np.ones(len(old)), rows.data])
+    new_ids, copied_ids = np.flatnonzero(source_of < 0), np.flatnonzero(source_of >= 0)
+    source_of_weight = np.concatenate([source_of[copied_ids], rows.indices])
+    target_of_weight = new_ids[np.repeat(np.arange(len(new_ids)), np.diff(rows.indptr))]
+    row_of_weight = np.concatenate([copied_ids, target_of_weight])
+    weights = np.concatenate([np.ones(len(copied_ids)), rows.data])
     uses_mean = bool((rows.indices == n_source).any())
-    left = csr_array((weights, (targets, columns)), shape=(len(source_of), n_source + uses_mean))
+    left = csr_array(
+        (weights, (row_of_weight, source_of_weight)), shape=(len(source_of), n_source + uses_mean)
+    )
     if not uses_mean:
         return Recipe(left, None, new_ids)
-    share = np.full(len(source_ids), 1 / len(source_ids))
-    all_rows = csr_array((share, (np.zeros_like(source_ids), source_ids)), shape=(1, n_source))
-    right = csr_array(vstack([eye_array(n_source, format="csr"), all_rows], format="csr"))
+    mean_weights = np.full(len(source_ids), 1 / len(source_ids))
+    mean_row = csr_array(
+        (mean_weights, (np.zeros_like(source_ids), source_ids)), shape=(1, n_source)
+    )
+    right = csr_array(vstack([eye_array(n_source, format="csr"), mean_row], format="csr"))
     return Recipe(left, right, new_ids)
 
 
 def _single_ones(matrix: csr_array) -> np.ndarray:
     """The column of each row's single entry if that is 1.0, otherwise -1."""
     column = np.full(matrix.shape[0], -1, dtype=np.int64)
-    single = np.flatnonzero(np.diff(matrix.indptr) == 1)
-    at = matrix.indptr[single]
-    ones = matrix.data[at] == 1.0
-    column[single[ones]] = matrix.indices[at[ones]]
+    rows = np.flatnonzero(np.diff(matrix.indptr) == 1)
+    positions = matrix.indptr[rows]
+    is_one = matrix.data[positions] == 1.0
+    column[rows[is_one]] = matrix.indices[positions[is_one]]
     return column
 
 

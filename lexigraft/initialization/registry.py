@@ -122,7 +122,7 @@ def register(file: str | Path, module: str | None = None) -> list[str]:
     of its methods is used: as `module` if it belongs to a package. Raises a `UserError` if a name
     is taken by another file.
     """
-    found = []
+    names = []
     for declared in declared_classes(Path(file)):
         if _is_initializer(declared) and "name" in declared.attributes:
             added = _declaration(declared, declared.attributes["name"], Path(file), module)
@@ -132,19 +132,19 @@ def register(file: str | Path, module: str | None = None) -> list[str]:
                     f"{file}: an initializer '{added.name}' exists already, in {earlier.file}; "
                     "choose another name"
                 )
-            found.append(added.name)
-    return found
+            names.append(added.name)
+    return names
 
 
 @cache
 def _declarations() -> dict[str, Declaration]:
     """The methods by name: those of the folder, to which `register` adds others."""
-    found = {}
+    declarations = {}
     for file in sorted(_FOLDER.glob("*.py")):
         if declared := next(filter(_is_initializer, declared_classes(file)), None):
             name, module = file.stem.replace("_", "-"), f"{__package__}.methods.{file.stem}"
-            found[name] = _declaration(declared, name, file, module)
-    return found
+            declarations[name] = _declaration(declared, name, file, module)
+    return declarations
 
 
 def _is_initializer(declared: DeclaredClass) -> bool:
@@ -152,7 +152,12 @@ def _is_initializer(declared: DeclaredClass) -> bool:
 
 
 def _declaration(declared: DeclaredClass, name: str, file: Path, module: str | None) -> Declaration:
-    values = {"title": name.replace("-", " ").capitalize(), "version": 1, "needs": (), "reads": ()}
+    values: dict[str, Any] = {
+        "title": name.replace("-", " ").capitalize(),
+        "version": 1,
+        "needs": (),
+        "reads": (),
+    }
     values |= {key: declared.attributes[key] for key in values if key in declared.attributes}
     return Declaration(name=name, file=file, module=module, class_name=declared.name, **values)
 

@@ -47,17 +47,22 @@ class AnchorInitializer(RecipeInitializer):
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         vectors = required_vectors(self.name, pair, auxiliary, self.needs[0])
         vectors = unit_vectors(vectors) if self.normalized else nonzero(vectors)
-        anchors = np.intersect1d(vectors.tokens, self._possible_anchors(pair), assume_unique=True)
-        new = np.intersect1d(vectors.tokens, pair.new_ids, assume_unique=True)
-        self.anchors_ = len(anchors)
+        anchor_ids = np.intersect1d(
+            vectors.tokens, self._possible_anchors(pair), assume_unique=True
+        )
+        new_ids = np.intersect1d(vectors.tokens, pair.new_ids, assume_unique=True)
+        self.anchors_ = len(anchor_ids)
         if not self.anchors_:
             raise UserError(
                 f"initializer '{self.name}': no shared token has {self.without_anchors}"
             )
-        queries, rows = vectors_of(vectors, new), vectors_of(vectors, anchors)
-        mixed = self._weights(queries, rows).tocoo()
-        tokens, sources = new[mixed.coords[0]], pair.source_of[anchors][mixed.coords[1]]
-        return rows_with_fallback(pair, tokens, sources, mixed.data)
+        new_vectors, anchor_vectors = vectors_of(vectors, new_ids), vectors_of(vectors, anchor_ids)
+        weights = self._weights(new_vectors, anchor_vectors).tocoo()
+        tokens, source_ids = (
+            new_ids[weights.coords[0]],
+            pair.source_of[anchor_ids][weights.coords[1]],
+        )
+        return rows_with_fallback(pair, tokens, source_ids, weights.data)
 
     def _possible_anchors(self, pair: VocabularyPair) -> np.ndarray:
         """Target ids of the tokens that are anchors if they have a vector, ascending."""
@@ -106,25 +111,25 @@ class NeighbourInitializer(RecipeInitializer):
                 "mix; give vectors of the source's language"
             )
         new_ids = np.intersect1d(target.tokens, pair.new_ids)
-        mixed = softmax_of_nearest(
+        weights = softmax_of_nearest(
             vectors_of(target, new_ids), source.vectors, self.neighbours, self.temperature
         ).tocoo()
-        return new_ids[mixed.coords[0]], source.tokens[mixed.coords[1]], mixed.data
+        return new_ids[weights.coords[0]], source.tokens[weights.coords[1]], weights.data
 
 
 def nonzero(vectors: TokenVectors) -> TokenVectors:
     """Drop vectors of length zero."""
-    some = vectors.vectors.any(axis=1)
-    return TokenVectors(vectors.tokens[some], vectors.vectors[some])
+    is_nonzero = vectors.vectors.any(axis=1)
+    return TokenVectors(vectors.tokens[is_nonzero], vectors.vectors[is_nonzero])
 
 
 def unit_vectors(vectors: TokenVectors, without: Collection[int] = ()) -> TokenVectors:
     """Scale vectors to length one; drop those of length zero and those of the ids `without`."""
     lengths = np.sqrt(np.vecdot(vectors.vectors, vectors.vectors))
-    kept = (lengths > 0) & ~np.isin(vectors.tokens, list(without))
-    rows = vectors.vectors[kept]
-    rows /= lengths[kept, None]
-    return TokenVectors(vectors.tokens[kept], rows)
+    is_kept = (lengths > 0) & ~np.isin(vectors.tokens, list(without))
+    rows = vectors.vectors[is_kept]
+    rows /= lengths[is_kept, None]
+    return TokenVectors(vectors.tokens[is_kept], rows)
 
 
 def vectors_of(vectors: TokenVectors, ids: np.ndarray) -> np.ndarray:
@@ -151,8 +156,8 @@ def sparsemax_of_cosines(queries: np.ndarray, anchors: np.ndarray) -> csr_array:
     `queries` [n, dimensions] and `anchors` [m, dimensions], with m at least 1, have length one. The
     weights [n, m] are float64: rows non-negative and summing to one, most weights zero.
     """
-    found = [sparsemax(scores) for _, scores in score_blocks(queries, anchors)]
-    return csr_array(vstack(found)) if found else csr_array((0, len(anchors)))
+    weights = [sparsemax(scores) for _, scores in score_blocks(queries, anchors)]
+    return csr_array(vstack(weights)) if weights else csr_array((0, len(anchors)))
 
 
 def softmax_of_nearest(
@@ -160,28 +165,28 @@ def softmax_of_nearest(
     anchors: np.ndarray,
     k: int,
     temperature: float,
-    least: float = -math.inf,
+    minimum_cosine: float = -math.inf,
 ) -> csr_array:
     """Softmax over the cosines, divided by `temperature`, of each query to its `k` nearest anchors.
 
     `queries` [n, dimensions] and `anchors` [m, dimensions], with m at least 1, have length one; all
     anchors are used if there are fewer than `k`. The weights [n, m] are float64: rows of `k`
-    positive weights that sum to one. Anchors with a cosine below `least` get no weight, so a row
-    may be all zeros.
+    positive weights that sum to one. Anchors with a cosine below `minimum_cosine` get no weight, so
+    a row may be all zeros.
     """
     k = min(k, len(anchors))
-    chosen = np.empty((len(queries), k), dtype=np.int64)
+    columns = np.empty((len(queries), k), dtype=np.int64)
     weights = np.empty((len(queries), k))
     for block, scores in score_blocks(queries, anchors):
-        best = top_k(scores, k)
-        cosines = np.take_along_axis(scores, best, axis=1).astype(np.float64)
+        nearest = top_k(scores, k)
+        cosines = np.take_along_axis(scores, nearest, axis=1).astype(np.float64)
         exponents = np.exp((cosines - cosines.max(axis=1, keepdims=True)) / temperature)
-        exponents *= cosines >= least
+        exponents *= cosines >= minimum_cosine
         totals = exponents.sum(axis=1, keepdims=True)
-        chosen[block] = best
+        columns[block] = nearest
         weights[block] = exponents / np.where(totals > 0, totals, 1)
     rows = np.repeat(np.arange(len(queries)), k)
-    return csr_array((weights.ravel(), (rows, chosen.ravel())), shape=(len(queries), len(anchors)))
+    return csr_array((weights.ravel(), (rows, columns.ravel())), shape=(len(queries), len(anchors)))
 
 
 def sparsemax(scores: np.ndarray) -> csr_array:
@@ -201,35 +206,35 @@ def sparsemax(scores: np.ndarray) -> csr_array:
     """
     n, m = scores.shape
     parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
-    pending, candidates = np.arange(n), _FIRST_CANDIDATES
+    pending_rows, n_candidates = np.arange(n), _FIRST_CANDIDATES
     # Few weights of a row are above zero: only the highest scores are examined, and more of a row
     # only if all of these have positive weights.
-    while len(pending):
-        selected = scores if len(pending) == n else scores[pending]
-        rows, columns = top_k_candidates(selected, candidates)
-        values = selected[rows, columns].astype(np.float64)
-        descending, _ = _pad_rows(values, rows, len(pending))
-        descending.sort(axis=1)
-        descending = descending[:, ::-1]
-        peak = descending[:, 0].copy()
-        threshold, support = _thresholds(descending - peak[:, None])
-        examined = np.bincount(rows, minlength=len(pending))
-        done = (support < examined) | (examined == m)
+    while len(pending_rows):
+        pending_scores = scores if len(pending_rows) == n else scores[pending_rows]
+        rows, columns = top_k_candidates(pending_scores, n_candidates)
+        values = pending_scores[rows, columns].astype(np.float64)
+        sorted_scores, _ = _pad_rows(values, rows, len(pending_rows))
+        sorted_scores.sort(axis=1)
+        sorted_scores = sorted_scores[:, ::-1]
+        maxima = sorted_scores[:, 0].copy()
+        threshold, support = _thresholds(sorted_scores - maxima[:, None])
+        n_examined = np.bincount(rows, minlength=len(pending_rows))
+        is_done = (support < n_examined) | (n_examined == m)
         # Subtracting a row's maximum does not change its projection, and reduces rounding errors.
-        weights = values - peak[rows] - threshold[rows]
-        positive = done[rows] & (weights > 0)
-        parts.append((pending[rows[positive]], columns[positive], weights[positive]))
-        pending, candidates = pending[~done], 8 * candidates
+        weights = values - maxima[rows] - threshold[rows]
+        is_positive = is_done[rows] & (weights > 0)
+        parts.append((pending_rows[rows[is_positive]], columns[is_positive], weights[is_positive]))
+        pending_rows, n_candidates = pending_rows[~is_done], 8 * n_candidates
     rows, columns, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
     return csr_array((weights, (rows, columns)), shape=(n, m))
 
 
-def _thresholds(descending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Threshold and support size of each row of descending scores whose maximum is 0."""
-    excess = np.cumsum(descending, axis=1) - 1
-    ranks = np.arange(1, descending.shape[1] + 1)
+def _thresholds(sorted_scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Threshold and support size of each row of scores in descending order whose maximum is 0."""
+    excess = np.cumsum(sorted_scores, axis=1) - 1
+    ranks = np.arange(1, sorted_scores.shape[1] + 1)
     # The support reaches down to the last score that exceeds the threshold it would set.
-    support = np.count_nonzero(descending * ranks > excess, axis=1)
+    support = np.count_nonzero(sorted_scores * ranks > excess, axis=1)
     last = np.take_along_axis(excess, support[:, None] - 1, axis=1)[:, 0]
     return last / support, support
 
@@ -247,14 +252,14 @@ def top_k(scores: np.ndarray, k: int) -> np.ndarray:
     if not len(scores):
         return np.empty((0, k), dtype=np.int64)
     rows, columns = top_k_candidates(scores, k)
-    values, at = _pad_rows(scores[rows, columns], rows, len(scores))
-    least = np.partition(values, values.shape[1] - k, axis=1)[:, values.shape[1] - k, None]
-    tie = _TIE * np.maximum(np.abs(values.max(axis=1, keepdims=True)), np.abs(least))
-    chosen = values > least + tie
-    tied = (values >= least - tie) & ~chosen
-    room = k - chosen.sum(axis=1, keepdims=True)
-    chosen |= tied & (np.cumsum(tied, axis=1) <= room)
-    return columns[at[chosen]].reshape(len(scores), k)
+    values, indices = _pad_rows(scores[rows, columns], rows, len(scores))
+    kth_score = np.partition(values, values.shape[1] - k, axis=1)[:, values.shape[1] - k, None]
+    tolerance = _TIE * np.maximum(np.abs(values.max(axis=1, keepdims=True)), np.abs(kth_score))
+    is_chosen = values > kth_score + tolerance
+    is_tied = (values >= kth_score - tolerance) & ~is_chosen
+    open_places = k - is_chosen.sum(axis=1, keepdims=True)
+    is_chosen |= is_tied & (np.cumsum(is_tied, axis=1) <= open_places)
+    return columns[indices[is_chosen]].reshape(len(scores), k)
 
 
 def highest(scores: np.ndarray) -> np.ndarray:
@@ -265,8 +270,8 @@ def highest(scores: np.ndarray) -> np.ndarray:
     >>> highest(np.array([[0.1, 0.9, 0.9 + 1e-8]])).tolist()
     [1]
     """
-    peak = scores.max(axis=1, keepdims=True)
-    return (scores >= peak - _TIE * np.abs(peak)).argmax(axis=1)
+    maxima = scores.max(axis=1, keepdims=True)
+    return (scores >= maxima - _TIE * np.abs(maxima)).argmax(axis=1)
 
 
 def top_k_candidates(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -282,9 +287,9 @@ def top_k_candidates(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray
         return np.divmod(np.arange(n * m), m)
     # The bound is the k-th highest of the chunks' maxima: at least k scores reach it. The columns
     # of a chunk are `chunks` apart, since maxima over adjacent columns take three times as long.
-    peaks = scores[:, : chunks * _CHUNK].reshape(n, _CHUNK, chunks).max(axis=1)
-    bound = np.partition(peaks, chunks - k, axis=1)[:, chunks - k, None]
-    bound -= _TIE * np.maximum(np.abs(peaks.max(axis=1, keepdims=True)), np.abs(bound))
+    chunk_maxima = scores[:, : chunks * _CHUNK].reshape(n, _CHUNK, chunks).max(axis=1)
+    bound = np.partition(chunk_maxima, chunks - k, axis=1)[:, chunks - k, None]
+    bound -= _TIE * np.maximum(np.abs(chunk_maxima.max(axis=1, keepdims=True)), np.abs(bound))
     return np.divmod(np.flatnonzero(scores >= bound), m)
 
 
@@ -295,8 +300,8 @@ def _pad_rows(values: np.ndarray, rows: np.ndarray, n: int) -> tuple[np.ndarray,
     each entry, 0 for padding.
     """
     counts = np.bincount(rows, minlength=n)
-    place = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
+    columns = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
     shape = (n, int(counts.max(initial=0)))
-    matrix, at = np.full(shape, -np.inf, dtype=values.dtype), np.zeros(shape, dtype=np.int64)
-    matrix[rows, place], at[rows, place] = values, np.arange(len(rows))
-    return matrix, at
+    padded, indices = np.full(shape, -np.inf, dtype=values.dtype), np.zeros(shape, dtype=np.int64)
+    padded[rows, columns], indices[rows, columns] = values, np.arange(len(rows))
+    return padded, indices

@@ -8,18 +8,17 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from scipy.sparse import csr_array
+from torch.nn.functional import softplus
+from torch.utils.checkpoint import checkpoint
 from tqdm import tqdm
 
 from lexigraft.hardware import device
 from lexigraft.initialization.matrix import Matrix
 from lexigraft.initialization.pairing import VocabularyPair
-
-if TYPE_CHECKING:
-    import torch
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +38,7 @@ class TokenStream:
     centres: np.ndarray | None = None
 
     @classmethod
-    def of(cls, sentences: Sequence[np.ndarray]) -> "TokenStream":
+    def from_sentences(cls, sentences: Sequence[np.ndarray]) -> "TokenStream":
         """Concatenate sentences, each an array of token ids [length]."""
         lengths = np.array([len(ids) for ids in sentences], dtype=np.int64)
         tokens = np.concatenate([*sentences, np.zeros(0, dtype=np.int64)])
@@ -64,13 +63,13 @@ class TokenStream:
 
     def neighbours(self, positions: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
         """Pairs of each of `positions` with all positions within `window` in its sentence."""
-        steps = np.concatenate([np.arange(-window, 0), np.arange(1, window + 1)])
-        centre = np.repeat(positions, len(steps))
-        context = (positions[:, None] + steps).ravel()
-        inside = (context >= 0) & (context < len(self.tokens))
-        centre, context = centre[inside], context[inside]
-        same = self.sentence[centre] == self.sentence[context]
-        return centre[same], context[same]
+        offsets = np.concatenate([np.arange(-window, 0), np.arange(1, window + 1)])
+        centre = np.repeat(positions, len(offsets))
+        context = (positions[:, None] + offsets).ravel()
+        is_inside = (context >= 0) & (context < len(self.tokens))
+        centre, context = centre[is_inside], context[is_inside]
+        in_sentence = self.sentence[centre] == self.sentence[context]
+        return centre[in_sentence], context[in_sentence]
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class NoiseDistribution:
     shares: np.ndarray
 
     @classmethod
-    def of(cls, text: TokenStream) -> "NoiseDistribution":
+    def from_text(cls, text: TokenStream) -> "NoiseDistribution":
         """Counts in a text to the power of 3/4, normalized to sum to one."""
         tokens, counts = np.unique(text.tokens, return_counts=True)
         weights = counts**_NOISE_POWER
@@ -91,10 +90,10 @@ class NoiseDistribution:
         """The distribution of `size` samples; unchanged if it has at most `size` tokens."""
         if len(self.tokens) <= size:
             return self
-        at, counts = np.unique(
+        indices, counts = np.unique(
             rng.choice(len(self.tokens), size, p=self.shares), return_counts=True
         )
-        return NoiseDistribution(self.tokens[at], counts / size)
+        return NoiseDistribution(self.tokens[indices], counts / size)
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class SkipGramBatch:
     positives: np.ndarray
     negatives: np.ndarray
 
-    def loss(self, scores: "torch.Tensor") -> "torch.Tensor":
+    def loss(self, scores: torch.Tensor) -> torch.Tensor:
         """Mean over the pairs of -log σ(score) - Σ over noise of log σ(-score), a scalar [1]_.
 
         `scores` [c, o], on any device, are the inner products of the centres' input rows and the
@@ -121,9 +120,6 @@ class SkipGramBatch:
         .. [1] Mikolov, Sutskever, Chen, Corrado and Dean 2013, "Distributed Representations of
            Words and Phrases and their Compositionality", equation 4.
         """
-        import torch
-        from torch.nn.functional import softplus
-
         positives, negatives = (
             torch.from_numpy(counts).to(scores.device)
             for counts in (self.positives, self.negatives)
@@ -149,19 +145,19 @@ def batches(
     starts = np.concatenate([[0], ends[:-1]])
     order = rng.permutation(len(ends))
     lengths = (ends - starts)[order]
-    before = np.cumsum(lengths) - lengths
-    positions = np.arange(len(text.tokens)) + np.repeat(starts[order] - before, lengths)
+    length_before = np.cumsum(lengths) - lengths
+    positions = np.arange(len(text.tokens)) + np.repeat(starts[order] - length_before, lengths)
     if text.centres is not None:
         positions = positions[text.centres[positions]]
-    for begin in range(0, len(positions), size):
-        centre, context = text.neighbours(positions[begin : begin + size], window)
+    for start in range(0, len(positions), size):
+        centre, context = text.neighbours(positions[start : start + size], window)
         if len(centre):
             sampled = noise.sample(negatives * size, rng)
             yield _batch(text.tokens[centre], text.tokens[context], sampled, negatives)
 
 
 def _batch(
-    centre: np.ndarray, context: np.ndarray, noise: NoiseDistribution, per_pair: int
+    centre: np.ndarray, context: np.ndarray, noise: NoiseDistribution, negatives_per_pair: int
 ) -> SkipGramBatch:
     """Build the batch of all pairs of token ids `centre[i]`, `context[i]`."""
     centres, row = np.unique(centre, return_inverse=True)
@@ -169,9 +165,9 @@ def _batch(
     column = np.searchsorted(contexts, context)
     shape = (len(centres), len(contexts))
     counts = np.bincount(row * shape[1] + column, minlength=shape[0] * shape[1]).reshape(shape)
-    share = np.zeros(len(contexts))
-    share[np.searchsorted(contexts, noise.tokens)] = noise.shares
-    negatives = per_pair * share * (counts.sum(axis=1, keepdims=True) - counts)
+    noise_shares = np.zeros(len(contexts))
+    noise_shares[np.searchsorted(contexts, noise.tokens)] = noise.shares
+    negatives = negatives_per_pair * noise_shares * (counts.sum(axis=1, keepdims=True) - counts)
     return SkipGramBatch(centres, contexts, counts.astype(np.float32), negatives.astype(np.float32))
 
 
@@ -184,58 +180,51 @@ class ConvexRows:
     """
 
     def __init__(
-        self, matrix: "torch.Tensor", offsets: csr_array, rank: int, rng: np.random.Generator
+        self, matrix: torch.Tensor, offsets: csr_array, rank: int, rng: np.random.Generator
     ) -> None:
-        import torch
-
         k, s = offsets.shape
         start = rng.standard_normal((k, rank), dtype=np.float32) / np.sqrt(rank, dtype=np.float32)
         self.matrix, self.offsets = matrix, offsets
         self.left = torch.from_numpy(start).to(matrix.device).requires_grad_()
         self.right = torch.zeros((rank, s), device=matrix.device, requires_grad=True)
 
-    def rows(self, numbers: np.ndarray) -> "torch.Tensor":
-        """Some of the rows, [len(numbers), h], with a gradient.
+    def rows(self, indices: np.ndarray) -> torch.Tensor:
+        """The rows of these `indices`, [len(indices), h], with a gradient.
 
         Weights are dense, so many rows are computed one block at a time and recomputed in the
         backward pass.
         """
-        import torch
-        from torch.utils.checkpoint import checkpoint
+        blocks = list(self._blocks(indices))
+        if len(blocks) == 1:
+            return self._mix_rows(blocks[0])
+        return torch.cat(
+            [checkpoint(self._mix_rows, block, use_reentrant=False) for block in blocks]
+        )
 
-        parts = list(self._blocks(numbers))
-        if len(parts) == 1:
-            return self._mixed(parts[0])
-        return torch.cat([checkpoint(self._mixed, part, use_reentrant=False) for part in parts])
-
-    def weights(self, numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield blocks of `numbers` and their weights [len(block), s], float64, summing to one."""
-        import torch
-
-        for part in self._blocks(numbers):
+    def weights(self, indices: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield blocks of `indices` and their weights [len(block), s], float64, summing to one."""
+        for block in self._blocks(indices):
             with torch.no_grad():
-                yield part, torch.softmax(self._logits(part).double(), dim=1).cpu().numpy()
+                yield block, torch.softmax(self._logits(block).double(), dim=1).cpu().numpy()
 
-    def _blocks(self, numbers: np.ndarray) -> list[np.ndarray]:
+    def _blocks(self, indices: np.ndarray) -> list[np.ndarray]:
         height = max(1, _LOGITS_AT_ONCE // self.offsets.shape[1])
-        cuts = range(height, max(1, len(numbers)), height)
-        return np.split(numbers, list(cuts))
+        ends = range(height, max(1, len(indices)), height)
+        return np.split(indices, list(ends))
 
-    def _mixed(self, numbers: np.ndarray) -> "torch.Tensor":
-        return self._logits(numbers).softmax(dim=1) @ self.matrix
+    def _mix_rows(self, indices: np.ndarray) -> torch.Tensor:
+        return self._logits(indices).softmax(dim=1) @ self.matrix
 
-    def _logits(self, numbers: np.ndarray) -> "torch.Tensor":
-        import torch
-
-        at = torch.from_numpy(numbers).to(self.left.device)
-        offsets = self.offsets[numbers].tocoo()
-        logits = self.left[at] @ self.right
+    def _logits(self, indices: np.ndarray) -> torch.Tensor:
+        device_indices = torch.from_numpy(indices).to(self.left.device)
+        offsets = self.offsets[indices].tocoo()
+        logits = self.left[device_indices] @ self.right
         if not offsets.nnz:
             return logits
         row, column = (torch.from_numpy(part.astype(np.int64)) for part in offsets.coords)
         values = torch.from_numpy(offsets.data.astype(np.float32))
-        place = (row.to(logits.device), column.to(logits.device))
-        return logits.index_put(place, values.to(logits.device), accumulate=True)
+        positions = (row.to(logits.device), column.to(logits.device))
+        return logits.index_put(positions, values.to(logits.device), accumulate=True)
 
 
 def truncate_weights(
@@ -255,12 +244,17 @@ def truncate_weights(
     if keep >= s:
         return np.tile(np.arange(s), (n, 1)), weights, np.zeros(n), 0.0
     order = np.argpartition(weights, s - keep, axis=1)
-    columns, light = order[:, s - keep :], order[:, : s - keep]
-    rest = np.take_along_axis(weights, light, axis=1)
-    level = rest.mean(axis=1, keepdims=True)
-    moved = np.abs(rest - level).sum(axis=1) / 2
-    values = np.take_along_axis(weights, columns, axis=1) - level
-    return columns, np.maximum(values, 0), level[:, 0] * s, float(moved.mean()) if n else 0.0
+    columns, other_columns = order[:, s - keep :], order[:, : s - keep]
+    other_weights = np.take_along_axis(weights, other_columns, axis=1)
+    mean_weight = other_weights.mean(axis=1, keepdims=True)
+    moved_weight = np.abs(other_weights - mean_weight).sum(axis=1) / 2
+    values = np.take_along_axis(weights, columns, axis=1) - mean_weight
+    return (
+        columns,
+        np.maximum(values, 0),
+        mean_weight[:, 0] * s,
+        float(moved_weight.mean()) if n else 0.0,
+    )
 
 
 def train(
@@ -268,7 +262,7 @@ def train(
     matrices: dict[str, Matrix],
     text: TokenStream,
     validation: TokenStream,
-    start: csr_array,
+    initial_logits: csr_array,
     rng: np.random.Generator,
     *,
     window: int,
@@ -292,7 +286,7 @@ def train(
         `"input"` and `"output"`, each [n_source, h]; the same object twice where they are tied.
     text, validation
         Text to train on, and text on which the loss is reported, in target ids.
-    start
+    initial_logits
         Initial logits [len(new_ids), number of source tokens], the same for both matrices.
     rng
         Random generator for initial values, the order of sentences, centres and noise.
@@ -303,37 +297,35 @@ def train(
     subsampling
         Threshold of `TokenStream.subsampled`; None makes every token a centre.
     """
-    import torch
-
     input_rows = _source_rows(matrices["input"], pair.source_ids)
     tied = matrices["output"] is matrices["input"]
     output_rows = input_rows if tied else _source_rows(matrices["output"], pair.source_ids)
     rows = {
-        which: ConvexRows(source_rows, start, rank, rng)
+        which: ConvexRows(source_rows, initial_logits, rank, rng)
         for which, source_rows in (("input", input_rows), ("output", output_rows))
     }
-    factors = [factor for part in rows.values() for factor in (part.left, part.right)]
+    factors = [factor for stream in rows.values() for factor in (stream.left, stream.right)]
     optimizer = torch.optim.Adam(factors, lr=learning_rate, weight_decay=weight_decay)
-    noise = NoiseDistribution.of(text)
+    noise = NoiseDistribution.from_text(text)
     if subsampling is not None:
         counts = np.bincount(text.tokens, minlength=pair.n_target)
         text, validation = (
-            part.subsampled(counts, subsampling, rng) for part in (text, validation)
+            stream.subsampled(counts, subsampling, rng) for stream in (text, validation)
         )
-    centres = len(text.tokens) if text.centres is None else int(text.centres.sum())
-    batching = (window, negatives, batch_tokens)
+    n_centres = len(text.tokens) if text.centres is None else int(text.centres.sum())
+    batch_options = (window, negatives, batch_tokens)
     seed = int(rng.integers(2**32))
 
-    def loss_of(batch: SkipGramBatch) -> "torch.Tensor":
-        inputs = _rows_of(pair, rows["input"], batch.centres)
-        return batch.loss(inputs @ _rows_of(pair, rows["output"], batch.contexts).T)
+    def loss_of(batch: SkipGramBatch) -> torch.Tensor:
+        inputs = _lookup_rows(pair, rows["input"], batch.centres)
+        return batch.loss(inputs @ _lookup_rows(pair, rows["output"], batch.contexts).T)
 
     @torch.no_grad()
     def validation_loss() -> float:
         """The loss per pair of tokens; 0 where there are none."""
         total = pairs = 0.0
         # The same noise each time, so that only training changes the loss.
-        for batch in batches(validation, noise, *batching, np.random.default_rng(seed)):
+        for batch in batches(validation, noise, *batch_options, np.random.default_rng(seed)):
             count = float(batch.positives.sum())
             total += float(loss_of(batch)) * count
             pairs += count
@@ -341,41 +333,39 @@ def train(
 
     losses, seconds = [validation_loss()], 0.0
     for epoch in range(epochs):
-        begun = time.monotonic()
-        batched = batches(text, noise, *batching, rng)
-        total = -(-centres // batch_tokens)
-        for batch in tqdm(batched, desc=f"cw2v, epoch {epoch + 1}", total=total, disable=None):
+        epoch_start = time.monotonic()
+        epoch_batches = batches(text, noise, *batch_options, rng)
+        total = -(-n_centres // batch_tokens)
+        for batch in tqdm(
+            epoch_batches, desc=f"cw2v, epoch {epoch + 1}", total=total, disable=None
+        ):
             loss = loss_of(batch)
             if loss.requires_grad:  # a batch may have no new token
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-        seconds += time.monotonic() - begun
+        seconds += time.monotonic() - epoch_start
         losses.append(validation_loss())
         logger.info("epoch %d/%d: validation loss %.4f", epoch + 1, epochs, losses[-1])
     tokens = len(text.tokens) * epochs
     return rows, losses, tokens / seconds if seconds else None
 
 
-def _rows_of(pair: VocabularyPair, new: ConvexRows, tokens: np.ndarray) -> "torch.Tensor":
+def _lookup_rows(pair: VocabularyPair, new_rows: ConvexRows, tokens: np.ndarray) -> torch.Tensor:
     """Rows [n, h] of target tokens: trainable for new tokens, fixed for all other tokens."""
-    import torch
-
-    copied = pair.source_of[tokens]
-    is_new = copied < 0
-    fixed = np.searchsorted(pair.source_ids, copied[~is_new])
-    parts = [new.matrix[torch.from_numpy(fixed).to(new.matrix.device)]]
+    source_ids = pair.source_of[tokens]
+    is_new = source_ids < 0
+    fixed_rows = np.searchsorted(pair.source_ids, source_ids[~is_new])
+    rows = [new_rows.matrix[torch.from_numpy(fixed_rows).to(new_rows.matrix.device)]]
     if is_new.any():
-        parts.append(new.rows(np.searchsorted(pair.new_ids, tokens[is_new])))
+        rows.append(new_rows.rows(np.searchsorted(pair.new_ids, tokens[is_new])))
     # Restore the order of the tokens.
-    place = np.argsort(np.argsort(is_new, kind="stable"), kind="stable")
-    return torch.cat(parts)[torch.from_numpy(place).to(new.matrix.device)]
+    original_order = np.argsort(np.argsort(is_new, kind="stable"), kind="stable")
+    return torch.cat(rows)[torch.from_numpy(original_order).to(new_rows.matrix.device)]
 
 
-def _source_rows(matrix: Matrix, source_ids: np.ndarray) -> "torch.Tensor":
+def _source_rows(matrix: Matrix, source_ids: np.ndarray) -> torch.Tensor:
     """The source tokens' rows in float32 on the computing device, copied only where needed."""
-    import torch
-
     rows = torch.as_tensor(matrix).detach()
     n = len(source_ids)
     rows = rows[:n] if source_ids[-1] == n - 1 else rows[torch.from_numpy(source_ids)]

@@ -6,6 +6,8 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from lexigraft.artifacts.atomic import replacing
 from lexigraft.errors import UserError
@@ -30,19 +32,19 @@ def save_initialization(
     """
     folder = Path(folder)
     if isinstance(fitted, RecipeInitializer):
-        written = _RECIPE if isinstance(fitted.recipe_, Recipe) else _RECIPES
-        fitted.recipe_.save(folder / written)
+        file = _RECIPE if isinstance(fitted.recipe_, Recipe) else _RECIPES
+        fitted.recipe_.save(folder / file)
     elif isinstance(fitted, RowInitializer) and matrices:
-        written = _ROWS
-        _save_rows(fitted.rows(matrices), folder / written)
+        file = _ROWS
+        _save_rows(fitted.rows(matrices), folder / file)
     else:
         raise UserError(
             f"initializer '{fitted.name}': its rows are computed from the source matrices; give "
             "them as matrices={'input': …} and, unless tied, 'output'"
         )
-    for other in {*_FILES} - {written}:
-        (folder / other).unlink(missing_ok=True)
-    return written
+    for stale_file in {*_FILES} - {file}:
+        (folder / stale_file).unlink(missing_ok=True)
+    return file
 
 
 def load_initialization(folder: str | Path) -> Recipe | RecipePair | DenseRows:
@@ -68,10 +70,9 @@ def load_initialization(folder: str | Path) -> Recipe | RecipePair | DenseRows:
 
 
 def _save_rows(rows: DenseRows, path: Path) -> None:
-    from safetensors.numpy import save_file
-
     tensors = {
-        which: np.ascontiguousarray(new, dtype=np.float32) for which, new in rows.new.items()
+        which: np.ascontiguousarray(new_rows, dtype=np.float32)
+        for which, new_rows in rows.new.items()
     }
     tensors["source_of"] = rows.source_of
     tensors["n_source"] = np.array([rows.n_source], dtype=np.int64)
@@ -81,15 +82,13 @@ def _save_rows(rows: DenseRows, path: Path) -> None:
 
 
 def _load_rows(path: Path) -> DenseRows:
-    from safetensors import SafetensorError, safe_open
-
     try:
         with safe_open(path, framework="numpy") as file:
-            stored = (file.metadata() or {})["sha256"]
+            stored_digest = (file.metadata() or {})["sha256"]
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise ValueError(str(error)) from None
-    if _digest(tensors) != stored:
+    if _digest(tensors) != stored_digest:
         raise ValueError("its checksum does not match")
     source_of = tensors.pop("source_of")
     (n_source,) = tensors.pop("n_source").tolist()

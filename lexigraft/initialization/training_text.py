@@ -2,16 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.source.encoding import encoded_batches
-from lexigraft.vocabulary.token_bytes import special_ids
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+from lexigraft.vocabulary.token_bytes import special_ids, vocabulary_size
 
 _VALIDATION_EVERY = 20
 
@@ -19,10 +17,10 @@ Item = TypeVar("Item")
 
 
 def tokenized_sentences(
-    tokenizer: "PreTrainedTokenizerFast", corpus: Iterable[str]
+    tokenizer: PreTrainedTokenizerFast, corpus: Iterable[str]
 ) -> Iterator[np.ndarray]:
     """Yield the token ids of each sentence, int64 [n], without special tokens; skip empty ones."""
-    ordinary = np.ones(max(tokenizer.get_vocab().values()) + 1, dtype=bool)
+    ordinary = np.ones(vocabulary_size(tokenizer), dtype=bool)
     ordinary[list(special_ids(tokenizer))] = False
     for batch in encoded_batches(tokenizer, corpus):
         for sentence in batch:
@@ -69,56 +67,66 @@ def find_snippets(
     sizes = np.zeros(pair.n_target, dtype=np.int64)
     sizes[pair.source_of >= 0] = 1
     sizes[list(pieces)] = [len(ids) for ids in pieces.values()]
-    missing = np.zeros(pair.n_target, dtype=np.int64)
-    missing[list(pieces)] = per_token
-    remaining = int(missing.sum())
-    found: list[Snippet] = []
+    open_snippets = np.zeros(pair.n_target, dtype=np.int64)
+    open_snippets[list(pieces)] = per_token
+    remaining = int(open_snippets.sum())
+    snippets: list[Snippet] = []
     for ids in sentences:
-        covered, sentence_sizes = 0, sizes[ids]
-        for position in np.flatnonzero(missing[ids]).tolist():
-            if position < covered or not missing[ids[position]]:
+        position_after_last, sentence_sizes = 0, sizes[ids]
+        for position in np.flatnonzero(open_snippets[ids]).tolist():
+            if position < position_after_last or not open_snippets[ids[position]]:
                 continue
-            begin, end = _stretch(sentence_sizes, position, covered, length, context)
-            covered = end
-            if begin < end:
-                found.append(_snippet(ids[begin:end], pair, pieces))
-                new = np.unique(ids[begin:end])
-                new = new[missing[new] > 0]
-                missing[new] -= 1
-                remaining -= len(new)
+            start, end = _snippet_range(
+                sentence_sizes, position, position_after_last, length, context
+            )
+            position_after_last = end
+            if start < end:
+                snippets.append(_snippet(ids[start:end], pair, pieces))
+                new_tokens = np.unique(ids[start:end])
+                new_tokens = new_tokens[open_snippets[new_tokens] > 0]
+                open_snippets[new_tokens] -= 1
+                remaining -= len(new_tokens)
                 if not remaining:
-                    return found  # without reading the rest of the text
-    return found
+                    return snippets  # without reading the rest of the text
+    return snippets
 
 
-def _stretch(
-    sizes: np.ndarray, position: int, covered: int, length: int, context: int
+def _snippet_range(
+    sizes: np.ndarray, position: int, first_free: int, length: int, context: int
 ) -> tuple[int, int]:
     """Begin and end of the snippet around a token; empty if the token alone exceeds `context`.
 
     `sizes` are the numbers of source tokens of each target token, 0 if it has none; tokens before
-    `covered` are in other snippets. Half of `length` and `context` is for the preceding tokens.
+    `first_free` are in other snippets. Half of `length` and `context` is for the preceding tokens.
     """
     if sizes[position] > context:
         return position + 1, position + 1
-    begin, used = position, int(sizes[position])
-    lowest = max(covered, position - length // 2)
-    while begin > lowest and sizes[begin - 1] and used + sizes[begin - 1] <= context // 2:
-        begin -= 1
-        used += int(sizes[begin])
-    end, highest = position + 1, min(len(sizes), begin + length)
-    while end < highest and sizes[end] and used + sizes[end] <= context:
-        used += int(sizes[end])
+    start, n_source_tokens = position, int(sizes[position])
+    first_start = max(first_free, position - length // 2)
+    while (
+        start > first_start
+        and sizes[start - 1]
+        and n_source_tokens + sizes[start - 1] <= context // 2
+    ):
+        start -= 1
+        n_source_tokens += int(sizes[start])
+    end, last_end = position + 1, min(len(sizes), start + length)
+    while end < last_end and sizes[end] and n_source_tokens + sizes[end] <= context:
+        n_source_tokens += int(sizes[end])
         end += 1
-    return begin, end
+    return start, end
 
 
 def _snippet(ids: np.ndarray, pair: VocabularyPair, pieces: Mapping[int, Sequence[int]]) -> Snippet:
-    copied = pair.source_of[ids]
-    target = np.where(copied >= 0, copied, -1 - np.searchsorted(pair.new_ids, ids))
-    parts = [
-        [source] if source >= 0 else list(pieces[token])
-        for token, source in zip(ids.tolist(), copied.tolist(), strict=True)
+    source_ids = pair.source_of[ids]
+    target = np.where(source_ids >= 0, source_ids, -1 - np.searchsorted(pair.new_ids, ids))
+    pieces_of_tokens = [
+        [source_id] if source_id >= 0 else list(pieces[token])
+        for token, source_id in zip(ids.tolist(), source_ids.tolist(), strict=True)
     ]
-    source = np.array([i for part in parts for i in part], dtype=np.int64)
-    return Snippet(source, target, np.cumsum([len(part) for part in parts]))
+    source_id = np.array(
+        [i for token_pieces in pieces_of_tokens for i in token_pieces], dtype=np.int64
+    )
+    return Snippet(
+        source_id, target, np.cumsum([len(token_pieces) for token_pieces in pieces_of_tokens])
+    )

@@ -10,7 +10,7 @@ from torch.func import functional_call
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.graft import carried_tables, check_fit, untie
+from lexigraft.initialization.graft import carry_tables, check_fit, untie
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
 from lexigraft.initialization.token_ids import update_special_token_ids
 from lexigraft.source.token_tables import (
@@ -60,7 +60,7 @@ def attach_adapters(
             "adapter needs a plain linear head; train embeddings and head instead"
         )
     # Tables of further embeddings get no adapters.
-    set_tables(model, carried_tables(model, token_tables(model), start))
+    set_tables(model, carry_tables(model, token_tables(model), start))
     tied = head.weight is embeddings.weight
     recipes = [start.recipe("input"), start.recipe("input" if tied else "output")]
     if not all(recipe.is_linear for recipe in recipes):

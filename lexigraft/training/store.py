@@ -10,7 +10,7 @@ from lexigraft.artifacts.atomic import replacing, replacing_folder
 from lexigraft.artifacts.cards import INPUTS, check_inputs, fault_of, write_card
 from lexigraft.artifacts.completion import check_references
 from lexigraft.errors import UserError
-from lexigraft.initialization.graft import carried_tables, untie
+from lexigraft.initialization.graft import carry_tables, untie
 from lexigraft.initialization.pairing import VocabularyPair, pair_vocabularies
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.initialization.token_ids import update_special_token_ids
@@ -140,7 +140,7 @@ def load_cell(
         # Such tables are stored only if they were trained.
         if tables := token_tables(model):
             initialization = load_initialization(reference(folder, card, "initialization"))
-            set_tables(model, carried_tables(model, tables, initialization))
+            set_tables(model, carry_tables(model, tables, initialization))
     load_tensors(model, tensors, folder / CHANGED)
     if LORA[0] in card["files"]:
         from peft import PeftModel

@@ -4,6 +4,11 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
+from tokenizers.trainers import BpeTrainer
+
 from lexigraft.vocabulary.bpe import Bpe, Pair
 from lexigraft.vocabulary.continued import MINIMUM_GAIN
 from lexigraft.vocabulary.merges import Key, Rules, segment
@@ -15,11 +20,6 @@ def train_auxiliary(words: Counter[str], bpe: Bpe, size: int) -> list[Pair]:
 
     No merge spans two words, regardless of the source's pre-tokenizer.
     """
-    from tokenizers import Tokenizer
-    from tokenizers.models import BPE
-    from tokenizers.pre_tokenizers import ByteLevel
-    from tokenizers.trainers import BpeTrainer
-
     tokenizer = Tokenizer(BPE())
     trainer = BpeTrainer(
         vocab_size=size,

@@ -6,15 +6,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.source.model import is_byte_level
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-    from tokenizers.models import BPE
-    from transformers import PreTrainedTokenizerFast
 
 Pair = tuple[str, str]
 
@@ -58,10 +57,8 @@ class Bpe:
         return frozenset(self.vocab) - self.added - (BYTE_TOKENS if self.byte_fallback else set())
 
     @cached_property
-    def model(self) -> "BPE":
+    def model(self) -> BPE:
         """The model alone, without dropout, so that segmentation is deterministic."""
-        from tokenizers.models import BPE
-
         return BPE(
             vocab=self.vocab,
             merges=self.merges,
@@ -127,7 +124,7 @@ class Bpe:
 BYTE_TOKENS = frozenset(f"<0x{byte:02X}>" for byte in range(256))
 
 
-def read_bpe(tokenizer: "PreTrainedTokenizerFast") -> Bpe:
+def read_bpe(tokenizer: PreTrainedTokenizerFast) -> Bpe:
     """Read and validate the BPE model of a fast tokenizer, see `bpe_of`.
 
     A UserError is raised if the tokenizer is not a fast one.
@@ -141,7 +138,7 @@ def read_bpe(tokenizer: "PreTrainedTokenizerFast") -> Bpe:
     return bpe_of(backend)
 
 
-def bpe_of(backend: "Tokenizer") -> Bpe:
+def bpe_of(backend: Tokenizer) -> Bpe:
     """Read and validate the BPE model of a pipeline.
 
     A UserError is raised if the model is not byte-level or byte-fallback BPE, or is corrupt: two

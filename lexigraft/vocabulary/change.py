@@ -2,26 +2,25 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
 from lexigraft.vocabulary.prune import prune_tokenizer
 from lexigraft.vocabulary.tokenizer_files import describe_expansion, describe_pruning
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
 # Settings that are not options of `expand_tokenizer`.
 _OTHERS = ("mode", "text", "prune", "prune_english", "prune_at_most")
 
 
 def change_tokenizer(
-    source: "PreTrainedTokenizerFast",
+    source: PreTrainedTokenizerFast,
     lines: Sequence[str],
     settings: Mapping[str, Any],
     english: Sequence[str] = (),
-) -> "tuple[PreTrainedTokenizerFast, dict[str, Any]]":
+) -> tuple[PreTrainedTokenizerFast, dict[str, Any]]:
     """Change a tokenizer as an entry of vocabularies.yaml says; also returns its description.
 
     `settings` are the entry's: `mode` (`expand` or `prune`), and `new_tokens` and other options of

@@ -5,7 +5,9 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+
+from tokenizers import Tokenizer
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError, unknown
 from lexigraft.source.encoding import check_corpus
@@ -23,10 +25,6 @@ from lexigraft.vocabulary.token_bytes import WordSplitter, piece_bytes, unreacha
 from lexigraft.vocabulary.token_filter import count_words, token_filter, words_of
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer
 
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-    from transformers import PreTrainedTokenizerFast
-
 logger = logging.getLogger(__name__)
 
 MERGES = ("continued", "append", "auxiliary-first")
@@ -34,7 +32,7 @@ TRAINERS = ("tokenizers", "sentencepiece")
 
 
 def expand_tokenizer(
-    source_tokenizer: "PreTrainedTokenizerFast",
+    source_tokenizer: PreTrainedTokenizerFast,
     corpus: Iterable[str],
     new_tokens: int,
     auxiliary_size: int = 50_000,
@@ -44,7 +42,7 @@ def expand_tokenizer(
     english_change: float | None = None,
     ascii: bool = True,
     auxiliary_trainer: str = "tokenizers",
-) -> "PreTrainedTokenizerFast":
+) -> PreTrainedTokenizerFast:
     """Add exactly `new_tokens` tokens, learned from a corpus, to a BPE tokenizer.
 
     `append` and `auxiliary-first` follow Yamaguchi et al. [1]_: they add the most frequent new
@@ -178,8 +176,8 @@ def expand_tokenizer(
 
 
 def expanded_sizes(
-    source_tokenizer: "PreTrainedTokenizerFast", corpus: Iterable[str], sizes: Sequence[int]
-) -> Iterator[tuple[int, "PreTrainedTokenizerFast"]]:
+    source_tokenizer: PreTrainedTokenizerFast, corpus: Iterable[str], sizes: Sequence[int]
+) -> Iterator[tuple[int, PreTrainedTokenizerFast]]:
     """Yield each size in ascending order, with the tokenizer that `expand_tokenizer` returns.
 
     The merges are `continued`, and learned once for all sizes, since a larger vocabulary begins
@@ -232,12 +230,12 @@ def _without_loss(bpe: Bpe, words: Counter[str]) -> tuple[Bpe, list[str]]:
 
 
 def _extended(
-    source_tokenizer: "PreTrainedTokenizerFast",
+    source_tokenizer: PreTrainedTokenizerFast,
     bpe: Bpe,
-    pre_tokenizer: "Tokenizer",
+    pre_tokenizer: Tokenizer,
     added: Sequence[str],
     rules: Rules,
-) -> "PreTrainedTokenizerFast":
+) -> PreTrainedTokenizerFast:
     """The source tokenizer with new tokens, their merges, and another pre-tokenizer."""
     state = bpe.extended(added, rules.merges())
     state["pre_tokenizer"] = json.loads(pre_tokenizer.to_str())["pre_tokenizer"]
@@ -250,7 +248,7 @@ def _extended(
 
 
 def new_token_ids(
-    source_tokenizer: "PreTrainedTokenizerFast", target_tokenizer: "PreTrainedTokenizerFast"
+    source_tokenizer: PreTrainedTokenizerFast, target_tokenizer: PreTrainedTokenizerFast
 ) -> list[int]:
     """Ids that the target tokenizer adds to the source's, in order.
 

@@ -11,12 +11,11 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from tokenizers import Tokenizer, models
 
 from lexigraft.errors import UserError, unknown
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +34,7 @@ _SHARE = 0.01
 _PROBE = "कि"
 
 
-def cuts_at_marks(backend: "Tokenizer") -> bool:
+def cuts_at_marks(backend: Tokenizer) -> bool:
     """Whether the pre-tokenizer splits a letter from a combining mark that follows it."""
     pre_tokenizer = backend.pre_tokenizer
     return pre_tokenizer is not None and len(pre_tokenizer.pre_tokenize_str(_PROBE)) > 1
@@ -52,7 +51,7 @@ def is_in_marked_script(texts: Iterable[str]) -> bool:
     return kinds["M"] > _SHARE * (kinds["L"] + kinds["M"])
 
 
-def pre_tokenization(backend: "Tokenizer", marks: str, texts: Iterable[str]) -> "Tokenizer":
+def pre_tokenization(backend: Tokenizer, marks: str, texts: Iterable[str]) -> Tokenizer:
     """A tokenizer without a model that has the normalizer and pre-tokenizer of an expansion.
 
     `marks` is `joined`: letters and their marks are not split; `apart`: the pre-tokenizer is
@@ -60,8 +59,6 @@ def pre_tokenization(backend: "Tokenizer", marks: str, texts: Iterable[str]) -> 
     with marks and the pre-tokenizer can be changed. Text without marks is always pre-tokenized as
     before. Its added tokens are the same. A UserError is raised if `joined` is not possible.
     """
-    from tokenizers import Tokenizer, models
-
     if marks not in MARKS:
         raise unknown("marks", marks, MARKS)
     # Components can be copied and changed only as a part of a tokenizer, in JSON.

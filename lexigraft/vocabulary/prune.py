@@ -10,7 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from heapq import heapify, heappop, heappush
 from itertools import chain
-from typing import TYPE_CHECKING
+
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.source.document_start import start_ids
@@ -21,17 +22,14 @@ from lexigraft.vocabulary.merges import segment
 from lexigraft.vocabulary.token_bytes import byte_alphabet, special_ids
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
 
 def prune_tokenizer(
-    tokenizer: "PreTrainedTokenizerFast",
+    tokenizer: PreTrainedTokenizerFast,
     corpus: Iterable[str],
     *,
     at_most: int | None = None,
     keep: Iterable[int] = (),
-) -> "PreTrainedTokenizerFast":
+) -> PreTrainedTokenizerFast:
     """A copy of a BPE tokenizer without the tokens that a corpus never uses (leaf-based, [1]_).
 
     A token is removed if no text of the corpus contains it, and no remaining token is built from

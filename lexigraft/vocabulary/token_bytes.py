@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from tokenizers import PreTokenizedString, Tokenizer
+from tokenizers.models import BPE, WordLevel
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.source.encoding import tokenizer_faults
 from lexigraft.source.model import is_byte_level
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-    from transformers import PreTrainedTokenizerFast
 
 _OTHER = "\0other"
 _FALLBACK = re.compile("<0x[0-9A-F]{2}>")
@@ -24,7 +24,7 @@ _ASCII = 0x80
 
 
 def token_bytes(
-    tokenizer: "PreTrainedTokenizerFast", vocab: Mapping[str, int] | None = None
+    tokenizer: PreTrainedTokenizerFast, vocab: Mapping[str, int] | None = None
 ) -> list[bytes]:
     """Bytes of every token of a byte-level BPE, byte-fallback BPE, Unigram or WordPiece tokenizer.
 
@@ -47,10 +47,8 @@ def token_bytes(
     return found
 
 
-def pre_tokens(backend: "Tokenizer", text: str) -> list[str]:
+def pre_tokens(backend: Tokenizer, text: str) -> list[str]:
     """Split a text with the normalizer and pre-tokenizer of a pipeline."""
-    from tokenizers import PreTokenizedString
-
     with tokenizer_faults():
         if backend.normalizer is not None:
             text = backend.normalizer.normalize_str(text)
@@ -69,9 +67,7 @@ class WordSplitter:
     A tokenizer cuts added tokens out of a text first, and pre-tokenizes the rest.
     """
 
-    def __init__(self, backend: "Tokenizer") -> None:
-        from tokenizers.models import BPE, WordLevel
-
+    def __init__(self, backend: Tokenizer) -> None:
         self.backend = backend
         added = [
             token
@@ -98,10 +94,8 @@ class WordSplitter:
         return [word.decode() for word in words.values()]
 
 
-def _pipeline(backend: "Tokenizer", model: Any, added: Sequence[Any]) -> Any:
+def _pipeline(backend: Tokenizer, model: Any, added: Sequence[Any]) -> Any:
     """A copy of a pipeline with another model, and these added tokens."""
-    from tokenizers import Tokenizer
-
     copy: Any = Tokenizer(model)
     for part in ("normalizer", "pre_tokenizer"):
         if getattr(backend, part) is not None:
@@ -110,7 +104,7 @@ def _pipeline(backend: "Tokenizer", model: Any, added: Sequence[Any]) -> Any:
     return copy
 
 
-def lost_text(tokenizer: "PreTrainedTokenizerFast", texts: Iterable[str]) -> float:
+def lost_text(tokenizer: PreTrainedTokenizerFast, texts: Iterable[str]) -> float:
     """The share of a text, in bytes, that no token represents.
 
     A model without a token for a character and without an unknown token drops the character, and an
@@ -133,7 +127,7 @@ def lost_text(tokenizer: "PreTrainedTokenizerFast", texts: Iterable[str]) -> flo
     return 1 - represented / total if total else 0.0
 
 
-def added_words(tokenizer: "PreTrainedTokenizerFast") -> frozenset[bytes]:
+def added_words(tokenizer: PreTrainedTokenizerFast) -> frozenset[bytes]:
     """The added tokens of a tokenizer that are cut out of texts even inside words, as bytes."""
     added = tokenizer.added_tokens_decoder.values()
     return frozenset(token.content.encode() for token in added if not token.single_word)
@@ -145,7 +139,7 @@ def contains_any(data: bytes, words: Collection[bytes]) -> bool:
     return any(data[start:end] in words for end in ends for start in range(end))
 
 
-def spelling(tokenizer: "PreTrainedTokenizerFast") -> str:
+def spelling(tokenizer: PreTrainedTokenizerFast) -> str:
     """The spelling of a tokenizer's tokens: "byte-level", "sentencepiece" or "wordpiece"."""
     backend = tokenizer.backend_tokenizer
     # Serializing all of tokenizer.json would take seconds for large vocabularies.
@@ -180,13 +174,18 @@ def is_fallback(token: str, written: str) -> bool:
     return fallback and _FALLBACK.fullmatch(token) is not None
 
 
-def special_ids(tokenizer: "PreTrainedTokenizerFast") -> set[int]:
+def special_ids(tokenizer: PreTrainedTokenizerFast) -> set[int]:
     """Ids of the special tokens: those with a role and all added tokens marked as special."""
     marked = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
     return marked | set(tokenizer.all_special_ids)
 
 
-def unreachable(tokenizer: "PreTrainedTokenizerFast") -> set[int]:
+def vocabulary_size(tokenizer: PreTrainedTokenizerFast) -> int:
+    """The largest token id plus one; `len(tokenizer)` is smaller if ids have gaps."""
+    return max(tokenizer.get_vocab().values()) + 1
+
+
+def unreachable(tokenizer: PreTrainedTokenizerFast) -> set[int]:
     """Ids of the tokens that no text produces: they use rows of the model and are never trained.
 
     A token is unreachable if the model segments its own spelling into other tokens. (In BPE and
@@ -225,7 +224,7 @@ def unreachable(tokenizer: "PreTrainedTokenizerFast") -> set[int]:
     return unreached
 
 
-def unreachable_by_merges(tokenizer: "PreTrainedTokenizerFast", tokens: Iterable[str]) -> list[str]:
+def unreachable_by_merges(tokenizer: PreTrainedTokenizerFast, tokens: Iterable[str]) -> list[str]:
     """New tokens of a BPE tokenizer that it does not produce from their own spelling.
 
     Either its merges do not, or they contain an added token. `ignore_merges`, with which a word

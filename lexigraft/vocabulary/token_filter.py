@@ -4,16 +4,13 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
+from tokenizers import Tokenizer
 from tqdm import tqdm
 
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.bpe import Bpe
 from lexigraft.vocabulary.token_bytes import WordSplitter, contains_any, piece_bytes
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 # The characters of English text: Latin letters, general punctuation, symbols, emoji. The joiners
 # U+200C and U+200D are excluded because Indic and Arabic words need them.
@@ -22,7 +19,7 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 _VISIBLE_ASCII = re.compile("[!-~]")
 
 
-def count_words(pre_tokenizer: "Tokenizer", bpe: Bpe, corpus: Iterable[str]) -> Counter[str]:
+def count_words(pre_tokenizer: Tokenizer, bpe: Bpe, corpus: Iterable[str]) -> Counter[str]:
     """Count the words of a corpus, see `words_of`; a UserError is raised if it has none."""
     words: Counter[str] = Counter()
     split = WordSplitter(pre_tokenizer)

@@ -7,7 +7,10 @@ import logging
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sentencepiece import SentencePieceProcessor
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.artifacts.atomic import PARTIAL, write_json
 from lexigraft.corpus.mixture import MEASURED
@@ -33,17 +36,14 @@ from lexigraft.vocabulary.token_bytes import (
     unreachable_by_merges,
 )
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
 logger = logging.getLogger(__name__)
 
 _MODEL = "tokenizer.model"
 
 
 def store_vocabulary(
-    source: "PreTrainedTokenizerFast",
-    tokenizer: "PreTrainedTokenizerFast",
+    source: PreTrainedTokenizerFast,
+    tokenizer: PreTrainedTokenizerFast,
     lines: Sequence[str],
     description: dict[str, Any],
     folder: str,
@@ -89,7 +89,7 @@ def store_vocabulary(
 
 
 def save_tokenizer(
-    tokenizer: "PreTrainedTokenizerFast",
+    tokenizer: PreTrainedTokenizerFast,
     folder: str | Path,
     source_folder: str | Path | None = None,
     samples: Sequence[str] = (),
@@ -139,7 +139,7 @@ def save_tokenizer(
     return files
 
 
-def extended_model(source_file: str | Path, tokenizer: "PreTrainedTokenizerFast") -> bytes:
+def extended_model(source_file: str | Path, tokenizer: PreTrainedTokenizerFast) -> bytes:
     """The SentencePiece model of `source_file` with the tokens of `tokenizer`, and no others.
 
     Pieces that `tokenizer` lacks are removed; tokens that the file lacks become pieces. If all new
@@ -193,8 +193,8 @@ def extended_model(source_file: str | Path, tokenizer: "PreTrainedTokenizerFast"
 
 
 def describe_expansion(
-    source_tokenizer: "PreTrainedTokenizerFast",
-    target_tokenizer: "PreTrainedTokenizerFast",
+    source_tokenizer: PreTrainedTokenizerFast,
+    target_tokenizer: PreTrainedTokenizerFast,
     merges: str,
 ) -> dict[str, Any]:
     """Describe an expansion: the sizes before and after, and the new tokens.
@@ -224,8 +224,8 @@ def describe_expansion(
 
 
 def describe_pruning(
-    source_tokenizer: "PreTrainedTokenizerFast",
-    target_tokenizer: "PreTrainedTokenizerFast",
+    source_tokenizer: PreTrainedTokenizerFast,
+    target_tokenizer: PreTrainedTokenizerFast,
     expansion: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Describe a tokenizer from which unused tokens of the source were removed.
@@ -250,8 +250,8 @@ def describe_pruning(
 
 
 def describe_replacement(
-    source_tokenizer: "PreTrainedTokenizerFast",
-    target_tokenizer: "PreTrainedTokenizerFast",
+    source_tokenizer: PreTrainedTokenizerFast,
+    target_tokenizer: PreTrainedTokenizerFast,
     new_ids: Sequence[int],
 ) -> dict[str, Any]:
     """Describe a replacement: the sizes of both vocabularies, and the tokens the source lacks.
@@ -273,13 +273,13 @@ def describe_replacement(
     }
 
 
-def _cut(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Iterator[list[str]]:
+def _cut(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str]) -> Iterator[list[str]]:
     """The tokens of each text, as vocabulary strings."""
     for batch in encoded_batches(tokenizer, texts):
         yield from (list(tokenizer.convert_ids_to_tokens(ids)) for ids in batch)
 
 
-def _described(tokenizer: "PreTrainedTokenizerFast", ids: Sequence[int]) -> list[dict[str, Any]]:
+def _described(tokenizer: PreTrainedTokenizerFast, ids: Sequence[int]) -> list[dict[str, Any]]:
     data, tokens = token_bytes(tokenizer), tokenizer.convert_ids_to_tokens(list(ids))
     texts = (data[number].decode("utf-8", errors="backslashreplace") for number in ids)
     return [
@@ -289,11 +289,9 @@ def _described(tokenizer: "PreTrainedTokenizerFast", ids: Sequence[int]) -> list
 
 
 def _check_extended(
-    tokenizer: "PreTrainedTokenizerFast", model: Path, source: Path, samples: Sequence[str]
+    tokenizer: PreTrainedTokenizerFast, model: Path, source: Path, samples: Sequence[str]
 ) -> None:
     """Compare the extended `tokenizer.model` with the fast tokenizer on the samples."""
-    from transformers import PreTrainedTokenizerFast
-
     if not (differing := _differing(tokenizer, model, samples)):
         return
     if (source.parent / "tokenizer.json").is_file():
@@ -313,11 +311,9 @@ def _check_extended(
 
 
 def _differing(
-    tokenizer: "PreTrainedTokenizerFast", model: Path, samples: Sequence[str]
+    tokenizer: PreTrainedTokenizerFast, model: Path, samples: Sequence[str]
 ) -> list[str]:
     """The samples that a `tokenizer.model` segments differently from a fast tokenizer."""
-    from sentencepiece import SentencePieceProcessor
-
     library = SentencePieceProcessor(model_file=str(model)).encode
     return [
         text

@@ -5,16 +5,15 @@ import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from tokenizers import AddedToken, Tokenizer, processors
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.source.document_start import DOCUMENT_START, document_start, surrounding
 from lexigraft.source.model import settings_of, tokens_without_row
 from lexigraft.vocabulary.token_bytes import spelling
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-    from transformers import PreTrainedTokenizerFast
 
 # Settings that a tokenizer has because of its model.
 _OF_THE_MODEL = ("model_max_length", "padding_side", "truncation_side", "model_input_names")
@@ -38,8 +37,8 @@ _TEXT_ROLES = (*_CAUSAL_ROLES, "cls_token", "sep_token")
 
 
 def take_tokenizer(
-    tokenizer: "PreTrainedTokenizerFast", source_tokenizer: "PreTrainedTokenizerFast"
-) -> "PreTrainedTokenizerFast":
+    tokenizer: PreTrainedTokenizerFast, source_tokenizer: PreTrainedTokenizerFast
+) -> PreTrainedTokenizerFast:
     """A copy of another model's tokenizer that adds special tokens as the source's tokenizer does.
 
     A causal model was trained with certain tokens at the beginning and end of texts, and generates
@@ -75,8 +74,6 @@ def take_tokenizer(
     >>> [tokenizer.decode(tokenizer("mto").input_ids) for tokenizer in (other, target)]
     ['mto<|endoftext|>', 'mto']
     """
-    from tokenizers import AddedToken, Tokenizer
-
     ids = set(tokenizer.get_vocab().values())
     gap = next((number for number in range(len(ids)) if number not in ids), None)
     if gap is not None:
@@ -130,8 +127,8 @@ def take_tokenizer(
 
 
 def tokenizer_of_rows(
-    tokenizer: "PreTrainedTokenizerFast", rows: int, place: str
-) -> "PreTrainedTokenizerFast":
+    tokenizer: PreTrainedTokenizerFast, rows: int, place: str
+) -> PreTrainedTokenizerFast:
     """A model's tokenizer without the tokens that have no row in its matrix of `rows` rows.
 
     Raises the errors of `tokens_without_row`.
@@ -160,7 +157,7 @@ def tokenizer_of_rows(
 
 
 def missing_template_tokens(
-    tokenizer: "PreTrainedTokenizerFast", source_tokenizer: "PreTrainedTokenizerFast"
+    tokenizer: PreTrainedTokenizerFast, source_tokenizer: PreTrainedTokenizerFast
 ) -> list[str]:
     """Tokens in the chat template that are not single tokens of the tokenizer.
 
@@ -174,9 +171,7 @@ def missing_template_tokens(
     return [one for one in dict.fromkeys([*named, *_TOKEN.findall(text)]) if one not in known]
 
 
-def treats_texts_alike(
-    tokenizer: "PreTrainedTokenizerFast", other: "PreTrainedTokenizerFast"
-) -> bool:
+def treats_texts_alike(tokenizer: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast) -> bool:
     """Whether two tokenizers have the same settings and add the same tokens around texts."""
     one, two = (
         ({name: str(value) for name, value in settings_of(each).items()},
@@ -186,7 +181,7 @@ def treats_texts_alike(
     return one == two
 
 
-def joining(tokenizer: "PreTrainedTokenizerFast") -> tuple[list[str], int]:
+def joining(tokenizer: PreTrainedTokenizerFast) -> tuple[list[str], int]:
     """The special tokens between the two texts of a pair, and the type id of the second text."""
     encoding = tokenizer("a", "a").encodings[0]
     second = encoding.sequence_ids.index(1)
@@ -195,7 +190,7 @@ def joining(tokenizer: "PreTrainedTokenizerFast") -> tuple[list[str], int]:
 
 
 def surround(
-    backend: "Tokenizer",
+    backend: Tokenizer,
     before: Sequence[str],
     after: Sequence[str],
     byte_level: bool,
@@ -206,8 +201,6 @@ def surround(
     Tokens that it does not have are omitted. `joint` is the result of `joining`; without it, each
     text of a pair is treated as a single text.
     """
-    from tokenizers import processors
-
     between, second = joint or ([*after, *before], 0)
     steps: list[Any] = [processors.ByteLevel(trim_offsets=False)] if byte_level else []
     ids = {token: backend.token_to_id(token) for token in (*before, *after, *between)}
@@ -228,14 +221,12 @@ def surround(
 
 
 def fast_tokenizer(
-    pipeline: "Tokenizer | Mapping[str, Any]", settings: Mapping[str, Any]
-) -> "PreTrainedTokenizerFast":
+    pipeline: Tokenizer | Mapping[str, Any], settings: Mapping[str, Any]
+) -> PreTrainedTokenizerFast:
     """Create a generic fast tokenizer from a pipeline or the content of `tokenizer.json`.
 
     transformers 5 rebuilds the pipelines of other classes according to the class name.
     """
-    from transformers import PreTrainedTokenizerFast
-
     if not isinstance(pipeline, Mapping):
         return PreTrainedTokenizerFast(tokenizer_object=pipeline, **settings)
     # transformers copies a pipeline, which takes seconds for large vocabularies, but not one that

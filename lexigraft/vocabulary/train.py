@@ -7,7 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import sentencepiece
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError, unknown
 from lexigraft.source.document_start import start_ids, surrounding
@@ -23,10 +27,6 @@ from lexigraft.vocabulary.tokenizer_settings import (
     joining,
     surround,
 )
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-    from transformers import PreTrainedTokenizerFast
 
 FAMILIES = ("sentencepiece-bpe", "sentencepiece-unigram", "byte-level-bpe")
 _UNKNOWN = "<unk>"
@@ -59,9 +59,9 @@ def train_tokenizer(
     corpus: Iterable[str],
     family: str,
     size: int = 50_000,
-    source_tokenizer: "PreTrainedTokenizerFast | None" = None,
+    source_tokenizer: PreTrainedTokenizerFast | None = None,
     superwords: float = 0.0,
-) -> "PreTrainedTokenizerFast":
+) -> PreTrainedTokenizerFast:
     """Train a tokenizer of exactly `size` tokens that replaces the tokenizer of a model.
 
     These include special tokens and bytes. VocADT [1]_, for example, uses SentencePiece tokenizers
@@ -106,9 +106,9 @@ def train_family(
     corpus: Iterable[str],
     family: str,
     size: int,
-    source_tokenizer: "PreTrainedTokenizerFast | None" = None,
+    source_tokenizer: PreTrainedTokenizerFast | None = None,
     superwords: float = 0.0,
-) -> tuple["PreTrainedTokenizerFast", bytes | None]:
+) -> tuple[PreTrainedTokenizerFast, bytes | None]:
     """Like `train_tokenizer`; also returns the content of `tokenizer.model` for SentencePiece."""
     if family not in FAMILIES:
         raise unknown("family", family, FAMILIES)
@@ -172,10 +172,8 @@ def _texts(corpus: Iterable[str]) -> Iterator[str]:
     return (text for line in corpus if (text := line.strip("\r\n\ufeff")).strip())
 
 
-def _train_byte_level(texts: Iterable[str], size: int, special: Sequence[str]) -> "Tokenizer":
+def _train_byte_level(texts: Iterable[str], size: int, special: Sequence[str]) -> Tokenizer:
     """Train byte-level BPE with exactly `size` tokens; the special tokens have the first ids."""
-    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-
     smallest = 256 + len(special)
     if size < smallest:
         raise UserError(
@@ -204,10 +202,8 @@ def _train_byte_level(texts: Iterable[str], size: int, special: Sequence[str]) -
     return tokenizer
 
 
-def _with_superwords(backend: "Tokenizer", texts: Iterable[str], size: int) -> "Tokenizer":
+def _with_superwords(backend: Tokenizer, texts: Iterable[str], size: int) -> Tokenizer:
     """Continue learning merges up to `size` tokens, on texts that are not split into words."""
-    from tokenizers import Regex, Tokenizer, pre_tokenizers
-
     backend.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(_SUPERWORD_PATTERN), "isolated"),
@@ -253,8 +249,6 @@ def _train_sentencepiece(
     begin, end and pad texts are declared as such, for programs that read only this file. `other`
     are settings of the library that override these.
     """
-    import sentencepiece
-
     sentences = (line for text in texts for line in text.split("\n") if line.strip())
     first = next(sentences, None)
     if first is None:

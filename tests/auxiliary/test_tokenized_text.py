@@ -1,14 +1,8 @@
 import numpy as np
 import pytest
 
-from lexigraft.auxiliary.tokenized_text import (
-    END_OF_SENTENCE,
-    numbered_words,
-    read_token_ids,
-    spelled_words,
-    write_sentences,
-    write_token_ids,
-)
+from lexigraft.auxiliary.fasttext import numbered_words, spelled_words, write_sentences
+from lexigraft.auxiliary.glove import END_OF_SENTENCE, read_token_ids, write_token_ids
 from lexigraft.vocabulary.token_bytes import special_ids
 from tests.auxiliary.conftest import TOKENS
 

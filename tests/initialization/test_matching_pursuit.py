@@ -62,7 +62,7 @@ def test_as_many_atoms_as_dimensions_rebuild_everything():
 def test_a_small_block_finds_the_same(monkeypatch):
     targets, atoms = drawn(0, 9, 12), drawn(1, 30, 12)
     whole = matching_pursuit(targets, atoms, 5)
-    monkeypatch.setattr(module, "_SCORES_AT_ONCE", 60)
+    monkeypatch.setattr(module, "_SCORE_BLOCK", 60)
     small = matching_pursuit(targets, atoms, 5)
     assert (whole[0] == small[0]).all()
     np.testing.assert_allclose(whole[1], small[1], atol=1e-5)
@@ -79,7 +79,7 @@ def test_with_as_many_candidates_as_atoms_it_finds_the_same():
 
 def test_with_candidates_each_target_has_a_dictionary_of_its_own(monkeypatch):
     targets, atoms = drawn(0, 9, 12), drawn(1, 3000, 12)
-    monkeypatch.setattr(module, "_BASIS_AT_ONCE", 12 * 8 * 2)  # two targets at a time
+    monkeypatch.setattr(module, "_BASIS_BLOCK", 12 * 8 * 2)  # two targets at a time
     chosen, weights, _ = matching_pursuit(targets, atoms, 5, candidates=8)
     for i, target in enumerate(targets):
         own = np.sort(np.argsort(-np.abs(atoms @ target))[:8])

@@ -33,9 +33,9 @@ def loss_of(found, score):
 def test_the_loss_of_all_batches_is_the_definition(sentences, window, size):
     # Noise of 7 kinds of token at most is not drawn, but exact.
     score = np.random.default_rng(0).normal(size=(7, 7))
-    text = TokenStream.of(sentences)
+    text = TokenStream.from_sentences(sentences)
     found = list(
-        batches(text, NoiseDistribution.of(text), window, 7, size, np.random.default_rng(1))
+        batches(text, NoiseDistribution.from_text(text), window, 7, size, np.random.default_rng(1))
     )
     if pairs_by_definition(sentences, window):
         expected = loss_by_definition(sentences, window, 7, score)
@@ -47,10 +47,10 @@ def test_the_loss_of_all_batches_is_the_definition(sentences, window, size):
 @given(SENTENCES, st.integers(1, 4), st.integers(1, 9))
 @settings(deadline=None, max_examples=60)
 def test_a_pass_pairs_every_token_with_its_neighbours_once(sentences, window, size):
-    text = TokenStream.of(sentences)
+    text = TokenStream.from_sentences(sentences)
     found = np.zeros((7, 7))
     for batch in batches(
-        text, NoiseDistribution.of(text), window, 2, size, np.random.default_rng(1)
+        text, NoiseDistribution.from_text(text), window, 2, size, np.random.default_rng(1)
     ):
         found[np.ix_(batch.centres, batch.contexts)] += batch.positives
     expected = np.zeros((7, 7))
@@ -62,13 +62,13 @@ def test_a_pass_pairs_every_token_with_its_neighbours_once(sentences, window, si
 @given(SENTENCES, st.integers(1, 4), st.integers(1, 9), st.data())
 @settings(deadline=None, max_examples=40)
 def test_where_some_tokens_are_centres_their_pairs_alone_are_found(sentences, window, size, data):
-    text = TokenStream.of(sentences)
+    text = TokenStream.from_sentences(sentences)
     n = len(text.tokens)
     text = replace(
         text, centres=np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
     )
     found, expected = np.zeros((7, 7)), np.zeros((7, 7))
-    noise, draws = NoiseDistribution.of(text), np.random.default_rng(1)
+    noise, draws = NoiseDistribution.from_text(text), np.random.default_rng(1)
     for batch in batches(text, noise, window, 2, size, draws):
         found[np.ix_(batch.centres, batch.contexts)] += batch.positives
     begin = 0
@@ -83,7 +83,7 @@ def test_where_some_tokens_are_centres_their_pairs_alone_are_found(sentences, wi
 
 def test_a_token_is_a_centre_with_the_root_of_the_threshold_over_its_count():
     counts = np.array([2, 1, 32, 50_000])
-    text = TokenStream.of([np.repeat(np.arange(4), counts)])
+    text = TokenStream.from_sentences([np.repeat(np.arange(4), counts)])
     thinned = text.subsampled(counts, 2, np.random.default_rng(0))
     kept = np.bincount(thinned.tokens[thinned.centres], minlength=4)
     assert kept[:2].tolist() == [2, 1]  # as often as the threshold, or less often
@@ -93,8 +93,8 @@ def test_a_token_is_a_centre_with_the_root_of_the_threshold_over_its_count():
 
 
 def test_drawn_noise_has_the_distribution_in_the_mean():
-    text = TokenStream.of([np.repeat(np.arange(40), np.arange(1, 41))])
-    noise, draws = NoiseDistribution.of(text), np.random.default_rng(0)
+    text = TokenStream.from_sentences([np.repeat(np.arange(40), np.arange(1, 41))])
+    noise, draws = NoiseDistribution.from_text(text), np.random.default_rng(0)
     mean = np.zeros(40)
     for _ in range(4000):
         drawn = noise.sample(10, draws)
@@ -105,8 +105,8 @@ def test_drawn_noise_has_the_distribution_in_the_mean():
 
 
 def test_the_order_of_sentences_is_drawn_anew_for_each_pass():
-    text = TokenStream.of([np.array([i, i]) for i in range(30)])
-    noise, draws = NoiseDistribution.of(text), np.random.default_rng(0)
+    text = TokenStream.from_sentences([np.array([i, i]) for i in range(30)])
+    noise, draws = NoiseDistribution.from_text(text), np.random.default_rng(0)
     passes = [
         [batch.centres[0] for batch in batches(text, noise, 1, 1, 2, draws)] for _ in range(2)
     ]
@@ -144,8 +144,10 @@ def test_the_loss_is_what_gensim_reports_for_the_same_vectors(telugu):
         )  # fmt: skip
         reported.append(model.get_latest_training_loss())
     np.testing.assert_allclose(model.wv.vectors, inputs[at], atol=1e-6)  # nothing was learned
-    text = TokenStream.of(sentences)
-    found = list(batches(text, NoiseDistribution.of(text), 3, 5, 64, np.random.default_rng(1)))
+    text = TokenStream.from_sentences(sentences)
+    found = list(
+        batches(text, NoiseDistribution.from_text(text), 3, 5, 64, np.random.default_rng(1))
+    )
     ours = loss_of(found, inputs @ outputs.T)
     theirs = np.mean(reported) / len(pairs_by_definition(sentences, 3))
     # gensim reads logarithms from a table of 1,000 places between -6 and 6, which it finds at 83 to

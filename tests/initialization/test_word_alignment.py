@@ -11,7 +11,7 @@ PAIRS = [([0, 1], [0, 1]), ([0, 2], [0, 2]), ([3, 2], [3, 2]), ([1], [1, 1]), ([
 
 
 def counts_of(pairs, **options):
-    return expected_counts(Bitext.of(pairs), **{"iterations": 6, **options})
+    return expected_counts(Bitext.from_pairs(pairs), **{"iterations": 6, **options})
 
 
 def by_fast_align(pairs, iterations, tension):
@@ -78,14 +78,14 @@ def test_tension_draws_links_to_the_diagonal():
 
 
 def test_pairs_with_an_empty_side_are_left_out():
-    assert len(Bitext.of([([], [1]), ([1], []), ([0], [0])])) == 1
+    assert len(Bitext.from_pairs([([], [1]), ([1], []), ([0], [0])])) == 1
     assert counts_of([([], [1])]).shape == (0, 0)
 
 
 def test_where_memory_is_bounded_the_rarest_pairs_go_first(monkeypatch):
     pairs = [([0, 1], [0, 1])] * 3 + [([0, 1], [2])]
     assert counts_of(pairs)[0, 2] > 0
-    monkeypatch.setattr(word_alignment, "_MOST_PAIRS", 4)
+    monkeypatch.setattr(word_alignment, "_MAX_PAIRS", 4)
     bounded = counts_of(pairs)
     assert bounded.nnz == 4
     assert bounded[:, 2].sum() == 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from lexigraft.auxiliary.language_files import check_fasttext
-from lexigraft.auxiliary.registry import Cost, TrainedVectors
+from lexigraft.auxiliary.registry import AuxiliaryCost, TrainedVectors
 from lexigraft.setting_types import Positive, Whole
 from lexigraft.settings import optional
 
@@ -19,7 +19,7 @@ class FastText(TrainedVectors):
 
     title: ClassVar = "fastText"
     # The default of three epochs on one thread; character n-grams alone take 2.4 GB.
-    cost: ClassVar = Cost(megabytes=5000, minutes=60, minutes_per_million_tokens=1)
+    cost: ClassVar = AuxiliaryCost(megabytes=5000, minutes=60, minutes_per_million_tokens=1)
 
     kind: Literal["fasttext"] = Field(description="trained on the corpus by fastText")
     model: Literal["cbow", "skipgram"] = optional("training objective")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from lexigraft.auxiliary.registry import Cost, TrainedVectors
+from lexigraft.auxiliary.registry import AuxiliaryCost, TrainedVectors
 from lexigraft.setting_types import Name, Positive, Whole
 from lexigraft.settings import optional
 
@@ -21,7 +21,7 @@ class Glove(TrainedVectors):
     title: ClassVar = "GloVe"
     # 40 bytes and fifteen updates for each pair of co-occurring tokens: 30,000 sentences of 40
     # tokens have at most 36 million pairs, and larger texts are assumed to have 1.5 per token.
-    cost: ClassVar = Cost(
+    cost: ClassVar = AuxiliaryCost(
         megabytes=4000,
         minutes=120,
         megabytes_per_million_tokens=60,

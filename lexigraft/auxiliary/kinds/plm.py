@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from lexigraft.auxiliary.registry import AuxiliaryKind, Cost
+from lexigraft.auxiliary.registry import AuxiliaryCost, AuxiliaryKind
 from lexigraft.setting_types import Words
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ class ModelEmbeddings(AuxiliaryKind):
     """Input embeddings of a model whose tokenizer is the target's."""
 
     title: ClassVar = "embeddings of a model"
-    cost: ClassVar = Cost(megabytes=4000, minutes=60)  # only the input matrix is read
+    cost: ClassVar = AuxiliaryCost(megabytes=4000, minutes=60)  # only the input matrix is read
 
     kind: Literal["plm"] = Field(
         description="input embeddings of a model whose tokenizer is the target's"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from lexigraft.auxiliary.registry import AuxiliaryKind, Cost
+from lexigraft.auxiliary.registry import AuxiliaryCost, AuxiliaryKind
 from lexigraft.errors import UserError
 from lexigraft.setting_types import HubName, LocalPath, Revision
 from lexigraft.settings import Settings, optional
@@ -38,7 +38,7 @@ class SentenceVectors(AuxiliaryKind, Encoder):
     """Vectors of the texts of tokens from a sentence encoder."""
 
     title: ClassVar = "sentence encoder"
-    cost: ClassVar = Cost(megabytes=6000, minutes=60)
+    cost: ClassVar = AuxiliaryCost(megabytes=6000, minutes=60)
 
     kind: Literal["sentence-encoder"] = Field(
         description="vectors of each token's text from a sentence encoder"

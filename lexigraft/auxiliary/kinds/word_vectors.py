@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from lexigraft.auxiliary.language_files import read_dictionary
-from lexigraft.auxiliary.registry import AuxiliaryKind, Cost
+from lexigraft.auxiliary.registry import AuxiliaryCost, AuxiliaryKind
 from lexigraft.setting_types import LocalPath
 from lexigraft.settings import optional
 
@@ -25,7 +25,7 @@ class WordVectors(AuxiliaryKind):
     """Vectors from files, of the words that tokens spell or are parts of."""
 
     title: ClassVar = "word vectors"
-    cost: ClassVar = Cost(megabytes=2000, minutes=30, loads_files=True)
+    cost: ClassVar = AuxiliaryCost(megabytes=2000, minutes=30, loads_files=True)
 
     kind: Literal["word-vectors"] = Field(description="read from files that the language names")
     of: Literal["target", "english"] = optional(

@@ -17,11 +17,11 @@ from lexigraft.initialization.training_text import tokenized_sentences, validati
 
 logger = logging.getLogger(__name__)
 
-_OF_TRAINING = (
+_TRAINING_OPTIONS = (
     "window", "negatives", "rank", "epochs", "learning_rate", "weight_decay", "batch_tokens",
     "subsampling",
 )  # fmt: skip
-_SPREAD = 0.1  # share of a row that `start: mean` spreads over all source tokens
+_SPREAD_SHARE = 0.1  # share of a row that `start: mean` spreads over all source tokens
 
 
 class CW2V(RecipeInitializer):
@@ -98,50 +98,62 @@ class CW2V(RecipeInitializer):
     ) -> tuple[dict[str, csr_array], np.ndarray]:
         matrices = required_matrices(self.name, pair, auxiliary)
         corpus = required_corpus(self.name, corpus)
-        words = (f"{english} {word}" for english, word in auxiliary.get("dictionary", ()))
-        sentences = list(tokenized_sentences(pair.target_tokenizer, chain(corpus, words)))
-        text, validation = (TokenStream.of(part) for part in validation_split(sentences))
-        beside = np.bincount(text.sentence)[text.sentence] > 1  # has another token in its sentence
-        seen = np.intersect1d(text.tokens[beside], pair.new_ids)
+        dictionary_sentences = (
+            f"{english} {word}" for english, word in auxiliary.get("dictionary", ())
+        )
+        sentences = list(
+            tokenized_sentences(pair.target_tokenizer, chain(corpus, dictionary_sentences))
+        )
+        text, validation = (
+            TokenStream.from_sentences(part) for part in validation_split(sentences)
+        )
+        has_neighbour = (
+            np.bincount(text.sentence)[text.sentence] > 1
+        )  # has another token in its sentence
+        trained_ids = np.intersect1d(text.tokens[has_neighbour], pair.new_ids)
         self.losses_: list[float] = []
         self._moved, self._speed = 0.0, None
-        if not len(seen):
+        if not len(trained_ids):
             logger.warning("no new token occurs next to another in the text; nothing is trained")
-            rows, missing = rows_with_fallback(pair, seen, seen, np.zeros(0))
-            return {"input": rows, "output": rows}, missing
-        start, rng = self._start(pair), self._generator("training")
-        settings = {name: getattr(self, name) for name in _OF_TRAINING}
+            rows, is_missing = rows_with_fallback(pair, trained_ids, trained_ids, np.zeros(0))
+            return {"input": rows, "output": rows}, is_missing
+        initial_logits, rng = self._initial_logits(pair), self._generator("training")
+        settings = {name: getattr(self, name) for name in _TRAINING_OPTIONS}
         trained, self.losses_, self._speed = train(
-            pair, matrices, text, validation, start, rng, **settings
+            pair, matrices, text, validation, initial_logits, rng, **settings
         )
-        return self._truncated(pair, trained, seen)
+        return self._truncated_rows(pair, trained, trained_ids)
 
-    def _start(self, pair: VocabularyPair) -> csr_array:
+    def _initial_logits(self, pair: VocabularyPair) -> csr_array:
         """Initial logits [len(new_ids), number of source tokens], zero where not stored."""
-        s = len(pair.source_ids)
+        n_source = len(pair.source_ids)
         if self.start == "mean-of-all":
-            return csr_array((len(pair.new_ids), s))
+            return csr_array((len(pair.new_ids), n_source))
         means = mean_rows(decompose(pair, pair.new_ids.tolist()), pair.n_source)
         means = csr_array(means[:, pair.source_ids])  # drop the mean of all: its logits are zero
-        means.data = np.log1p((1 - _SPREAD) * means.data * s / _SPREAD)
+        means.data = np.log1p((1 - _SPREAD_SHARE) * means.data * n_source / _SPREAD_SHARE)
         return means
 
-    def _truncated(
-        self, pair: VocabularyPair, trained: dict[str, ConvexRows], seen: np.ndarray
+    def _truncated_rows(
+        self, pair: VocabularyPair, trained: dict[str, ConvexRows], trained_ids: np.ndarray
     ) -> tuple[dict[str, csr_array], np.ndarray]:
-        """Recipe rows of both matrices, and which new tokens fell back."""
-        rows, moved, missing = {}, [], np.zeros(0, dtype=bool)
+        """Recipe rows of both matrices with the largest weights, and which new tokens fell back."""
+        rows, moved_shares, is_missing = {}, [], np.zeros(0, dtype=bool)
         for which, convex in trained.items():
             tokens, columns, values = [], [], []
-            for block, weights in convex.weights(np.searchsorted(pair.new_ids, seen)):
-                heavy, kept, on_all, distance = truncate_weights(weights, self.keep)
+            for block, weights in convex.weights(np.searchsorted(pair.new_ids, trained_ids)):
+                largest, largest_weights, mean_weights, moved_share = truncate_weights(
+                    weights, self.keep
+                )
                 new_ids = pair.new_ids[block]
-                tokens += [np.repeat(new_ids, heavy.shape[1]), new_ids]
-                columns += [pair.source_ids[heavy].ravel(), np.full(len(block), pair.n_source)]
-                values += [kept.ravel(), on_all]
-                moved += [distance] * len(block)
+                tokens += [np.repeat(new_ids, largest.shape[1]), new_ids]
+                columns += [pair.source_ids[largest].ravel(), np.full(len(block), pair.n_source)]
+                values += [largest_weights.ravel(), mean_weights]
+                moved_shares += [moved_share] * len(block)
             parts = [np.concatenate(part) for part in (tokens, columns, values)]
-            some = parts[2] > 0
-            rows[which], missing = rows_with_fallback(pair, *(part[some] for part in parts))
-        self._moved = float(np.mean(moved))
-        return rows, missing
+            is_nonzero = parts[2] > 0
+            rows[which], is_missing = rows_with_fallback(
+                pair, *(part[is_nonzero] for part in parts)
+            )
+        self._moved = float(np.mean(moved_shares))
+        return rows, is_missing

@@ -3,10 +3,11 @@
 import json
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
+from tokenizers import Tokenizer
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.initialization.decomposition import NewRows, row_shares, rows_with_fallback
 from lexigraft.initialization.inputs import required_pairs
@@ -15,10 +16,6 @@ from lexigraft.initialization.options import choice, integer
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.word_alignment import Bitext, expected_counts
 from lexigraft.vocabulary.token_bytes import is_fallback, spelling
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-    from transformers import PreTrainedTokenizerFast
 
 
 class DictionaryAlignment(RecipeInitializer):
@@ -68,77 +65,81 @@ class DictionaryAlignment(RecipeInitializer):
     iterations: int = integer(6)
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        most = math.inf if self.maximum_words is None else self.maximum_words
+        maximum = math.inf if self.maximum_words is None else self.maximum_words
         pairs = required_pairs(self.name, auxiliary, "dictionary")
-        entries = [entry for entry in pairs if len(entry[0].split()) <= most]
+        entries = [entry for entry in pairs if len(entry[0].split()) <= maximum]
         self.entries_ = len(entries)
-        english = _tokenized(
+        english_ids = _tokenized(
             pair.source_tokenizer.backend_tokenizer,
             _as_words(pair.source_tokenizer, pair.source_bytes, [word for word, _ in entries]),
             pair.source_special_ids,
         )
-        words = _as_words(
+        translations = _as_words(
             pair.target_tokenizer, pair.target_bytes, [word.lower() for _, word in entries]
         )
         shape = (len(pair.target_bytes), pair.n_source)
-        total, remaining, self.rounds_ = csr_array(shape), _Remaining(pair.target_tokenizer), 0
-        kept = remaining.alphabet() if self.alphabet == "kept" else np.zeros(0, dtype=np.int64)
-        found = np.zeros(shape[0], dtype=bool)
+        total_counts, shrinking, self.rounds_ = (
+            csr_array(shape),
+            _ShrinkingTokenizer(pair.target_tokenizer),
+            0,
+        )
+        kept_ids = shrinking.alphabet() if self.alphabet == "kept" else np.zeros(0, dtype=np.int64)
+        is_aligned = np.zeros(shape[0], dtype=bool)
         while True:
-            cut = _tokenized(remaining.tokenizer(), words, pair.target_special_ids)
-            counts = self._counts(english, cut, shape)
-            aligned = np.flatnonzero((counts.sum(axis=1) > 0) & ~found)
-            if not len(aligned):
+            translation_ids = _tokenized(
+                shrinking.tokenizer(), translations, pair.target_special_ids
+            )
+            counts = self._counts(english_ids, translation_ids, shape)
+            newly_aligned = np.flatnonzero((counts.sum(axis=1) > 0) & ~is_aligned)
+            if not len(newly_aligned):
                 break
-            total = total + diags_array((~found).astype(np.float64)) @ counts
-            found[aligned] = True
-            remaining.remove(np.setdiff1d(aligned, kept))
+            total_counts = total_counts + diags_array((~is_aligned).astype(np.float64)) @ counts
+            is_aligned[newly_aligned] = True
+            shrinking.remove(np.setdiff1d(newly_aligned, kept_ids))
             self.rounds_ += 1
-        total = csr_array(total)[pair.new_ids]
-        self.aligned_ = int(found[pair.new_ids].sum())
-        rows = row_shares(total).tocoo()
+        total_counts = csr_array(total_counts)[pair.new_ids]
+        self.aligned_ = int(is_aligned[pair.new_ids].sum())
+        rows = row_shares(total_counts).tocoo()
         return rows_with_fallback(pair, pair.new_ids[rows.coords[0]], rows.coords[1], rows.data)
 
     def _counts(
-        self, english: list[list[int]], cut: list[list[int]], shape: tuple[int, int]
+        self, english_ids: list[list[int]], translation_ids: list[list[int]], shape: tuple[int, int]
     ) -> csr_array:
         """How often target tokens align to source tokens [target ids, n_source]."""
-        bitext = Bitext.of(zip(english, cut, strict=True))
+        bitext = Bitext.from_pairs(zip(english_ids, translation_ids, strict=True))
         counts = expected_counts(bitext, iterations=self.iterations).tocoo()
         # fast_align prints six digits, so that 1.0000001 is 1, which rounding up leaves unchanged.
         rounded = np.ceil([float(f"{count:.6g}") for count in counts.data.tolist()])
-        often = rounded >= self.minimum_count
+        is_frequent = rounded >= self.minimum_count
         weights = rounded if self.counts == "rounded-up" else counts.data
-        place = (counts.coords[1][often], counts.coords[0][often])
-        return csr_array((weights[often], place), shape=shape)
+        positions = (counts.coords[1][is_frequent], counts.coords[0][is_frequent])
+        return csr_array((weights[is_frequent], positions), shape=shape)
 
 
-class _Remaining:
+class _ShrinkingTokenizer:
     """A tokenizer from which tokens are removed, so that it splits words into shorter ones.
 
     The remaining tokens keep their ids. Merges of a BPE model that produce or use a removed token
     are removed too.
     """
 
-    def __init__(self, tokenizer: "PreTrainedTokenizerFast") -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
         self._state = json.loads(tokenizer.backend_tokenizer.to_str())
         self._strings = {number: token for token, number in tokenizer.get_vocab().items()}
         self._spelling = spelling(tokenizer)
 
-    def tokenizer(self) -> "Tokenizer":
+    def tokenizer(self) -> Tokenizer:
         """The tokenizer without the removed tokens."""
-        from tokenizers import Tokenizer
-
         return Tokenizer.from_str(json.dumps(self._state))
 
     def alphabet(self) -> np.ndarray:
         """Ids of the tokens that the model cannot split any further: letters and bytes."""
-        continues = "##" if self._spelling == "wordpiece" else ""
+        prefix = "##" if self._spelling == "wordpiece" else ""
         return np.array(
             [
-                number
-                for number, token in self._strings.items()
-                if len(token.removeprefix(continues)) == 1 or is_fallback(token, self._spelling)
+                token_id
+                for token_id, token in self._strings.items()
+                if len(token.removeprefix(prefix)) == 1 or is_fallback(token, self._spelling)
             ],
             dtype=np.int64,
         )
@@ -153,8 +154,8 @@ class _Remaining:
         if isinstance(model["vocab"], list):
             # Unigram ids are positions in a list: fill them with a string that no text contains.
             model["vocab"] = [
-                [f"\0{place}", score] if piece in removed else [piece, score]
-                for place, (piece, score) in enumerate(model["vocab"])
+                [f"\0{token_id}", score] if piece in removed else [piece, score]
+                for token_id, (piece, score) in enumerate(model["vocab"])
             ]
             return
         for token in removed:
@@ -166,17 +167,17 @@ class _Remaining:
 
 
 def _as_words(
-    tokenizer: "PreTrainedTokenizerFast", pieces: list[bytes], words: list[str]
+    tokenizer: PreTrainedTokenizerFast, pieces: list[bytes], words: list[str]
 ) -> list[str]:
     """Texts in which the words are tokenized as within a text, after a space."""
-    first = tokenizer("a", add_special_tokens=False)["input_ids"][:1]
-    adds_space = bool(first) and pieces[first[0]].startswith(b" ")
+    first_ids = tokenizer("a", add_special_tokens=False)["input_ids"][:1]
+    adds_space = bool(first_ids) and pieces[first_ids[0]].startswith(b" ")
     return words if adds_space else [f" {word}" for word in words]
 
 
-def _tokenized(tokenizer: "Tokenizer", texts: list[str], special: set[int]) -> list[list[int]]:
+def _tokenized(tokenizer: Tokenizer, texts: list[str], special: set[int]) -> list[list[int]]:
     """Token ids of each text, without special and unknown tokens."""
     return [
-        [i for i in found.ids if i not in special]
-        for found in tokenizer.encode_batch(texts, add_special_tokens=False)
+        [i for i in encoding.ids if i not in special]
+        for encoding in tokenizer.encode_batch(texts, add_special_tokens=False)
     ]

@@ -75,11 +75,11 @@ class TokenDistillation(RowInitializer):
 
     def statistics(self) -> dict[str, Any]:
         """New tokens, share of fallbacks, snippets, and both losses before and after training."""
-        found: dict[str, Any] = {"snippets": self.snippets_}
+        extra: dict[str, Any] = {"snippets": self.snippets_}
         for name, losses in (("loss", self.losses_), ("head_loss", self.head_losses_)):
             before, after = (losses[0], losses[-1]) if losses else (None, None)
-            found |= {f"{name}_before": before, f"{name}_after": after}
-        return {**super().statistics(), **found}
+            extra |= {f"{name}_before": before, f"{name}_after": after}
+        return {**super().statistics(), **extra}
 
     def _rows(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
         return {
@@ -95,7 +95,7 @@ class TokenDistillation(RowInitializer):
             mean_rows(pieces, pair.n_source), pair.source_of, pair.source_ids
         )
         prefix = beginning_ids(pair.source_tokenizer)
-        found = find_snippets(
+        snippets = find_snippets(
             tokenized_sentences(pair.target_tokenizer, corpus),
             pair,
             {int(i): ids for i, ids in zip(pair.new_ids, pieces, strict=True) if ids},
@@ -103,20 +103,20 @@ class TokenDistillation(RowInitializer):
             length=self.length,
             context=(positions_of(model) or _DEFAULT_CONTEXT) - len(prefix),
         )
-        self.snippets_ = len(found)
+        self.snippets_ = len(snippets)
         embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
-        start, head_start = self._mean(embeddings.weight, "input"), None
+        initial_rows, initial_head_rows = self._mean(embeddings.weight, "input"), None
         if self.head == "cross-entropy" and head.weight is not embeddings.weight:
-            head_start = self._mean(head.weight, "output")
-        self._trained = {"input": start}
+            initial_head_rows = self._mean(head.weight, "output")
+        self._trained = {"input": initial_rows}
         self.losses_: list[float] = []
         self.head_losses_: list[float] = []
-        training, validation = validation_split(found)
-        if found:
+        training, validation = validation_split(snippets)
+        if snippets:
             trained = distill(
                 model,
-                start,
-                head_start,
+                initial_rows,
+                initial_head_rows,
                 np.unique(pair.source_of[pair.source_of >= 0]),
                 training,
                 validation,
@@ -130,8 +130,10 @@ class TokenDistillation(RowInitializer):
             if trained.output is not None:
                 self._trained["output"] = trained.output
             self.losses_, self.head_losses_ = trained.losses, trained.head_losses
-        seen = {-1 - i for snippet in training for i in snippet.target.tolist() if i < 0}
-        self.fallbacks_ = [t for i, t in enumerate(pair.new_tokens) if i not in seen]
+        trained_tokens = {-1 - i for snippet in training for i in snippet.target.tolist() if i < 0}
+        self.fallbacks_ = [
+            token for i, token in enumerate(pair.new_tokens) if i not in trained_tokens
+        ]
 
     def _mean(self, matrix: Matrix, which: str) -> np.ndarray:
         rows = np.empty((len(self.pair_.new_ids), matrix.shape[1]), working_type(matrix))

@@ -34,25 +34,26 @@ class Heuristics(RandomInitializer):
 
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         pair = self.pair_
-        members: dict[tuple[str, ...], list[int]] = {}
+        ids_of_group: dict[tuple[str, ...], list[int]] = {}
         for source_id in np.setdiff1d(pair.source_ids, list(pair.source_special_ids)).tolist():
             data = b"" if source_id in pair.source_fallback_ids else pair.source_bytes[source_id]
             script, position = _script_and_position(data)
-            members.setdefault((script, position), []).append(source_id)
-            members.setdefault((script,), []).append(source_id)
+            ids_of_group.setdefault((script, position), []).append(source_id)
+            ids_of_group.setdefault((script,), []).append(source_id)
         self._chosen: dict[tuple[str, ...], list[int]] = {}
-        for at, token_id in enumerate(pair.new_ids.tolist()):
+        for index, token_id in enumerate(pair.new_ids.tolist()):
             group: tuple[str, ...] = ()
             if token_id not in pair.target_special_ids:
                 group = _script_and_position(pair.target_bytes[token_id])
-                while group and len(members.get(group, [])) < _MIN_GROUP:
+                while group and len(ids_of_group.get(group, [])) < _MIN_GROUP:
                     group = group[:-1]
-            self._chosen.setdefault(group, []).append(at)
+            self._chosen.setdefault(group, []).append(index)
         self._members = {
-            group: np.array(members[group]) if group else pair.source_ids for group in self._chosen
+            group: np.array(ids_of_group[group]) if group else pair.source_ids
+            for group in self._chosen
         }
         self.groups_ = len(self._chosen)
-        self.fallbacks_ = [pair.new_tokens[at] for at in self._chosen.get((), [])]
+        self.fallbacks_ = [pair.new_tokens[index] for index in self._chosen.get((), [])]
 
     def _shaped(self, matrix: Matrix, rows: np.ndarray) -> np.ndarray:
         for group, at in self._chosen.items():

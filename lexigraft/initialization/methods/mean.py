@@ -48,16 +48,19 @@ class Mean(RecipeInitializer):
             pieces = decompose(pair, pair.new_ids.tolist())
         else:
             pieces = tokenize_spelling(pair, pair.new_tokens)
-        unknown = np.array([not ids for ids in pieces], dtype=bool)
+        has_no_pieces = np.array([not ids for ids in pieces], dtype=bool)
         rows = mean_rows(pieces, pair.n_source)
-        if self.without_pieces == "mean-of-all" or not unknown.any():
-            return rows, unknown
+        if self.without_pieces == "mean-of-all" or not has_no_pieces.any():
+            return rows, has_no_pieces
         # Only these tokens use the last column, the mean of all.
         rows.data[rows.indices == pair.n_source] = 0
-        count, size = int(unknown.sum()), len(pair.source_ids)
+        count, size = int(has_no_pieces.sum()), len(pair.source_ids)
         check_dense(self.name, count, size, "set its option 'without_pieces' to mean-of-all")
         weights = self._generator("weights").random((count, size))
         weights /= weights.sum(axis=1, keepdims=True)
-        place = (np.repeat(np.flatnonzero(unknown), size), np.tile(pair.source_ids, count))
-        drawn = csr_array((weights.ravel(), place), shape=rows.shape)
-        return csr_array(rows + drawn), unknown
+        positions = (
+            np.repeat(np.flatnonzero(has_no_pieces), size),
+            np.tile(pair.source_ids, count),
+        )
+        random_rows = csr_array((weights.ravel(), positions), shape=rows.shape)
+        return csr_array(rows + random_rows), has_no_pieces

@@ -1,17 +1,14 @@
 """Merge: a new token is the hierarchical mean along its merge rules."""
 
 import json
-from typing import TYPE_CHECKING
 
 import numpy as np
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import NewRows, decompose, piece_shares, weighted_rows
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.pairing import VocabularyPair
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 Weights = dict[int, float]  # source id -> weight, summing to one; or empty
 
@@ -36,19 +33,28 @@ class Merge(RecipeInitializer):
         rules: dict[str, list[tuple[str, str]]] = {}
         for left, right in merge_rules(pair.target_tokenizer):
             rules.setdefault(left + right, []).append((left, right))
-        known = shared_weights(pair)  # extended below by new tokens; empty without source pieces
-        new = zip(pair.new_tokens, pair.new_ids.tolist(), strict=True)
-        bare = {token: token_id for token, token_id in new if token not in rules}
-        for token, pieces in zip(bare, decompose(pair, list(bare.values())), strict=True):
-            known[token] = piece_shares(pieces)
+        recipes_of_tokens = shared_weights(
+            pair
+        )  # extended below by new tokens; empty without source pieces
+        new_tokens = zip(pair.new_tokens, pair.new_ids.tolist(), strict=True)
+        tokens_without_rule = {
+            token: token_id for token, token_id in new_tokens if token not in rules
+        }
+        for token, pieces in zip(
+            tokens_without_rule, decompose(pair, list(tokens_without_rule.values())), strict=True
+        ):
+            recipes_of_tokens[token] = piece_shares(pieces)
         # Both parts of a rule are shorter than its token, so shorter tokens come first.
         for token in sorted(pair.new_tokens, key=len):
             if token in rules:
-                derivations = [mean_of([known[part] for part in rule]) for rule in rules[token]]
-                known[token] = mean_of(derivations)
-        recipes = [known[token] or {pair.n_source: 1.0} for token in pair.new_tokens]
+                derivations = [
+                    mean_of([recipes_of_tokens[part] for part in rule]) for rule in rules[token]
+                ]
+                recipes_of_tokens[token] = mean_of(derivations)
+        recipes = [recipes_of_tokens[token] or {pair.n_source: 1.0} for token in pair.new_tokens]
         fallback = [
-            not known[token] or (token not in rules and len(token) > 1) for token in pair.new_tokens
+            not recipes_of_tokens[token] or (token not in rules and len(token) > 1)
+            for token in pair.new_tokens
         ]
         return weighted_rows(recipes, pair.n_source), np.array(fallback, dtype=bool)
 
@@ -64,15 +70,15 @@ def shared_weights(pair: VocabularyPair) -> dict[str, Weights]:
 
 def mean_of(parts: list[Weights]) -> Weights:
     """The mean of several recipes, ignoring empty ones."""
-    held = [part for part in parts if part]
+    nonempty = [part for part in parts if part]
     mean: Weights = {}
-    for part in held:
+    for part in nonempty:
         for source_id, weight in part.items():
-            mean[source_id] = mean.get(source_id, 0.0) + weight / len(held)
+            mean[source_id] = mean.get(source_id, 0.0) + weight / len(nonempty)
     return mean
 
 
-def merge_rules(tokenizer: "PreTrainedTokenizerFast") -> list[tuple[str, str]]:
+def merge_rules(tokenizer: PreTrainedTokenizerFast) -> list[tuple[str, str]]:
     """The two parts of each merge rule, in order; a `UserError` for a tokenizer that is not BPE."""
     model = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
     if model["type"] != "BPE":

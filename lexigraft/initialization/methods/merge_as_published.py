@@ -69,23 +69,25 @@ class MergeAsPublished(RowInitializer):
 
 def _recipes(pair: VocabularyPair) -> list[Weights]:
     """The recipe of each new token, in the order of `new_ids`; empty if there is none."""
-    new, known = {*pair.new_tokens}, shared_weights(pair)
-    rules = [rule for rule in merge_rules(pair.target_tokenizer) if "".join(rule) in new]
-    usable: dict[str, list[tuple[str, str]]] = {}
+    new_tokens, recipes_of_tokens = {*pair.new_tokens}, shared_weights(pair)
+    rules = [rule for rule in merge_rules(pair.target_tokenizer) if "".join(rule) in new_tokens]
+    usable_rules: dict[str, list[tuple[str, str]]] = {}
     while rules:
         remaining = []
         for rule in rules:
-            if all(part in known or part in usable for part in rule):
-                usable.setdefault("".join(rule), []).append(rule)
+            if all(part in recipes_of_tokens or part in usable_rules for part in rule):
+                usable_rules.setdefault("".join(rule), []).append(rule)
             else:
                 remaining.append(rule)
         if len(remaining) == len(rules):
             left, right = remaining[0]
-            if left in new and right not in new:
+            if left in new_tokens and right not in new_tokens:
                 (pieces,) = tokenize_spelling(pair, [left])
-                known[left] = piece_shares(pieces)
+                recipes_of_tokens[left] = piece_shares(pieces)
             break
         rules = remaining
-    for token in sorted(usable, key=len):  # both parts of a rule are shorter than its token
-        known[token] = mean_of([mean_of([known[part] for part in rule]) for rule in usable[token]])
-    return [known.get(token, {}) for token in pair.new_tokens]
+    for token in sorted(usable_rules, key=len):  # both parts of a rule are shorter than its token
+        recipes_of_tokens[token] = mean_of(
+            [mean_of([recipes_of_tokens[part] for part in rule]) for rule in usable_rules[token]]
+        )
+    return [recipes_of_tokens.get(token, {}) for token in pair.new_tokens]

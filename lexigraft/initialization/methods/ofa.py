@@ -8,7 +8,7 @@ import numpy as np
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
 from lexigraft.initialization.interface import Auxiliaries, Corpus
 from lexigraft.initialization.options import integer
-from lexigraft.initialization.pairing import VocabularyPair, alike_tokens, lower_case
+from lexigraft.initialization.pairing import VocabularyPair, lower_case, similar_tokens
 from lexigraft.initialization.recipe import Recipe
 from lexigraft.initialization.similarity import NeighbourInitializer
 
@@ -51,7 +51,7 @@ class OFA(NeighbourInitializer):
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         tokens, sources, weights = self._neighbour_weights(pair, auxiliary)
-        copies, copied = alike_tokens(
+        copies, copied = similar_tokens(
             pair, lower_case, lambda source, _: source != lower_case(source)
         )
         others = ~np.isin(tokens, copies)

@@ -45,8 +45,8 @@ class OMP(AnchorInitializer):
     candidates: int | None = integer(None)
 
     def _weights(self, queries: np.ndarray, anchors: np.ndarray) -> coo_array:
-        chosen, weights, missed = matching_pursuit(queries, anchors, self.atoms, self.candidates)
-        self.unexplained_ = float(missed.mean()) if len(missed) else float("nan")
-        at, place = np.nonzero(chosen >= 0)
+        chosen, weights, residuals = matching_pursuit(queries, anchors, self.atoms, self.candidates)
+        self.unexplained_ = float(residuals.mean()) if len(residuals) else float("nan")
+        rows, columns = np.nonzero(chosen >= 0)
         shape = (len(queries), len(anchors))
-        return coo_array((weights[at, place], (at, chosen[at, place])), shape=shape)
+        return coo_array((weights[rows, columns], (rows, chosen[rows, columns])), shape=shape)

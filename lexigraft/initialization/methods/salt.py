@@ -11,7 +11,7 @@ from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
 from lexigraft.initialization.inputs import required_vectors
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.options import boolean, integer, number
-from lexigraft.initialization.pairing import VocabularyPair, alike_tokens
+from lexigraft.initialization.pairing import VocabularyPair, similar_tokens
 from lexigraft.initialization.similarity import (
     nonzero,
     score_blocks,
@@ -71,35 +71,44 @@ class SALT(RecipeInitializer):
     minimum_neighbours: int = integer(1)
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        words = unit_vectors(required_vectors(self.name, pair, auxiliary))
-        model = nonzero(required_vectors(self.name, pair, auxiliary, "plm"))
-        copies, alike = alike_tokens(pair, without_space, lambda source, _: len(source))
+        static_vectors = unit_vectors(required_vectors(self.name, pair, auxiliary))
+        model_vectors = nonzero(required_vectors(self.name, pair, auxiliary, "plm"))
+        copies, copied_ids = similar_tokens(pair, without_space, lambda source, _: len(source))
         self.alike_ = len(copies)
-        copied = pair.source_of.copy()
-        copied[copies] = alike  # tokens that differ only in white space are copies
-        known = np.intersect1d(words.tokens, model.tokens, assume_unique=True)
+        source_of = pair.source_of.copy()
+        source_of[copies] = copied_ids  # tokens that differ only in white space are copies
+        ids_with_vectors = np.intersect1d(
+            static_vectors.tokens, model_vectors.tokens, assume_unique=True
+        )
         shared = np.union1d(pair.shared_ids, copies)
-        anchors = np.intersect1d(known, shared, assume_unique=True)
-        new = np.setdiff1d(np.intersect1d(known, pair.new_ids, assume_unique=True), shared)
-        self.anchors_ = len(anchors)
+        anchor_ids = np.intersect1d(ids_with_vectors, shared, assume_unique=True)
+        mapped_ids = np.setdiff1d(
+            np.intersect1d(ids_with_vectors, pair.new_ids, assume_unique=True), shared
+        )
+        self.anchors_ = len(anchor_ids)
         if not self.anchors_:
             raise UserError(
                 "initializer 'salt': no shared token has both a static vector and a row in the "
                 "target-language model, so there is no map to fit; give vectors of more tokens"
             )
-        supports = self._neighbours(vectors_of(words, new), vectors_of(words, anchors))
-        queries, bases = vectors_of(model, new), vectors_of(model, anchors)
-        tokens, sources, weights = [copies], [alike], [np.ones(len(copies))]
-        missed = []  # shares of squared lengths
-        for i in tqdm(range(len(new)), desc="salt", unit=" tokens", disable=None):
-            found, share = self._weights(
-                bases[supports[i]].astype(np.float64), queries[i].astype(np.float64)
+        neighbours = self._neighbours(
+            vectors_of(static_vectors, mapped_ids), vectors_of(static_vectors, anchor_ids)
+        )
+        model_rows, anchor_rows = (
+            vectors_of(model_vectors, mapped_ids),
+            vectors_of(model_vectors, anchor_ids),
+        )
+        tokens, sources, weights = [copies], [copied_ids], [np.ones(len(copies))]
+        residuals = []  # shares of squared lengths
+        for i in tqdm(range(len(mapped_ids)), desc="salt", unit=" tokens", disable=None):
+            weights_of_token, residual = self._weights(
+                anchor_rows[neighbours[i]].astype(np.float64), model_rows[i].astype(np.float64)
             )
-            missed.append(share)
-            tokens.append(np.full(len(found), new[i]))
-            sources.append(copied[anchors[supports[i]]])
-            weights.append(found)
-        self.unexplained_ = float(np.mean(missed)) if missed else math.nan
+            residuals.append(residual)
+            tokens.append(np.full(len(weights_of_token), mapped_ids[i]))
+            sources.append(source_of[anchor_ids[neighbours[i]]])
+            weights.append(weights_of_token)
+        self.unexplained_ = float(np.mean(residuals)) if residuals else math.nan
         return rows_with_fallback(pair, *map(np.concatenate, (tokens, sources, weights)))
 
     def _copied(self) -> int:
@@ -108,13 +117,13 @@ class SALT(RecipeInitializer):
     def _neighbours(self, queries: np.ndarray, anchors: np.ndarray) -> list[np.ndarray]:
         """Indices of each token's neighbours among the anchors."""
         weights = sparsemax_of_cosines(queries, anchors)
-        supports = np.split(weights.indices, weights.indptr[1:-1]) if len(queries) else []
-        wanted = min(self.minimum_neighbours, len(anchors))
-        few = np.flatnonzero(np.diff(weights.indptr) < wanted)
-        for block, scores in score_blocks(queries[few], anchors):
-            for i, support in zip(few[block], top_k(scores, wanted), strict=True):
-                supports[i] = support
-        return supports
+        neighbours = np.split(weights.indices, weights.indptr[1:-1]) if len(queries) else []
+        minimum = min(self.minimum_neighbours, len(anchors))
+        too_few = np.flatnonzero(np.diff(weights.indptr) < minimum)
+        for block, scores in score_blocks(queries[too_few], anchors):
+            for i, nearest in zip(too_few[block], top_k(scores, minimum), strict=True):
+                neighbours[i] = nearest
+        return neighbours
 
     def _weights(self, rows: np.ndarray, query: np.ndarray) -> tuple[np.ndarray, float]:
         """The map of one token as weights [k] on its neighbours' source rows, and its residual.
@@ -128,13 +137,15 @@ class SALT(RecipeInitializer):
             rows, query = rows - mean, query - mean
         # Least-squares weights w of w @ rows = query, that is query @ pinv(rows). A ridge penalty
         # is equivalent to additional rows that pull the weights towards zero.
-        left, right = rows.T, query
+        matrix, vector = rows.T, query
         if self.ridge:
-            pull = math.sqrt(self.ridge * float(np.square(rows).sum()) / k)
-            left = np.concatenate([left, pull * np.eye(k)])
-            right = np.concatenate([right, np.zeros(k)])
-        tolerance = max(left.shape) * _RANK_TOLERANCE
-        weights = lstsq(left, right, cond=tolerance, lapack_driver="gelsy", check_finite=False)[0]
+            penalty = math.sqrt(self.ridge * float(np.square(rows).sum()) / k)
+            matrix = np.concatenate([matrix, penalty * np.eye(k)])
+            vector = np.concatenate([vector, np.zeros(k)])
+        tolerance = max(matrix.shape) * _RANK_TOLERANCE
+        weights = lstsq(matrix, vector, cond=tolerance, lapack_driver="gelsy", check_finite=False)[
+            0
+        ]
         residual = query - weights @ rows
         if self.centred:
             weights = weights + (1 - weights.sum()) / k

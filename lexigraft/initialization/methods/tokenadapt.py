@@ -14,11 +14,11 @@ from lexigraft.initialization.decomposition import (
 from lexigraft.initialization.inputs import required_space
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
 from lexigraft.initialization.options import integer, number, positive
-from lexigraft.initialization.pairing import VocabularyPair, alike_tokens, lower_case
+from lexigraft.initialization.pairing import VocabularyPair, lower_case, similar_tokens
 from lexigraft.initialization.similarity import softmax_of_nearest, unit_vectors, vectors_of
 
 # For the pieces of a token, the published code uses 0.7 times the threshold.
-_OF_PIECES = 0.7
+_PIECE_THRESHOLD = 0.7
 
 
 class TokenAdapt(RecipeInitializer):
@@ -68,20 +68,26 @@ class TokenAdapt(RecipeInitializer):
         target, source = required_space(self.name, pair, auxiliary)
         target = unit_vectors(target, pair.target_special_ids)
         source = unit_vectors(source, pair.source_special_ids)
-        copies, copied = alike_tokens(pair, _folded, _preference)
+        copies, copied = similar_tokens(pair, _folded, _preference)
         self.alike_ = len(copies)
-        new = np.setdiff1d(np.intersect1d(target.tokens, pair.new_ids), copies)
-        queries, anchors, rows = vectors_of(target, new), source.tokens, source.vectors
-        local = nearest = csr_array((len(new), pair.n_source))
-        if len(new) and len(anchors):
-            local = self._local(pair, new, anchors, queries, rows)
-            nearest = self._global(pair.n_source, anchors, queries, rows)
-        mixed = row_shares(csr_array((1 - self.weight) * local + self.weight * nearest))
-        mixed.eliminate_zeros()
-        weights = mixed.tocoo()
+        mixed_ids = np.setdiff1d(np.intersect1d(target.tokens, pair.new_ids), copies)
+        new_vectors, anchor_ids, anchor_vectors = (
+            vectors_of(target, mixed_ids),
+            source.tokens,
+            source.vectors,
+        )
+        local_weights = global_weights = csr_array((len(mixed_ids), pair.n_source))
+        if len(mixed_ids) and len(anchor_ids):
+            local_weights = self._local(pair, mixed_ids, anchor_ids, new_vectors, anchor_vectors)
+            global_weights = self._global(pair.n_source, anchor_ids, new_vectors, anchor_vectors)
+        shares = row_shares(
+            csr_array((1 - self.weight) * local_weights + self.weight * global_weights)
+        )
+        shares.eliminate_zeros()
+        weights = shares.tocoo()
         return rows_with_fallback(
             pair,
-            np.concatenate([new[weights.coords[0]], copies]),
+            np.concatenate([mixed_ids[weights.coords[0]], copies]),
             np.concatenate([weights.coords[1], copied]),
             np.concatenate([weights.data, np.ones(len(copies))]),
         )
@@ -92,43 +98,58 @@ class TokenAdapt(RecipeInitializer):
     def _local(
         self,
         pair: VocabularyPair,
-        new: np.ndarray,
-        anchors: np.ndarray,
-        queries: np.ndarray,
-        rows: np.ndarray,
+        new_ids: np.ndarray,
+        anchor_ids: np.ndarray,
+        new_vectors: np.ndarray,
+        anchor_vectors: np.ndarray,
     ) -> csr_array:
-        """Weights on each new token's pieces [len(new), n_source]; zeros if none has a vector."""
-        pieces = decompose(pair, new.tolist())
-        of = np.repeat(np.arange(len(new)), list(map(len, pieces)))
-        ids = np.array([i for found in pieces for i in found], dtype=np.int64)
-        known = np.isin(ids, anchors)
-        of, ids = of[known], ids[known]
-        cosines = np.einsum(
-            "ij,ij->i", queries[of], rows[np.searchsorted(anchors, ids)], dtype=np.float64
+        """Weights on each new token's pieces [len(new_ids), n_source]; or zeros without vectors."""
+        pieces = decompose(pair, new_ids.tolist())
+        token_of_piece = np.repeat(np.arange(len(new_ids)), list(map(len, pieces)))
+        piece_ids = np.array(
+            [i for pieces_of_token in pieces for i in pieces_of_token], dtype=np.int64
         )
-        lengths = _lengths(pair.source_bytes, ids) / _lengths(pair.target_bytes, new[of])
+        has_vector = np.isin(piece_ids, anchor_ids)
+        token_of_piece, piece_ids = token_of_piece[has_vector], piece_ids[has_vector]
+        cosines = np.einsum(
+            "ij,ij->i",
+            new_vectors[token_of_piece],
+            anchor_vectors[np.searchsorted(anchor_ids, piece_ids)],
+            dtype=np.float64,
+        )
+        lengths = _lengths(pair.source_bytes, piece_ids) / _lengths(
+            pair.target_bytes, new_ids[token_of_piece]
+        )
         if self.threshold is None:
             scores = (cosines + lengths) / 2
         else:
-            cosines[cosines < _OF_PIECES * self.threshold] = 0
+            cosines[cosines < _PIECE_THRESHOLD * self.threshold] = 0
             scores = cosines + np.minimum(lengths, 1)
-        highest = np.full(len(new), -np.inf)
-        np.maximum.at(highest, of, scores)
-        exponents = np.exp((scores - highest[of]) / self.temperature)
-        return row_shares(csr_array((exponents, (of, ids)), shape=(len(new), pair.n_source)))
+        highest = np.full(len(new_ids), -np.inf)
+        np.maximum.at(highest, token_of_piece, scores)
+        exponents = np.exp((scores - highest[token_of_piece]) / self.temperature)
+        return row_shares(
+            csr_array((exponents, (token_of_piece, piece_ids)), shape=(len(new_ids), pair.n_source))
+        )
 
     def _global(
-        self, n_source: int, anchors: np.ndarray, queries: np.ndarray, rows: np.ndarray
+        self,
+        n_source: int,
+        anchor_ids: np.ndarray,
+        new_vectors: np.ndarray,
+        anchor_vectors: np.ndarray,
     ) -> csr_array:
-        """Weights on nearest source tokens [len(queries), n_source]; zeros if there are none."""
-        least = -math.inf if self.threshold is None else self.threshold
-        found = softmax_of_nearest(queries, rows, self.neighbours, self.temperature, least).tocoo()
-        place = (found.coords[0], anchors[found.coords[1]])
-        return csr_array((found.data, place), shape=(len(queries), n_source))
+        """Weights on the nearest source tokens [len(new_vectors), n_source], or zeros."""
+        minimum = -math.inf if self.threshold is None else self.threshold
+        weights = softmax_of_nearest(
+            new_vectors, anchor_vectors, self.neighbours, self.temperature, minimum
+        ).tocoo()
+        positions = (weights.coords[0], anchor_ids[weights.coords[1]])
+        return csr_array((weights.data, positions), shape=(len(new_vectors), n_source))
 
 
 def _lengths(pieces: list[bytes], ids: np.ndarray) -> np.ndarray:
-    """Number of characters of some tokens [n], with incomplete characters read as U+FFFD."""
+    """Number of characters of each token [n], with incomplete characters read as U+FFFD."""
     return np.array([len(pieces[i].decode("utf-8", errors="replace")) for i in ids.tolist()])
 
 

@@ -4,11 +4,11 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array, vstack
 from tqdm import tqdm
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import NewRows, row_shares, rows_with_fallback
@@ -18,13 +18,10 @@ from lexigraft.initialization.options import choice, integer, number
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.word_alignment import Bitext, expected_counts
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
 _PAIRS_AT_ONCE = 1000
 # In recipes computed from related tokens, source tokens that begin a word have twice the weight: a
 # constant of the published code.
-_BEGINS_WORD = 2.0
+_WORD_START_WEIGHT = 2.0
 
 
 class Transtokenizers(RecipeInitializer):
@@ -80,41 +77,41 @@ class Transtokenizers(RecipeInitializer):
         pairs = required_pairs(self.name, auxiliary, "parallel")
         counts = self._token_counts(pair, pairs)
         # The published code compares vocabulary strings, in which no token contains `<0x20>`.
-        fallbacks = np.array(sorted(pair.target_fallback_ids), dtype=np.int64)
-        shared = np.setdiff1d(pair.shared_ids, [*fallbacks, *pair.byte_ids])
+        fallback_ids = np.array(sorted(pair.target_fallback_ids), dtype=np.int64)
+        shared_ids = np.setdiff1d(pair.shared_ids, [*fallback_ids, *pair.byte_ids])
         copies = csr_array(
-            (np.ones(len(shared)), (shared, pair.source_of[shared])), shape=counts.shape
+            (np.ones(len(shared_ids)), (shared_ids, pair.source_of[shared_ids])), shape=counts.shape
         )
         counts = csr_array(counts + copies)
         totals = counts.sum(axis=1)
         weights = row_shares(counts)
-        ordinary = np.setdiff1d(pair.new_ids, list(pair.target_special_ids))
-        aligned = ordinary[totals[ordinary] > 0]
-        known = np.setdiff1d(np.flatnonzero(totals > 0), fallbacks)
-        others = np.setdiff1d(ordinary[totals[ordinary] == 0], fallbacks)
-        relatives = _relatives(pair.target_bytes, known, others)
-        begins_word = [
+        ordinary_ids = np.setdiff1d(pair.new_ids, list(pair.target_special_ids))
+        aligned_ids = ordinary_ids[totals[ordinary_ids] > 0]
+        aligned_tokens = np.setdiff1d(np.flatnonzero(totals > 0), fallback_ids)
+        unaligned_ids = np.setdiff1d(ordinary_ids[totals[ordinary_ids] == 0], fallback_ids)
+        relatives = _relatives(pair.target_bytes, aligned_tokens, unaligned_ids)
+        word_starts = [
             number
             for number, piece in enumerate(pair.source_bytes)
             if piece[:1] == b" " and number not in pair.source_fallback_ids
         ]
-        of_source = np.ones(pair.n_source)
-        of_source[begins_word] = _BEGINS_WORD
-        related = row_shares(csr_array(relatives @ weights @ diags_array(of_source)))
-        self.aligned_ = len(aligned)
+        start_weights = np.ones(pair.n_source)
+        start_weights[word_starts] = _WORD_START_WEIGHT
+        related_weights = row_shares(csr_array(relatives @ weights @ diags_array(start_weights)))
+        self.aligned_ = len(aligned_ids)
         self.related_ = int(np.count_nonzero(np.diff(relatives.indptr)))
-        rows = vstack([weights[aligned], related]).tocoo()
-        tokens = np.concatenate([aligned, others])[rows.coords[0]]
+        rows = vstack([weights[aligned_ids], related_weights]).tocoo()
+        tokens = np.concatenate([aligned_ids, unaligned_ids])[rows.coords[0]]
         return rows_with_fallback(pair, tokens, rows.coords[1], rows.data)
 
     def _token_counts(self, pair: VocabularyPair, pairs: Iterable[tuple[str, str]]) -> csr_array:
         """How often target tokens align to source tokens [target ids, n_source]."""
-        whole = self.unit == "tokens"
+        by_token = self.unit == "tokens"
         sides = [
-            _Units(pair.source_tokenizer, pair.source_bytes, pair.source_special_ids, whole),
-            _Units(pair.target_tokenizer, pair.target_bytes, pair.target_special_ids, whole),
+            _Units(pair.source_tokenizer, pair.source_bytes, pair.source_special_ids, by_token),
+            _Units(pair.target_tokenizer, pair.target_bytes, pair.target_special_ids, by_token),
         ]
-        bitext = Bitext.of(_cut(pairs, *sides))
+        bitext = Bitext.from_pairs(_cut_pairs(pairs, *sides))
         self.pairs_ = len(bitext)
         if not self.pairs_:
             raise UserError(
@@ -124,10 +121,10 @@ class Transtokenizers(RecipeInitializer):
         counts = expected_counts(
             bitext, iterations=self.iterations, diagonal_tension=self.diagonal_tension
         ).tocoo()
-        often = counts.data >= self.minimum_count
-        of_source, of_target = (units[often] for units in counts.coords)
+        is_frequent = counts.data >= self.minimum_count
+        source_units, target_units = (units[is_frequent] for units in counts.coords)
         shape = (len(pair.target_bytes), pair.n_source)
-        return _divided(sides, of_source, of_target, counts.data[often], shape)
+        return _divide_counts(sides, source_units, target_units, counts.data[is_frequent], shape)
 
 
 class _Units:
@@ -138,16 +135,16 @@ class _Units:
 
     def __init__(
         self,
-        tokenizer: "PreTrainedTokenizerFast",
+        tokenizer: PreTrainedTokenizerFast,
         pieces: list[bytes],
         special: set[int],
-        whole: bool,
+        by_token: bool,
     ) -> None:
         self.tokenizer = tokenizer
         size = len(pieces)
         self.ordinary = np.ones(size, dtype=bool)
         self.ordinary[list(special)] = False
-        edges = [(False, False) if whole else _edges(piece) for piece in pieces]
+        edges = [(False, False) if by_token else _edges(piece) for piece in pieces]
         self.begins_in_word, self.ends_in_word = np.array(edges, dtype=bool).reshape(-1, 2).T
         # The tokens of each unit; the first units are the tokens themselves.
         self.tokens: list[tuple[int, ...]] = [(number,) for number in range(size)]
@@ -191,35 +188,37 @@ def _edges(piece: bytes) -> tuple[bool, bool]:
     )
 
 
-def _cut(
+def _cut_pairs(
     pairs: Iterable[tuple[str, str]], source: _Units, target: _Units
 ) -> Iterator[tuple[list[int], list[int]]]:
     """The units of both sides of each pair."""
-    every = iter(tqdm(pairs, desc="align", unit=" pairs", disable=None))
-    while batch := list(islice(every, _PAIRS_AT_ONCE)):
+    progress = iter(tqdm(pairs, desc="align", unit=" pairs", disable=None))
+    while batch := list(islice(progress, _PAIRS_AT_ONCE)):
         english, translations = map(list, zip(*batch, strict=True))
         yield from zip(source.cut(english), target.cut(translations), strict=True)
 
 
-def _divided(
+def _divide_counts(
     sides: list[_Units],
-    of_source: np.ndarray,
-    of_target: np.ndarray,
+    source_units: np.ndarray,
+    target_units: np.ndarray,
     counts: np.ndarray,
     shape: tuple[int, int],
 ) -> csr_array:
     """Divide the counts of pairs of units among pairs of their tokens [target, source]."""
     words = [
         [side.tokens[unit] for unit in units.tolist()]
-        for side, units in zip(sides, (of_source, of_target), strict=True)
+        for side, units in zip(sides, (source_units, target_units), strict=True)
     ]
-    lengths = np.array([list(map(len, of_side)) for of_side in words]).reshape(2, -1)
+    lengths = np.array([list(map(len, words_of_side)) for words_of_side in words]).reshape(2, -1)
     parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for n, m in np.unique(lengths, axis=1).T.tolist():
-        alike = np.flatnonzero((lengths[0] == n) & (lengths[1] == m))
-        source, target = (np.array([of_side[i] for i in alike]) for of_side in words)
+        same_lengths = np.flatnonzero((lengths[0] == n) & (lengths[1] == m))
+        source, target = (
+            np.array([words_of_side[i] for i in same_lengths]) for words_of_side in words
+        )
         rows, columns = np.repeat(target, n, axis=1), np.tile(source, (1, m))
-        values = counts[alike, None] * token_shares(n, m).ravel()
+        values = counts[same_lengths, None] * token_shares(n, m).ravel()
         parts.append((rows.ravel(), columns.ravel(), values.ravel()))
     rows, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
     return csr_array((values, (rows, columns)), shape=shape)
@@ -237,8 +236,8 @@ def token_shares(n: int, m: int) -> np.ndarray:
     return (1 / n + overlap) / 2
 
 
-def _relatives(pieces: list[bytes], known: np.ndarray, others: np.ndarray) -> csr_array:
-    """The known tokens to which each other token is related, as ones [others, tokens].
+def _relatives(pieces: list[bytes], known: np.ndarray, unaligned: np.ndarray) -> csr_array:
+    """The known tokens to which each unaligned token is related, as ones [unaligned, tokens].
 
     These are the tokens that begin with it, and the longest that it contains, of which none is part
     of another.
@@ -251,19 +250,19 @@ def _relatives(pieces: list[bytes], known: np.ndarray, others: np.ndarray) -> cs
     longest = max(map(len, texts), default=0)
     rows: list[int] = []
     columns: list[int] = []
-    for row, token in enumerate(others.tolist()):
-        piece, found = pieces[token], set()
-        for place in range(bisect_left(texts, piece), len(texts)):
-            if not texts[place].startswith(piece):
+    for row, token in enumerate(unaligned.tolist()):
+        piece, extensions = pieces[token], set()
+        for index in range(bisect_left(texts, piece), len(texts)):
+            if not texts[index].startswith(piece):
                 break
-            found.add(texts[place])
-        inside: list[bytes] = []
+            extensions.add(texts[index])
+        parts: list[bytes] = []
         for length in range(min(len(piece), longest), 0, -1):
             for start in range(len(piece) - length + 1):
                 part = piece[start : start + length]
-                if part in by_text and not any(part in other for other in inside):
-                    inside.append(part)
-        tokens = [i for text in {*found, *inside} for i in by_text[text]] if piece else []
+                if part in by_text and not any(part in longer for longer in parts):
+                    parts.append(part)
+        tokens = [i for text in {*extensions, *parts} for i in by_text[text]] if piece else []
         rows += [row] * len(tokens)
         columns += sorted(tokens)
-    return csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(others), len(pieces)))
+    return csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(unaligned), len(pieces)))

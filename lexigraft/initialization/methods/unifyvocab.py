@@ -85,26 +85,31 @@ class UnifyVocab(RecipeInitializer):
         if not len(source.tokens):
             raise UserError("initializer 'unifyvocab': no source token has a vector to compare")
         queries, rows = self._comparable(pair, target, source)
-        new = np.isin(target.tokens, pair.new_ids)
-        queries = queries[new]
+        is_new = np.isin(target.tokens, pair.new_ids)
+        queries = queries[is_new]
         penalty = _hubness(rows, queries, self.csls) / 2 if self.csls and len(queries) else 0
         nearest = np.empty(len(queries), dtype=np.int64)
         for block, scores in score_blocks(queries, rows):
             scores -= penalty
             nearest[block] = highest(scores)
-        chosen = source.tokens[nearest]
+        copied_ids = source.tokens[nearest]
         self._nearest: dict[int, list[list[Any]]] = {}
-        for place in np.flatnonzero(np.isin(target.tokens[new], example_ids(pair))):
-            scores = rows @ queries[place] - penalty
-            self._nearest[int(target.tokens[new][place])] = [
-                [readable(pair.source_bytes[source.tokens[at]]), round(float(scores[at]), 4)]
-                for at in np.argsort(-scores, kind="stable")[: self._NEAREST]
+        for index in np.flatnonzero(np.isin(target.tokens[is_new], example_ids(pair))):
+            scores = rows @ queries[index] - penalty
+            self._nearest[int(target.tokens[is_new][index])] = [
+                [
+                    readable(pair.source_bytes[source.tokens[anchor]]),
+                    round(float(scores[anchor]), 4),
+                ]
+                for anchor in np.argsort(-scores, kind="stable")[: self._NEAREST]
             ]
         if self.shuffled:
             rng = self._generator("shuffled")
-            moved = rng.choice(len(chosen), round(self.shuffled * len(chosen)), replace=False)
-            chosen[moved] = chosen[rng.permutation(moved)]
-        return rows_with_fallback(pair, target.tokens[new], chosen, np.ones(len(chosen)))
+            moved = rng.choice(
+                len(copied_ids), round(self.shuffled * len(copied_ids)), replace=False
+            )
+            copied_ids[moved] = copied_ids[rng.permutation(moved)]
+        return rows_with_fallback(pair, target.tokens[is_new], copied_ids, np.ones(len(copied_ids)))
 
     def _ordinary(
         self, pair: VocabularyPair, auxiliary: Auxiliaries, role: str, special: set[int]
@@ -122,25 +127,30 @@ class UnifyVocab(RecipeInitializer):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Rows of target and source tokens whose inner products are similarities."""
         self.anchors_ = 0
-        ours, theirs = target.vectors, source.vectors
+        target_rows, source_rows = target.vectors, source.vectors
         if self.anchors:
-            shared = np.intersect1d(target.tokens, pair.shared_ids)
-            shared = shared[np.isin(pair.source_of[shared], source.tokens)]
-            if not len(shared):
+            shared_ids = np.intersect1d(target.tokens, pair.shared_ids)
+            shared_ids = shared_ids[np.isin(pair.source_of[shared_ids], source.tokens)]
+            if not len(shared_ids):
                 raise UserError(
                     "initializer 'unifyvocab': no shared token has a vector on both sides, so "
                     "there are no anchors; give vectors of more text or remove 'anchors'"
                 )
-            self.anchors_ = min(self.anchors, len(shared))
-            drawn = self._generator("anchors").choice(shared, self.anchors_, replace=False)
-            ours = ours @ vectors_of(target, drawn).T
-            theirs = theirs @ vectors_of(source, pair.source_of[drawn]).T
-        elif ours.shape[1] != theirs.shape[1]:
+            self.anchors_ = min(self.anchors, len(shared_ids))
+            anchor_ids = self._generator("anchors").choice(shared_ids, self.anchors_, replace=False)
+            target_rows = target_rows @ vectors_of(target, anchor_ids).T
+            source_rows = source_rows @ vectors_of(source, pair.source_of[anchor_ids]).T
+        elif target_rows.shape[1] != source_rows.shape[1]:
             raise UserError(
-                f"initializer 'unifyvocab': vectors of width {ours.shape[1]} and {theirs.shape[1]} "
-                "cannot be compared; train both in the same way or give 'anchors'"
+                f"initializer 'unifyvocab': vectors of width {target_rows.shape[1]} and "
+                f"{source_rows.shape[1]} cannot be compared; train both in the same way or give "
+                "'anchors'"
             )
-        return (_unit(ours), _unit(theirs)) if self.renormalized else (ours, theirs)
+        return (
+            (_unit(target_rows), _unit(source_rows))
+            if self.renormalized
+            else (target_rows, source_rows)
+        )
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from tokenizers import Tokenizer
 from tqdm import tqdm
 
 from lexigraft.errors import UserError
 from lexigraft.hardware import device
+from lexigraft.initialization.hypernetwork import load_hypernetwork
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RowInitializer
 from lexigraft.initialization.matrix import Matrix, read_rows, row_mean
 from lexigraft.initialization.options import text
@@ -50,13 +53,13 @@ class ZeTT(RowInitializer):
 
     def _rows(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
         pair, network = self.pair_, self._network
-        wanted = {"input", "output"} if network.untied else {"input"}
-        if set(matrices) != wanted:
+        expected = {"input", "output"} if network.untied else {"input"}
+        if set(matrices) != expected:
             raise UserError(
                 "initializer 'zett': this hypernetwork needs the matrices "
-                f"{' and '.join(sorted(wanted))}, but was given {' and '.join(sorted(matrices))}; "
-                "use one that was trained for this model, and call rows({'input': …, 'output': …}) "
-                "if untied"
+                f"{' and '.join(sorted(expected))}, but was given "
+                f"{' and '.join(sorted(matrices))}; use one that was trained for this model, and "
+                "call rows({'input': …, 'output': …}) if untied"
             )
         for matrix in matrices.values():
             if matrix.shape[1] != network.width:
@@ -73,8 +76,6 @@ class ZeTT(RowInitializer):
         return self._predicted(matrices)
 
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
-        from lexigraft.initialization.hypernetwork import load_hypernetwork
-
         folder, _ = resolve_place(self.hypernetwork, self.revision)
         self._network = load_hypernetwork(folder)
         languages = self._network.languages
@@ -93,49 +94,51 @@ class ZeTT(RowInitializer):
         letters = {byte: letter for letter, byte in byte_alphabet().items()}
         # The hypernetwork's tokenizer is always byte-level: look up pieces by bytes.
         pair = self.pair_
-        spelled = ["".join(map(letters.__getitem__, pair.target_bytes[i])) for i in pair.new_ids]
-        self._pieces = [[piece.id for piece in model.tokenize(token)] for token in spelled]
-        self.cut_ = sum(len(pieces) > self._network.most for pieces in self._pieces)
+        spellings = ["".join(map(letters.__getitem__, pair.target_bytes[i])) for i in pair.new_ids]
+        self._pieces = [[piece.id for piece in model.tokenize(token)] for token in spellings]
+        self.cut_ = sum(len(pieces) > self._network.maximum_pieces for pieces in self._pieces)
         self.fallbacks_ = [
             token for token, pieces in zip(pair.new_tokens, self._pieces, strict=True) if not pieces
         ]
 
     def _predicted(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
         """Predict the new rows [len(new_ids), width] of each matrix, one batch at a time."""
-        import torch
-
-        pair, network, where = self.pair_, self._network.to(device()), device()
+        pair, network, torch_device = self.pair_, self._network.to(device()), device()
         means = {
             which: row_mean(matrix, pair.source_ids).astype(np.float32)
             for which, matrix in matrices.items()
         }
-        new = {which: np.tile(mean, (len(pair.new_ids), 1)) for which, mean in means.items()}
-        known = np.flatnonzero([bool(pieces) for pieces in self._pieces])
-        starts = range(0, len(known), _TOKENS_AT_ONCE)
+        new_rows = {which: np.tile(mean, (len(pair.new_ids), 1)) for which, mean in means.items()}
+        with_pieces = np.flatnonzero([bool(pieces) for pieces in self._pieces])
+        starts = range(0, len(with_pieces), _TOKENS_AT_ONCE)
         for start in tqdm(starts, desc="zett", unit=" batches", disable=None):
-            batch = known[start : start + _TOKENS_AT_ONCE]
-            pieces = np.full((len(batch), network.most), network.pad, dtype=np.int64)
+            batch = with_pieces[start : start + _TOKENS_AT_ONCE]
+            pieces = np.full((len(batch), network.maximum_pieces), network.pad, dtype=np.int64)
             for row, i in zip(pieces, batch, strict=True):
-                row[: len(self._pieces[i])] = self._pieces[i][: network.most]
-            used, at = np.unique(np.minimum(pieces, network.source_size - 1), return_inverse=True)
-            sides = [read_rows(matrices[which], used, slice(None)) for which in sorted(matrices)]
-            rows = np.concatenate(sides, axis=1).astype(np.float32)
+                row[: len(self._pieces[i])] = self._pieces[i][: network.maximum_pieces]
+            source_ids, indices = np.unique(
+                np.minimum(pieces, network.source_size - 1), return_inverse=True
+            )
+            source_rows = [
+                read_rows(matrices[which], source_ids, slice(None)) for which in sorted(matrices)
+            ]
+            rows = np.concatenate(source_rows, axis=1).astype(np.float32)
             with torch.no_grad():
-                made = network(
-                    torch.from_numpy(pieces).to(where),
-                    torch.from_numpy(rows).to(where)[torch.from_numpy(at.reshape(pieces.shape))],
+                predictions = network(
+                    torch.from_numpy(pieces).to(torch_device),
+                    torch.from_numpy(rows).to(torch_device)[
+                        torch.from_numpy(indices.reshape(pieces.shape))
+                    ],
                     self._language,
                 )
-            for which, predicted in zip(("input", "output"), made, strict=True):
+            for which, predicted in zip(("input", "output"), predictions, strict=True):
                 if predicted is not None:
-                    new[which][batch] = predicted.cpu().numpy()
-        return new
+                    new_rows[which][batch] = predicted.cpu().numpy()
+        return new_rows
 
 
 def _tokenizer_model(folder: Path) -> Any:
     """The tokenizer's model, which splits a string of the byte alphabet into pieces."""
-    from tokenizers import Tokenizer
-
     file = folder / "tokenizer.json"
     if not file.is_file():
         raise UserError(f"hypernetwork {folder}: has no tokenizer.json; fetch it again")

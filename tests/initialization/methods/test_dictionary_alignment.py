@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.methods.dictionary_alignment import _Remaining, _tokenized
+from lexigraft.initialization.methods.dictionary_alignment import _ShrinkingTokenizer, _tokenized
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.word_alignment import expected_counts
 
@@ -82,7 +82,7 @@ def test_without_a_dictionary_it_says_what_it_needs(pair):
 @pytest.mark.parametrize("family", ["byte-level", "byte-fallback", "unigram", "wordpiece"])
 def test_what_is_removed_is_cut_shorter_and_the_rest_keeps_its_ids(family, small_tokenizer, greek):
     tokenizer = small_tokenizer(family, greek, 500)
-    remaining, special = _Remaining(tokenizer), {tokenizer.unk_token_id}
+    remaining, special = _ShrinkingTokenizer(tokenizer), {tokenizer.unk_token_id}
     before = _tokenized(remaining.tokenizer(), greek[:50], special)
     lengths = [len(tokenizer.convert_ids_to_tokens(i)) for i in range(len(tokenizer))]
     removed = {i for ids in before for i in ids if lengths[i] > 4}

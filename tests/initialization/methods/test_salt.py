@@ -4,7 +4,7 @@ import pytest
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
 from lexigraft.initialization.methods.salt import without_space
-from lexigraft.initialization.pairing import alike_tokens, pair_vocabularies
+from lexigraft.initialization.pairing import pair_vocabularies, similar_tokens
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.similarity import sparsemax_of_cosines, unit_vectors, vectors_of
 from lexigraft.vocabulary.expand import expand_tokenizer
@@ -128,7 +128,7 @@ def test_on_real_tokenizers_rows_are_those_of_the_pseudo_inverse(
     words, model = random_vectors(target, 50), random_vectors(target, 24, seed=1)
     fitted = initializer("salt").fit(source, target, auxiliary={"target": words, "plm": model})
     unit, pair, copied = unit_vectors(words), fitted.pair_, fitted.recipe_.copied
-    alike, _ = alike_tokens(pair, without_space, by_length)
+    alike, _ = similar_tokens(pair, without_space, by_length)
     shared = np.union1d(pair.shared_ids, alike)
     mapped = np.setdiff1d(pair.new_ids, alike)[:100]
     supports = sparsemax_of_cosines(vectors_of(unit, mapped), vectors_of(unit, shared))
@@ -172,7 +172,7 @@ def by_length(piece, _):
 
 def matches(source, target, *tokens):
     pair = pair_vocabularies(source, target)
-    new, alike = alike_tokens(pair, without_space, by_length)
+    new, alike = similar_tokens(pair, without_space, by_length)
     strings = source.convert_ids_to_tokens(alike.tolist())
     found = dict(zip(target.convert_ids_to_tokens(new.tolist()), strings, strict=True))
     return [found.get(token) for token in tokens]
