@@ -426,7 +426,8 @@ def test_the_help_has_examples():
 def test_the_help_names_the_defaults_that_the_library_has():
     """Commands are imported for the help: they cannot import what their defaults belong to."""
     from lexigraft.evaluation.inspection import SIZES
-    from workflow.adaptation.choices import INITIALIZER, MINUTES, NEW_TOKENS
+    from workflow.adaptation.budget import MINUTES
+    from workflow.adaptation.choices import INITIALIZER, NEW_TOKENS
     from workflow.commands.adapt import adapt
     from workflow.commands.tokenizers import inspect
 

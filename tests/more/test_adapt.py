@@ -2,19 +2,14 @@
 
 import json
 import re
-import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 import yaml
 
-from lexigraft.errors import UserError
 from tests import preloaded_python
-from tests.adapting import SENTENCES, adapt, arguments, write_texts
+from tests.adapting import SENTENCES, arguments, write_texts
 from tests.conftest import REPOSITORY
-from workflow.adaptation import run
-from workflow.stages.study import open_study
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +74,6 @@ def test_the_model_card_tells_of_the_source_the_text_and_the_numbers(adapted):
     assert {f"| {name}" for name in names} <= rows
     assert "–" not in text
     assert f"{SENTENCES - SENTENCES // 10} sentences" in text  # the others are held out
-    assert not (out / "model/card.json").exists()
 
 
 def test_nothing_that_is_written_names_the_installed_package(adapted, installed):
@@ -123,33 +117,16 @@ def test_the_same_command_again_does_nothing_and_ends_alike(
     assert str(out / "model") in end and result.stdout.endswith(end)
 
 
-def test_a_run_that_goes_on_says_how_far_the_last_one_came(adapted, monkeypatch):
+def test_a_resumed_run_repeats_no_finished_step(adapted, files, smollm2_folder_tiny, installed):
     out, _ = adapted
-    monkeypatch.chdir(out)
-    study = open_study("study.yaml")
-    targets = [study.output("build_report").card]
-    assert run.finished_part(study, targets) == ""
-    [card] = Path().glob("results/training/*/*/expand-60/*/*/seed-0/card.json")
-    steps = len(run._with_needs(study.jobs(), targets))
-    card.rename("card.json")
+    [card] = out.glob("results/training/*/*/expand-60/*/*/seed-0/card.json")
+    corpus = out / "results/corpus/my-ka/card.json"
+    before = corpus.stat().st_mtime_ns
+    card.unlink()
     checkpoint = card.parent / "checkpoints/0/phase-0/checkpoint-1"
     checkpoint.mkdir(parents=True)
-    try:
-        said = run.finished_part(study, targets)
-    finally:
-        Path("card.json").rename(card)
-        shutil.rmtree(card.parent / "checkpoints")
-    assert said.startswith(f"Resuming: {steps - 1} of {steps} steps are finished; training resumes")
-
-
-def test_an_edited_study_is_not_overwritten(adapted, files, smollm2_folder_tiny):
-    out, _ = adapted
-    file = out / "study.yaml"
-    text = file.read_text(encoding="utf-8")
-    file.write_text(text + "# mine\n", encoding="utf-8")
-    try:
-        with pytest.raises(UserError, match="has been edited"):
-            adapt(files, smollm2_folder_tiny, out, "--initializer", "mean")
-        assert file.read_text(encoding="utf-8").endswith("# mine\n")
-    finally:
-        file.write_text(text, encoding="utf-8")
+    checkpoint.rmdir()
+    result = installed.run(out.parent, *arguments(files, smollm2_folder_tiny))
+    assert result.returncode == 0, result.stderr
+    assert "Resuming; training continues from its last checkpoint." in result.stdout
+    assert card.exists() and corpus.stat().st_mtime_ns == before

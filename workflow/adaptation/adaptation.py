@@ -1,158 +1,119 @@
-"""One adaptation in a folder: the request, the choices, and the study that implements it."""
+"""`lexigraft adapt` in its folder: write a study, run it, export the adapted model."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import chdir, contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from lexigraft.artifacts.atomic import write_json
+from lexigraft.artifacts.atomic import replacing, write_json
+from lexigraft.artifacts.cards import read_card, write_card
 from lexigraft.errors import UserError
-from lexigraft.gpus import devices
-from workflow.adaptation.choices import NEW_TOKENS, NO_TRAINING, Budget, Choices, choose
-from workflow.adaptation.outcome import (
-    as_table,
-    conclusion,
-    copy_report,
-    hub_license,
-    scores_of,
-    write_model,
-)
-from workflow.adaptation.request import Request, resolve_request
-from workflow.adaptation.run import LOG, finished_part, run_study
-from workflow.adaptation.study import (
-    cells_of_adaptation,
-    study_of_adaptation,
-    study_text,
-)
+from workflow.adaptation.choices import NEW_TOKENS, choose
+from workflow.adaptation.progress import LOG, run_snakemake
+from workflow.adaptation.study import NO_TRAINING, Adaptation, Choices, Request
+from workflow.adaptation.text import measure_text
+from workflow.commands.tables import new_table
 from workflow.config.checks import check_results_apart
 from workflow.stages.study import open_study
 
 if TYPE_CHECKING:
+    from lexigraft.cells import Cell
     from workflow.stages import Study
 
-STATE, STUDY_FILE = "adapt.json", "study.yaml"
+STATE, STUDY_FILE, MODEL, REPORT = "adapt.json", "study.yaml", "model", "report.html"
 _DRAFT = ".draft.yaml"  # a study that is incomplete or not validated yet
 # Files of a run that ended before it had chosen anything.
 _EARLY = {_DRAFT, ".cache", ".snakemake", "results", LOG}
+_COLUMNS = {"source": "source model", "LAPT": "LAPT", "adapted": "this model"}
 
 
-class Adaptation:
-    """An adaptation in its folder.
+class Scores(NamedTuple):
+    """Scores of a model on the held-out text."""
+
+    bits_per_byte: float
+    tokens_per_sentence: float
+    english_bits_per_byte: float | None
+    sentences: int
+
+
+def adapt(request: Request, out: Path | None, baselines: bool, threads: int) -> None:
+    """Run all steps in the folder; finished ones are not repeated.
 
     `adapt.json` in the folder contains the request, the choices for it, and the digest of the
     written study, so that the same command resumes the same study.
     """
-
-    def __init__(self, request: Request, out: Path | None, baselines: bool, threads: int):
-        """Read the text; raises a `UserError` if it or the request is invalid."""
-        self.request, self.threads = request, threads
-        self.facts, self.resolved = resolve_request(request, baselines)
-        self.out = (out or Path(f"adapted-{self.resolved.source}-{self.resolved.code}")).resolve()
-        check_results_apart(request.text, self.out)
-        self.state = _read_state(self.out)
-
-    def run(self) -> None:
-        """Run all steps; finished ones are not repeated."""
-        self.out.mkdir(parents=True, exist_ok=True)
-        with chdir(self.out):
-            resumed = self.state.get("request") == asdict(self.request)
-            is_edited = self._is_edited()
-            if not resumed:
-                if is_edited:
-                    raise UserError(
-                        f"{self.out / STUDY_FILE}: has been edited, and other options would "
-                        f"overwrite it; continue with `lexigraft run {STUDY_FILE}`, or choose "
-                        "another --out"
-                    )
-                self.state = {"request": asdict(self.request), **asdict(self._choose())}
-            chosen = _choices(self.state)
-            for what, value, why in chosen.reasons:
-                typer.echo(f"  {what:<12} {value}\n  {'':<12} {why}")
-            study = self._study(chosen, is_edited)
-            self._finish(study, chosen, resumed)
-
-    def _choose(self) -> Choices:
-        """Prepare the model with the study's own stage, and choose what depends on it.
-
-        The study of that job already has the initializer: if its inputs are missing, it is rejected
-        before anything is computed.
-        """
-        provisional = Choices(
-            new_tokens=self.request.new_tokens or NEW_TOKENS,
-            initializer=self.request.initializer,
-            strategy=NO_TRAINING,
-            budget=None,
-            sizes={},
-            phases=[],
-            on_gpu=False,
-            reasons=[],
-        )
-        with _draft(study_text(study_of_adaptation(self.resolved, provisional), _DRAFT)) as file:
-            study = open_study(str(file))
-            source = study.output("prepare_source", source=self.resolved.source)
-            run_study(study, file, [source.card], self.threads)
-        timed = self.request.tokens is None and self.request.strategy != NO_TRAINING
-        typer.echo("Choosing the new tokens" + (" and timing training" if timed else ""))
-        return choose(
-            self.resolved,
-            self.facts,
-            source,
-            new_tokens=self.request.new_tokens,
-            initializer=self.request.initializer,
-            strategy=self.request.strategy,
-            tokens=self.request.tokens,
-            minutes=self.request.minutes,
-            threads=self.threads,
-            on_gpu=bool(devices()),
-        )
-
-    def _study(self, chosen: Choices, is_edited: bool) -> "Study":
-        """The study in the folder, written unless the user has edited it.
-
-        A study that cannot be opened leaves the folder unchanged, so that the command can be run
-        again with other options.
-        """
+    request.check()
+    facts = measure_text({"loader": "text", "paths": request.text, "field": request.field})
+    adaptation = Adaptation(request, facts, baselines)
+    out = (out or Path(f"adapted-{adaptation.source}-{adaptation.code}")).resolve()
+    check_results_apart(request.text, out)
+    state = _read_state(out)
+    out.mkdir(parents=True, exist_ok=True)
+    with chdir(out):
         file = Path(STUDY_FILE)
+        is_resumed = state.get("request") == asdict(request)
+        is_edited = file.is_file() and _digest(file) != state.get("study")
+        if is_resumed:
+            choices = Choices(**state["choices"])
+        elif is_edited:
+            raise UserError(
+                f"{file.resolve()}: has been edited, and other options would overwrite it; "
+                f"continue with `lexigraft run {STUDY_FILE}`, or choose another --out"
+            )
+        else:
+            source = _prepare_source(adaptation, threads)
+            typer.echo("Choosing the new tokens and the amount of training")
+            choices = choose(adaptation, facts, source, threads)
+        for subject, choice, reason in choices.reasons:
+            typer.echo(f"  {subject:<12} {choice}\n  {'':<12} {reason}")
         if is_edited:
             typer.echo(f"  {STUDY_FILE} has been edited; running it without changes")
-            return open_study(STUDY_FILE)
-        with _draft(study_text(study_of_adaptation(self.resolved, chosen), STUDY_FILE)) as draft:
-            study = open_study(str(draft))
-            self.state["study"] = _digest(draft)
-            # In this order, so that if this is killed at any time, the next run rewrites the study.
-            file.unlink(missing_ok=True)
-            write_json(STATE, self.state)
-            draft.replace(file)
-        return study
-
-    def _is_edited(self) -> bool:
-        file = Path(STUDY_FILE)
-        return file.is_file() and _digest(file) != self.state.get("study")
-
-    def _finish(self, study: "Study", chosen: Choices, resumed: bool) -> None:
-        from rich.console import Console
-
-        cells = cells_of_adaptation(self.resolved, chosen)
-        exported = study.output("export_cell", **cells["adapted"].wildcards)
-        targets = [study.output("build_report").card, exported.card]
-        if resumed and (part := finished_part(study, targets)):
-            typer.echo(part)
-        if not run_study(study, Path(STUDY_FILE), targets, self.threads):
+        else:
+            _write_study(adaptation, choices)
+        cells = adaptation.cells(choices)
+        if is_resumed and any(Path("results").glob("training/**/checkpoints/*/phase-*")):
+            typer.echo("Resuming; training continues from its last checkpoint.")
+        study = open_study(STUDY_FILE)
+        trained = study.output("train", **cells["adapted"].wildcards)
+        if not run_snakemake(
+            STUDY_FILE, [study.output("build_report").card, trained.card], threads
+        ):
             typer.echo("Nothing to do: everything is finished.")
-        scores = scores_of(study, cells)
-        licensed = study.config["sources"][self.resolved.source].get("license")
-        license = "" if licensed else hub_license(self.resolved.sources)
-        place = write_model(study, cells["adapted"], scores, license, self.out)
-        page = copy_report(study, self.out)
-        Console().print(as_table(scores))
-        typer.echo(conclusion(scores))
-        for name, file in (("Model", place), ("Report", page), ("Study", self.out / STUDY_FILE)):
-            typer.echo(f"{name + ':':<8} {file}")
+        _show_outcome(adaptation, study, cells)
+
+
+def _prepare_source(adaptation: Adaptation, threads: int) -> Path:
+    """Prepare the model with the study's own stage, for choices that depend on it.
+
+    The study of that job already has the initializer: if its inputs are missing, it is rejected
+    before anything is computed.
+    """
+    tokens = adaptation.request.new_tokens or NEW_TOKENS
+    provisional = Choices(tokens, NO_TRAINING, None, sizes={}, reasons=[])
+    with _draft(adaptation.study(provisional, _DRAFT)) as draft:
+        source = open_study(str(draft)).output("prepare_source", source=adaptation.source)
+        run_snakemake(str(draft), [source.card], threads)
+    return Path(source)
+
+
+def _write_study(adaptation: Adaptation, choices: Choices) -> None:
+    """Write the study and `adapt.json`.
+
+    A study that cannot be opened leaves the folder unchanged, so that the command can be run again
+    with other options.
+    """
+    with _draft(adaptation.study(choices, STUDY_FILE)) as draft:
+        open_study(str(draft))
+        state = {"request": asdict(adaptation.request), "choices": asdict(choices)}
+        # In this order, so that if this is killed at any time, the next run rewrites the study.
+        Path(STUDY_FILE).unlink(missing_ok=True)
+        write_json(STATE, state | {"study": _digest(draft)})
+        draft.replace(STUDY_FILE)
 
 
 @contextmanager
@@ -176,11 +137,109 @@ def _read_state(out: Path) -> dict[str, Any]:
     return {}
 
 
-def _choices(state: dict[str, Any]) -> Choices:
-    given = {key: value for key, value in state.items() if key not in ("request", "study")}
-    budget = given.pop("budget")
-    return Choices(**given, budget=budget and Budget(**budget))
-
-
 def _digest(file: Path) -> str:
     return sha256(file.read_bytes()).hexdigest()
+
+
+def _show_outcome(adaptation: Adaptation, study: "Study", cells: Mapping[str, "Cell"]) -> None:
+    """Export the model, and show the scores and what is where."""
+    from rich.console import Console
+
+    scores = {name: _scores(study, cell) for name, cell in cells.items()}
+    model = _export(adaptation, study, cells["adapted"], scores)
+    with replacing(Path(REPORT)) as page:
+        page.write_bytes(Path(study.output("build_report"), REPORT).read_bytes())
+    table = new_table("", *(_COLUMNS[name] for name in scores))
+    for title, row in numbers(scores).items():
+        table.add_row(title, *row.values())
+    Console().print(table)
+    typer.echo(conclusion(scores))
+    for name, path in (("Model", model), ("Report", REPORT), ("Study", STUDY_FILE)):
+        typer.echo(f"{name + ':':<8} {Path(path).resolve()}")
+
+
+def _scores(study: "Study", cell: "Cell") -> Scores:
+    file = Path(study.output("evaluate", **cell.wildcards), "perplexity/run-0/record.json")
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise UserError(f"{file}: cannot be read; run the same command again") from None
+    metrics, sentences = record["metrics"], record["details"]["heldout"]["sentences"]
+    return Scores(
+        metrics["bits_per_byte"],
+        metrics["tokens"] / sentences,
+        metrics.get("english_bits_per_byte"),
+        sentences,
+    )
+
+
+def numbers(scores: Mapping[str, Scores]) -> dict[str, dict[str, str]]:
+    """The rows of a table: metric -> model -> number."""
+    models = {_COLUMNS[name]: score for name, score in scores.items()}
+    rows = {
+        "Bits per byte (lower is better)": {
+            name: f"{score.bits_per_byte:.3f}" for name, score in models.items()
+        },
+        "Tokens per sentence": {
+            name: f"{score.tokens_per_sentence:.1f}" for name, score in models.items()
+        },
+    }
+    if all(score.english_bits_per_byte is not None for score in scores.values()):
+        rows["Bits per byte of English"] = {
+            name: f"{score.english_bits_per_byte:.3f}" for name, score in models.items()
+        }
+    return rows
+
+
+def conclusion(scores: Mapping[str, Scores]) -> str:
+    """The result in one or two sentences."""
+    source, adapted = scores["source"], scores["adapted"]
+    ratio = source.tokens_per_sentence / adapted.tokens_per_sentence
+    change = adapted.bits_per_byte / source.bits_per_byte - 1
+    text = (
+        f"The model needs {ratio:.1f} times fewer tokens for the same text, and predicts it "
+        f"{abs(change):.1%} {'better' if change < 0 else 'worse'} than the source model."
+    )
+    advice = " More training (--minutes) or fewer new tokens may change that."
+    return text if change < 0 else text + advice
+
+
+def _export(
+    adaptation: Adaptation, study: "Study", cell: "Cell", scores: Mapping[str, Scores]
+) -> Path:
+    """Export the model unless that is done, with a model card that includes the scores."""
+    from lexigraft.model_card import README, model_card
+    from lexigraft.source.model import load_tokenizer
+    from lexigraft.training.export import cell_facts, export
+
+    trained, folder = Path(study.output("train", **cell.wildcards)), Path(MODEL)
+    with suppress(OSError, ValueError, UserError):
+        if read_card(folder)["job"] == read_card(trained)["job"]:
+            return folder
+    export(trained, folder)
+    card, facts = read_card(folder), cell_facts(trained)
+    facts = replace(
+        facts,
+        license=facts.license or _hub_license(adaptation.sources),
+        numbers=numbers(scores),
+        measured_on=(
+            f"{scores['adapted'].sentences:,} sentences that were held out of training, each "
+            f"scored separately. {conclusion(scores)}"
+        ),
+    )
+    text = model_card(facts, load_tokenizer(folder), masked=False)
+    (folder / README).write_text(text, encoding="utf-8")
+    write_card(folder, card["job"], card["files"], exported_cell=card["exported_cell"])
+    return folder
+
+
+def _hub_license(sources: Mapping[str, Any]) -> str:
+    """The licence of the hub model in a study's own `sources`, if the hub is reachable."""
+    from huggingface_hub import model_info
+
+    name = next((entry["hub"] for entry in sources.values() if "hub" in entry), None)
+    # The model is complete: on any error of hub or network, its licence is just unknown.
+    with suppress(Exception):
+        if name is not None and (card := model_info(name, timeout=10).card_data):
+            return str(card.get("license") or "")
+    return ""

@@ -1,22 +1,30 @@
-"""The study of `lexigraft adapt`, as a YAML file that reproduces the adaptation."""
+"""The study of `lexigraft adapt`: what the user requests, what is chosen, and the file of both."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY, Cell
-from workflow.adaptation.choices import NO_TRAINING, Budget, Choices
-from workflow.adaptation.request import ResolvedRequest
+from lexigraft.errors import unknown
+from lexigraft.installation import PIPELINE
+from lexigraft.yaml_files import read_yaml
+from workflow.adaptation.text import UNDETERMINED, TextFacts, language_of, script_name
+from workflow.commands.texts import check_code, check_hub_name, check_texts, source_name
+from workflow.config.initializer_data import MODEL, check_folder
+from workflow.config.registries import load_registries
 
-STUDY, STRATEGY, UNTRAINED = "adapt", "adapt", "untrained"
+NO_TRAINING = "none"  # a strategy of the registry
+_STUDY, _STRATEGY, _UNTRAINED = "adapt", "adapt", "untrained"
 _CURVE_SENTENCES = 32  # for every model, so that the report's curves are comparable
-REPORT_ITEMS = [
+_REPORT_ITEMS = [
     "results", "perplexity", "fragmentation", "initializers", "learning_curves",
     "new_tokens",
 ]  # fmt: skip
 # Interface messages in English, from a package that also contains fonts for figures.
-KOLIBRI = {"loader": "catalogue", "package": "kolibri", "locale": "en"}
+_KOLIBRI = {"loader": "catalogue", "package": "kolibri", "locale": "en"}
 _HEAD = """\
 # Written by `lexigraft adapt`, whose results it reproduces. For a grid, add names to the lists
 # under `cells`; finished steps are not repeated.
@@ -26,86 +34,145 @@ _HEAD = """\
 """
 
 
-def cells_of_adaptation(resolved: ResolvedRequest, chosen: Choices) -> dict[str, Cell]:
-    """The unchanged source, LAPT if baselines are requested, and the adapted model."""
-    strategy = STRATEGY if chosen.budget else UNTRAINED
+@dataclass(frozen=True)
+class Request:
+    """The user's request; options that are None are chosen. A changed request is a new adaptation.
 
-    def cell(vocabulary: str, initializer: str, strategy: str) -> Cell:
-        return Cell(resolved.source, resolved.name, vocabulary, initializer, strategy, seed=0)
+    `text` and `english` are files and folders, `field` their key in JSON Lines or Parquet.
+    """
 
-    found = {"source": cell(SOURCE_VOCABULARY, NO_INITIALIZER, UNTRAINED)}
-    if resolved.baselines and chosen.budget:
-        found["LAPT"] = cell(SOURCE_VOCABULARY, NO_INITIALIZER, strategy)
-    return found | {"adapted": cell(_vocabulary(chosen), chosen.initializer, strategy)}
+    model: str
+    text: list[str]
+    field: str
+    language: str | None
+    new_tokens: int | None
+    initializer: str
+    strategy: str | None
+    minutes: float
+    tokens: int | None
+    english: str | None
+    text_license: str | None
+
+    def check(self) -> None:
+        """Raise a `UserError` if a name is unknown or a file is missing."""
+        registries = load_registries()
+        source_entry(self.model, registries["sources"])
+        for option, name in (("--initializer", self.initializer), ("--strategy", self.strategy)):
+            known = registries["initializers" if option == "--initializer" else "strategies"]
+            if name is not None and name not in known:
+                raise unknown(option, name, known)
+        if self.language is not None:
+            check_code(self.language)
+        check_texts(self.text, "--text")
+        if self.english:
+            check_texts([self.english], "--english")
 
 
-def study_of_adaptation(resolved: ResolvedRequest, chosen: Choices) -> dict[str, Any]:
-    """The study, as plain data."""
-    english = resolved.english or KOLIBRI
-    study: dict[str, Any] = {
-        "study": STUDY,
-        "title": f"{resolved.model} adapted to {resolved.language}",
-        "sources": dict(resolved.sources),
-        "languages": {
-            resolved.name: {
-                "name": resolved.language,
-                "code": resolved.code,
-                "script": resolved.script,
-                "text": dict(resolved.text),
-                "english": dict(english),
-                **({"license": resolved.text_license} if resolved.text_license else {}),
-                **chosen.sizes,
-            }
-        },
-        "run_tasks": {"perplexity": {}},
-        "cells": [_block(cell) for cell in cells_of_adaptation(resolved, chosen).values()],
-        "vocabularies": {_vocabulary(chosen): {"mode": "expand", "new_tokens": chosen.new_tokens}},
-        "strategies": {
-            UNTRAINED: {
-                "base": NO_TRAINING,
-                "title": NO_TRAINING,
-                "curve": {"sentences": _CURVE_SENTENCES, "points": 0},
+@dataclass(frozen=True)
+class Choices:
+    """What is chosen for a request, and why: `reasons` are subject, choice and explanation.
+
+    `strategy` is a name in the registry, and `training` what the study changes of it; None if
+    nothing is trained. `sizes` are the sizes of the parts of the text.
+    """
+
+    new_tokens: int
+    strategy: str
+    training: dict[str, Any] | None
+    sizes: dict[str, int | None]
+    reasons: list[list[str]]
+
+
+class Adaptation:
+    """The names of a request in its study: `source`, `code`, `language`, `cells` and entries."""
+
+    def __init__(self, request: Request, facts: TextFacts, baselines: bool):
+        self.request, self.baselines = request, baselines
+        self.source, self.sources = source_entry(request.model, load_registries()["sources"])
+        folder = self.sources.get(self.source, {}).get("folder")
+        self.model = Path(folder).name if folder else request.model
+        self.code, self.script = request.language or language_of(facts), facts.script
+        names = read_yaml(PIPELINE / "config/prompts/names.yaml")["names"]
+        if self.code == UNDETERMINED:
+            names = {UNDETERMINED: f"{script_name(facts.script)}-script text"}
+        self.language = names.get(self.code, self.code)
+
+    def cells(self, choices: Choices) -> dict[str, Cell]:
+        """The unchanged source, LAPT if baselines are requested, and the adapted model."""
+        strategy = _STRATEGY if choices.training else _UNTRAINED
+        entry, vocabulary = f"my-{self.code}", f"expand-{choices.new_tokens}"
+        unchanged = (self.source, entry, SOURCE_VOCABULARY, NO_INITIALIZER)
+        cells = {"source": Cell(*unchanged, _UNTRAINED, seed=0)}
+        if self.baselines and choices.training:
+            cells["LAPT"] = Cell(*unchanged, strategy, seed=0)
+        initializer = self.request.initializer
+        return cells | {
+            "adapted": Cell(self.source, entry, vocabulary, initializer, strategy, seed=0)
+        }
+
+    def study(self, choices: Choices, file: str) -> str:
+        """The text of a study file with this name."""
+        cells = self.cells(choices)
+        own_english, license = self.request.english, self.request.text_license
+        english = self.text_settings([own_english]) if own_english else _KOLIBRI
+        curve = {"sentences": _CURVE_SENTENCES, "points": 0}
+        strategies = {_UNTRAINED: {"base": NO_TRAINING, "title": NO_TRAINING, "curve": curve}}
+        if choices.training:
+            named = {"base": choices.strategy, "title": choices.strategy}
+            strategies[_STRATEGY] = named | choices.training | {"curve": curve | {"points": 6}}
+        study = {
+            "study": _STUDY,
+            "title": f"{self.model} adapted to {self.language}",
+            "sources": self.sources,
+            "languages": {
+                f"my-{self.code}": {
+                    "name": self.language,
+                    "code": self.code,
+                    "script": self.script,
+                    "text": self.text_settings(self.request.text),
+                    "english": english,
+                    **({"license": license} if license else {}),
+                    **choices.sizes,
+                }
             },
-        },
-        "report": {"items": REPORT_ITEMS, **({} if english is KOLIBRI else {"fonts": None})},
-    }
-    if chosen.budget:
-        study["strategies"][STRATEGY] = _strategy(chosen, chosen.budget)
-    return study
+            "run_tasks": {"perplexity": {}},
+            "cells": [
+                {
+                    "sources": [cell.source],
+                    "languages": [cell.language],
+                    "vocabularies": [cell.vocabulary],
+                    "initializers": [cell.initializer],
+                    "strategies": [cell.strategy],
+                    "seeds": [cell.seed],
+                }
+                for cell in cells.values()
+            ],
+            "vocabularies": {
+                cells["adapted"].vocabulary: {"mode": "expand", "new_tokens": choices.new_tokens}
+            },
+            "strategies": strategies,
+            "report": {"items": _REPORT_ITEMS} | ({"fonts": None} if own_english else {}),
+        }
+        return _HEAD.format(file=file) + yaml.safe_dump(
+            study, allow_unicode=True, sort_keys=False, width=100, default_flow_style=None
+        )
+
+    def text_settings(self, paths: Sequence[str]) -> dict[str, Any]:
+        """The `text` of a language: files and folders."""
+        return {"loader": "text", "paths": list(paths), "field": self.request.field}
 
 
-def _vocabulary(chosen: Choices) -> str:
-    return f"expand-{chosen.new_tokens}"
+def source_entry(model: str, known: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The name of a source model in the study, and its `sources`, empty for registry entries.
 
-
-def _block(cell: Cell) -> dict[str, Any]:
-    return {
-        "sources": [cell.source],
-        "languages": [cell.language],
-        "vocabularies": [cell.vocabulary],
-        "initializers": [cell.initializer],
-        "strategies": [cell.strategy],
-        "seeds": [cell.seed],
-    }
-
-
-def _strategy(chosen: Choices, budget: Budget) -> dict[str, Any]:
-    """The registry's strategy with this budget."""
-    return {
-        "base": chosen.strategy,
-        "title": chosen.strategy,
-        "sentences": budget.sentences,
-        "epochs": budget.epochs,
-        "batch_sequences": budget.batch_sequences,
-        "learning_rate": budget.learning_rate,
-        "gradient_checkpointing": chosen.on_gpu,
-        "curve": {"sentences": _CURVE_SENTENCES, "points": 6},
-        **({"phases": chosen.phases} if chosen.phases else {}),
-    }
-
-
-def study_text(study: Mapping[str, Any], name: str) -> str:
-    """The text of a study file with the given name."""
-    return _HEAD.format(file=name) + yaml.safe_dump(
-        dict(study), allow_unicode=True, sort_keys=False, width=100, default_flow_style=None
-    )
+    Raises a `UserError` if it is neither in the registry nor a model folder nor a name on the hub.
+    """
+    if model in known:
+        return model, {}
+    folder = Path(model).expanduser()
+    name = source_name(model, known)
+    if folder.is_dir():
+        check_folder(str(folder), "--model", MODEL)
+        return name, {name: {"folder": str(folder.resolve())}}
+    check_hub_name(model, known)
+    return name, {name: {"hub": model}}

@@ -108,16 +108,15 @@ def adapt(
 
         lexigraft adapt --model ./my-model --text corpus/ --language te --baselines --out telugu-model
     """  # noqa: E501
-    from workflow.adaptation.adaptation import Adaptation
-    from workflow.adaptation.choices import MINUTES
-    from workflow.adaptation.request import Request
-    from workflow.adaptation.run import Interrupted
+    from workflow.adaptation.adaptation import adapt as run
+    from workflow.adaptation.budget import MINUTES
+    from workflow.adaptation.study import Request
 
     if minutes is not None and tokens is not None:
         raise UserError("--minutes and --tokens: both set the amount of training; give only one")
     request = Request(
         model=place_of(model),
-        text=[str(place.expanduser().resolve()) for place in text],
+        text=[str(path.expanduser().resolve()) for path in text],
         field=field,
         language=language,
         new_tokens=new_tokens,
@@ -132,7 +131,7 @@ def adapt(
     logging.basicConfig(format="  %(message)s", level=logging.WARNING)
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     try:
-        Adaptation(request, out, baselines, cores or len(os.sched_getaffinity(0))).run()
-    except (Interrupted, KeyboardInterrupt):
+        run(request, out, baselines, cores or len(os.sched_getaffinity(0)))
+    except KeyboardInterrupt:
         typer.echo("\nStopped. Run the same command again to resume.", err=True)
         raise typer.Exit(130) from None

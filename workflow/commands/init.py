@@ -1,31 +1,22 @@
 """`lexigraft init`: write a study to start from, and a profile for Slurm."""
 
 import shutil
-from itertools import islice
 from pathlib import Path
 from string import Template
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
 from lexigraft.errors import UserError
 from lexigraft.installation import PIPELINE
 from lexigraft.yaml_files import parse_yaml
-from workflow.adaptation.text import LEAST_HELDOUT, heldout_sentences, script_of
+from workflow.adaptation.text import LEAST_HELDOUT, heldout_sentences, measure_text
 from workflow.commands.studies import check_installed
 from workflow.commands.texts import as_name, check_code, check_hub_name, source_name
 
 _TEMPLATE = Path(__file__).with_name("new-study.yaml")
-_READ = 100_000  # maximum number of lines of the text that are read
 _TRAINED = 500
 _PROFILE = "profiles/slurm/config.yaml"
-
-
-class _Text(NamedTuple):
-    """Properties of a text: its distinct lines, and the script of most letters."""
-
-    sentences: int
-    script: str
 
 
 def init(
@@ -102,15 +93,10 @@ def new_study(file: str, model: str, code: str, text: str) -> str:
     registries = load_registries()
     name, script = _known_language(registries["languages"], code)
     heldout = 100
-    if (seen := _measure_text(text)) is not None:
-        script = seen.script or script
-        heldout = heldout_sentences(seen.sentences)
-        least = 2 * LEAST_HELDOUT
-        if seen.sentences < least:
-            raise UserError(
-                f"{text}: has {seen.sentences} distinct lines; at least {least} sentences are "
-                "needed, one per line, and several thousand are better"
-            )
+    if Path(text).is_file():
+        facts = measure_text({"loader": "text", "paths": [text]}, text, least=2 * LEAST_HELDOUT)
+        script = facts.script if facts.share else script
+        heldout = heldout_sentences(facts.sentences)
     source, sources = _source(model, registries["sources"])
     study = as_name(Path(file).stem) or "study"
     return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
@@ -139,22 +125,6 @@ def _known_language(entries: dict[str, Any], code: str) -> tuple[str, str]:
         if entry.get("code") == code:
             return entry["name"], entry.get("script", "Latn")
     return code, "Latn"
-
-
-def _measure_text(text: str) -> _Text | None:
-    """The properties of a text file; None if it does not exist or is compressed."""
-    path = Path(text)
-    if not path.is_file() or path.suffix != ".txt":
-        return None
-    lines: set[str] = set()
-    try:
-        with path.open(encoding="utf-8") as file:
-            lines.update(line.strip() for line in islice(file, _READ))
-    except UnicodeDecodeError:
-        raise UserError(f"{text}: is not UTF-8; convert it first (iconv -t utf-8)") from None
-    lines.discard("")
-    script, share = script_of(islice(lines, 1000))
-    return _Text(len(lines), script if share else "")
 
 
 def _source(model: str, known: dict[str, Any]) -> tuple[str, str]:

@@ -1,12 +1,13 @@
 """Commands that start Snakemake on a study, and the options that they pass for this machine."""
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated
 
 import typer
 
@@ -69,7 +70,7 @@ def export(
     trained = opened.output("train", **chosen.wildcards)
     if not Path(trained.card).is_file():
         typer.echo(f"{chosen.path} is not trained yet; training it first")
-        code = _run_to_its_end(snakemake_command(study, [*context.args, "--", trained.card]))
+        code = run_to_its_end(snakemake_command(study, [*context.args, "--", trained.card]))
         if code or not Path(trained.card).is_file():
             raise UserError(f"{chosen.path}: was not trained, see above; nothing was exported")
     os.environ.update(opened.environment())
@@ -81,19 +82,44 @@ def export(
     )
 
 
-def _run_to_its_end(command: Sequence[str]) -> int:
-    """Run Snakemake; return its exit code. On Ctrl-C, wait until it has ended its jobs."""
-    process = subprocess.Popen(command, env=snakemake_environment())
-    interrupted = False
-    while True:
-        try:
-            code = process.wait()
-        except KeyboardInterrupt:  # the terminal also interrupts Snakemake
-            interrupted = True
-            continue
-        if interrupted:
-            raise KeyboardInterrupt
-        return code
+def run_to_its_end(
+    command: Sequence[str],
+    output: IO[str] | None = None,
+    show: Callable[[], None] = lambda: None,
+) -> int:
+    """Run Snakemake, call `show` twice a second, and return Snakemake's exit code.
+
+    Ctrl-C, `kill` and a closed terminal raise a KeyboardInterrupt after Snakemake has ended.
+    """
+    process = subprocess.Popen(
+        command, stdout=output, stderr=output, env=snakemake_environment()
+    )  # fmt: skip
+
+    def end(number: int, frame: object) -> None:
+        process.terminate()
+        raise KeyboardInterrupt
+
+    handlers = {
+        number: signal.signal(number, end)
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) != signal.SIG_IGN  # as under nohup
+    }
+    try:
+        while process.poll() is None:
+            show()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=0.5)
+        return process.returncode
+    finally:
+        # The terminal has also interrupted Snakemake, which ends its jobs first.
+        for seconds, number in ((1, signal.SIGINT), (20, signal.SIGKILL)):
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=seconds)
+            if process.poll() is None:
+                process.send_signal(number)
+        process.wait()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def snakemake_command(study_file: str, arguments: Sequence[str]) -> list[str]:
