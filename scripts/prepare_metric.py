@@ -3,17 +3,16 @@
 from pathlib import Path
 
 from lexigraft.artifacts.atomic import write_json
-from lexigraft.evaluation.learned.checkpoint import STATE, observed
-from lexigraft.evaluation.learned.prepare import prepare_metric
+from lexigraft.evaluation.learned.checkpoint import STATE, observed, prepare_metric
 from lexigraft.job import Job, Written, run
 
 
 def stage(job: Job) -> Written:
     folder, python = Path(job["outputs"]["folder"]), job["inputs"]["python"]
     facts = prepare_metric(job["metric"], job["settings"], python)
-    found, _ = observed(job["settings"], python)
-    checkpoint = {"state": job["state"], "found": found, "available": facts["available"]}
-    write_json(folder / STATE, checkpoint)
+    digest, _ = observed(job["settings"], python)
+    state = {"state": job["state"], "found": digest, "available": facts["available"]}
+    write_json(folder / STATE, state)
     return [], facts
 
 

@@ -12,7 +12,9 @@ from lexigraft import UserError
 from lexigraft.yaml_files import parse_yaml, read_yaml
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-OTHER_ENVIRONMENT = REPOSITORY / "lexigraft/evaluation/learned/scorer.py"  # imports no lexigraft
+OTHER_ENVIRONMENT = (
+    REPOSITORY / "lexigraft/evaluation/learned/kinds/comet.py"
+)  # imports no lexigraft
 
 
 def refused(text):

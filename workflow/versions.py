@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from lexigraft.auxiliary.registry import auxiliary_kinds, kind_name
 from lexigraft.corpus.loader import loader_file, loaders
-from lexigraft.evaluation.learned.checkpoint import METRIC_VERSIONS
+from lexigraft.evaluation.learned.checkpoint import learned_kind, learned_kinds
 from lexigraft.evaluation.metric_kinds import metric_file, text_metrics
 from lexigraft.evaluation.task_kinds import kinds, task_file, task_kind
 from lexigraft.initialization.registry import declaration, method_file, methods
@@ -83,7 +83,13 @@ def all_versioned() -> dict[str, Versioned]:
             f"metric {name}": Versioned(metric.version, [metric_file(name)])
             for name, metric in text_metrics().items()
         },
-        **{f"metric {kind}": Versioned(n, [SCORER]) for kind, n in METRIC_VERSIONS.items()},
+        **{
+            f"metric {name}": Versioned(
+                learned_kind(name).version,
+                [SCORER, f"lexigraft/evaluation/learned/kinds/{name}.py"],
+            )
+            for name in learned_kinds()
+        },
     }
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.costs import TaskSizes, Work
+from lexigraft.evaluation.learned.checkpoint import learned_kind, learned_kinds
 from lexigraft.evaluation.metric_kinds import MetricKind, text_metrics
 from lexigraft.settings import Settings, validate
 
@@ -151,6 +152,11 @@ def _bundled(name: str) -> TaskKind:
 def declared_metrics() -> dict[str, MetricKind]:
     """Every metric of records of tasks, by name; some have a language in addition."""
     metrics = [*text_metrics().values()]
+    metrics += [
+        MetricKind(name, title, decimals=3)
+        for learned in map(learned_kind, learned_kinds())
+        for name, title in learned.titles.items()
+    ]
     metrics += [metric for name in kinds() for metric in task_kind(name).metrics]
     metrics += [metric.companion for metric in metrics if metric.companion]
     return {metric.name: metric for metric in metrics}

@@ -7,8 +7,18 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    model_validator,
+)
 
+from lexigraft.errors import suggestion
+from lexigraft.evaluation.learned.checkpoint import learned_kinds
 from lexigraft.evaluation.task_kinds import kinds, task_kind
 from lexigraft.setting_types import Name, Positive, Revision, Whole, Words
 from lexigraft.settings import Settings, by_shape, optional
@@ -206,11 +216,18 @@ class MetricResources(Settings):
     )
 
 
+def _learned_kind(name: str) -> str:
+    if name not in learned_kinds():
+        raise ValueError(f"'{name}' is not a learned metric{suggestion(name, learned_kinds())}")
+    return name
+
+
 class MetricConfig(Settings):
     """A learned metric."""
 
-    kind: Literal["bleurt", "comet"] = Field(
-        description="package that computes the score: bleurt-pytorch or unbabel-comet"
+    kind: Annotated[str, AfterValidator(_learned_kind)] = Field(
+        description="package that computes the score, a file of lexigraft/evaluation/learned/"
+        "kinds: `bleurt` or `comet`"
     )
     metric: Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9_]*$")] = Field(
         description="name of the score in records and reports"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lexigraft.cells import CELL_PATH, VOCABULARY_PATH, Cell, cell_of, is_selected
-from lexigraft.evaluation.learned.checkpoint import METRIC_VERSIONS
+from lexigraft.evaluation.learned.checkpoint import learned_kind
 from lexigraft.evaluation.task_kinds import task_kind, versions_of
 from workflow.config.task_data import (
     checkpoints_of,
@@ -179,7 +179,7 @@ def score_predictions(study: Study, **wildcards: str) -> dict[str, Any]:
         "outputs": {"records": f"{study.results}/evaluation"},
         "metric": name,
         "cells": [[cell.path, runs] for cell, runs in _scored(study, **wildcards)],
-        "versions": {f"metric {settings['kind']}": METRIC_VERSIONS[settings["kind"]]},
+        "versions": {f"metric {settings['kind']}": learned_kind(settings["kind"]).version},
     }
 
 

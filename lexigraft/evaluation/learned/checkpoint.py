@@ -1,31 +1,86 @@
-"""Find a learned metric's files on this machine, without asking the hub.
+"""The kinds of learned metrics, and the files of a metric on this machine or on the hub.
 
-Standard library only: the Snakefile calls this each time it is parsed.
+The Snakefile imports this module each time it is parsed: huggingface_hub, which takes long, is
+imported where the hub is asked.
 """
 
 import hashlib
 import json
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+from lexigraft.artifacts.cards import describe_file
 from lexigraft.artifacts.checksums import file_checksum
+from lexigraft.errors import UserError, first_line
+
+logger = logging.getLogger(__name__)
 
 # A separate file, since Snakemake deletes the card before it rebuilds it.
 STATE = "state.json"
-# Kind of metric -> version of its results, raised when code changes them.
-METRIC_VERSIONS = {"bleurt": 1, "comet": 1}
+
+_FOLDER = Path(__file__).resolve().parent / "kinds"
+_REGISTERED: dict[str, Path] = {}
+
+
+# ---- kinds -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LearnedKind:
+    """A kind of learned metric: what the constants of its module declare."""
+
+    file: str
+    version: int
+    titles: Mapping[str, str]  # names of scores in records -> their usual names
+    # Part -> groups of file names; the first file of each group that exists is used.
+    files: Mapping[str, tuple[tuple[str, ...], ...]]
+    optional_files: Mapping[str, tuple[str, ...]]  # part -> names of files used if they exist
+
+
+def learned_kinds() -> list[str]:
+    """Every kind of learned metric, sorted."""
+    bundled = (file.stem for file in _FOLDER.glob("*.py") if file.stem != "__init__")
+    return sorted({*bundled, *_REGISTERED})
+
+
+def register_learned_kind(file: str | Path) -> None:
+    """Add a kind of learned metric whose module is outside this package; its name is the file's.
+
+    Raises `UserError` if another kind has its name.
+    """
+    path = Path(file).resolve()
+    if path.stem in learned_kinds() and _REGISTERED.get(path.stem) != path:
+        raise UserError(f"{file}: the kind of learned metric '{path.stem}' exists already; rename")
+    _REGISTERED[path.stem] = path
+
+
+@cache
+def learned_kind(name: str) -> LearnedKind:
+    """The declaration of a kind of learned metric."""
+    file = _REGISTERED.get(name, _FOLDER / f"{name}.py")
+    spec = spec_from_file_location(f"learned_metric_{name}", file)
+    assert spec and spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return LearnedKind(
+        str(file), module.VERSION, module.TITLES, module.FILES, module.OPTIONAL_FILES
+    )
+
+
+# ---- files -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Part:
     """One folder that a metric is loaded from."""
 
-    # Its key in config/metrics.yaml: `checkpoint`, or COMET's `encoder`, of which only the
-    # tokenizer and the configuration are read.
-    key: str
+    key: str  # its key in config/metrics.yaml: `checkpoint`, or COMET's `encoder`
     name: str | None  # a folder or a hub name; None if the registry names none
     revision: str | None  # a commit, tag or branch of a hub name
     # Groups of file names; one file of each group must exist, and the first that exists is used.
@@ -67,19 +122,16 @@ class Part:
 
 def parts(settings: Mapping[str, Any]) -> list[Part]:
     """The folders that a metric in config/metrics.yaml is loaded from."""
-    optional = ("tokenizer_config.json", "special_tokens_map.json")
-    weights: tuple[tuple[str, ...], ...] = (("hparams.yaml",), ("checkpoints/model.ckpt",))
-    if settings["kind"] == "bleurt":
-        weights = (
-            ("config.json",),
-            ("model.safetensors", "pytorch_model.bin"),
-            ("spm.model", "vocab.txt"),
-        )
-        return [Part("checkpoint", settings["checkpoint"], settings["revision"], weights, optional)]
-    tokenizer = (("config.json",), ("tokenizer.json", "sentencepiece.bpe.model"))
+    kind = learned_kind(settings["kind"])
     return [
-        Part("checkpoint", settings["checkpoint"], settings["revision"], weights),
-        Part("encoder", settings["encoder"], settings["encoder_revision"], tokenizer, optional),
+        Part(
+            key,
+            settings[key],
+            settings["revision" if key == "checkpoint" else f"{key}_revision"],
+            groups,
+            kind.optional_files.get(key, ()),
+        )
+        for key, groups in kind.files.items()
     ]
 
 
@@ -89,41 +141,37 @@ def state(settings: Mapping[str, Any], python: str, folder: str) -> str:
     It changes when something appears that a failed preparation lacked (the environment, a file,
     access to the hub), and when a file was replaced. It does not change when something disappears:
     existing scores are kept. `settings` are the metric's entry in config/metrics.yaml, `python` is
-    that of the metrics environment; `state.json` in the metric's `folder` records what was found
-    before.
+    that of the metrics environment; `state.json` in the metric's `folder` records what the last
+    preparation observed.
     """
-    now, complete = observed(settings, python)
+    digest, is_complete = observed(settings, python)
     try:
-        before = json.loads(Path(folder, STATE).read_text(encoding="utf-8"))
+        last = json.loads(Path(folder, STATE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return now
-    if now == before["found"] or (before["available"] and not complete):
-        return before["state"]
-    return now
+        return digest
+    is_same = digest == last["found"] or (last["available"] and not is_complete)
+    return str(last["state"]) if is_same else digest
 
 
 def observed(settings: Mapping[str, Any], python: str) -> tuple[str, bool]:
     """Digest of what this machine has for a metric, and whether that is complete."""
-    wanted = parts(settings)
-    missing = [part for part in wanted if part.missing()]
-    environment = [Path(python).exists(), installed(python)]
-    found = {
-        "environment": environment,
+    folders = parts(settings)
+    missing = [part for part in folders if part.missing()]
+    has_environment = Path(python).exists()
+    # `make metrics` finished; environments built in another way do not have its marker.
+    is_finished = (Path(python).parent.parent / "main").exists()
+    observation = {
+        "environment": [has_environment, is_finished],
         "hub": is_offline() if any(part.name and not part.is_local for part in missing) else None,
         # A commit on the hub never changes.
         "files": [
             [part.key, file.name, file_checksum(file) if part.is_local else None]
-            for part in wanted
+            for part in folders
             for file in part.files()
         ],
     }
-    digest = hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
-    return digest, environment[0] and not missing
-
-
-def installed(python: str) -> bool:
-    """Whether `make metrics` finished; environments built in another way do not have its marker."""
-    return (Path(python).parent.parent / "main").exists()
+    digest = hashlib.sha256(json.dumps(observation).encode()).hexdigest()[:16]
+    return digest, has_environment and not missing
 
 
 def hub_cache() -> Path:
@@ -136,3 +184,77 @@ def hub_cache() -> Path:
 def is_offline() -> bool:
     """Whether the environment forbids access to the hub."""
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
+
+
+# ---- preparation ---------------------------------------------------------------------------
+
+
+def prepare_metric(name: str, settings: Mapping[str, Any], python: str) -> dict[str, Any]:
+    """Find or fetch a metric's checkpoint; the hub is only asked for missing files.
+
+    `settings` are the entry of the metric `name` in config/metrics.yaml: kind, checkpoint, encoder
+    and their revisions. Nothing is fetched without the metrics environment's `python`.
+
+    Returns `available`, `why` (what is missing and what to do, or None), and for each part,
+    `checkpoint` and possibly `encoder`: its name, revision, folder and files with their SHA-256.
+    """
+    try:
+        if not Path(python).exists():
+            raise UserError(f"{python} is missing: run `make metrics`, then this study again")
+        described = {part.key: _describe(name, part) for part in parts(settings)}
+    except UserError as reason:
+        logger.warning("%s cannot be scored: %s", name, reason)
+        return {"available": False, "why": str(reason)}
+    return {"available": True, "why": None, **described}
+
+
+def _describe(metric: str, part: Part) -> dict[str, Any]:
+    where = f"metrics.{metric}.{part.key}"
+    if part.name is None:
+        raise UserError(
+            f"{where}: none is specified; give a hub name or a folder, written with a /"
+        )
+    if part.missing() and not part.is_local:
+        _fetch(where, part, part.name)
+    folder, missing = part.folder(), part.missing()
+    if folder is None or missing:
+        raise UserError(
+            f"{where}: {folder or part.name} has no {' or '.join(missing or ())}; add it or "
+            "specify another folder"
+        )
+    logger.info("%s: %s", where, folder)
+    return {
+        "name": part.name,
+        "revision": None if part.is_local else folder.name,
+        "folder": str(folder),
+        "files": {str(file.relative_to(folder)): describe_file(file) for file in part.files()},
+    }
+
+
+def _fetch(where: str, part: Part, name: str) -> None:
+    """Fetch the files of a part that are used into the hub cache."""
+    named = f"{where}: {name} at revision {part.revision or 'main'}"
+    command = f"`hf download {name} --revision {part.revision or 'main'}`"
+    if is_offline():
+        raise UserError(
+            f"{named} is not in the hub cache and HF_HUB_OFFLINE forbids fetching it; run "
+            f"{command} on a machine with network access, or specify a folder"
+        )
+    from huggingface_hub import errors, snapshot_download
+
+    preferred = [*(group[0] for group in part.needs), *part.optional]
+    alternatives = [file for group in part.needs for file in group[1:]]
+    try:
+        for files in (preferred, preferred + alternatives):
+            snapshot_download(name, revision=part.revision, allow_patterns=files)
+            if not part.missing():
+                return
+    except errors.GatedRepoError:
+        reason = "accept its terms on the hub and run `hf auth login`, then this study again"
+    except errors.LocalEntryNotFoundError:
+        reason = f"the hub cannot be reached; run {command} on a machine with network access"
+    except (errors.HTTPError, errors.HFValidationError, OSError) as error:
+        reason = first_line(error)
+    else:
+        return
+    raise UserError(f"{named} cannot be fetched: {reason}")

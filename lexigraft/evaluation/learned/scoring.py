@@ -12,11 +12,12 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lexigraft.artifacts.atomic import write_json, write_jsonl
 from lexigraft.artifacts.completion import begin, complete, is_complete
 from lexigraft.errors import UserError
+from lexigraft.evaluation.learned.checkpoint import learned_kind
 from lexigraft.evaluation.texts import lines_of
 
 Job = dict[str, Any]
@@ -27,6 +28,14 @@ SCORER = Path(__file__).with_name("scorer.py")
 UNIT = "as the checkpoint gives it, higher is better, about 0 to 1; papers often print 100 times it"
 TEXTS = ("source", "output", "reference")
 _WAIT = 0.1  # seconds between two checks for new scores
+
+
+class PendingRun(NamedTuple):
+    """A run that is to be scored."""
+
+    job: Job
+    begun: str  # the digest from `completion.begin`
+    predictions: list[Row]
 
 
 def with_predictions(job: Job) -> Job:
@@ -61,22 +70,23 @@ def score_predictions(job: Job) -> list[str]:
     unfinished = [run for run in runs if not is_complete(run)]
     logger.info("%d of %d runs are scored", len(runs) - len(unfinished), len(runs))
     card = json.loads(Path(job["inputs"]["metric"]).read_text("utf-8"))
-    rows: list[tuple[Job, str, list[Row]]] = []
+    pending: list[PendingRun] = []
     for run in unfinished:
         begun = begin(run)
         try:
             if not card["available"]:
                 raise UserError(card["why"])
-            rows.append((run, begun, _predictions(Path(run["inputs"]["predictions"]))))
+            predictions = _read_predictions(Path(run["inputs"]["predictions"]))
+            pending.append(PendingRun(run, begun, predictions))
         except UserError as reason:
             _finish(run, _not_scored(run, str(reason)), begun)
     try:
-        if rows:
-            _score(job, card, rows)
+        if pending:
+            _score(job, card, pending)
     except UserError as reason:
         # Not marked as complete: the error of the scorer may not occur again.
-        for run, _, _ in rows:
-            write_json(run["outputs"]["record"], _not_scored(run, str(reason)))
+        for remaining in pending:
+            write_json(remaining.job["outputs"]["record"], _not_scored(remaining.job, str(reason)))
     folder = job["outputs"]["folder"]
     return [os.path.relpath(run["outputs"]["record"], folder) for run in runs]
 
@@ -95,21 +105,25 @@ def _run_job(job: Job, predictions: Path) -> Job:
     }
 
 
-def _score(job: Job, card: dict[str, Any], rows: list[tuple[Job, str, list[Row]]]) -> None:
-    """Score the predictions of some runs; finished runs are removed from `rows`.
+def _score(job: Job, card: dict[str, Any], pending: list[PendingRun]) -> None:
+    """Score the predictions of runs; those that are finished are removed from `pending`.
 
     Raises `UserError` if the scorer ended before it had scored all runs.
     """
     settings = job["settings"]
-    described: dict[str, Any] = {key: card[key] for key in ("checkpoint", "encoder") if key in card}
-    options: dict[str, Any] = {key: settings[key] for key in ("kind", "batch_size", "uses_source")}
-    options |= {key: part["folder"] for key, part in described.items()}
-    answers = _run_scorer(job, options, [texts for _, _, texts in rows])
+    folders = {key: card[key] for key in ("checkpoint", "encoder") if key in card}
+    options = {
+        "kind": learned_kind(settings["kind"]).file,
+        "batch_size": settings["batch_size"],
+        "uses_source": settings["uses_source"],
+        **{key: described["folder"] for key, described in folders.items()},
+    }
+    answers = _run_scorer(job, options, [run.predictions for run in pending])
     conditions = next(answers)
     for answer in answers:
-        run, begun, texts = rows[0]
+        run, begun, predictions = pending[0]
         scores = answer["scores"]
-        if len(scores) != len(texts) or not all(map(math.isfinite, scores)):
+        if len(scores) != len(predictions) or not all(map(math.isfinite, scores)):
             record = _not_scored(
                 run,
                 f"{options['checkpoint']}: its scores are not one finite number per prediction; "
@@ -120,15 +134,15 @@ def _score(job: Job, card: dict[str, Any], rows: list[tuple[Job, str, list[Row]]
                 **_described(run),
                 "metrics": {settings["metric"]: sum(scores) / len(scores)},
                 "unit": UNIT,
-                "ids": [row["id"] for row in texts],
+                "ids": [row["id"] for row in predictions],
                 "scores": scores,
                 "settings": settings,
-                **described,
+                **folders,
                 **conditions,
                 "seconds": answer["seconds"],
             }
         _finish(run, record, begun)
-        del rows[0]
+        del pending[0]
 
 
 def _described(run: Job) -> dict[str, Any]:
@@ -136,8 +150,8 @@ def _described(run: Job) -> dict[str, Any]:
     file = Path(run["inputs"]["predictions"]).with_name("record.json")
     evaluated = json.loads(file.read_text("utf-8"))
     keys = ("task", "kind", "cell", "checkpoint", "run")
-    found = {key: evaluated[key] for key in keys if key in evaluated}
-    return found | {"learned_metric": run["metric"]}
+    described = {key: evaluated[key] for key in keys if key in evaluated}
+    return described | {"learned_metric": run["metric"]}
 
 
 def _not_scored(run: Job, reason: str) -> dict[str, Any]:
@@ -151,7 +165,7 @@ def _finish(run: Job, record: dict[str, Any], begun: str) -> None:
     complete(run, begun, [file.name])
 
 
-def _predictions(file: Path) -> list[Row]:
+def _read_predictions(file: Path) -> list[Row]:
     try:
         rows = [json.loads(line) for line in lines_of(file)]
     except (OSError, ValueError) as error:
@@ -172,41 +186,42 @@ def _run_scorer(job: Job, options: dict[str, Any], runs: list[list[Row]]) -> Ite
     python, folder = job["inputs"]["python"], Path(job["outputs"]["folder"])
     texts, scores = folder / "texts.jsonl", folder / "scores.jsonl"
     folder.mkdir(parents=True, exist_ok=True)
-    rows = ((number, row) for number, rows in enumerate(runs) for row in rows)
-    write_jsonl(texts, [{"run": run, **{key: row[key] for key in TEXTS}} for run, row in rows])
+    rows = (
+        {"run": number, **{key: row[key] for key in TEXTS}}
+        for number, predictions in enumerate(runs)
+        for row in predictions
+    )
+    write_jsonl(texts, list(rows))
     scores.write_text("")
     argument = json.dumps(options | {"texts": str(texts), "scores": str(scores)})
-    process, count = None, 0
+    process, answers = None, 0
     try:
-        try:
-            # Isolated (-I): packages and paths of this environment do not affect the other one.
-            process = subprocess.Popen([python, "-I", str(SCORER), argument], env=_environment())
-        except OSError as error:
-            raise UserError(
-                f"{python}: cannot be run ({error.strerror}); run `make metrics`"
-            ) from None
+        # Isolated (-I): packages and paths of this environment do not affect the other one.
+        process = subprocess.Popen([python, "-I", str(SCORER), argument], env=_environment())
         with scores.open(encoding="utf-8") as lines:
             for line in _lines_of(process, lines):
-                found = json.loads(line)
-                if "failed" in found:
-                    raise UserError(found["failed"])
-                yield found
-                count += 1
+                answer = json.loads(line)
+                if "failed" in answer:
+                    raise UserError(answer["failed"])
+                yield answer
+                answers += 1
+    except OSError as error:
+        if process:
+            raise
+        reason = f"{python}: cannot be run ({error.strerror}); run `make metrics`"
+        raise UserError(reason) from None
     finally:
         if process:
             process.kill()
             process.wait()
         texts.unlink()
         scores.unlink()
-    if process.returncode or count < 1 + len(runs):
+    if process.returncode or answers < 1 + len(runs):
+        killed = "; it was killed, possibly because it ran out of memory"
         raise UserError(
             f"the scoring program exited with status {process.returncode}"
-            + (
-                "; it was killed, possibly because it ran out of memory"
-                if process.returncode < 0
-                else ""
-            )
-            + "; see its log. Delete this record to score the run again"
+            f"{killed if process.returncode < 0 else ''}; see its log. Delete this record to score "
+            "the run again"
         )
 
 

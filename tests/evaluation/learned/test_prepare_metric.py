@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from lexigraft.evaluation.learned.prepare import prepare_metric
+from lexigraft.evaluation.learned.checkpoint import prepare_metric
 from tests.evaluation.learned.conftest import COMMIT
 
 

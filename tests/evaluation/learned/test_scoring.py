@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft.evaluation.learned import scoring
+from lexigraft.evaluation.learned.checkpoint import learned_kind, learned_kinds
 from lexigraft.evaluation.learned.scoring import score_predictions, with_predictions
 
 ROWS = [
@@ -247,10 +248,16 @@ def test_predictions_that_cannot_be_scored_are_said(text, reason, job):
     assert reason in score(job)["not_scored"]
 
 
-def test_the_scorer_imports_nothing_of_lexigraft():
-    tree = ast.parse(scoring.SCORER.read_text("utf-8"))
-    modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import)
-               for alias in node.names}  # fmt: skip
+@pytest.mark.parametrize("name", ["scorer", *learned_kinds()])
+def test_what_the_metrics_environment_runs_imports_nothing_of_lexigraft(name):
+    file = scoring.SCORER if name == "scorer" else Path(learned_kind(name).file)
+    tree = ast.parse(file.read_text("utf-8"))
+    modules = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
     modules |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert modules
     assert not any(module.startswith(("lexigraft", "workflow")) for module in modules)

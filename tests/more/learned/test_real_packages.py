@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft.artifacts.cards import sha256_of
+from lexigraft.evaluation.learned.checkpoint import learned_kind
 from lexigraft.evaluation.learned.scoring import SCORER, _environment, with_predictions
 from tests.more.learned.conftest import TEXTS, record_of
 
@@ -141,7 +142,7 @@ def of_damaged(tiny, warm_metrics, tmp_path_factory):
     }
     jobs = [
         {
-            "kind": kind,
+            "kind": learned_kind(kind).file,
             "checkpoint": str(folder / name),
             "encoder": str(tiny / "encoder"),
             "batch_size": 2,
