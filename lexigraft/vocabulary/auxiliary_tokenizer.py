@@ -68,17 +68,21 @@ def choose_tokens(
         key: Key = rules.key(left, right)
         piece = left + right
         if piece in rules.known or piece in rules.new:
-            both = all(part in rules.known or part in rules.new for part in (left, right))
-            if both and (reorder or rules.touches_new(key)):
+            has_parts = all(part in rules.known or part in rules.new for part in (left, right))
+            if has_parts and (reorder or rules.involves_new_token(key)):
                 rules.add(key)
             continue
         characters = dict.fromkeys(piece)
-        needed = [one for one in characters if one not in rules.known and one not in rules.new]
-        if len(added) + len(needed) + 1 > new_tokens or not accepts(piece):
+        new_characters = [
+            character
+            for character in characters
+            if character not in rules.known and character not in rules.new
+        ]
+        if len(added) + len(new_characters) + 1 > new_tokens or not accepts(piece):
             continue
         parts = segment(piece, rules.rank)
         if len(parts) == 2 and rules.key(*parts) == key:
-            rules.new.update(needed)
+            rules.new.update(new_characters)
             rules.add(key)
-            added += [*needed, piece]
+            added += [*new_characters, piece]
     return added

@@ -33,8 +33,8 @@ class Bpe:
     ignore_merges: bool
     unk_token: str | None
     fuse_unk: bool
-    # The rest of tokenizer.json: everything except the tokens and merges of the model.
-    rest: dict[str, Any] = field(default_factory=dict, repr=False)
+    # tokenizer.json without the tokens and merges of the model.
+    state: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def family(self) -> str:
@@ -80,9 +80,9 @@ class Bpe:
         missing = sorted(letters - self.vocab.keys())
         if not missing:
             return self, []
-        first = max(self.vocab.values()) + 1
-        numbers = range(first, first + len(missing))
-        return replace(self, vocab=self.vocab | dict(zip(missing, numbers, strict=True))), missing
+        first_id = max(self.vocab.values()) + 1
+        ids = range(first_id, first_id + len(missing))
+        return replace(self, vocab=self.vocab | dict(zip(missing, ids, strict=True))), missing
 
     def extended(self, new_tokens: Sequence[str], merges: Sequence[Pair]) -> dict[str, Any]:
         """`tokenizer.json` with `new_tokens` after the last id, and `merges` instead of its own.
@@ -90,11 +90,11 @@ class Bpe:
         Everything else is preserved: the flags of the model, normalizer, pre-tokenizer, decoder,
         post-processor, added tokens.
         """
-        first = max(self.vocab.values()) + 1
+        first_id = max(self.vocab.values()) + 1
         # Loading would renumber added tokens after the model's last id, since the model now extends
         # past them; `vocab` also contains them, so they keep their ids.
-        return self._state(
-            self.vocab | {token: first + place for place, token in enumerate(new_tokens)}, merges
+        return self._tokenizer_json(
+            self.vocab | {token: first_id + index for index, token in enumerate(new_tokens)}, merges
         )
 
     def without(self, removed: Collection[str]) -> dict[str, Any]:
@@ -103,29 +103,29 @@ class Bpe:
         The remaining tokens keep their order and are renumbered from 0, including in added tokens
         and the post-processor.
         """
-        left = [token for token in self.vocab if token not in removed]
+        kept = [token for token in self.vocab if token not in removed]
         vocab = {
-            token: place for place, token in enumerate(sorted(left, key=self.vocab.__getitem__))
+            token: new_id for new_id, token in enumerate(sorted(kept, key=self.vocab.__getitem__))
         }
         merges = [pair for pair in self.merges if {*pair, "".join(pair)} <= vocab.keys()]
-        return self._state(vocab, merges) | {
+        return self._tokenizer_json(vocab, merges) | {
             "added_tokens": [
-                token | {"id": vocab[token["content"]]} for token in self.rest["added_tokens"]
+                token | {"id": vocab[token["content"]]} for token in self.state["added_tokens"]
             ],
-            "post_processor": _with_ids(self.rest["post_processor"], vocab),
+            "post_processor": _renumber(self.state["post_processor"], vocab),
         }
 
-    def _state(self, vocab: Mapping[str, int], merges: Sequence[Pair]) -> dict[str, Any]:
-        model = self.rest["model"] | {"vocab": vocab, "merges": merges}
+    def _tokenizer_json(self, vocab: Mapping[str, int], merges: Sequence[Pair]) -> dict[str, Any]:
+        model = self.state["model"] | {"vocab": vocab, "merges": merges}
         # Truncation and padding are left over from the last call, not properties of the tokenizer.
-        return self.rest | {"model": model, "truncation": None, "padding": None}
+        return self.state | {"model": model, "truncation": None, "padding": None}
 
 
 BYTE_TOKENS = frozenset(f"<0x{byte:02X}>" for byte in range(256))
 
 
 def read_bpe(tokenizer: PreTrainedTokenizerFast) -> Bpe:
-    """Read and validate the BPE model of a fast tokenizer, see `bpe_of`.
+    """Read and validate the BPE model of a fast tokenizer, see `read_bpe_pipeline`.
 
     A UserError is raised if the tokenizer is not a fast one.
     """
@@ -135,10 +135,10 @@ def read_bpe(tokenizer: PreTrainedTokenizerFast) -> Bpe:
             f"{type(tokenizer).__name__} is not a fast tokenizer (it has no tokenizer.json); "
             "convert it first (a tokenizer.model with lexigraft.source.sentencepiece_to_fast)"
         )
-    return bpe_of(backend)
+    return read_bpe_pipeline(backend)
 
 
-def bpe_of(backend: Tokenizer) -> Bpe:
+def read_bpe_pipeline(backend: Tokenizer) -> Bpe:
     """Read and validate the BPE model of a pipeline.
 
     A UserError is raised if the model is not byte-level or byte-fallback BPE, or is corrupt: two
@@ -178,7 +178,7 @@ def bpe_of(backend: Tokenizer) -> Bpe:
         ignore_merges=bool(model.get("ignore_merges")),
         unk_token=model.get("unk_token"),
         fuse_unk=bool(model.get("fuse_unk")),
-        rest=state,
+        state=state,
     )
     if model.get("dropout") is None:
         # Set the cached property: rebuilding the model takes seconds for large vocabularies.
@@ -186,33 +186,33 @@ def bpe_of(backend: Tokenizer) -> Bpe:
     return bpe
 
 
-def _with_ids(step: dict[str, Any] | None, vocab: Mapping[str, int]) -> dict[str, Any] | None:
-    """A post-processor, as in `tokenizer.json`, with the ids of its tokens in a vocabulary."""
+def _renumber(step: dict[str, Any] | None, vocab: Mapping[str, int]) -> dict[str, Any] | None:
+    """A post-processor, as in `tokenizer.json`, with the ids that its tokens have in `vocab`."""
     if step is None:
         return None
-    changed = dict(step)
+    renumbered = dict(step)
     if "processors" in step:
-        changed["processors"] = [_with_ids(part, vocab) for part in step["processors"]]
+        renumbered["processors"] = [_renumber(part, vocab) for part in step["processors"]]
     for role in {"sep", "cls"} & step.keys():  # of BERT and RoBERTa
-        changed[role] = [step[role][0], vocab[step[role][0]]]
+        renumbered[role] = [step[role][0], vocab[step[role][0]]]
     if "special_tokens" in step:  # of templates
-        changed["special_tokens"] = {
-            name: token | {"ids": [vocab[one] for one in token["tokens"]]}
+        renumbered["special_tokens"] = {
+            name: token | {"ids": [vocab[token_string] for token_string in token["tokens"]]}
             for name, token in step["special_tokens"].items()
         }
-    return changed
+    return renumbered
 
 
 def _check_ids(vocab: dict[str, int]) -> None:
     if len(set(vocab.values())) == len(vocab):
         return
     tokens: dict[int, str] = {}
-    for token, number in vocab.items():
-        if number in tokens:
+    for token, token_id in vocab.items():
+        if token_id in tokens:
             raise UserError(
-                f"corrupt tokenizer: {tokens[number]!r} and {token!r} share id {number}"
+                f"corrupt tokenizer: {tokens[token_id]!r} and {token!r} share id {token_id}"
             )
-        tokens[number] = token
+        tokens[token_id] = token
 
 
 def _check_merges(vocab: dict[str, int], merges: list[Pair]) -> None:

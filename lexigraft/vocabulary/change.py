@@ -12,7 +12,7 @@ from lexigraft.vocabulary.prune import prune_tokenizer
 from lexigraft.vocabulary.tokenizer_files import describe_expansion, describe_pruning
 
 # Settings that are not options of `expand_tokenizer`.
-_OTHERS = ("mode", "text", "prune", "prune_english", "prune_at_most")
+_OTHER_SETTINGS = ("mode", "text", "prune", "prune_english", "prune_at_most")
 
 
 def change_tokenizer(
@@ -29,16 +29,16 @@ def change_tokenizer(
     or all if none were. `prune_english` (default true) also keeps tokens that `english` uses.
     Raises the errors of both functions, and a UserError if `english` should be kept but is empty.
     """
-    tokenizer, new, description = source, [], None
+    tokenizer, new_ids, description = source, [], None
     if settings["mode"] == "expand":
-        options = {name: value for name, value in settings.items() if name not in _OTHERS}
+        options = {name: value for name, value in settings.items() if name not in _OTHER_SETTINGS}
         tokenizer = expand_tokenizer(source, lines, english=english, **options)
-        new = new_token_ids(source, tokenizer)
+        new_ids = new_token_ids(source, tokenizer)
         description = describe_expansion(source, tokenizer, options["merges"])
     if "prune" in settings:
         used = chain(lines, _kept_english(settings, english))
         at_most = settings.get("prune_at_most", settings.get("new_tokens"))
-        tokenizer = prune_tokenizer(tokenizer, used, at_most=at_most, keep=new)
+        tokenizer = prune_tokenizer(tokenizer, used, at_most=at_most, keep=new_ids)
         description = describe_pruning(source, tokenizer, description)
     assert description is not None  # the entry's model requires one of the two
     return tokenizer, description

@@ -79,19 +79,19 @@ def learned_tokens(
             if not postponed:
                 return
             rejected.difference_update(postponed)
-            corpus.offer(postponed)
+            corpus.restore(postponed)
             postponed = None
             continue
         piece = "".join(key)
         is_new = piece not in rules.known and piece not in rules.new
-        allowed = accepts(piece) if is_new else rules.touches_new(key)
+        allowed = accepts(piece) if is_new else rules.involves_new_token(key)
         if not allowed or (limit is not None and not limit.allows(key)):
             rejected.add(key)
             continue
         rules.add(key)
         changes = corpus.changes(key)
         if postponed is not None and corpus.leaves_unused(changes):
-            rules.withdraw(key, is_new)
+            rules.remove_last(key, is_new)
             rejected.add(key)
             postponed.append(key)
             continue
@@ -112,9 +112,9 @@ class SentenceLimit:
 
     def __init__(self, sentences: Sequence[Iterable[str]], bpe: Bpe, rules: Rules, share: float):
         containing: defaultdict[str, set[int]] = defaultdict(set)
-        for number, words in enumerate(sentences):
+        for index, words in enumerate(sentences):
             for word in words:
-                containing[word].add(number)
+                containing[word].add(index)
         self._containing = list(containing.values())
         self._corpus = _Corpus(Counter(containing.keys()), bpe, rules)
         # 0.29 of 100 sentences are 29, although the floating-point product is slightly less.
@@ -135,9 +135,9 @@ class SentenceLimit:
 
 
 class _Change(NamedTuple):
-    """A word after a merge, and its symbols around all changes, before and after."""
+    """The index of a word, the word after a merge, and its changed symbols, before and after."""
 
-    place: int
+    word_index: int
     word: Word
     old: Word
     new: Word
@@ -161,12 +161,12 @@ class _Corpus:
         self._rules = rules
         self._byte_fallback = bpe.byte_fallback  # only then can characters be uncovered
         self._words: list[Word] = [
-            _as_symbols([tokens[token.id] for token in model.tokenize(word)], bpe) for word in words
+            _symbols([tokens[token.id] for token in model.tokenize(word)], bpe) for word in words
         ]
         self._counts = list(words.values())
         self._gains: defaultdict[Key, int] = defaultdict(int)
         # Words to which the merge applies, or once applied; may have duplicates.
-        self._where: defaultdict[Key, array[int]] = defaultdict(lambda: array("i"))
+        self._words_of_merge: defaultdict[Key, array[int]] = defaultdict(lambda: array("i"))
         self._uses: Counter[str] = Counter()  # occurrences of new tokens; there are none yet
         for index, symbols in enumerate(self._words):
             self._count(symbols, index)
@@ -177,51 +177,51 @@ class _Corpus:
         """The merge that saves the most tokens; None if none saves enough."""
         while self._heap:
             gain, key = heapq.heappop(self._heap)
-            now = self._gains.get(key, 0)
-            if key in rejected or now < MINIMUM_GAIN:
+            current_gain = self._gains.get(key, 0)
+            if key in rejected or current_gain < MINIMUM_GAIN:
                 continue
-            if now == -gain:
+            if current_gain == -gain:
                 return key
             # The heap may have outdated entries with higher gains: reinsert with the current gain.
-            if now < -gain:
-                heapq.heappush(self._heap, (-now, key))
+            if current_gain < -gain:
+                heapq.heappush(self._heap, (-current_gain, key))
         return None
 
-    def offer(self, keys: Iterable[Key]) -> None:
+    def restore(self, keys: Iterable[Key]) -> None:
         """Let `best` return merges again that it returned before and that were not applied."""
         for key in keys:
             heapq.heappush(self._heap, (-self._gains.get(key, 0), key))
 
     def words_with(self, key: Key) -> list[int]:
         """The positions of the words to which the merge applies."""
-        found = []
-        for index in set(self._where.get(key, ())):
-            places, symbols = self._places(self._words[index], key)
-            if places or symbols is not self._words[index]:
-                found.append(index)
-        return found
+        indices = []
+        for index in set(self._words_of_merge.get(key, ())):
+            positions, symbols = self._positions(self._words[index], key)
+            if positions or symbols is not self._words[index]:
+                indices.append(index)
+        return indices
 
     def changes(self, key: Key) -> _Changes:
-        """Changes to the words by the merge `key`, which the rules already contain."""
-        found = []
+        """How the merge `key`, which the rules already contain, changes the words."""
+        changes = []
         uses: Counter[str] = Counter()
         new_tokens = self._rules.new
-        for index in set(self._where.get(key, ())):
+        for index in set(self._words_of_merge.get(key, ())):
             word = self._words[index]
-            places, symbols = self._places(word, key)
-            if not places and symbols is word:
+            positions, symbols = self._positions(word, key)
+            if not positions and symbols is word:
                 continue
             merged = None
-            if len(places) == 1 and symbols is word:
-                merged = merge_once(symbols, self._rules.rank, places[0])
+            if len(positions) == 1 and symbols is word:
+                merged = merge_once(symbols, self._rules.rank, positions[0])
             if merged is not None:
-                first, end = max(places[0] - 1, 0), places[0] + 2
+                first, end = max(positions[0] - 1, 0), positions[0] + 2
                 old, new = word[first : end + 1], merged[first:end]
             else:
-                merged = tuple(segment(symbols, self._rules.rank, places))
-                first, last = _unchanged(word, merged, places)
+                merged = tuple(segment(symbols, self._rules.rank, positions))
+                first, last = _unchanged_ends(word, merged, positions)
                 old, new = word[first : len(word) - last], merged[first : len(merged) - last]
-            found.append(_Change(index, merged, old, new))
+            changes.append(_Change(index, merged, old, new))
             count = self._counts[index]
             for symbol in old:
                 if symbol in new_tokens:
@@ -229,7 +229,7 @@ class _Corpus:
             for symbol in new:
                 if symbol in new_tokens:
                     uses[symbol] += count
-        return _Changes(found, uses)
+        return _Changes(changes, uses)
 
     def leaves_unused(self, changes: _Changes) -> bool:
         """Whether these changes remove the last occurrences of a new token from the words."""
@@ -237,40 +237,40 @@ class _Corpus:
 
     def apply(self, key: Key, changes: _Changes) -> None:
         """Apply the changes of the merge `key`."""
-        grown: set[Key] = set()
-        self._where.pop(key, None)
+        changed_keys: set[Key] = set()
+        self._words_of_merge.pop(key, None)
         for index, word, old, new in changes.words:
             self._discount(old, index)
-            grown.update(self._count(new, index))
+            changed_keys.update(self._count(new, index))
             self._words[index] = word
         self._uses.update(changes.uses)
         self._gains.pop(key, None)
-        for grown_key in grown:
-            heapq.heappush(self._heap, (-self._gains[grown_key], grown_key))
+        for changed_key in changed_keys:
+            heapq.heappush(self._heap, (-self._gains[changed_key], changed_key))
 
-    def _places(self, symbols: Word, key: Key) -> tuple[list[int], Word]:
+    def _positions(self, symbols: Word, key: Key) -> tuple[list[int], Word]:
         """Where the merge may apply, and the symbols, in which a character may become a token."""
         if not isinstance(key, str):
-            return _places_of_pair(symbols, *key), symbols
+            return _positions_of_pair(symbols, *key), symbols
         if len(key) > 1:
             pairs = enumerate(pairwise(symbols))
-            return [place for place, (one, two) in pairs if one + two == key], symbols
+            return [position for position, (left, right) in pairs if left + right == key], symbols
         marked = _UNCOVERED + key
         covered = tuple(key if symbol == marked else symbol for symbol in symbols)
-        places = {
-            place + shift
-            for place, symbol in enumerate(symbols)
+        positions = {
+            position + offset
+            for position, symbol in enumerate(symbols)
             if symbol == marked
-            for shift in (-1, 0)
+            for offset in (-1, 0)
         }
-        return sorted(places & set(range(len(symbols) - 1))), covered
+        return sorted(positions & set(range(len(symbols) - 1))), covered
 
     def _count(self, symbols: Word, index: int) -> list[Key]:
         """Add the savings of merging adjacent symbols of a word; returns these merges."""
         keys, count = self._merges(symbols), self._counts[index]
         for key in keys:
             self._gains[key] += count if len(key) > 1 else count * _saved_bytes(key)
-            words = self._where[key]
+            words = self._words_of_merge[key]
             if not words or words[-1] != index:
                 words.append(index)
         return keys
@@ -285,11 +285,15 @@ class _Corpus:
         """The merges of adjacent symbols, and the characters that could become tokens."""
         if not self._byte_fallback or _UNCOVERED not in "".join(symbols):
             return self._rules.keys(symbols)
-        found: list[Key] = []
+        keys: list[Key] = []
         for uncovered, run in groupby(symbols, lambda symbol: symbol[0] == _UNCOVERED):
-            adjacent = list(run)
-            found += [one[1:] for one in adjacent] if uncovered else self._rules.keys(adjacent)
-        return found
+            symbols_of_run = list(run)
+            keys += (
+                [symbol[1:] for symbol in symbols_of_run]
+                if uncovered
+                else self._rules.keys(symbols_of_run)
+            )
+        return keys
 
 
 def _saved_bytes(character: str) -> int:
@@ -297,35 +301,37 @@ def _saved_bytes(character: str) -> int:
     return len(character.encode()) - 1
 
 
-def _places_of_pair(symbols: Word, left: str, right: str) -> list[int]:
+def _positions_of_pair(symbols: Word, left: str, right: str) -> list[int]:
     """Where the two tokens are adjacent; much faster than a comparison of every pair."""
-    found = []
-    place, last = -1, len(symbols) - 1
+    positions = []
+    position, last = -1, len(symbols) - 1
     for _ in range(symbols.count(left)):
-        place = symbols.index(left, place + 1)
-        if place < last and symbols[place + 1] == right:
-            found.append(place)
-    return found
+        position = symbols.index(left, position + 1)
+        if position < last and symbols[position + 1] == right:
+            positions.append(position)
+    return positions
 
 
-def _unchanged(old: Word, new: Word, places: list[int]) -> tuple[int, int]:
+def _unchanged_ends(old: Word, new: Word, positions: list[int]) -> tuple[int, int]:
     """Numbers of symbols at the start and at the end that are not part of any changed pair."""
-    first, last = (places[0], len(old) - places[-1] - 2) if places else (0, 0)
+    first, last = (positions[0], len(old) - positions[-1] - 2) if positions else (0, 0)
     # Changes outside `places` are rare: old merges that become possible with a new piece.
     if old[:first] != new[:first]:
-        first = _common(old, new)
+        first = _common_prefix(old, new)
     if old[len(old) - last :] != new[max(len(new) - last, 0) :]:
-        last = _common(old[::-1], new[::-1])
+        last = _common_prefix(old[::-1], new[::-1])
     return max(first - 1, 0), max(last - 1, 0)
 
 
-def _common(one: Word, other: Word) -> int:
+def _common_prefix(first: Word, second: Word) -> int:
     """Length of the common prefix of two words."""
-    unequal = (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
-    return next(unequal, min(len(one), len(other)))
+    unequal = (
+        position for position, (a, b) in enumerate(zip(first, second, strict=False)) if a != b
+    )
+    return next(unequal, min(len(first), len(second)))
 
 
-def _as_symbols(tokens: list[str], bpe: Bpe) -> Word:
+def _symbols(tokens: list[str], bpe: Bpe) -> Word:
     """Restore the characters that SentencePiece represents by bytes.
 
     A word with unknown tokens is ignored.
@@ -335,13 +341,13 @@ def _as_symbols(tokens: list[str], bpe: Bpe) -> Word:
     if not bpe.byte_fallback:
         return tuple(tokens)
     symbols: list[str] = []
-    held = bytearray()
+    pending_bytes = bytearray()
     for token in [*tokens, ""]:
         if token in BYTE_TOKENS:
-            held.append(int(token[3:5], 16))
+            pending_bytes.append(int(token[3:5], 16))
             continue
-        symbols += [sys.intern(_UNCOVERED + character) for character in held.decode()]
-        held.clear()
+        symbols += [sys.intern(_UNCOVERED + character) for character in pending_bytes.decode()]
+        pending_bytes.clear()
         if token:
             symbols.append(token)
     return tuple(symbols)

@@ -124,55 +124,55 @@ def expand_tokenizer(
     bpe = read_bpe(source_tokenizer)
     by_sentencepiece = auxiliary_trainer == "sentencepiece" and not bpe.byte_level
     # Read twice; a sequence may be on disk.
-    twice = marks == "auto" or by_sentencepiece
-    texts = list(corpus) if twice and not isinstance(corpus, Sequence) else corpus
+    reads_twice = marks == "auto" or by_sentencepiece
+    texts = list(corpus) if reads_twice and not isinstance(corpus, Sequence) else corpus
     pre_tokenizer = pre_tokenization(source_tokenizer.backend_tokenizer, marks, texts)
     words = count_words(pre_tokenizer, bpe, texts)
-    bpe, missing = _without_loss(bpe, words)
+    bpe, missing = _add_missing_bytes(bpe, words)
     if len(missing) > new_tokens:
         raise UserError(
             f"new_tokens: asked for {new_tokens}, but the tokenizer has no tokens for "
             f"{len(missing)} of the byte values in the text, and each needs a new token; ask for "
             f"at least {len(missing)}"
         )
-    wanted = new_tokens - len(missing)
-    first = merges == "auxiliary-first"
+    n_merged = new_tokens - len(missing)
+    auxiliary_first = merges == "auxiliary-first"
     rules: Rules = (PairRules if bpe.byte_level else PieceRules)(
-        bpe.mergeable, [] if first else bpe.merges
+        bpe.mergeable, [] if auxiliary_first else bpe.merges
     )
-    accepts = token_filter(bpe, words, protect_latin=not first, ascii=ascii)
+    accepts = token_filter(bpe, words, protect_latin=not auxiliary_first, ascii=ascii)
     if merges == "continued":
         limit = None
         if english_change is not None:
             split = WordSplitter(pre_tokenizer)
             sentences = [words_of(split, bpe, text) for text in english]
             limit = SentenceLimit(sentences, bpe, rules, english_change)
-        added = continue_merges(words, bpe, rules, wanted, accepts, limit)
+        merged_tokens = continue_merges(words, bpe, rules, n_merged, accepts, limit)
     else:
         if by_sentencepiece:
             auxiliary = train_auxiliary_pieces(texts, bpe, auxiliary_size)
         else:
             auxiliary = train_auxiliary(words, bpe, auxiliary_size)
-        added = choose_tokens(auxiliary, rules, wanted, accepts, reorder=first)
-    if len(added) < wanted:
+        merged_tokens = choose_tokens(auxiliary, rules, n_merged, accepts, reorder=auxiliary_first)
+    if len(merged_tokens) < n_merged:
         causes = [f"merges={merges!r}"]
         causes += [f"auxiliary_size={auxiliary_size}"] if merges != "continued" else []
         causes += [f"english_change={english_change}"] if english_change is not None else []
         causes += [] if ascii else ["ascii=False"]
         advice = "ask for fewer or give more text"
-        spelled = (piece_bytes(word, bpe.spelling).decode(errors="ignore") for word in words)
-        if cuts_at_marks(pre_tokenizer) and is_in_marked_script(spelled):
+        word_texts = (piece_bytes(word, bpe.spelling).decode(errors="ignore") for word in words)
+        if cuts_at_marks(pre_tokenizer) and is_in_marked_script(word_texts):
             causes += ["a pre-tokenizer that cuts words at combining marks"]
             advice = f"set marks: joined, {advice}" if marks == "apart" else advice
         raise UserError(
-            f"new_tokens: asked for {new_tokens}, but only {len(missing) + len(added)} can be "
-            f"added with {' and '.join(causes)}; {advice}"
+            f"new_tokens: asked for {new_tokens}, but only {len(missing) + len(merged_tokens)} can "
+            f"be added with {' and '.join(causes)}; {advice}"
         )
-    if first:
+    if auxiliary_first:
         for pair in bpe.merges:
             key: Key = rules.key(*pair)
             rules.add(key)
-    return _extended(source_tokenizer, bpe, pre_tokenizer, added, rules)
+    return _extended(source_tokenizer, bpe, pre_tokenizer, merged_tokens, rules)
 
 
 def expanded_sizes(
@@ -203,22 +203,22 @@ def expanded_sizes(
     texts = corpus if isinstance(corpus, Sequence) else list(corpus)
     pre_tokenizer = pre_tokenization(source_tokenizer.backend_tokenizer, "auto", texts)
     words = count_words(pre_tokenizer, bpe, texts)
-    bpe, missing = _without_loss(bpe, words)
+    bpe, missing = _add_missing_bytes(bpe, words)
     rules: Rules = (PairRules if bpe.byte_level else PieceRules)(bpe.mergeable, bpe.merges)
     tokens = learned_tokens(words, bpe, rules, token_filter(bpe, words, protect_latin=True))
-    added: list[str] = []
+    merged_tokens: list[str] = []
     for size in sorted(size for size in {*sizes} if size > len(missing)):
-        before, wanted = len(added), size - len(missing)
-        added += islice(tokens, wanted - len(added))
-        if len(added) > before:
-            expanded = _extended(source_tokenizer, bpe, pre_tokenizer, added, rules)
-            yield len(missing) + len(added), expanded
-        if len(added) < wanted:
+        n_before, n_merged = len(merged_tokens), size - len(missing)
+        merged_tokens += islice(tokens, n_merged - len(merged_tokens))
+        if len(merged_tokens) > n_before:
+            expanded = _extended(source_tokenizer, bpe, pre_tokenizer, merged_tokens, rules)
+            yield len(missing) + len(merged_tokens), expanded
+        if len(merged_tokens) < n_merged:
             return
 
 
-def _without_loss(bpe: Bpe, words: Counter[str]) -> tuple[Bpe, list[str]]:
-    """The model with tokens for the bytes of the words that it drops, and these tokens."""
+def _add_missing_bytes(bpe: Bpe, words: Counter[str]) -> tuple[Bpe, list[str]]:
+    """Add tokens for the bytes of the words that the model drops; also returns these tokens."""
     bpe, missing = bpe.with_missing_bytes(words)
     if missing:
         logger.warning(
@@ -255,10 +255,10 @@ def new_token_ids(
     A UserError is raised if the target is not an expansion: a source token has another id in it.
     """
     source, target = source_tokenizer.get_vocab(), target_tokenizer.get_vocab()
-    for token, number in source.items():
-        if target.get(token) != number:
+    for token, token_id in source.items():
+        if target.get(token) != token_id:
             raise UserError(
-                f"the target tokenizer does not extend the source: {token!r} has id {number} in "
+                f"the target tokenizer does not extend the source: {token!r} has id {token_id} in "
                 f"the source and {target.get(token, 'none')} in the target"
             )
-    return sorted(number for token, number in target.items() if token not in source)
+    return sorted(token_id for token, token_id in target.items() if token not in source)

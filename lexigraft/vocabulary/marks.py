@@ -29,8 +29,9 @@ _LETTERS = re.compile(r"(?P<class>\[(?:\\.|[^\]\\])*\])|\\p\{L\}\+")
 # are treated as before. A joiner after a mark is part of a conjunct (Sinhala, Malayalam). Joiners
 # are characters here, since notations of code points differ between regular expression engines.
 _WITH_MARKS = "\\p{L}+(?:\\p{M}+[\u200c\u200d]?\\p{L}*)*"
-# Share of letters and marks. In news: Burmese 52 % marks, Hindi 39 %, Thai 20 %, Arabic 0.8 %.
-_SHARE = 0.01
+# Minimum share of marks among letters and marks. In news: Burmese 52 % marks, Hindi 39 %, Thai 20
+# %, Arabic 0.8 %.
+_MINIMUM_MARKS = 0.01
 _PROBE = "कि"
 
 
@@ -42,13 +43,13 @@ def cuts_at_marks(backend: Tokenizer) -> bool:
 
 def is_in_marked_script(texts: Iterable[str]) -> bool:
     """Whether these texts are in a script that uses combining marks."""
-    kinds: Counter[str] = Counter()
+    categories: Counter[str] = Counter()
     characters: Counter[str] = Counter()
     for text in texts:
         characters.update(text)
     for character, count in characters.items():
-        kinds[unicodedata.category(character)[0]] += count
-    return kinds["M"] > _SHARE * (kinds["L"] + kinds["M"])
+        categories[unicodedata.category(character)[0]] += count
+    return categories["M"] > _MINIMUM_MARKS * (categories["L"] + categories["M"])
 
 
 def pre_tokenization(backend: Tokenizer, marks: str, texts: Iterable[str]) -> Tokenizer:
@@ -62,17 +63,17 @@ def pre_tokenization(backend: Tokenizer, marks: str, texts: Iterable[str]) -> To
     if marks not in MARKS:
         raise unknown("marks", marks, MARKS)
     # Components can be copied and changed only as a part of a tokenizer, in JSON.
-    empty = Tokenizer(models.BPE())
+    unchanged = Tokenizer(models.BPE())
     if backend.normalizer is not None:
-        empty.normalizer = backend.normalizer
+        unchanged.normalizer = backend.normalizer
     if backend.pre_tokenizer is not None:
-        empty.pre_tokenizer = backend.pre_tokenizer
-    empty.add_tokens([*backend.get_added_tokens_decoder().values()])
+        unchanged.pre_tokenizer = backend.pre_tokenizer
+    unchanged.add_tokens([*backend.get_added_tokens_decoder().values()])
     if marks == "apart" or not cuts_at_marks(backend):
-        return empty
+        return unchanged
     if marks == "auto" and not is_in_marked_script(texts):
-        return empty
-    state = json.loads(empty.to_str())
+        return unchanged
+    state = json.loads(unchanged.to_str())
     joined = Tokenizer.from_str(
         json.dumps(state | {"pre_tokenizer": _with_marks(state["pre_tokenizer"])})
     )
@@ -88,7 +89,7 @@ def pre_tokenization(backend: Tokenizer, marks: str, texts: Iterable[str]) -> To
         "the pre-tokenizer cuts words at combining marks, in a way that cannot be changed: no "
         "token will contain a letter with its marks"
     )
-    return empty
+    return unchanged
 
 
 def _with_marks(component: dict[str, Any]) -> dict[str, Any]:
@@ -103,11 +104,11 @@ def _steps_with_marks(step: dict[str, Any]) -> list[dict[str, Any]]:
     # A prefix space would be added to each piece from an earlier step.
     if step["type"] == "ByteLevel" and step["use_regex"] and not step["add_prefix_space"]:
         split = {"type": "Split", "behavior": "Isolated", "invert": False}
-        return [split | {"pattern": {"Regex": _joined(_GPT2)}}, step | {"use_regex": False}]
+        return [split | {"pattern": {"Regex": _join_marks(_GPT2)}}, step | {"use_regex": False}]
     if step["type"] == "Split" and "Regex" in step["pattern"]:
-        return [step | {"pattern": {"Regex": _joined(step["pattern"]["Regex"])}}]
+        return [step | {"pattern": {"Regex": _join_marks(step["pattern"]["Regex"])}}]
     return [step]
 
 
-def _joined(pattern: str) -> str:
+def _join_marks(pattern: str) -> str:
     return _LETTERS.sub(lambda found: found["class"] or _WITH_MARKS, pattern)

@@ -21,8 +21,9 @@ from lexigraft.vocabulary.bpe import Pair
 Key = Any
 Rank = Callable[[str, str], Any]
 
-_BEFORE_ALL = -sys.maxsize
-_HEAD, _TAIL = slice(2), slice(-2, None)
+# In ranks of equal priority, a merge of the source comes before those that a new token adds.
+_OF_SOURCE = -sys.maxsize
+_FIRST_TWO, _LAST_TWO = slice(2), slice(-2, None)
 
 
 class PairRules:
@@ -49,7 +50,7 @@ class PairRules:
         """Priority of the pair, lowest first; None if it does not merge."""
         return self._ranks.get((left, right))
 
-    def touches_new(self, key: Pair) -> bool:
+    def involves_new_token(self, key: Pair) -> bool:
         """Whether the merge applies only to text in which a new token occurs."""
         return not self.new.isdisjoint((*key, "".join(key)))
 
@@ -59,7 +60,7 @@ class PairRules:
         if "".join(key) not in self.known:
             self.new.add("".join(key))
 
-    def withdraw(self, key: Pair, is_new: bool) -> None:
+    def remove_last(self, key: Pair, is_new: bool) -> None:
         """Remove the merge that was added last, and its token if it `is_new`."""
         del self._ranks[key]
         if is_new:
@@ -81,10 +82,10 @@ class PieceRules:
         self.known = known
         self.new: set[str] = set()
         # A large vocabulary has a million merges: Python loops would take seconds.
-        places = range(len(merges))
-        self._pairs = dict(zip(merges, places, strict=True))
-        self._last = dict(zip(map("".join, merges), places, strict=True))
-        self._order: dict[str, int] = {}
+        ranks = range(len(merges))
+        self._pairs = dict(zip(merges, ranks, strict=True))
+        self._last_rank = dict(zip(map("".join, merges), ranks, strict=True))
+        self._added_rank: dict[str, int] = {}
 
     def key(self, left: str, right: str) -> str:
         """The key of the merge of two adjacent tokens: the resulting piece."""
@@ -97,109 +98,121 @@ class PieceRules:
     def rank(self, left: str, right: str) -> tuple[int, int] | None:
         """Priority of the pair, lowest first; None if it does not merge.
 
-        Among the splits of one piece, the one with the longer left part comes first: if several
-        apply, as in an|a|na, it is usually the leftmost one, which SentencePiece merges.
+        Among the splits of one piece, the one with the longer left part comes first: SentencePiece
+        merges the leftmost pair, which is usually this one: an|a rather than a|na in an|a|na.
         """
         piece = left + right
-        place = self._order.get(piece)
-        if place is None and (left in self.new or right in self.new):
-            place = self._last.get(piece)
-        if place is not None:
-            return place, -len(left)
-        place = self._pairs.get((left, right))
-        return None if place is None else (place, _BEFORE_ALL)
+        rank = self._added_rank.get(piece)
+        if rank is None and (left in self.new or right in self.new):
+            rank = self._last_rank.get(piece)
+        if rank is not None:
+            return rank, -len(left)
+        rank = self._pairs.get((left, right))
+        return None if rank is None else (rank, _OF_SOURCE)
 
-    def touches_new(self, key: str) -> bool:
+    def involves_new_token(self, key: str) -> bool:
         """Whether the merge results in a new token; merges into old pieces are implied."""
         return key in self.new
 
     def add(self, key: str) -> None:
         """Add a piece after all others; a piece that was added before keeps its rank."""
-        self._order.setdefault(key, len(self._pairs) + len(self._order))
+        self._added_rank.setdefault(key, len(self._pairs) + len(self._added_rank))
         if key not in self.known:
             self.new.add(key)
 
-    def withdraw(self, key: str, is_new: bool) -> None:
+    def remove_last(self, key: str, is_new: bool) -> None:
         """Remove the piece that was added last; it always `is_new`."""
-        del self._order[key]
+        del self._added_rank[key]
         self.new.remove(key)
 
     def merges(self) -> list[Pair]:
         """All pairs in order of priority."""
         tokens = self.new.union(self.known)
         # An old piece has further splits only if it begins or ends with a new token.
-        heads, tails = ({token[part] for token in self.new} for part in (_HEAD, _TAIL))
-        short = {token for token in self.new if len(token) == 1}
-        old = [
+        beginnings, endings = (
+            {token[part] for token in self.new} for part in (_FIRST_TWO, _LAST_TWO)
+        )
+        characters = {token for token in self.new if len(token) == 1}
+        extended_pieces = [
             piece
-            for piece in self._last
-            if piece[_HEAD] in heads or piece[_TAIL] in tails or not short.isdisjoint(piece)
+            for piece in self._last_rank
+            if piece[_FIRST_TWO] in beginnings
+            or piece[_LAST_TWO] in endings
+            or not characters.isdisjoint(piece)
         ]
-        more = [
-            (rank, pair)
-            for piece in dict.fromkeys([*old, *self._order])
+        added = [
+            (priority, pair)
+            for piece in dict.fromkeys([*extended_pieces, *self._added_rank])
             for pair in splits(piece, tokens)
-            if pair not in self._pairs and (rank := self.rank(*pair)) is not None
+            if pair not in self._pairs and (priority := self.rank(*pair)) is not None
         ]
         pairs = list(self._pairs)
-        merged: list[Pair] = []
-        done = 0
-        for (place, _), pair in sorted(more):
-            merged += [*pairs[done : place + 1], pair]
-            done = max(done, place + 1)
-        return merged + pairs[done:]
+        all_pairs: list[Pair] = []
+        n_source_pairs = 0
+        for (rank, _), pair in sorted(added):
+            all_pairs += [*pairs[n_source_pairs : rank + 1], pair]
+            n_source_pairs = max(n_source_pairs, rank + 1)
+        return all_pairs + pairs[n_source_pairs:]
 
 
 Rules = PairRules | PieceRules
 
 
-def segment(symbols: Iterable[str], rank: Rank, places: Iterable[int] | None = None) -> list[str]:
+def segment(
+    symbols: Iterable[str], rank: Rank, positions: Iterable[int] | None = None
+) -> list[str]:
     """Segment a word with BPE: merge adjacent tokens, best rank first, then leftmost.
 
     `symbols` are the tokens of the word, for example its characters. `rank` is the priority of
-    merging two adjacent tokens, lowest first, or None if they do not merge. `places` are the
-    initial candidates (the position of the left token of each pair), None for all. In a segmented
-    word, these are the positions of a new merge: restricting the search to them makes learning on
-    scripts without spaces, whose words are whole sentences, several times faster.
+    merging two adjacent tokens, lowest first, or None if they do not merge. `positions` are those
+    of the left tokens of the pairs to try first, None for all. In a word that is segmented already,
+    these are the pairs that a new merge applies to: trying only these makes learning on scripts
+    without spaces, whose words are whole sentences, several times faster.
     """
     pieces: list[str] = list(symbols)
     # Positions stay those of the initial tokens: a merged token has that of its first one. A search
     # through all candidates for each merge would be quadratic in a run of one letter.
-    after = list(range(1, len(pieces) + 1))
-    before = list(range(-1, len(pieces) - 1))
+    next_positions = list(range(1, len(pieces) + 1))
+    previous_positions = list(range(-1, len(pieces) - 1))
     candidates = [
-        (value, place, pieces[place], pieces[place + 1])
-        for place in (range(len(pieces) - 1) if places is None else places)
-        if (value := rank(pieces[place], pieces[place + 1])) is not None
+        (priority, position, pieces[position], pieces[position + 1])
+        for position in (range(len(pieces) - 1) if positions is None else positions)
+        if (priority := rank(pieces[position], pieces[position + 1])) is not None
     ]
     heapify(candidates)
     while candidates:
-        _, place, left, right = heappop(candidates)
-        merged = after[place]
+        _, position, left, right = heappop(candidates)
+        right_position = next_positions[position]
         # Another merge may have changed one of the two since; an absorbed token is empty.
-        if pieces[place] != left or merged == len(pieces) or pieces[merged] != right:
+        if (
+            pieces[position] != left
+            or right_position == len(pieces)
+            or pieces[right_position] != right
+        ):
             continue
         # Share one string per token in all words, see `continued`.
-        pieces[place] = sys.intern(left + right)
-        pieces[merged] = ""
-        after[place] = end = after[merged]
-        if end < len(pieces):
-            before[end] = place
-        for first, second in ((before[place], place), (place, end)):
+        pieces[position] = sys.intern(left + right)
+        pieces[right_position] = ""
+        next_positions[position] = following = next_positions[right_position]
+        if following < len(pieces):
+            previous_positions[following] = position
+        for first, second in ((previous_positions[position], position), (position, following)):
             if first >= 0 and second < len(pieces):
-                value = rank(pieces[first], pieces[second])
-                if value is not None:
-                    heappush(candidates, (value, first, pieces[first], pieces[second]))
+                priority = rank(pieces[first], pieces[second])
+                if priority is not None:
+                    heappush(candidates, (priority, first, pieces[first], pieces[second]))
     return [piece for piece in pieces if piece]
 
 
-def merge_once(symbols: tuple[str, ...], rank: Rank, place: int) -> tuple[str, ...] | None:
-    """Merge the two tokens at a place of a segmented word: the most frequent case of `segment`.
+def merge_once(symbols: tuple[str, ...], rank: Rank, position: int) -> tuple[str, ...] | None:
+    """Merge the token at a position of a segmented word with the next one, as `segment` does.
 
-    None if an adjacent token would merge with the result.
+    This is its most frequent case.
+
+    Returns None if an adjacent token would then merge with the result.
     """
-    token = sys.intern(symbols[place] + symbols[place + 1])
-    before, after = symbols[:place], symbols[place + 2 :]
+    token = sys.intern(symbols[position] + symbols[position + 1])
+    before, after = symbols[:position], symbols[position + 2 :]
     if before and rank(before[-1], token) is not None:
         return None
     if after and rank(token, after[0]) is not None:

@@ -73,29 +73,29 @@ def prune_tokenizer(
     used = count_tokens(tokenizer, corpus)
     if not used:
         raise UserError("the corpus is empty: every token would be unused")
-    stay = {*used, *special_ids(tokenizer), *start_ids(tokenizer), *keep}
-    fixed = {token for token, number in bpe.vocab.items() if number in stay}
-    removed = _unused_leaves(bpe, fixed, math.inf if at_most is None else at_most)
+    kept_ids = {*used, *special_ids(tokenizer), *start_ids(tokenizer), *keep}
+    kept_tokens = {token for token, number in bpe.vocab.items() if number in kept_ids}
+    removed = _unused_leaves(bpe, kept_tokens, math.inf if at_most is None else at_most)
     return fast_tokenizer(bpe.without(removed), settings_of(tokenizer))
 
 
-def _unused_leaves(bpe: Bpe, fixed: Collection[str], at_most: float) -> set[str]:
+def _unused_leaves(bpe: Bpe, kept_tokens: Collection[str], at_most: float) -> set[str]:
     """Tokens to remove: leaves, and tokens that then become leaves, the last learned first."""
     ranks = {pair: rank for rank, pair in enumerate(bpe.merges)}
-    made_by: defaultdict[str, list[Pair]] = defaultdict(list)
+    merges_of_token: defaultdict[str, list[Pair]] = defaultdict(list)
     for pair in bpe.merges:
-        made_by["".join(pair)].append(pair)
-    parts = {token: _parts(token, pairs, ranks) for token, pairs in made_by.items()}
+        merges_of_token["".join(pair)].append(pair)
+    parts = {token: _parts(token, pairs, ranks) for token, pairs in merges_of_token.items()}
     uses = Counter(chain.from_iterable(parts.values()))
     letters = byte_alphabet() if bpe.byte_level else ()
-    free = bpe.mergeable.difference(fixed, letters, [bpe.unk_token])
+    removable = bpe.mergeable.difference(kept_tokens, letters, [bpe.unk_token])
 
     def order(token: str) -> tuple[float, str]:
         """Sort key: tokens that no merge produces first; characters, which need no merge, last."""
-        without = 0 if len(token) == 1 else -math.inf
-        return (-1 - ranks[made_by[token][0]] if token in made_by else without), token
+        rank = 0 if len(token) == 1 else -math.inf
+        return (-1 - ranks[merges_of_token[token][0]] if token in merges_of_token else rank), token
 
-    leaves = [order(token) for token in free if not uses[token]]
+    leaves = [order(token) for token in removable if not uses[token]]
     heapify(leaves)
     removed: set[str] = set()
     while leaves and len(removed) < at_most:
@@ -103,7 +103,7 @@ def _unused_leaves(bpe: Bpe, fixed: Collection[str], at_most: float) -> set[str]
         removed.add(token)
         for part in parts.get(token, ()):
             uses[part] -= 1
-            if not uses[part] and part in free:
+            if not uses[part] and part in removable:
                 heappush(leaves, order(part))
     return removed
 
@@ -114,5 +114,7 @@ def _parts(token: str, pairs: list[Pair], ranks: Mapping[Pair, int]) -> Pair | t
         return pairs[0]
     # Of the splits of a SentencePiece piece, only one is ever merged: the two tokens into which its
     # text is segmented if the piece itself is unknown.
-    found = segment(token, lambda one, two: None if one + two == token else ranks.get((one, two)))
-    return (found[0], found[1]) if len(found) == 2 else ()
+    symbols = segment(
+        token, lambda left, right: None if left + right == token else ranks.get((left, right))
+    )
+    return (symbols[0], symbols[1]) if len(symbols) == 2 else ()

@@ -34,17 +34,19 @@ def token_bytes(
     a preceding letter, such as punctuation, does not. Added tokens are their literal UTF-8. `vocab`
     is the result of `tokenizer.get_vocab()`, for callers that have it.
     """
-    written = spelling(tokenizer)
+    token_spelling = spelling(tokenizer)
     added = {token.content for token in tokenizer.added_tokens_decoder.values()}
     vocab = tokenizer.get_vocab() if vocab is None else vocab
-    found = [b""] * (max(vocab.values()) + 1)
-    for token, number in vocab.items():
-        data = token.encode() if token in added else piece_bytes(token, written)
-        begins_word = written == "wordpiece" and token not in added and not token.startswith("##")
+    bytes_of_ids = [b""] * (max(vocab.values()) + 1)
+    for token, token_id in vocab.items():
+        data = token.encode() if token in added else piece_bytes(token, token_spelling)
+        begins_word = (
+            token_spelling == "wordpiece" and token not in added and not token.startswith("##")
+        )
         if begins_word and pre_tokens(tokenizer.backend_tokenizer, f"a{token}")[:1] != ["a"]:
             data = b" " + data
-        found[number] = data
-    return found
+        bytes_of_ids[token_id] = data
+    return bytes_of_ids
 
 
 def pre_tokens(backend: Tokenizer, text: str) -> list[str]:
@@ -111,18 +113,18 @@ def lost_text(tokenizer: PreTrainedTokenizerFast, texts: Iterable[str]) -> float
     unknown token says nothing about the text. What normalizer and pre-tokenizer change or remove is
     not counted.
     """
-    backend, written = tokenizer.backend_tokenizer, spelling(tokenizer)
+    backend, token_spelling = tokenizer.backend_tokenizer, spelling(tokenizer)
     special, split = special_ids(tokenizer), WordSplitter(backend)
     words = Counter(word for text in texts for word in split(text))
     total = represented = 0
     for word, count in words.items():
         with tokenizer_faults():
             pieces = [piece for piece in backend.model.tokenize(word) if piece.id not in special]
-        size = len(piece_bytes(word, written))
+        size = len(piece_bytes(word, token_spelling))
         total += count * size
         # A piece may be spelled with the suffix of a word's last piece.
         represented += count * min(
-            size, sum(len(piece_bytes(piece.value, written)) for piece in pieces)
+            size, sum(len(piece_bytes(piece.value, token_spelling)) for piece in pieces)
         )
     return 1 - represented / total if total else 0.0
 
@@ -151,26 +153,26 @@ def spelling(tokenizer: PreTrainedTokenizerFast) -> str:
     return "wordpiece" if type(backend.model).__name__ == "WordPiece" else "sentencepiece"
 
 
-def piece_bytes(token: str, written: str) -> bytes:
-    """Bytes of one token in the spelling `written` (see `spelling`).
+def piece_bytes(token: str, token_spelling: str) -> bytes:
+    """Bytes of one token in a spelling, see `spelling`.
 
     For "wordpiece", without the space at the beginning of a word, which `token_bytes` adds.
     """
-    if written == "byte-level":
+    if token_spelling == "byte-level":
         if _BYTE_LEVEL.fullmatch(token):
             return token.translate(_LATIN_1).encode("latin-1")
         return token.encode()
-    if written == "wordpiece":
+    if token_spelling == "wordpiece":
         return token.removeprefix("##").encode()
-    if is_fallback(token, written):
+    if is_fallback(token, token_spelling):
         return bytes([int(token[3:5], 16)])
     return token.replace("▁", " ").encode()
 
 
-def is_fallback(token: str, written: str) -> bool:
+def is_fallback(token: str, token_spelling: str) -> bool:
     """Whether a token is a byte of SentencePiece's byte fallback, `<0xNN>`."""
     # Most tokens need no regular expression.
-    fallback = written == "sentencepiece" and token.startswith("<0x")
+    fallback = token_spelling == "sentencepiece" and token.startswith("<0x")
     return fallback and _FALLBACK.fullmatch(token) is not None
 
 
@@ -198,30 +200,32 @@ def unreachable(tokenizer: PreTrainedTokenizerFast) -> set[int]:
     Added tokens, including special ones, are matched literally and count as reachable, as do the
     pieces of WordPiece, each of which matches itself first.
     """
-    written = spelling(tokenizer)
-    if written == "wordpiece":
+    token_spelling = spelling(tokenizer)
+    if token_spelling == "wordpiece":
         return set()
     backend, vocabulary = tokenizer.backend_tokenizer, tokenizer.get_vocab()
     model = backend.model
-    stands_for = token_bytes(tokenizer, vocabulary)
-    literal = special_ids(tokenizer) | set(tokenizer.added_tokens_decoder)
+    bytes_of_ids = token_bytes(tokenizer, vocabulary)
+    literal_ids = special_ids(tokenizer) | set(tokenizer.added_tokens_decoder)
     added = added_words(tokenizer)
-    unreached = set()
-    for token, number in vocabulary.items():
-        data = stands_for[number]
-        if number in literal:
+    unreached_ids = set()
+    for token, token_id in vocabulary.items():
+        data = bytes_of_ids[token_id]
+        if token_id in literal_ids:
             continue
-        if is_fallback(token, written):
-            reached = data[0] >= _ASCII or data.decode() not in vocabulary
+        if is_fallback(token, token_spelling):
+            is_reached = data[0] >= _ASCII or data.decode() not in vocabulary
         else:
-            reached = [piece.id for piece in model.tokenize(token)] == [number]
-        if reached and written == "byte-level":
+            is_reached = [piece.id for piece in model.tokenize(token)] == [token_id]
+        if is_reached and token_spelling == "byte-level":
             # Tokens of incomplete characters have no text that could be changed or split.
             with suppress(UnicodeDecodeError):
-                reached = any(token in word for word in pre_tokens(backend, data.decode("utf-8")))
-        if not reached or not _NEVER.isdisjoint(data) or contains_any(data, added):
-            unreached.add(number)
-    return unreached
+                is_reached = any(
+                    token in word for word in pre_tokens(backend, data.decode("utf-8"))
+                )
+        if not is_reached or not _NEVER.isdisjoint(data) or contains_any(data, added):
+            unreached_ids.add(token_id)
+    return unreached_ids
 
 
 def unreachable_by_merges(tokenizer: PreTrainedTokenizerFast, tokens: Iterable[str]) -> list[str]:
@@ -231,17 +235,17 @@ def unreachable_by_merges(tokenizer: PreTrainedTokenizerFast, tokens: Iterable[s
     that is a token needs no merges, is disregarded: inside a longer word the token still needs its
     merges.
     """
-    model, written = tokenizer.backend_tokenizer.model, spelling(tokenizer)
+    model, token_spelling = tokenizer.backend_tokenizer.model, spelling(tokenizer)
     added = added_words(tokenizer)
     ignore_merges, model.ignore_merges = model.ignore_merges, False
     try:
         return [
             token
             for token in tokens
-            if not is_fallback(token, written)
+            if not is_fallback(token, token_spelling)
             and (
                 [part.value for part in model.tokenize(token)] != [token]
-                or contains_any(piece_bytes(token, written), added)
+                or contains_any(piece_bytes(token, token_spelling), added)
             )
         ]
     finally:
@@ -254,10 +258,10 @@ def byte_alphabet() -> dict[str, int]:
 
     Printable Latin-1 bytes are their own letter; all other bytes have the letters from U+0100.
     """
-    printed = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printed]
-    letters = {chr(byte): byte for byte in printed}
-    letters.update((chr(256 + place), byte) for place, byte in enumerate(others))
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    letters = {chr(byte): byte for byte in printable}
+    letters.update((chr(256 + index), byte) for index, byte in enumerate(others))
     return letters
 
 

@@ -41,14 +41,14 @@ def words_of(split: WordSplitter, bpe: Bpe, text: str) -> list[str]:
         return []
     boundary = bpe.boundary
     word = re.compile(f"{boundary}*[^{boundary}]+")
-    found: list[str] = []
+    words: list[str] = []
     for piece in split(text):
         # Nearly always a single word; a search in every piece takes several times longer.
         if len(piece) > 1 and piece.rfind(boundary) < 1:
-            found.append(piece)
+            words.append(piece)
         else:
-            found += word.findall(piece)
-    return found
+            words += word.findall(piece)
+    return words
 
 
 def token_filter(
@@ -67,7 +67,7 @@ def token_filter(
     leading space.
     """
     protect_latin = protect_latin and not _is_mostly_latin(words, bpe.spelling)
-    added_tokens = bpe.rest.get("added_tokens", ())
+    added_tokens = bpe.state.get("added_tokens", ())
     added = {token["content"].encode() for token in added_tokens}
     inside_words = {token["content"].encode() for token in added_tokens if not token["single_word"]}
 
@@ -79,7 +79,7 @@ def token_filter(
             and data not in added
             and not contains_any(data, inside_words)
             and not any(character.isspace() for character in text[1:])
-            and (bpe.byte_level or not _joins_classes(text))
+            and (bpe.byte_level or not _mixes_character_classes(text))
             and not (protect_latin and _may_be_latin(data))
             and (ascii or not _VISIBLE_ASCII.search(text))
         )
@@ -87,13 +87,13 @@ def token_filter(
     return accepts
 
 
-def _joins_classes(text: str) -> bool:
+def _mixes_character_classes(text: str) -> bool:
     """Whether a token combines digits with anything, or letters with characters of another kind."""
-    kinds = {_kind(character) for character in text.removeprefix(" ")}
-    return len(kinds) > 1 or (kinds == {"number"} and len(text) > 1)
+    classes = {_character_class(character) for character in text.removeprefix(" ")}
+    return len(classes) > 1 or (classes == {"number"} and len(text) > 1)
 
 
-def _kind(character: str) -> str:
+def _character_class(character: str) -> str:
     category = unicodedata.category(character)
     if category[0] == "N":
         return "number"

@@ -59,17 +59,20 @@ def store_vocabulary(
     lines = lines[:MEASURED]
     files = save_tokenizer(tokenizer, folder, source_folder, lines[:1000], model)
     write_json(Path(folder, "vocabulary.json"), description)
-    new = {token["id"] for token in description["new_tokens"]}
-    facts: dict[str, Any] = {"new_tokens": len(new)}
+    new_ids = {token["id"] for token in description["new_tokens"]}
+    facts: dict[str, Any] = {"new_tokens": len(new_ids)}
     if description["mode"] != "replace":
         for name in ("new_merges", "marks", "rows_saved"):
             if name in description:
                 facts[name] = description[name]
-        if new:
-            facts["reachable_share"] = 1 - description["unreachable"] / len(new)
+        if new_ids:
+            facts["reachable_share"] = 1 - description["unreachable"] / len(new_ids)
         if english:
-            cuts = (_cut(each, english) for each in (source, tokenizer))
-            changed = sum(one != two for one, two in zip(*cuts, strict=True))
+            segmentations = (_token_strings(each, english) for each in (source, tokenizer))
+            changed = sum(
+                before_tokens != after_tokens
+                for before_tokens, after_tokens in zip(*segmentations, strict=True)
+            )
             facts["english_sentences_changed"] = changed / len(english)
     else:
         facts["shared_tokens"] = description["shared"]
@@ -82,7 +85,7 @@ def store_vocabulary(
         )  # fmt: skip
     before, after = (count_tokens(each, lines) for each in (source, tokenizer))
     words = max(sum(len(text.split()) for text in lines), 1)
-    facts["unused_new_tokens"] = len(new - after.keys())
+    facts["unused_new_tokens"] = len(new_ids - after.keys())
     facts["train_fertility_before"] = before.total() / words
     facts["train_fertility_after"] = after.total() / words
     return [*files, "vocabulary.json"], facts
@@ -115,27 +118,27 @@ def save_tokenizer(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=PARTIAL) as name:
-        written = Path(name)
+        temporary = Path(name)
         config = Path(source_folder) / "config.json" if source_folder else None
-        write_tokenizer(tokenizer, written, config if config and config.is_file() else None)
+        write_tokenizer(tokenizer, temporary, config if config and config.is_file() else None)
         if source_folder is not None and (source_file := Path(source_folder) / _MODEL).is_file():
-            (written / _MODEL).write_bytes(extended_model(source_file, tokenizer))
-            _check_extended(tokenizer, written / _MODEL, source_file, samples)
+            (temporary / _MODEL).write_bytes(extended_model(source_file, tokenizer))
+            _check_extended(tokenizer, temporary / _MODEL, source_file, samples)
         elif model is not None:
-            (written / _MODEL).write_bytes(model)
-            if differing := _differing(tokenizer, written / _MODEL, samples):
+            (temporary / _MODEL).write_bytes(model)
+            if differing := _different_texts(tokenizer, temporary / _MODEL, samples):
                 raise RuntimeError(
                     f"the SentencePiece library segments {len(differing)} of {len(samples)} "
                     f"samples differently from the fast tokenizer, first {differing[0]!r}"
                 )
         # A tokenizer with several chat templates has a folder of them.
-        every = (path for path in written.rglob("*") if path.is_file())
-        files = sorted(str(path.relative_to(written)) for path in every)
+        paths = (path for path in temporary.rglob("*") if path.is_file())
+        files = sorted(str(path.relative_to(temporary)) for path in paths)
         if _MODEL not in files:
             (folder / _MODEL).unlink(missing_ok=True)
         for file in files:
             (folder / file).parent.mkdir(exist_ok=True)
-            (written / file).replace(folder / file)
+            (temporary / file).replace(folder / file)
     return files
 
 
@@ -150,44 +153,53 @@ def extended_model(source_file: str | Path, tokenizer: PreTrainedTokenizerFast) 
     """
     model = read_model(source_file)
     bpe = read_bpe(tokenizer)
-    tokens = {number: token for token, number in bpe.vocab.items()}
-    kept = [one for one in model.pieces if one.type != NORMAL or one.piece in bpe.vocab]
-    old = [one.piece for one in kept]
-    for number, piece in enumerate(old):
-        if tokens.get(number) != piece:
+    tokens = {token_id: token for token, token_id in bpe.vocab.items()}
+    kept_pieces = [
+        piece for piece in model.pieces if piece.type != NORMAL or piece.piece in bpe.vocab
+    ]
+    source_pieces = [piece.piece for piece in kept_pieces]
+    for token_id, piece in enumerate(source_pieces):
+        if tokens.get(token_id) != piece:
             raise UserError(
-                f"{source_file}: id {number} is {piece!r} here but another token in the tokenizer; "
-                "the file belongs to another tokenizer"
+                f"{source_file}: id {token_id} is {piece!r} here but another token in the "
+                "tokenizer; the file belongs to another tokenizer"
             )
-    if len(kept) < len(model.pieces):
+    if len(kept_pieces) < len(model.pieces):
         del model.pieces[:]
-        model.pieces.extend(kept)
+        model.pieces.extend(kept_pieces)
         for role in ("unk", "bos", "eos", "pad"):
             if getattr(model.trainer_spec, f"{role}_id") >= 0:
                 piece = getattr(model.trainer_spec, f"{role}_piece")
                 setattr(model.trainer_spec, f"{role}_id", bpe.vocab.get(piece, -1))
-    place: dict[str, int] = {}
+    rank_of_piece: dict[str, int] = {}
     for left, right in bpe.merges:
-        place.setdefault(left + right, len(place))
+        rank_of_piece.setdefault(left + right, len(rank_of_piece))
     lowest = min(piece.score for piece in model.pieces)
     # Scores are 32-bit floats: far from zero, a step of one would be lost.
     step = max(1.0, abs(lowest) * 2.0**-22)
     special = special_ids(tokenizer)
-    for number in range(len(old), max(tokens) + 1):
+    for token_id in range(len(source_pieces), max(tokens) + 1):
         # A piece has no id of its own, so an id without a token needs one as well.
-        token, kind = tokens.get(number, f"<unused_{number}>"), NORMAL
-        if number not in tokens:
-            kind = UNUSED
+        token, piece_type = tokens.get(token_id, f"<unused_{token_id}>"), NORMAL
+        if token_id not in tokens:
+            piece_type = UNUSED
         elif token in bpe.added:
-            kind = CONTROL if number in special else USER_DEFINED
-        model.pieces.add(piece=token, score=lowest - (number - len(old) + 1) * step, type=kind)
-    known = set(old)
-    first_new = min((rank for piece, rank in place.items() if piece not in known), default=None)
-    last_old = max((rank for piece, rank in place.items() if piece in known), default=-1)
+            piece_type = CONTROL if token_id in special else USER_DEFINED
+        model.pieces.add(
+            piece=token, score=lowest - (token_id - len(source_pieces) + 1) * step, type=piece_type
+        )
+    source_piece_set = set(source_pieces)
+    first_new = min(
+        (rank for piece, rank in rank_of_piece.items() if piece not in source_piece_set),
+        default=None,
+    )
+    last_old = max(
+        (rank for piece, rank in rank_of_piece.items() if piece in source_piece_set), default=-1
+    )
     if first_new is not None and first_new < last_old:
         for piece in model.pieces:
             if piece.type == NORMAL:
-                piece.score = -float(place.get(piece.piece, len(place)))
+                piece.score = -float(rank_of_piece.get(piece.piece, len(rank_of_piece)))
     model.trainer_spec.vocab_size = len(model.pieces)
     return model.SerializeToString()
 
@@ -206,8 +218,8 @@ def describe_expansion(
     bytes of incomplete characters as \\xNN.
     """
     source, target = read_bpe(source_tokenizer), read_bpe(target_tokenizer)
-    new = new_token_ids(source_tokenizer, target_tokenizer)
-    tokens = _described(target_tokenizer, new)
+    new_ids = new_token_ids(source_tokenizer, target_tokenizer)
+    tokens = _token_entries(target_tokenizer, new_ids)
     return {
         "mode": "expand",
         "family": target.family,
@@ -235,17 +247,17 @@ def describe_pruning(
     `rows_saved` and the new size and ids.
     """
     vocab = target_tokenizer.get_vocab()
-    described = expansion or {
+    description = expansion or {
         "mode": "prune",
         "family": tokenizer_family(target_tokenizer),
         "source_size": len(source_tokenizer.get_vocab()),
         "new_tokens": [],
     }
-    new = [vocab[token["token"]] for token in described["new_tokens"]]
-    return described | {
+    new_ids = [vocab[token["token"]] for token in description["new_tokens"]]
+    return description | {
         "size": len(vocab),
-        "rows_saved": described["source_size"] + len(new) - len(vocab),
-        "new_tokens": _described(target_tokenizer, new),
+        "rows_saved": description["source_size"] + len(new_ids) - len(vocab),
+        "new_tokens": _token_entries(target_tokenizer, new_ids),
     }
 
 
@@ -269,22 +281,22 @@ def describe_replacement(
         "size": size,
         "shared": size - len(new_ids),
         "superwords": sum(len(data.split()) > 1 for data in token_bytes(target_tokenizer)),
-        "new_tokens": _described(target_tokenizer, new_ids),
+        "new_tokens": _token_entries(target_tokenizer, new_ids),
     }
 
 
-def _cut(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str]) -> Iterator[list[str]]:
+def _token_strings(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str]) -> Iterator[list[str]]:
     """The tokens of each text, as vocabulary strings."""
     for batch in encoded_batches(tokenizer, texts):
         yield from (list(tokenizer.convert_ids_to_tokens(ids)) for ids in batch)
 
 
-def _described(tokenizer: PreTrainedTokenizerFast, ids: Sequence[int]) -> list[dict[str, Any]]:
-    data, tokens = token_bytes(tokenizer), tokenizer.convert_ids_to_tokens(list(ids))
-    texts = (data[number].decode("utf-8", errors="backslashreplace") for number in ids)
+def _token_entries(tokenizer: PreTrainedTokenizerFast, ids: Sequence[int]) -> list[dict[str, Any]]:
+    bytes_of_ids, tokens = token_bytes(tokenizer), tokenizer.convert_ids_to_tokens(list(ids))
+    texts = (bytes_of_ids[token_id].decode("utf-8", errors="backslashreplace") for token_id in ids)
     return [
-        {"id": number, "token": token, "text": text}
-        for number, token, text in zip(ids, tokens, texts, strict=True)
+        {"id": token_id, "token": token, "text": text}
+        for token_id, token, text in zip(ids, tokens, texts, strict=True)
     ]
 
 
@@ -292,17 +304,17 @@ def _check_extended(
     tokenizer: PreTrainedTokenizerFast, model: Path, source: Path, samples: Sequence[str]
 ) -> None:
     """Compare the extended `tokenizer.model` with the fast tokenizer on the samples."""
-    if not (differing := _differing(tokenizer, model, samples)):
+    if not (differing := _different_texts(tokenizer, model, samples)):
         return
     if (source.parent / "tokenizer.json").is_file():
-        fast = PreTrainedTokenizerFast.from_pretrained(source.parent)
+        source_tokenizer = PreTrainedTokenizerFast.from_pretrained(source.parent)
     else:
-        fast = sentencepiece_to_fast(source)
-    as_before = _differing(fast, source, differing)
-    if new := [text for text in differing if text not in as_before]:
+        source_tokenizer = sentencepiece_to_fast(source)
+    different_before = _different_texts(source_tokenizer, source, differing)
+    if newly_different := [text for text in differing if text not in different_before]:
         raise UserError(
-            f"{source}: after the extension it segments {len(new)} of {len(samples)} samples "
-            f"differently from the extended tokenizer.json, first {new[0]!r}"
+            f"{source}: after the extension it segments {len(newly_different)} of {len(samples)} "
+            f"samples differently from the extended tokenizer.json, first {newly_different[0]!r}"
         )
     logger.warning(
         "%s and the tokenizer.json next to it differ on %d of %d samples, as before the expansion",
@@ -310,7 +322,7 @@ def _check_extended(
     )  # fmt: skip
 
 
-def _differing(
+def _different_texts(
     tokenizer: PreTrainedTokenizerFast, model: Path, samples: Sequence[str]
 ) -> list[str]:
     """The samples that a `tokenizer.model` segments differently from a fast tokenizer."""

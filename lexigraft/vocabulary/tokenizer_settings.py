@@ -16,7 +16,7 @@ from lexigraft.source.model import settings_of, tokens_without_row
 from lexigraft.vocabulary.token_bytes import spelling
 
 # Settings that a tokenizer has because of its model.
-_OF_THE_MODEL = ("model_max_length", "padding_side", "truncation_side", "model_input_names")
+_MODEL_SETTINGS = ("model_max_length", "padding_side", "truncation_side", "model_input_names")
 # Tokens as chat templates write them; added tokens that are not plain text.
 _TOKEN = re.compile(r"<\|[\w./-]+\|>")
 _MARKER = re.compile(r"[<\[{|].*\w.*[>\]}|]")
@@ -75,11 +75,11 @@ def take_tokenizer(
     ['mto<|endoftext|>', 'mto']
     """
     ids = set(tokenizer.get_vocab().values())
-    gap = next((number for number in range(len(ids)) if number not in ids), None)
-    if gap is not None:
+    missing_id = next((number for number in range(len(ids)) if number not in ids), None)
+    if missing_id is not None:
         raise UserError(
-            f"tokenizer: no token has id {gap}, but ids go up to {max(ids)}; choose a tokenizer "
-            "whose ids have no gap"
+            f"tokenizer: no token has id {missing_id}, but ids go up to {max(ids)}; choose a "
+            "tokenizer whose ids have no gap"
         )
     backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     backend.no_truncation()
@@ -87,53 +87,60 @@ def take_tokenizer(
     settings = settings_of(tokenizer)
     for name in ("chat_template", "chat_control_tokens", "response_template", DOCUMENT_START):
         settings.pop(name, None)
-    settings |= {name: getattr(source_tokenizer, name) for name in _OF_THE_MODEL}
+    settings |= {name: getattr(source_tokenizer, name) for name in _MODEL_SETTINGS}
     # Gemma and Command R have a mask token too, but no token ends their texts.
     is_encoder = source_tokenizer.mask_token is not None and bool(surrounding(source_tokenizer)[1])
     roles = _SUBSTITUTES if is_encoder else _CAUSAL_ROLES
     for role in roles:
-        wanted, substitute = source_tokenizer._special_tokens_map.get(role), _SUBSTITUTES[role]
-        if wanted is None or role in settings:
+        source_token, substitute = (
+            source_tokenizer._special_tokens_map.get(role),
+            _SUBSTITUTES[role],
+        )
+        if source_token is None or role in settings:
             continue
         if substitute in settings:
             settings[role] = settings[substitute]
         else:
-            backend.add_special_tokens([AddedToken(str(wanted), special=True, normalized=False)])
-            settings[role] = str(wanted)
-    by_source: dict[str, str] = {}
+            backend.add_special_tokens(
+                [AddedToken(str(source_token), special=True, normalized=False)]
+            )
+            settings[role] = str(source_token)
+    replacements: dict[str, str] = {}
     for role in _TEXT_ROLES:
         token = source_tokenizer._special_tokens_map.get(role)
         if token is not None and role in settings:
-            by_source.setdefault(str(token), str(settings[role]))
-    between, second = joining(source_tokenizer)
-    before, after, between = (
-        [by_source.get(token, token) for token in tokens]
-        for tokens in (*surrounding(source_tokenizer), between)
+            replacements.setdefault(str(token), str(settings[role]))
+    separators, second_type = pair_separators(source_tokenizer)
+    before, after, separators = (
+        [replacements.get(token, token) for token in tokens]
+        for tokens in (*surrounding(source_tokenizer), separators)
     )
-    needed = [*before, *after, *between]
+    needed_tokens = [*before, *after, *separators]
     if not before:
         start = document_start(source_tokenizer)
         if backend.token_to_id(start) is None:
             # Of several roles, that of the end counts: pretraining predicts the token.
             ends = start == source_tokenizer.eos_token
-            start = str(settings["eos_token"]) if ends else by_source.get(start, start)
+            start = str(settings["eos_token"]) if ends else replacements.get(start, start)
         settings[DOCUMENT_START] = start
-        needed.append(start)
-    for token in needed:
+        needed_tokens.append(start)
+    for token in needed_tokens:
         if token and backend.token_to_id(token) is None:
             backend.add_special_tokens([AddedToken(token, special=True, normalized=False)])
-    surround(backend, before, after, spelling(tokenizer) == "byte-level", (between, second))
+    set_surrounding(
+        backend, before, after, spelling(tokenizer) == "byte-level", (separators, second_type)
+    )
     return fast_tokenizer(backend, settings)
 
 
 def tokenizer_of_rows(
-    tokenizer: PreTrainedTokenizerFast, rows: int, place: str
+    tokenizer: PreTrainedTokenizerFast, rows: int, where: str
 ) -> PreTrainedTokenizerFast:
     """A model's tokenizer without the tokens that have no row in its matrix of `rows` rows.
 
     Raises the errors of `tokens_without_row`.
     """
-    removed = tokens_without_row(tokenizer, rows, place)
+    removed = tokens_without_row(tokenizer, rows, where)
     if not removed:
         return tokenizer
     state = json.loads(tokenizer.backend_tokenizer.to_str())
@@ -150,9 +157,11 @@ def tokenizer_of_rows(
     ]
     if settings.get(DOCUMENT_START) in removed:
         del settings[DOCUMENT_START]
-    named = settings.pop("model_specific_special_tokens", {})
-    if named := {name: token for name, token in named.items() if str(token) not in removed}:
-        settings["model_specific_special_tokens"] = named
+    model_tokens = settings.pop("model_specific_special_tokens", {})
+    if model_tokens := {
+        name: token for name, token in model_tokens.items() if str(token) not in removed
+    }:
+        settings["model_specific_special_tokens"] = model_tokens
     return fast_tokenizer(state, settings)
 
 
@@ -166,58 +175,73 @@ def missing_template_tokens(
     templates = tokenizer.chat_template or ""
     text = templates if isinstance(templates, str) else "\n".join(templates.values())
     added = (token.content for token in source_tokenizer.added_tokens_decoder.values())
-    named = [token for token in added if _MARKER.search(token) and token in text]
-    known = tokenizer.get_vocab()
-    return [one for one in dict.fromkeys([*named, *_TOKEN.findall(text)]) if one not in known]
+    added_in_template = [token for token in added if _MARKER.search(token) and token in text]
+    vocabulary = tokenizer.get_vocab()
+    return [
+        token
+        for token in dict.fromkeys([*added_in_template, *_TOKEN.findall(text)])
+        if token not in vocabulary
+    ]
 
 
 def treats_texts_alike(tokenizer: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast) -> bool:
     """Whether two tokenizers have the same settings and add the same tokens around texts."""
-    one, two = (
-        ({name: str(value) for name, value in settings_of(each).items()},
-         surrounding(each), joining(each))
+    settings, other_settings = (
+        {name: str(value) for name, value in settings_of(each).items()}
         for each in (tokenizer, other)
-    )  # fmt: skip
-    return one == two
+    )
+    return (
+        settings == other_settings
+        and surrounding(tokenizer) == surrounding(other)
+        and pair_separators(tokenizer) == pair_separators(other)
+    )
 
 
-def joining(tokenizer: PreTrainedTokenizerFast) -> tuple[list[str], int]:
+def pair_separators(tokenizer: PreTrainedTokenizerFast) -> tuple[list[str], int]:
     """The special tokens between the two texts of a pair, and the type id of the second text."""
     encoding = tokenizer("a", "a").encodings[0]
-    second = encoding.sequence_ids.index(1)
-    first_end = max(place for place, text in enumerate(encoding.sequence_ids) if text == 0)
-    return list(encoding.tokens[first_end + 1 : second]), encoding.type_ids[second]
+    second_start = encoding.sequence_ids.index(1)
+    first_end = max(
+        position for position, sequence_id in enumerate(encoding.sequence_ids) if sequence_id == 0
+    )
+    return list(encoding.tokens[first_end + 1 : second_start]), encoding.type_ids[second_start]
 
 
-def surround(
+def set_surrounding(
     backend: Tokenizer,
     before: Sequence[str],
     after: Sequence[str],
     byte_level: bool,
-    joint: tuple[Sequence[str], int] | None = None,
+    pair_format: tuple[Sequence[str], int] | None = None,
 ) -> None:
     """Make a tokenizer add these tokens, and no others, before and after each text, in place.
 
-    Tokens that it does not have are omitted. `joint` is the result of `joining`; without it, each
-    text of a pair is treated as a single text.
+    Tokens that it does not have are omitted. `pair_format` is the result of `pair_separators`;
+    without it, each text of a pair is treated as a single text.
     """
-    between, second = joint or ([*after, *before], 0)
-    steps: list[Any] = [processors.ByteLevel(trim_offsets=False)] if byte_level else []
-    ids = {token: backend.token_to_id(token) for token in (*before, *after, *between)}
+    separators, second_type = pair_format or ([*after, *before], 0)
+    processors_in_order: list[Any] = (
+        [processors.ByteLevel(trim_offsets=False)] if byte_level else []
+    )
+    ids = {token: backend.token_to_id(token) for token in (*before, *after, *separators)}
     if ids := {token: number for token, number in ids.items() if number is not None}:
-        first, middle, last = (
-            [f"{token}:{kind}" for token in tokens if token in ids]
-            for tokens, kind in ((before, 0), (between, 0), (after, second))
+        first, between_texts, last = (
+            [f"{token}:{type_id}" for token in tokens if token in ids]
+            for tokens, type_id in ((before, 0), (separators, 0), (after, second_type))
         )
-        steps.append(
+        processors_in_order.append(
             processors.TemplateProcessing(
                 single=[*first, "$A:0", *(f"{token}:0" for token in after if token in ids)],
-                pair=[*first, "$A:0", *middle, f"$B:{second}", *last],
+                pair=[*first, "$A:0", *between_texts, f"$B:{second_type}", *last],
                 special_tokens=list(ids.items()),
             )
         )
     # "None" can only be expressed as an empty sequence.
-    backend.post_processor = steps[0] if len(steps) == 1 else processors.Sequence(steps)
+    backend.post_processor = (
+        processors_in_order[0]
+        if len(processors_in_order) == 1
+        else processors.Sequence(processors_in_order)
+    )
 
 
 def fast_tokenizer(

@@ -18,15 +18,11 @@ from lexigraft.source.document_start import start_ids, surrounding
 from lexigraft.source.encoding import check_corpus
 from lexigraft.source.model import ROLES, settings_of
 from lexigraft.source.sentencepiece import parse_model, pipeline
-from lexigraft.vocabulary.bpe import bpe_of
+from lexigraft.vocabulary.bpe import read_bpe_pipeline
 from lexigraft.vocabulary.continued import continue_merges
 from lexigraft.vocabulary.merges import PairRules
 from lexigraft.vocabulary.token_bytes import piece_bytes, pre_tokens, special_ids
-from lexigraft.vocabulary.tokenizer_settings import (
-    fast_tokenizer,
-    joining,
-    surround,
-)
+from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, pair_separators, set_surrounding
 
 FAMILIES = ("sentencepiece-bpe", "sentencepiece-unigram", "byte-level-bpe")
 _UNKNOWN = "<unk>"
@@ -126,29 +122,36 @@ def train_family(
         settings = settings_of(source_tokenizer) | {"clean_up_tokenization_spaces": False}
         settings |= {role: str(settings[role]) for role in ROLES if role in settings}
         # In the order of their ids.
-        kept = special_ids(source_tokenizer) | set(start_ids(source_tokenizer))
-        special = source_tokenizer.convert_ids_to_tokens(sorted(kept))
+        kept_ids = special_ids(source_tokenizer) | set(start_ids(source_tokenizer))
+        special_tokens = source_tokenizer.convert_ids_to_tokens(sorted(kept_ids))
     else:
         begin, end = ("<|endoftext|>", "<|endoftext|>") if byte_level else ("<s>", "</s>")
         settings = {"bos_token": begin, "eos_token": end}
-        special = list(dict.fromkeys((begin, end)))
+        special_tokens = list(dict.fromkeys((begin, end)))
     model: bytes | None = None
     if superwords and not isinstance(corpus, Sequence):
         corpus = list(corpus)  # to be read twice; a sequence may be on disk
     if byte_level:
-        backend = _train_byte_level(_texts(corpus), size - int(superwords * size), special)
+        backend = _train_byte_level(
+            _clean_texts(corpus), size - int(superwords * size), special_tokens
+        )
         if superwords:
-            backend = _with_superwords(backend, _texts(corpus), size)
+            backend = _with_superwords(backend, _clean_texts(corpus), size)
     else:
         # In GPT-2 the unknown token is also the end-of-text token; a piece can be only one of them.
-        own = settings.get("unk_token", _UNKNOWN)
-        others = [value for role, value in settings.items() if role != "unk_token"]
-        settings["unk_token"] = _UNKNOWN if own in others else own
-        trained = _train_sentencepiece(_texts(corpus), family, size, special, settings)
-        model, backend = trained.SerializeToString(), pipeline(trained)
+        unknown_token = settings.get("unk_token", _UNKNOWN)
+        other_roles = [value for role, value in settings.items() if role != "unk_token"]
+        settings["unk_token"] = _UNKNOWN if unknown_token in other_roles else unknown_token
+        model_proto = _train_sentencepiece(
+            _clean_texts(corpus), family, size, special_tokens, settings
+        )
+        model, backend = model_proto.SerializeToString(), pipeline(model_proto)
     if source_tokenizer is not None:
-        around, joint = surrounding(source_tokenizer), joining(source_tokenizer)
-        surround(backend, *around, byte_level, joint)
+        surrounding_tokens, pair_format = (
+            surrounding(source_tokenizer),
+            pair_separators(source_tokenizer),
+        )
+        set_surrounding(backend, *surrounding_tokens, byte_level, pair_format)
     return fast_tokenizer(backend, settings), model
 
 
@@ -167,14 +170,14 @@ def train_pieces(corpus: Iterable[str], size: int) -> list[str]:
     return [piece.piece for piece in model.pieces if piece.type == normal]
 
 
-def _texts(corpus: Iterable[str]) -> Iterator[str]:
+def _clean_texts(corpus: Iterable[str]) -> Iterator[str]:
     """Yield the texts that are not blank, without byte order marks and stray line ends."""
     return (text for line in corpus if (text := line.strip("\r\n\ufeff")).strip())
 
 
-def _train_byte_level(texts: Iterable[str], size: int, special: Sequence[str]) -> Tokenizer:
+def _train_byte_level(texts: Iterable[str], size: int, special_tokens: Sequence[str]) -> Tokenizer:
     """Train byte-level BPE with exactly `size` tokens; the special tokens have the first ids."""
-    smallest = 256 + len(special)
+    smallest = 256 + len(special_tokens)
     if size < smallest:
         raise UserError(
             f"size: {size} tokens are too few: the bytes and the special tokens alone are "
@@ -191,14 +194,16 @@ def _train_byte_level(texts: Iterable[str], size: int, special: Sequence[str]) -
     trainer = trainers.BpeTrainer(
         vocab_size=size,
         min_frequency=_MINIMUM_COUNT,
-        special_tokens=[AddedToken(token, special=True, normalized=False) for token in special],
+        special_tokens=[
+            AddedToken(token, special=True, normalized=False) for token in special_tokens
+        ],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         max_token_length=_LONGEST_TOKEN,
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    if (made := tokenizer.get_vocab_size()) < size:
-        raise UserError(_TOO_LITTLE_TEXT.format(size=size, found=made))
+    if (size_reached := tokenizer.get_vocab_size()) < size:
+        raise UserError(_TOO_LITTLE_TEXT.format(size=size, found=size_reached))
     return tokenizer
 
 
@@ -210,15 +215,15 @@ def _with_superwords(backend: Tokenizer, texts: Iterable[str], size: int) -> Tok
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
-    bpe = bpe_of(backend)
+    bpe = read_bpe_pipeline(backend)
     words = Counter(word for text in texts for word in pre_tokens(backend, text))
     rules = PairRules(bpe.mergeable, bpe.merges)
     # SuperBPE always takes the most frequent pair, even if it uses up a token.
     added = continue_merges(
         words, bpe, rules, size - len(bpe.vocab), _may_be_superword, postpones=False
     )
-    if (made := len(bpe.vocab) + len(added)) < size:
-        raise UserError(_TOO_LITTLE_TEXT.format(size=size, found=made))
+    if (size_reached := len(bpe.vocab) + len(added)) < size:
+        raise UserError(_TOO_LITTLE_TEXT.format(size=size, found=size_reached))
     return Tokenizer.from_str(json.dumps(bpe.extended(added, rules.merges())))
 
 
@@ -236,9 +241,9 @@ def _train_sentencepiece(
     texts: Iterable[str],
     family: str,
     size: int,
-    special: Sequence[str],
+    special_tokens: Sequence[str],
     roles: Mapping[str, Any],
-    other: Mapping[str, Any] = MappingProxyType({}),
+    overrides: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:
     """Train a SentencePiece model with exactly `size` pieces; returns its protocol buffer.
 
@@ -253,7 +258,7 @@ def _train_sentencepiece(
     first = next(sentences, None)
     if first is None:
         raise UserError("the corpus is empty: no text has a word to learn tokens from")
-    control = [token for token in special if token != roles["unk_token"]]
+    control = [token for token in special_tokens if token != roles["unk_token"]]
     buffer = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -278,16 +283,16 @@ def _train_sentencepiece(
                 "control_symbols": control,
                 "num_threads": _THREADS,
                 "minloglevel": 2,
-                **other,
+                **overrides,
             },
         )
     except RuntimeError as error:
-        if found := _TOO_MANY.search(str(error)):
-            raise UserError(_TOO_LITTLE_TEXT.format(size=size, found=found[1])) from None
-        if found := _TOO_FEW.search(str(error)):
+        if match := _TOO_MANY.search(str(error)):
+            raise UserError(_TOO_LITTLE_TEXT.format(size=size, found=match[1])) from None
+        if match := _TOO_FEW.search(str(error)):
             raise UserError(
                 f"size: {size} tokens are too few: special tokens, bytes and the characters of the "
-                f"text alone are {found[1]}; ask for more"
+                f"text alone are {match[1]}; ask for more"
             ) from None
         raise
     model = parse_model(buffer.getvalue(), "the model trained")

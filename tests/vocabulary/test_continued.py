@@ -270,7 +270,7 @@ def test_in_small_worlds_it_learns_what_recounting_learns_and_all_of_it_is_reach
         key = min(frequent, key=lambda key: (-gains[key], key))
         if "".join(key) not in vocab:
             new.append("".join(key))
-        elif not again.touches_new(key):
+        elif not again.involves_new_token(key):
             refused.add(key)
             continue
         merges.append(key)

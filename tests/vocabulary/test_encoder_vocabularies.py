@@ -4,7 +4,7 @@ import pytest
 
 from lexigraft.source.document_start import surrounding
 from lexigraft.vocabulary.expand import expand_tokenizer
-from lexigraft.vocabulary.tokenizer_settings import joining, take_tokenizer
+from lexigraft.vocabulary.tokenizer_settings import pair_separators, take_tokenizer
 from lexigraft.vocabulary.train import FAMILIES, train_tokenizer
 
 ROLES = ("bos", "eos", "cls", "sep", "pad", "mask")
@@ -24,7 +24,7 @@ def pair_of(tokenizer):
 
 def test_the_source_joins_pairs_as_roberta_does(roberta_tokenizer):
     assert surrounding(roberta_tokenizer) == (["<s>"], ["</s>"])
-    assert joining(roberta_tokenizer) == (["</s>", "</s>"], 0)
+    assert pair_separators(roberta_tokenizer) == (["</s>", "</s>"], 0)
     assert pair_of(roberta_tokenizer) == ["cls", ".", "sep", "sep", ".", "sep"]
 
 

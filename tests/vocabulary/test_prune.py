@@ -13,7 +13,7 @@ from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
 from lexigraft.vocabulary.prune import prune_tokenizer
 from lexigraft.vocabulary.token_bytes import byte_alphabet, unreachable_by_merges
 from lexigraft.vocabulary.tokenizer_files import extended_model
-from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of, surround
+from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, set_surrounding, settings_of
 from tests.conftest import first_merges
 
 KINDS = ("byte-level", "byte-fallback", "expanded")
@@ -106,7 +106,7 @@ def test_ids_have_no_gap_and_tokens_keep_their_order(cell):
 def test_the_tokens_around_a_text_have_their_new_ids(smollm2_cut, sample):
     backend = Tokenizer.from_str(smollm2_cut.backend_tokenizer.to_str())
     backend.add_special_tokens([AddedToken("<last>", special=True, normalized=False)])
-    surround(backend, ["<last>"], ["<|endoftext|>"], byte_level=True)
+    set_surrounding(backend, ["<last>"], ["<|endoftext|>"], byte_level=True)
     before = fast_tokenizer(backend, settings_of(smollm2_cut))
     after = prune_tokenizer(before, sample)
     (ids,) = after(["the"])["input_ids"]

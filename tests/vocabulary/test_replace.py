@@ -9,14 +9,14 @@ from lexigraft.errors import UserError
 from lexigraft.source.document_start import surrounding
 from lexigraft.vocabulary.tokenizer_settings import (
     fast_tokenizer,
+    set_surrounding,
     settings_of,
-    surround,
     take_tokenizer,
 )
 
 
 def bert():
-    """WordPiece with BERT's special tokens, which surround each text."""
+    """WordPiece with BERT's special tokens, which set_surrounding each text."""
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "##s", "s", "."]
     ids = {token: number for number, token in enumerate(vocabulary)}
     backend = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
@@ -37,7 +37,7 @@ def bert():
 def with_bos(mistral_tokenizer):
     """Mistral's tokenizer as its model uses it: a text begins with `<s>`."""
     backend = Tokenizer.from_str(mistral_tokenizer.backend_tokenizer.to_str())
-    surround(backend, ["<s>"], [], byte_level=False)
+    set_surrounding(backend, ["<s>"], [], byte_level=False)
     return fast_tokenizer(backend, settings_of(mistral_tokenizer))
 
 

@@ -66,10 +66,10 @@ def test_what_is_special_is_the_sources(family, trained, smollm2_tokenizer):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_text_is_led_by_what_leads_it_in_the_source(family, telugu, mistral_tokenizer):
     source = mistral_tokenizer
-    from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of, surround
+    from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, set_surrounding, settings_of
 
     backend = type(source.backend_tokenizer).from_str(source.backend_tokenizer.to_str())
-    surround(backend, ["<s>"], [], byte_level=False)
+    set_surrounding(backend, ["<s>"], [], byte_level=False)
     with_bos = fast_tokenizer(backend, settings_of(source))
     for model, expected in ((source, ([], [])), (with_bos, (["<s>"], []))):
         tokenizer = train_tokenizer(telugu, family, SMALL, model)
