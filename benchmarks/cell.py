@@ -22,7 +22,8 @@ from lexigraft.hardware import device, precision
 from lexigraft.inference.likelihood import score_texts
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import save_initialization
-from lexigraft.source.model import matrix_rows, open_tokenizer
+from lexigraft.source.matrices import matrix_rows
+from lexigraft.source.model import open_tokenizer
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.vocabulary.expand import expand_tokenizer

@@ -15,7 +15,7 @@ from benchmarks.inputs import add_options, opened
 from benchmarks.measuring import in_its_own_process, measured
 from benchmarks.record import Measurements, described, parser, rounds
 from lexigraft.evaluation.texts import lines_of
-from lexigraft.source.model import load_tokenizer
+from lexigraft.source.tokenizer import load_tokenizer
 from lexigraft.vocabulary.expand import MERGES, expand_tokenizer
 
 NAME, NEW = "expansion", "new"

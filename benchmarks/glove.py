@@ -29,7 +29,7 @@ from lexigraft.auxiliary.glove import (
     write_token_ids,
 )
 from lexigraft.evaluation.texts import lines_of
-from lexigraft.source.model import load_tokenizer
+from lexigraft.source.tokenizer import load_tokenizer
 from lexigraft.vocabulary.train import train_tokenizer
 
 NAME = "glove"

@@ -28,7 +28,8 @@ from lexigraft.evaluation.texts import lines_of
 from lexigraft.inference.text_encoding import tokenize
 from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.initialization.registry import initializer
-from lexigraft.source.model import load_tokenizer, read_matrices
+from lexigraft.source.matrices import read_matrices
+from lexigraft.source.tokenizer import load_tokenizer
 from lexigraft.vocabulary.train import train_tokenizer
 from workflow.config.registries import by_role, entries_of
 

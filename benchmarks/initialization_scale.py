@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.initialization import entries, fit_and_apply, vectors
 from benchmarks.measuring import in_its_own_process, measured
-from lexigraft.source.model import load_tokenizer
+from lexigraft.source.tokenizer import load_tokenizer
 
 WIDTH = 3584
 NEW_TOKENS = 50_000

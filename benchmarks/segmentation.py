@@ -23,7 +23,7 @@ from transformers import PreTrainedTokenizerFast
 from lexigraft.artifacts.cards import versions
 from lexigraft.errors import UserError
 from lexigraft.evaluation.fragmentation import fragmentation, measure_tokenizer
-from lexigraft.source.model import load_tokenizer
+from lexigraft.source.tokenizer import load_tokenizer
 from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
 from lexigraft.vocabulary.marks import is_in_marked_script, pre_tokenization
 from lexigraft.vocabulary.prune import prune_tokenizer

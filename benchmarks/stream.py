@@ -57,7 +57,7 @@ def write_text(folder: Path, tokens: int) -> None:
 
 def tokenizer_of(folder: Path):
     """A byte-level tokenizer trained on the text's first documents."""
-    from lexigraft.source.model import load_tokenizer
+    from lexigraft.source.tokenizer import load_tokenizer
     from lexigraft.vocabulary.train import train_tokenizer
 
     place = folder / "tokenizer"

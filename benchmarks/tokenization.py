@@ -87,7 +87,7 @@ def _parser() -> ArgumentParser:
 
 if __name__ == "__main__":
     if sys.argv[1:2] in (["ours"], ["theirs"]):
-        from lexigraft.source.model import load_tokenizer
+        from lexigraft.source.tokenizer import load_tokenizer
 
         way = {"ours": ours, "theirs": theirs}[sys.argv[1]]
         work = way(load_tokenizer(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))

@@ -26,3 +26,5 @@ HubName = Annotated[
     str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$")
 ]
 Revision = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
+# Kinds of models: they predict the next token, or masked tokens.
+CAUSAL, MASKED = "causal", "masked"

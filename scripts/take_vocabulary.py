@@ -7,7 +7,8 @@ from lexigraft.job import Job, Written, run
 def stage(job: Job) -> Written:
     from lexigraft.initialization.pairing import pair_vocabularies
     from lexigraft.source.hub import TOKENIZER, resolve_place
-    from lexigraft.source.model import load_tokenizer, open_tokenizer
+    from lexigraft.source.model import open_tokenizer
+    from lexigraft.source.tokenizer import load_tokenizer
     from lexigraft.vocabulary.tokenizer_files import (
         describe_replacement,
         store_vocabulary,

@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 import torch
 from transformers import AutoModelForCausalLM
 
-from lexigraft.source.model import load_tokenizer
+from lexigraft.source.tokenizer import load_tokenizer
 
 
 @dataclass

@@ -119,7 +119,7 @@ def read_source(folder: Path) -> None:
 
 
 def read_plm(folder: Path) -> None:
-    from lexigraft.source.model import read_input_matrix
+    from lexigraft.source.matrices import read_input_matrix
 
     read_input_matrix(folder)
 

@@ -14,11 +14,8 @@ from transformers import PreTrainedTokenizerFast
 
 from lexigraft.artifacts.atomic import replacing
 from lexigraft.errors import UserError
-from lexigraft.source.model import (
-    load_tokenizer,
-    read_input_matrix,
-    tokens_without_row,
-)
+from lexigraft.source.matrices import read_input_matrix
+from lexigraft.source.tokenizer import load_tokenizer, tokens_without_row
 
 _FILE = "vectors.safetensors"
 

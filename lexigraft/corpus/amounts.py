@@ -1,4 +1,7 @@
-"""How much of a corpus vocabularies, vectors and initializers read."""
+"""How much of a corpus vocabularies, vectors and initializers read.
+
+The Snakefile imports the settings, so `read_amount` imports the tokenizer when it counts tokens.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
@@ -10,8 +13,6 @@ from pydantic import model_validator
 from lexigraft.corpus.lines import read_lines
 from lexigraft.corpus.mixture import read_part, text_file, text_shares
 from lexigraft.settings import Settings, optional, validate
-from lexigraft.source.encoding import batches, encoder
-from lexigraft.source.model import open_tokenizer
 
 
 class TextAmount(Settings):
@@ -50,7 +51,12 @@ def read_amount(
         return
     amount = validate(TextAmount, settings["text"], "text")
     counts = amount.tokens or amount.tokens_per_language
-    encode = encoder(open_tokenizer(source)) if counts else None
+    encode = None
+    if counts:
+        from lexigraft.source.encoding import encoder
+        from lexigraft.source.model import open_tokenizer
+
+        encode = encoder(open_tokenizer(source))
     if most := amount.sentences or amount.tokens:
         yield from _up_to(read_part(corpus), most, encode)
     else:
@@ -65,6 +71,8 @@ def _up_to(
     if encode is None:
         yield from islice(texts, most)
         return
+    from lexigraft.source.encoding import batches
+
     for batch in batches(texts):
         for text, ids in zip(batch, encode(batch), strict=True):
             yield text

@@ -11,7 +11,7 @@ from typing import Any
 from lexigraft.artifacts.cards import MODEL_FILES, TEXT_FILES
 from lexigraft.artifacts.checksums import TEXT_NAME, files_in
 from lexigraft.errors import UserError
-from lexigraft.source.hub import is_folder
+from lexigraft.source.hub_check import is_folder
 
 # Keys whose value is a name on the hub, or a local folder that begins with `/`, `.` or `~`. The
 # checkpoints of learned metrics are not among them: their scores outlive them (`checkpoint.state`).

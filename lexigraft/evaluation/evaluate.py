@@ -171,7 +171,7 @@ def open_cell(
         yield load_cell(cell, opening.dtype, device())
         return
     from lexigraft.inference.vllm_model import VllmModel, engine_name
-    from lexigraft.source.model import load_tokenizer
+    from lexigraft.source.tokenizer import load_tokenizer
     from lexigraft.training.export import write_merged
 
     engine_name()  # fails without vLLM, before gigabytes are written

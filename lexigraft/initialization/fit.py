@@ -20,13 +20,9 @@ from lexigraft.initialization.interface import Initializer
 from lexigraft.initialization.registry import declaration, initializer
 from lexigraft.initialization.storage import load_initialization, save_initialization
 from lexigraft.randomness import seed_from
-from lexigraft.source.model import (
-    load_model,
-    load_tokenizer,
-    matrix_rows,
-    open_source,
-    read_matrices,
-)
+from lexigraft.source.matrices import matrix_rows, read_matrices
+from lexigraft.source.model import load_model, open_source
+from lexigraft.source.tokenizer import load_tokenizer
 from lexigraft.usage import MemoryGrowth
 
 

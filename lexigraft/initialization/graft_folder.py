@@ -23,15 +23,15 @@ from lexigraft.source.hub import TOKENIZER, resolve_place
 from lexigraft.source.model import (
     SourceModel,
     is_masked,
-    kind_of,
     load_config,
     load_model,
-    load_tokenizer,
+    model_kind,
     open_source,
     tokenizer_folder,
 )
 from lexigraft.source.preparation import check_source
 from lexigraft.source.saving import save_model
+from lexigraft.source.tokenizer import load_tokenizer
 from lexigraft.vocabulary.expand import new_token_ids
 from lexigraft.vocabulary.tokenizer_settings import take_tokenizer, treats_texts_alike
 
@@ -93,7 +93,7 @@ def graft_folder(
     out = new_folder(out)
     source_model = find_model(model)
     source_folder, source_tokenizer = source_model.folder, source_model.tokenizer()
-    check_source(source_folder, kind_of(load_config(source_folder)) or "causal")
+    check_source(source_folder, model_kind(load_config(source_folder)) or "causal")
     target, files = target_tokenizer(tokenizer, source_tokenizer)
     fitted = fit_to_model(
         initializer,

@@ -7,9 +7,9 @@ _MODULES = {
     "check_source": "lexigraft.source.preparation",
     "gguf_to_folder": "lexigraft.source.gguf",
     "load_model": "lexigraft.source.model",
-    "load_tokenizer": "lexigraft.source.model",
+    "load_tokenizer": "lexigraft.source.tokenizer",
     "open_source": "lexigraft.source.model",
-    "read_matrices": "lexigraft.source.model",
+    "read_matrices": "lexigraft.source.matrices",
     "resolve": "lexigraft.source.hub",
     "sentencepiece_to_fast": "lexigraft.source.sentencepiece",
 }

@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from huggingface_hub import errors, snapshot_download
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.artifacts.cards import folder_of
 from lexigraft.artifacts.checksums import MODEL_ENDINGS
 from lexigraft.errors import UserError, first_line
+from lexigraft.source.hub_check import is_folder
 from lexigraft.source.model import open_tokenizer
 from lexigraft.source.sentencepiece import sentencepiece_to_fast
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 # Weights that cannot run code, and the text files next to them; nothing from subfolders, which
 # hold copies for other programs, and not the second copy of the weights in Mistral's repositories.
@@ -48,8 +49,6 @@ def resolve(spec: Mapping[str, Any], wanted: list[str] = WANTED) -> tuple[Path, 
         if not folder.is_dir():
             raise UserError(f"source folder {named}: there is no such folder")
         return folder, None
-    from huggingface_hub import errors, snapshot_download
-
     name, revision = spec["hub"], spec.get("revision")
     try:
         place = snapshot_download(
@@ -95,14 +94,9 @@ def resolve_place(
     return resolve({"hub": place, "revision": revision}, wanted)
 
 
-def is_folder(place: str) -> bool:
-    """Whether a string is a folder (begins with `/`, `.` or `~`) and not a hub name."""
-    return place.startswith(("/", ".", "~"))
-
-
 def find_tokenizer(
     settings: Mapping[str, Any], package: str | Path | None = None
-) -> tuple["PreTrainedTokenizerFast", str | None]:
+) -> tuple[PreTrainedTokenizerFast, str | None]:
     """The tokenizer of one entry of config/tokenizers.yaml, without its model, and its commit.
 
     `settings` is one of
@@ -129,8 +123,6 @@ def find_tokenizer(
         is_json = opened.read(1) == b"{"
     if not is_json:
         return sentencepiece_to_fast(file), None
-    from transformers import PreTrainedTokenizerFast
-
     try:
         return PreTrainedTokenizerFast(tokenizer_file=str(file)), None
     # The tokenizers library raises bare Exception for a file that it cannot parse.

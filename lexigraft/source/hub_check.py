@@ -106,6 +106,11 @@ def ask_hub(
         return HubAnswer(NO_ANSWER, f"{shown} cannot be reached ({type(error).__name__})")
 
 
+def is_folder(place: str) -> bool:
+    """Whether a string is a folder (begins with `/`, `.` or `~`) and not a hub name."""
+    return place.startswith(("/", ".", "~"))
+
+
 def cached_commit(asset: HubAsset) -> str | None:
     """The commit that a branch or tag had when it was last read; None if it is not in the cache."""
     from huggingface_hub import constants

@@ -5,38 +5,30 @@ import logging
 import math
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.artifacts.atomic import PARTIAL, write_json
 from lexigraft.artifacts.cards import describe_file
 from lexigraft.errors import UserError
+from lexigraft.setting_types import CAUSAL, MASKED
 from lexigraft.source.document_start import DOCUMENT_START, set_document_start, start_ids
 from lexigraft.source.hub import WANTED, resolve
-from lexigraft.source.model import (
-    CAUSAL,
-    MASKED,
+from lexigraft.source.matrices import StoredMatrices, find_matrices
+from lexigraft.source.model import load_config, model_kind, open_tokenizer, skeleton
+from lexigraft.source.start_comparison import compare_starts
+from lexigraft.source.token_tables import token_tables
+from lexigraft.source.tokenizer import (
     auto_tokenizer,
-    has_output_matrix,
-    is_tied,
-    kind_of,
-    load_config,
     load_tokenizer,
-    matrix_names,
-    matrix_rows,
-    matrix_tensors,
-    open_tokenizer,
-    skeleton,
     tokenizer_family,
     tokens_without_row,
 )
-from lexigraft.source.start_comparison import compare_starts
-from lexigraft.source.token_tables import token_tables
 from lexigraft.source.weights import check_finite, read_tensor, tensors
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +40,17 @@ _CONVERTERS = {
     "gguf": ("lexigraft.source.gguf", "gguf_to_folder"),
     "llama2c": ("lexigraft.bundled.llama2c", "llama2c_to_folder"),
 }
+
+
+@dataclass(frozen=True)
+class CheckedSource:
+    """A model folder that can be grafted; `model` is on the meta device."""
+
+    folder: Path
+    config: PretrainedConfig
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
+    matrices: StoredMatrices
 
 
 def prepare_source(
@@ -77,42 +80,46 @@ def prepare_source(
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    kind = settings.get("kind", CAUSAL)
+    files: list[str] = []
     if "package" in settings:
         if package is None:
             raise UserError(
                 f"source package {settings['package']}: the job specifies no input package"
             )
-        model, files = folder, _convert(settings, Path(package), folder)
-        source = {"kind": "package", "path": ".", "repo": settings["package"], "revision": None}
-        facts = describe_model(model)
+        files = _convert(settings, Path(package), folder, kind)
+        location = {"kind": "package", "path": ".", "repo": settings["package"], "revision": None}
+        source = check_source(folder, kind)
+        facts = describe_model(source)
     else:
-        model, revision = resolve(settings)
-        check_source(model, settings.get("kind", CAUSAL))
-        kind = "folder" if "folder" in settings else "hub"
-        repository = settings.get("hub")
-        source = {"kind": kind, "path": str(model), "repo": repository, "revision": revision}
-        files = []
-        facts = describe_model(model)
-        used = sorted(path for pattern in WANTED for path in model.glob(pattern))
-        facts["model_files"] = {path.name: describe_file(path) for path in used}
-    matrices, tokenizer = matrix_tensors(model), load_tokenizer(model)
-    _compare_with_auto_tokenizer(model, tokenizer)
+        model_folder, revision = resolve(settings)
+        location = {
+            "kind": "folder" if "folder" in settings else "hub",
+            "path": str(model_folder),
+            "repo": settings.get("hub"),
+            "revision": revision,
+        }
+        source = check_source(model_folder, kind)
+        facts = describe_model(source)
+        model_files = sorted(path for pattern in WANTED for path in model_folder.glob(pattern))
+        facts["model_files"] = {path.name: describe_file(path) for path in model_files}
+    tokenizer, matrices = source.tokenizer, source.matrices.tensors()
+    _compare_with_auto_tokenizer(source)
     for file, name in matrices.values():
-        check_finite(read_tensor(model / file, name), tokenizer, f"source {model}: {name}")
+        matrix = read_tensor(source.folder / file, name)
+        check_finite(matrix, tokenizer, f"source {source.folder}: {name}")
     if (start := settings.get(DOCUMENT_START)) is not None:
         set_document_start(tokenizer, start, folder.name)
     size = {name: facts[name] for name in ("parameters", "rows")}
-    facts |= compare_starts(model, tokenizer, folder.name, **size)
-    source |= {
-        "matrices": matrices,
-        DOCUMENT_START: "".join(tokenizer.convert_ids_to_tokens(start_ids(tokenizer))),
-    }
-    write_json(folder / "source.json", source)
-    return ["source.json", *files], {**facts, "revision": source["revision"]}
+    facts |= compare_starts(source.folder, tokenizer, folder.name, **size)
+    added_start = "".join(tokenizer.convert_ids_to_tokens(start_ids(tokenizer)))
+    described = {**location, "matrices": matrices, DOCUMENT_START: added_start}
+    write_json(folder / "source.json", described)
+    return ["source.json", *files], {**facts, "revision": location["revision"]}
 
 
-def check_source(folder: str | Path, kind: str = CAUSAL) -> None:
-    """Check that a folder holds a language model and its tokenizer.
+def check_source(folder: str | Path, kind: str = CAUSAL) -> CheckedSource:
+    """Check that a folder holds a language model and its tokenizer, and open it.
 
     The model must be `causal`, or `masked` for an encoder such as RoBERTa. Reads configuration,
     tokenizer and file headers, but no weights.
@@ -126,52 +133,64 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> None:
         than the input matrix has rows, unless they are added tokens that texts do not contain
         (`tokens_without_row`).
     """
-    folder = Path(folder)
+    folder, subject = Path(folder), f"source {folder}"
     config = load_config(folder)
-    found = kind_of(config)
-    if found != kind:
+    actual_kind = model_kind(config)
+    if actual_kind != kind:
         architecture = config.architectures[0] if config.architectures else "no architecture"
         examples = {
             CAUSAL: "LlamaForCausalLM, GPT2LMHeadModel …",
             MASKED: "RobertaForMaskedLM, BertForMaskedLM …",
         }
         advice = "no other kind of model can be grafted"
-        if found:
-            advice = f"set `kind: {found}` in its entry of sources.yaml"
+        if actual_kind:
+            advice = f"set `kind: {actual_kind}` in its entry of sources.yaml"
         raise UserError(
-            f"source {folder}: config.json names {architecture}, which is not a {kind} language "
+            f"{subject}: config.json names {architecture}, which is not a {kind} language "
             f"model ({examples[kind]}); {advice}"
         )
     if getattr(config, "quantization_config", None):
         raise UserError(
-            f"source {folder}: its weights are quantized (quantization_config in config.json); "
+            f"{subject}: its weights are quantized (quantization_config in config.json); "
             "use the original model with unquantized weights"
         )
-    rows = matrix_rows(folder)
-    if not has_output_matrix(folder):
+    model = skeleton(folder)
+    matrices = find_matrices(folder, model)
+    if not matrices.has_output:
         raise UserError(
-            f"source {folder}: config.json says that the output matrix is not tied, but the files "
-            f"contain no {matrix_names(folder)['output']}; transformers would initialize it at "
-            "random"
+            f"{subject}: config.json says that the output matrix is not tied, but the files "
+            f"contain no {matrices.names['output']}; transformers would initialize it at random"
         )
-    token_tables(skeleton(folder), f"source {folder}")
-    if extra := tokens_without_row(load_tokenizer(folder), rows, f"source {folder}"):
+    token_tables(model, subject)
+    tokenizer = load_tokenizer(folder)
+    if extra := tokens_without_row(tokenizer, matrices.rows, subject):
         logger.warning(
-            "source %s: the model has no rows for %d added tokens of its tokenizer, such as %r; "
-            "texts must not contain these tokens",
-            folder, len(extra), min(extra),
-        )  # fmt: skip
+            "%s: the model has no rows for %d added tokens of its tokenizer, such as %r; texts "
+            "must not contain these tokens",
+            subject,
+            len(extra),
+            min(extra),
+        )
+    return CheckedSource(folder, config, model, tokenizer, matrices)
 
 
-def _compare_with_auto_tokenizer(folder: Path, tokenizer: "PreTrainedTokenizerFast") -> None:
-    """Warn if `AutoTokenizer` segments texts otherwise than the folder's own tokenizer."""
-    plain = auto_tokenizer(folder)
-    if plain is not None and plain.tokenize(_PROBE) != tokenizer.tokenize(_PROBE):
-        logger.warning(
-            "source %s: %s, which AutoTokenizer loads, tokenizes texts differently from the "
-            "source's tokenizer.json; lexigraft follows tokenizer.json, also in exports",
-            folder, type(plain).__name__,
-        )  # fmt: skip
+def describe_model(source: CheckedSource) -> dict[str, Any]:
+    """Architecture, sizes and tokenizer family of a model folder, from its file headers.
+
+    `parameters` is the number in the files, where a tied matrix counts once. `vocabulary_size` is
+    the highest token id plus one; `rows` are the rows of the input matrix, including padding.
+    """
+    text = source.config.get_text_config()
+    return {
+        "architecture": (source.config.architectures or ["unknown"])[0],
+        "parameters": sum(math.prod(shape) for _, shape in tensors(source.folder).values()),
+        "layers": text.num_hidden_layers,
+        "hidden_size": text.hidden_size,
+        "rows": source.matrices.rows,
+        "vocabulary_size": max(source.tokenizer.get_vocab().values()) + 1,
+        "tied": source.matrices.is_tied(),
+        "tokenizer_family": tokenizer_family(source.tokenizer),
+    }
 
 
 def check_same_tokenizer(source: str | Path, other: str | Path) -> None:
@@ -179,50 +198,40 @@ def check_same_tokenizer(source: str | Path, other: str | Path) -> None:
 
     Raises a UserError that names both if they do not.
     """
-    own, shared = (_cuts(folder) for folder in (source, other))
-    if own != shared:
+    if _segmentation(source) != _segmentation(other):
         raise UserError(
             f"source {Path(source).name}: its tokenizer differs from that of {Path(other).name}, "
             "which its entry specifies as `tokenizer_of`; remove that key"
         )
 
 
-def _cuts(source: str | Path) -> dict[str, Any]:
+def _segmentation(source: str | Path) -> dict[str, Any]:
     """The parts of a source's tokenizer that determine how it segments texts."""
     content = json.loads(open_tokenizer(source).backend_tokenizer.to_str())
     return {key: content[key] for key in ("normalizer", "pre_tokenizer", "model", "added_tokens")}
 
 
-def describe_model(folder: str | Path) -> dict[str, Any]:
-    """Architecture, sizes and tokenizer family of a model folder, from its file headers.
-
-    `parameters` is the number in the files, where a tied matrix counts once. `vocabulary_size` is
-    the highest token id plus one; `rows` are the rows of the input matrix, including padding.
-    """
-    config = load_config(folder)
-    text = config.get_text_config()
-    tokenizer = load_tokenizer(folder)
-    return {
-        "architecture": (config.architectures or ["unknown"])[0],
-        "parameters": sum(math.prod(shape) for _, shape in tensors(folder).values()),
-        "layers": text.num_hidden_layers,
-        "hidden_size": text.hidden_size,
-        "rows": matrix_rows(folder),
-        "vocabulary_size": max(tokenizer.get_vocab().values()) + 1,
-        "tied": is_tied(folder),
-        "tokenizer_family": tokenizer_family(tokenizer),
-    }
+def _compare_with_auto_tokenizer(source: CheckedSource) -> None:
+    """Warn if `AutoTokenizer` segments texts otherwise than the folder's own tokenizer."""
+    auto = auto_tokenizer(source.folder)
+    if auto is not None and auto.tokenize(_PROBE) != source.tokenizer.tokenize(_PROBE):
+        logger.warning(
+            "source %s: %s, which AutoTokenizer loads, tokenizes texts differently from the "
+            "source's tokenizer.json; lexigraft follows tokenizer.json, also in exports",
+            source.folder,
+            type(auto).__name__,
+        )
 
 
-def _convert(settings: Mapping[str, str], package: Path, folder: Path) -> list[str]:
+def _convert(settings: Mapping[str, str], package: Path, folder: Path, kind: str) -> list[str]:
     """Write the package's model to `folder`; its files appear only when all are complete."""
     file = package / settings["file"]
     if not file.is_file():
         raise UserError(f"source file {settings['file']}: not in package {settings['package']}")
+    module, function = _CONVERTERS[settings.get("format", "gguf")]
     with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder) as temporary:
-        module, function = _CONVERTERS[settings.get("format", "gguf")]
         getattr(import_module(module), function)(file, temporary)
-        check_source(temporary, settings.get("kind", CAUSAL))
+        check_source(temporary, kind)
         written = sorted(Path(temporary).iterdir())
         for path in written:
             path.replace(folder / path.name)

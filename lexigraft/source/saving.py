@@ -3,15 +3,14 @@
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.artifacts.atomic import write_json
 from lexigraft.errors import UserError
 from lexigraft.source.document_start import DOCUMENT_START
-from lexigraft.source.model import GENERIC_CLASSES, SETTINGS, settings_of
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from lexigraft.source.tokenizer import GENERIC_CLASSES, SETTINGS, have_same_settings, settings_of
 
 # The file that folders for some model types have, see `write_tokenizer`.
 TOKENIZER_MODULE = "exported_tokenizer.py"
@@ -31,8 +30,8 @@ class ExportedTokenizer(PreTrainedTokenizerFast):
 
 
 def save_model(
-    model: "PreTrainedModel",
-    tokenizer: "PreTrainedTokenizerFast",
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
     folder: str | Path,
     tokenizer_files: str | Path | None = None,
 ) -> list[str]:
@@ -58,7 +57,7 @@ def save_model(
 
 
 def write_tokenizer(
-    tokenizer: "PreTrainedTokenizerFast", folder: str | Path, config: Path | None = None
+    tokenizer: PreTrainedTokenizerFast, folder: str | Path, config: Path | None = None
 ) -> None:
     """Write a tokenizer to a folder, which `AutoTokenizer` then loads with all its settings.
 
@@ -76,9 +75,12 @@ def write_tokenizer(
     # The generic class, under a name that transformers 4 also knows, and what the source's own
     # class has as a default: that class may rebuild the pre-tokenizer and segment differently.
     settings["tokenizer_class"] = GENERIC_CLASSES[0]
-    own = settings_of(tokenizer)
-    written = (*SETTINGS, DOCUMENT_START)
-    settings |= {name: own[name] for name in written if name in own and name != "chat_template"}
+    current = settings_of(tokenizer)
+    settings |= {
+        name: current[name]
+        for name in (*SETTINGS, DOCUMENT_START)
+        if name in current and name != "chat_template"
+    }
     # transformers 4 cannot load a list under the name that transformers 5 writes.
     if "extra_special_tokens" in settings:
         settings["additional_special_tokens"] = settings.pop("extra_special_tokens")
@@ -103,22 +105,16 @@ def write_tokenizer(
         (folder / config.name).unlink()
 
 
-def _loads_alike(tokenizer: "PreTrainedTokenizerFast", folder: Path) -> bool:
+def _loads_alike(tokenizer: PreTrainedTokenizerFast, folder: Path) -> bool:
     """Whether `AutoTokenizer` reads the same pipeline and settings from a folder."""
-    from transformers import AutoTokenizer, PreTrainedTokenizerFast
-
     loaded = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     if not isinstance(loaded, PreTrainedTokenizerFast):
         return False
-    pipelines = (each.backend_tokenizer.to_str() for each in (tokenizer, loaded))
-    one, two = (
-        {name: str(value) for name, value in settings_of(each).items()}
-        for each in (tokenizer, loaded)
-    )
-    return len({*pipelines}) == 1 and one == two
+    pipelines = [each.backend_tokenizer.to_str() for each in (tokenizer, loaded)]
+    return pipelines[0] == pipelines[1] and have_same_settings(tokenizer, loaded)
 
 
-def _adds_nothing(tokenizer: "PreTrainedTokenizerFast") -> bool:
+def _adds_nothing(tokenizer: PreTrainedTokenizerFast) -> bool:
     """Whether a tokenizer that is not byte-level adds no special tokens to a text.
 
     Without these settings, llama.cpp begins texts with the BOS token of such a tokenizer. It does

@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from google.protobuf.message import DecodeError
+from sentencepiece import sentencepiece_model_pb2
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer, models
-    from transformers import PreTrainedTokenizerFast
 
 # Piece types of sentencepiece_model.proto.
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
@@ -27,9 +28,6 @@ def parse_model(data: bytes, name: str) -> Any:
 
     Raises `UserError` if it is not a SentencePiece model (BPE or Unigram) with byte fallback.
     """
-    from google.protobuf.message import DecodeError
-    from sentencepiece import sentencepiece_model_pb2
-
     # The class is created at run time and unknown to the type checker.
     model = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
     try:
@@ -46,7 +44,7 @@ def parse_model(data: bytes, name: str) -> Any:
     return model
 
 
-def sentencepiece_to_fast(model_file: str | Path) -> "PreTrainedTokenizerFast":
+def sentencepiece_to_fast(model_file: str | Path) -> PreTrainedTokenizerFast:
     """A fast tokenizer that segments like the SentencePiece library with `model_file`.
 
     Like the library, it adds no special tokens; the pieces for unknown characters and for the
@@ -56,8 +54,6 @@ def sentencepiece_to_fast(model_file: str | Path) -> "PreTrainedTokenizerFast":
     special or user-defined piece inside a text, unlike the library. Raises the errors of
     `parse_model`.
     """
-    from transformers import PreTrainedTokenizerFast
-
     model = read_model(model_file)
     control = {piece.piece for piece in model.pieces if piece.type == CONTROL}
     pieces = {name: getattr(model.trainer_spec, f"{name}_piece") for name in ("bos", "eos", "pad")}
@@ -66,10 +62,8 @@ def sentencepiece_to_fast(model_file: str | Path) -> "PreTrainedTokenizerFast":
     return PreTrainedTokenizerFast(tokenizer_object=pipeline(model), unk_token=unknown, **roles)
 
 
-def pipeline(model: Any) -> "Tokenizer":
+def pipeline(model: Any) -> Tokenizer:
     """Normalizer, model and decoder of `sentencepiece_to_fast`, without the roles of tokens."""
-    from tokenizers import AddedToken, Tokenizer, decoders
-
     tokenizer = Tokenizer(_unigram(model) if _kind(model) == "UNIGRAM" else _bpe(model))
     tokenizer.normalizer = _normalizer(model.normalizer_spec)
     strip = [decoders.Strip(" ", 1, 0)] if model.normalizer_spec.add_dummy_prefix else []
@@ -103,14 +97,12 @@ def _unknown(model: Any) -> tuple[int, str]:
     return next((n, piece.piece) for n, piece in enumerate(model.pieces) if piece.type == UNKNOWN)
 
 
-def _bpe(model: Any) -> "models.BPE":
+def _bpe(model: Any) -> models.BPE:
     """A BPE model whose merges are all splits of all pieces, best score first.
 
     Among pieces of equal score (runs of spaces), the pair with the longer left part goes first, so
     that runs are merged from the left, as in the library.
     """
-    from tokenizers import models
-
     scores = {piece.piece: piece.score for piece in model.pieces if piece.type == NORMAL}
     ranked = [
         (-score, -len(left), -len(right), left, right)
@@ -127,9 +119,7 @@ def _bpe(model: Any) -> "models.BPE":
     )
 
 
-def _unigram(model: Any) -> "models.Unigram":
-    from tokenizers import models
-
+def _unigram(model: Any) -> models.Unigram:
     # `tokenizers` has no piece types: text that spells a byte or control piece would become that
     # piece, whose score in the file is 0, the best of all.
     lowest = min(piece.score for piece in model.pieces) - 1e6
@@ -141,8 +131,6 @@ def _unigram(model: Any) -> "models.Unigram":
 
 
 def _normalizer(settings: Any) -> Any:
-    from tokenizers import Regex, normalizers
-
     steps: list[Any] = []
     if settings.precompiled_charsmap:
         steps.append(normalizers.Precompiled(settings.precompiled_charsmap))

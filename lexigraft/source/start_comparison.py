@@ -4,10 +4,14 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
+import torch
+from torch.nn.utils.rnn import pad_sequence
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from lexigraft.setting_types import CAUSAL
 from lexigraft.source.document_start import (
     DOCUMENT_START,
     beginning_ids,
@@ -15,11 +19,8 @@ from lexigraft.source.document_start import (
     document_start,
     surrounding,
 )
-from lexigraft.source.model import CAUSAL, kind_of, load_config, load_model
+from lexigraft.source.model import load_config, load_model, model_kind
 from lexigraft.source.positions import context_length
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ _ENGLISH = (
 
 def compare_starts(
     folder: str | Path,
-    tokenizer: "PreTrainedTokenizerFast",
+    tokenizer: PreTrainedTokenizerFast,
     source: str,
     *,
     parameters: int,
@@ -52,15 +53,13 @@ def compare_starts(
     `document_start_not_measured` says why: sources are prepared where Snakemake runs, which may be
     the login node of a cluster. Logs a warning if another token is better by at least 1 %.
     """
-    import torch
-
     facts: dict[str, Any] = {DOCUMENT_START: (chosen := document_start(tokenizer))}
     texts = [
         tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"] for text in _ENGLISH
     ]
     config, free = load_config(folder), psutil.virtual_memory().available
     positions = context_length(config)
-    if kind_of(config) != CAUSAL:
+    if model_kind(config) != CAUSAL:
         reason = "it is not a causal model"
     elif parameters > _LARGEST:
         reason = f"it has more than {_LARGEST / 1e9:g} billion parameters"
@@ -83,12 +82,9 @@ def compare_starts(
 
 
 def _bits_per_byte(
-    model: "PreTrainedModel", start: list[int], texts: Sequence[list[int]]
+    model: PreTrainedModel, start: list[int], texts: Sequence[list[int]]
 ) -> float | None:
     """Of texts without their first tokens; None if the model's weights are not finite."""
-    import torch
-    from torch.nn.utils.rnn import pad_sequence
-
     rows = [torch.tensor([*start, *ids]) for ids in texts]
     targets = [torch.tensor([*[_IGNORED] * (len(start) + 1), *ids[1:]]) for ids in texts]
     inputs = pad_sequence(rows, batch_first=True)

@@ -6,13 +6,12 @@ Per-layer embeddings (Gemma 3n and 4), value embeddings (NeoMME), tables from to
 
 import copy
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from transformers import PretrainedConfig, PreTrainedModel
 
 from lexigraft.errors import UserError
-
-if TYPE_CHECKING:
-    import torch
-    from transformers import PretrainedConfig, PreTrainedModel
 
 # A table that may have fewer rows than the vocabulary.
 _PER_LAYER = "vocab_size_per_layer_input"
@@ -20,15 +19,13 @@ _PER_LAYER = "vocab_size_per_layer_input"
 _HASHES = ("ple_layer_ids", "encoder_hash_byte_group_vocab")
 
 
-def token_tables(model: "PreTrainedModel", subject: str = "model") -> dict[str, int]:
+def token_tables(model: PreTrainedModel, subject: str = "model") -> dict[str, int]:
     """Names of all further tensors with a row for each token, and the dimension of their rows.
 
     These are the tensors whose shape depends on the vocabulary size of the configuration. The model
     may be on the meta device. Raises a `UserError`, which begins with `subject`, if the model's
     vocabulary cannot be changed.
     """
-    import torch
-
     embeddings: Any = model.get_input_embeddings()
     head: Any = model.get_output_embeddings()
     name, config = type(model).__name__, model.config
@@ -89,20 +86,18 @@ def token_tables(model: "PreTrainedModel", subject: str = "model") -> dict[str, 
     return tables
 
 
-def has_factored_head(model: "PreTrainedModel") -> bool:
+def has_factored_head(model: PreTrainedModel) -> bool:
     """Whether logits are computed from the output matrix and further columns, as in MobileBERT.
 
     Such a model does not call its head.
     """
-    import torch
-
     parents = (model.get_submodule(name.rpartition(".")[0]) for name in token_tables(model))
     return any(isinstance(parent, torch.nn.Linear) for parent in parents)
 
 
 def empty_tables(
-    model: "PreTrainedModel", tables: Mapping[str, int], rows: int
-) -> "dict[str, torch.Tensor]":
+    model: PreTrainedModel, tables: Mapping[str, int], rows: int
+) -> dict[str, torch.Tensor]:
     """Tables with another number of rows, without values, for simulations."""
     empty = {}
     for name, dimension in tables.items():
@@ -112,10 +107,8 @@ def empty_tables(
     return empty
 
 
-def set_tables(model: "PreTrainedModel", tables: Mapping[str, "torch.Tensor"]) -> None:
+def set_tables(model: PreTrainedModel, tables: Mapping[str, torch.Tensor]) -> None:
     """Replace tensors by tables with other numbers of rows, in place."""
-    import torch
-
     for name, values in tables.items():
         parent, _, attribute = name.rpartition(".")
         module: Any = model.get_submodule(parent)
@@ -132,7 +125,7 @@ def set_tables(model: "PreTrainedModel", tables: Mapping[str, "torch.Tensor"]) -
                 setattr(text, _PER_LAYER, len(new))
 
 
-def resize_vocabulary(model: "PreTrainedModel", rows: int) -> None:
+def resize_vocabulary(model: PreTrainedModel, rows: int) -> None:
     """Resize both matrices and the head's bias, which are then zero, and the configuration.
 
     Tied matrices stay tied, since each parameter stays the same object. The method of transformers
@@ -155,7 +148,7 @@ def resize_vocabulary(model: "PreTrainedModel", rows: int) -> None:
     set_vocabulary_size(model.config, old, rows)
 
 
-def set_vocabulary_size(config: "PretrainedConfig", old: int, rows: int) -> None:
+def set_vocabulary_size(config: PretrainedConfig, old: int, rows: int) -> None:
     """Set all vocabulary sizes of a configuration for a number of rows that was `old`, in place."""
     text = config.get_text_config()
     text.vocab_size = rows
@@ -165,5 +158,5 @@ def set_vocabulary_size(config: "PretrainedConfig", old: int, rows: int) -> None
                 setattr(part, key, rows)
 
 
-def _tensors(model: "PreTrainedModel") -> dict[str, "torch.Tensor"]:
+def _tensors(model: PreTrainedModel) -> dict[str, torch.Tensor]:
     return dict([*model.named_parameters(), *model.named_buffers()])

@@ -2,13 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
-
-if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedTokenizerFast
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
@@ -44,8 +45,6 @@ def read_shapes(file: str | Path) -> dict[str, tuple[int, ...]]:
 
     Raises `UserError` if the header is invalid or does not match the size of the file.
     """
-    from safetensors import SafetensorError, safe_open
-
     try:
         with safe_open(str(file), framework="np") as opened:
             names = opened.keys()
@@ -73,22 +72,18 @@ def tensors(folder: str | Path) -> dict[str, tuple[Path, tuple[int, ...]]]:
     return found
 
 
-def read_tensor(file: str | Path, name: str) -> "torch.Tensor":
+def read_tensor(file: str | Path, name: str) -> torch.Tensor:
     """One tensor of a safetensors file, in the dtype of the file."""
-    from safetensors import safe_open
-
     with safe_open(str(file), framework="pt") as opened:
         return opened.get_tensor(name)
 
 
-def check_finite(matrix: Any, tokenizer: "PreTrainedTokenizerFast", subject: str) -> None:
+def check_finite(matrix: Any, tokenizer: PreTrainedTokenizerFast, subject: str) -> None:
     """Raise a `UserError` that names a token whose row of a matrix holds NaN or infinity.
 
     The matrix [rows, h] is a numpy array or a torch tensor, with row i for the token with id i.
     Rows without a token are ignored.
     """
-    import numpy as np
-
     for start in range(0, len(matrix), _ROWS_AT_ONCE):
         rows = matrix[start : start + _ROWS_AT_ONCE]
         if hasattr(rows, "detach"):

@@ -7,7 +7,8 @@ import torch
 from transformers import PreTrainedModel
 
 from lexigraft.errors import UserError
-from lexigraft.source.model import CAUSAL, MASKED, is_masked
+from lexigraft.setting_types import CAUSAL, MASKED
+from lexigraft.source.model import is_masked
 from lexigraft.source.positions import positions_of
 from lexigraft.training.data import SequenceDataset
 from lexigraft.training.registry import objective, objectives

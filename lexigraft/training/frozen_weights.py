@@ -14,7 +14,7 @@ import torch
 from transformers import PreTrainedModel
 
 from lexigraft.hardware import precision
-from lexigraft.source.model import stored_parameters
+from lexigraft.source.matrices import stored_parameters
 from lexigraft.source.weights import read_tensor
 from lexigraft.training.settings import Phase
 from lexigraft.training.store import linear_weights

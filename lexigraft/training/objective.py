@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lexigraft.source.model import CAUSAL
+from lexigraft.setting_types import CAUSAL
 from lexigraft.training.settings import Phase, Strategy
 
 if TYPE_CHECKING:

@@ -14,13 +14,8 @@ from lexigraft.initialization.graft import carry_tables, untie
 from lexigraft.initialization.pairing import VocabularyPair, pair_vocabularies
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.initialization.token_ids import update_special_token_ids
-from lexigraft.source.model import (
-    load_config,
-    load_model,
-    open_source,
-    open_tokenizer,
-    stored_parameters,
-)
+from lexigraft.source.matrices import stored_parameters
+from lexigraft.source.model import load_config, load_model, open_source, open_tokenizer
 from lexigraft.source.token_tables import resize_vocabulary, set_tables, token_tables
 
 if TYPE_CHECKING:

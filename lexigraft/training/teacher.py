@@ -4,14 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lexigraft.errors import UserError
-from lexigraft.source.model import (
-    MASKED,
-    SourceModel,
-    kind_of,
-    load_config,
-    load_model,
-    open_source,
-)
+from lexigraft.setting_types import MASKED
+from lexigraft.source.model import SourceModel, load_config, load_model, model_kind, open_source
 from lexigraft.source.positions import context_length
 
 if TYPE_CHECKING:
@@ -28,7 +22,7 @@ def check_teacher(folder: str | Path, key: str, length: int) -> SourceModel:
     """
     source = open_source(folder)
     config = load_config(source.folder)
-    if kind_of(config) == MASKED:
+    if model_kind(config) == MASKED:
         raise UserError(
             f"{key}: {source.name} predicts masked tokens, not the next one; the teacher must be "
             "a causal language model"

@@ -20,15 +20,9 @@ from lexigraft.initialization.storage import load_initialization
 from lexigraft.machine import setting
 from lexigraft.randomness import seed_from
 from lexigraft.source.document_start import document_start
-from lexigraft.source.model import (
-    is_masked,
-    is_tied,
-    load_config,
-    load_model,
-    open_source,
-    open_tokenizer,
-    tokens_without_row,
-)
+from lexigraft.source.matrices import is_tied
+from lexigraft.source.model import is_masked, load_config, load_model, open_source, open_tokenizer
+from lexigraft.source.tokenizer import tokens_without_row
 from lexigraft.training.adapted_layers import attach_adapters, with_auxiliary_loss
 from lexigraft.training.anchored_rows import AnchoredRows, new_rows_of
 from lexigraft.training.checkpointing import (

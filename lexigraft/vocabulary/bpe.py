@@ -13,7 +13,7 @@ from tokenizers.models import BPE
 from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
-from lexigraft.source.model import is_byte_level
+from lexigraft.source.tokenizer import is_byte_level
 
 Pair = tuple[str, str]
 

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError, unknown
 from lexigraft.source.encoding import check_corpus
-from lexigraft.source.model import settings_of
+from lexigraft.source.tokenizer import settings_of
 from lexigraft.vocabulary.auxiliary_tokenizer import (
     choose_tokens,
     train_auxiliary,

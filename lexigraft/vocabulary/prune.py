@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerFast
 from lexigraft.errors import UserError
 from lexigraft.source.document_start import start_ids
 from lexigraft.source.encoding import check_corpus, count_tokens
-from lexigraft.source.model import settings_of
+from lexigraft.source.tokenizer import settings_of
 from lexigraft.vocabulary.bpe import Bpe, Pair, read_bpe
 from lexigraft.vocabulary.merges import segment
 from lexigraft.vocabulary.token_bytes import byte_alphabet, special_ids

@@ -13,7 +13,7 @@ from tokenizers.models import BPE, WordLevel
 from transformers import PreTrainedTokenizerFast
 
 from lexigraft.source.encoding import tokenizer_faults
-from lexigraft.source.model import is_byte_level
+from lexigraft.source.tokenizer import is_byte_level
 
 _OTHER = "\0other"
 _FALLBACK = re.compile("<0x[0-9A-F]{2}>")

@@ -16,7 +16,6 @@ from lexigraft.artifacts.atomic import PARTIAL, write_json
 from lexigraft.corpus.mixture import MEASURED
 from lexigraft.errors import UserError
 from lexigraft.source.encoding import count_tokens, encoded_batches
-from lexigraft.source.model import tokenizer_family
 from lexigraft.source.saving import write_tokenizer
 from lexigraft.source.sentencepiece import (
     CONTROL,
@@ -26,6 +25,7 @@ from lexigraft.source.sentencepiece import (
     read_model,
     sentencepiece_to_fast,
 )
+from lexigraft.source.tokenizer import tokenizer_family
 from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.expand import new_token_ids
 from lexigraft.vocabulary.marks import cuts_at_marks

@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.source.document_start import DOCUMENT_START, document_start, surrounding
-from lexigraft.source.model import settings_of, tokens_without_row
+from lexigraft.source.tokenizer import have_same_settings, settings_of, tokens_without_row
 from lexigraft.vocabulary.token_bytes import spelling
 
 # Settings that a tokenizer has because of its model.
@@ -186,12 +186,8 @@ def missing_template_tokens(
 
 def treats_texts_alike(tokenizer: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast) -> bool:
     """Whether two tokenizers have the same settings and add the same tokens around texts."""
-    settings, other_settings = (
-        {name: str(value) for name, value in settings_of(each).items()}
-        for each in (tokenizer, other)
-    )
     return (
-        settings == other_settings
+        have_same_settings(tokenizer, other)
         and surrounding(tokenizer) == surrounding(other)
         and pair_separators(tokenizer) == pair_separators(other)
     )

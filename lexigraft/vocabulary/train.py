@@ -16,8 +16,8 @@ from transformers import PreTrainedTokenizerFast
 from lexigraft.errors import UserError, unknown
 from lexigraft.source.document_start import start_ids, surrounding
 from lexigraft.source.encoding import check_corpus
-from lexigraft.source.model import ROLES, settings_of
 from lexigraft.source.sentencepiece import parse_model, pipeline
+from lexigraft.source.tokenizer import ROLES, settings_of
 from lexigraft.vocabulary.bpe import read_bpe_pipeline
 from lexigraft.vocabulary.continued import continue_merges
 from lexigraft.vocabulary.merges import PairRules

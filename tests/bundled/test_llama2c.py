@@ -10,8 +10,9 @@ from sentencepiece import SentencePieceProcessor
 
 from lexigraft.bundled.llama2c import Header, llama2c_to_folder
 from lexigraft.errors import UserError
-from lexigraft.source.model import load_model, load_tokenizer
-from lexigraft.source.preparation import describe_model, prepare_source
+from lexigraft.source.model import load_model
+from lexigraft.source.preparation import check_source, describe_model, prepare_source
+from lexigraft.source.tokenizer import load_tokenizer
 from tests.conftest import package_folder
 
 SPECIAL = ["<unk>", "\n<s>\n", "\n</s>\n"]
@@ -53,7 +54,7 @@ def test_the_model_continues_a_story(stories):
 
 
 def test_the_source_is_what_it_is_known_to_be(stories):
-    assert describe_model(stories) == {
+    assert describe_model(check_source(stories)) == {
         "architecture": "LlamaForCausalLM",
         "parameters": 15_191_712,
         "layers": 6,

@@ -277,7 +277,6 @@ def test_a_donor_that_lacks_what_is_read_is_refused(
 def test_of_a_donor_whose_embeddings_are_not_read_only_the_tokenizer_is_fetched(
     tmp_path, smollm2_folder_tiny, mistral_donor, monkeypatch
 ):
-    import huggingface_hub
 
     asked = {}
 
@@ -285,7 +284,7 @@ def test_of_a_donor_whose_embeddings_are_not_read_only_the_tokenizer_is_fetched(
         asked[name] = allow_patterns
         return str(mistral_donor)
 
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    monkeypatch.setattr("lexigraft.source.hub.snapshot_download", download)
     run("graft", smollm2_folder_tiny, "--donor", "org/donor", "--initializer", "mean", "--out",
         tmp_path / "out")  # fmt: skip
     assert asked.keys() == {"org/donor"} and "*.safetensors" not in asked["org/donor"]

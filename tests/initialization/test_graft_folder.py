@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GemmaConfig, GemmaForCausalLM
 
 from lexigraft import graft_folder, initializer
-from lexigraft.source.model import load_tokenizer
+from lexigraft.source.tokenizer import load_tokenizer
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.tokenizer_settings import take_tokenizer
 from lexigraft.vocabulary.train import train_tokenizer

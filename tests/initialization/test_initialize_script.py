@@ -68,7 +68,7 @@ def run(job):
 
 
 def test_a_prepared_source_is_read_without_building_its_model(job, monkeypatch):
-    monkeypatch.delattr("lexigraft.source.model.skeleton")
+    monkeypatch.delattr("lexigraft.source.matrices.skeleton")
     loaded, _ = run(job("mean"))
     assert loaded.new_ids.tolist() == [258, 259]
 

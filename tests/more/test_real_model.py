@@ -7,7 +7,8 @@ from runpy import run_path
 import pytest
 import torch
 
-from lexigraft.source.model import load_model, load_tokenizer, open_source
+from lexigraft.source.model import load_model, open_source
+from lexigraft.source.tokenizer import load_tokenizer
 from tests.conftest import REPOSITORY, read_once
 from tests.source.test_preparation import SMOLLM2
 

@@ -17,7 +17,8 @@ import torch
 
 from lexigraft import graft_folder, initializer
 from lexigraft.inference.generation import decode, generate
-from lexigraft.source.model import load_model, load_tokenizer
+from lexigraft.source.model import load_model
+from lexigraft.source.tokenizer import load_tokenizer
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 from lexigraft.vocabulary.train import train_family

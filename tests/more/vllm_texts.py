@@ -17,7 +17,7 @@ import torch
 
 from lexigraft.inference.generation import generate
 from lexigraft.inference.vllm_model import VllmModel
-from lexigraft.source.model import load_tokenizer
+from lexigraft.source.tokenizer import load_tokenizer
 
 
 def main(job_file: str, out: str) -> None:

@@ -21,9 +21,10 @@ from transformers.models.auto.tokenization_auto import (
 from lexigraft.auxiliary.token_vectors import read_plm
 from lexigraft.errors import UserError
 from lexigraft.source.document_start import document_start
-from lexigraft.source.model import ROLES, load_tokenizer, open_tokenizer
+from lexigraft.source.model import open_tokenizer
 from lexigraft.source.preparation import prepare_source
 from lexigraft.source.saving import write_tokenizer
+from lexigraft.source.tokenizer import ROLES, load_tokenizer
 from lexigraft.vocabulary.tokenizer_settings import take_tokenizer
 from lexigraft.vocabulary.train import train_tokenizer
 

@@ -7,8 +7,8 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
 from lexigraft.errors import UserError
-from lexigraft.source.model import load_tokenizer
 from lexigraft.source.preparation import check_source
+from lexigraft.source.tokenizer import load_tokenizer
 
 
 def change_config(folder, **changes):

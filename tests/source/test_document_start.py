@@ -12,9 +12,10 @@ from lexigraft.artifacts.completion import input_checksum
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
 from lexigraft.source.document_start import document_start, start_ids
-from lexigraft.source.model import ROLES, load_tokenizer, open_tokenizer
+from lexigraft.source.model import open_tokenizer
 from lexigraft.source.preparation import prepare_source
 from lexigraft.source.saving import save_model
+from lexigraft.source.tokenizer import ROLES, load_tokenizer
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.prune import prune_tokenizer
 from lexigraft.vocabulary.tokenizer_settings import take_tokenizer

@@ -9,17 +9,11 @@ import torch
 from transformers import AutoConfig, AutoModelForMaskedLM
 
 from lexigraft.errors import UserError
-from lexigraft.source.model import (
-    is_masked,
-    is_tied,
-    kind_of,
-    load_model,
-    load_tokenizer,
-    matrix_names,
-    read_matrices,
-)
+from lexigraft.source.matrices import find_matrices, is_tied, read_matrices
+from lexigraft.source.model import is_masked, load_model, model_kind
 from lexigraft.source.positions import first_position, follow_padding, positions_of
 from lexigraft.source.preparation import check_source, prepare_source
+from lexigraft.source.tokenizer import load_tokenizer
 
 
 @pytest.mark.parametrize(
@@ -37,7 +31,7 @@ from lexigraft.source.preparation import check_source, prepare_source
 def test_a_kind_is_that_of_the_architecture_named(model_type, architecture, kind):
     config = AutoConfig.for_model(model_type)
     config.architectures = architecture and [architecture]
-    assert kind_of(config) == kind
+    assert model_kind(config) == kind
 
 
 def test_an_encoder_is_loaded_with_its_masked_head(roberta_folder, tiny_roberta, tiny_llama):
@@ -67,7 +61,7 @@ def test_the_matrices_read_are_those_that_transformers_loads(family, tmp_path):
     numpy.testing.assert_array_equal(read["input"], loaded["input"])
     numpy.testing.assert_array_equal(read.get("output", read["input"]), loaded["output"])
     parameters = dict(model.named_parameters(remove_duplicate=False))
-    for which, name in matrix_names(tmp_path).items():
+    for which, name in find_matrices(tmp_path).names.items():
         numpy.testing.assert_array_equal(parameters[name].detach().numpy(), loaded[which])
     assert is_tied(tmp_path) == ("output" not in read)
 

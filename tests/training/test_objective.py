@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.source.model import MASKED
+from lexigraft.setting_types import MASKED
 from lexigraft.training import registry
 from lexigraft.training.objective import Cost
 from lexigraft.training.objectives.clm import CausalModeling

@@ -9,8 +9,9 @@ import pytest
 
 from lexigraft.artifacts.shared_cache import VARIABLE
 from lexigraft.artifacts.verification import verify
-from lexigraft.source.model import load_model, load_tokenizer
+from lexigraft.source.model import load_model
 from lexigraft.source.preparation import prepare_source
+from lexigraft.source.tokenizer import load_tokenizer
 from tests.workflow.conftest import Checkout, copy_project
 from workflow.config.registries import load_registries, resolve
 from workflow.stages import Study

@@ -209,7 +209,7 @@ def _export(
 ) -> Path:
     """Export the model unless that is done, with a model card that includes the scores."""
     from lexigraft.model_card import README, model_card
-    from lexigraft.source.model import load_tokenizer
+    from lexigraft.source.tokenizer import load_tokenizer
     from lexigraft.training.export import cell_facts, export
 
     trained, folder = Path(study.output("train", **cell.wildcards)), Path(MODEL)

@@ -12,8 +12,8 @@ from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY
 from lexigraft.corpus.local_files import check_files, local_paths
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.task_kinds import kinds, kinds_with, prompts_of, task_kind
+from lexigraft.setting_types import MASKED
 from lexigraft.settings import validate
-from lexigraft.source.model import MASKED
 from lexigraft.training.registry import objective, objectives
 from lexigraft.training.settings import check_optimizer, of_new_vocabulary
 from workflow.config.initializer_data import (

@@ -13,7 +13,7 @@ from lexigraft.auxiliary.registry import auxiliary_kind
 from lexigraft.corpus.local_files import check_file
 from lexigraft.errors import UserError, unknown
 from lexigraft.initialization import registry
-from lexigraft.source.hub import is_folder
+from lexigraft.source.hub_check import is_folder
 from workflow.config.training_data import members, used
 
 # Roles of a method that contain text instead of vectors -> the key of an entry for it, and the

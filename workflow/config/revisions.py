@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.corpus.local_files import FORMATS
-from lexigraft.source.hub import is_folder
-from lexigraft.source.hub_check import HubAsset
+from lexigraft.source.hub_check import HubAsset, is_folder
 
 # Key that names an asset on the hub -> its kind, and the key of its revision. The kind of `hub`
 # depends on its reader.

@@ -58,7 +58,8 @@ def evaluate(
     from lexigraft.evaluation.texts import draw
     from lexigraft.inference.text_encoding import encode
     from lexigraft.initialization.pairing import pair_vocabularies
-    from lexigraft.source.model import load_model, matrix_rows, open_source
+    from lexigraft.source.matrices import matrix_rows
+    from lexigraft.source.model import load_model, open_source
 
     settings = read_settings(GreedyAgreementSettings, job)
     prepared = open_source(job["inputs"]["source"])

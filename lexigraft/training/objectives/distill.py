@@ -90,7 +90,7 @@ class LogitDistillation(Objective):
             The teacher has another id for a token of the tokenizer, its context is shorter than a
             sequence of the strategy, or it predicts masked tokens.
         """
-        from lexigraft.source.model import load_tokenizer
+        from lexigraft.source.tokenizer import load_tokenizer
         from lexigraft.training.teacher import check_teacher
 
         length = max(p.length for p in strategy.phases if isinstance(p, DistillPhase))

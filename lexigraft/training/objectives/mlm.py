@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.randomness import seed_from
-from lexigraft.source.model import MASKED
+from lexigraft.setting_types import MASKED
 from lexigraft.training.objective import Objective, PhaseContext
 from lexigraft.training.settings import Phase, left_out
 

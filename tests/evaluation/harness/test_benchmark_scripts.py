@@ -11,7 +11,8 @@ from lexigraft.artifacts.cards import sha256_of
 from lexigraft.evaluation.evaluate import evaluate_cell
 from lexigraft.evaluation.task_kinds import task_kind
 from lexigraft.job import carry_out
-from lexigraft.source.model import load_model, load_tokenizer
+from lexigraft.source.model import load_model
+from lexigraft.source.tokenizer import load_tokenizer
 from lexigraft.training.store import save_cell
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
