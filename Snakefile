@@ -11,6 +11,7 @@
 import os
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -40,6 +41,7 @@ for package, place in (
             name for name in sys.modules if f"{name}.".startswith(f"{package}.")
         ]:
             del sys.modules[name]
+from lexigraft.cells import AXES, CELL_PATH, NAME
 from lexigraft.errors import UserError
 from lexigraft.gpus import devices
 from lexigraft.machine import setting
@@ -58,9 +60,11 @@ from workflow.snakemake_patches import (
     interrupt_jobs_with_snakemake,
     stop_rescheduling,
 )
-from workflow.stages import STAGES, Study
-from workflow.stages.cells import launcher
-from workflow.stages.report import command_arguments, in_report, report_files
+from workflow import inputs
+from workflow.inputs.report import command_arguments, in_report, report_files
+from workflow.inputs.rule import job as job_of
+from workflow.inputs.rule import local_files, of_study, one_of, per_attempt, tracked
+from workflow.stages import Study
 from workflow.stages.study import in_repository
 from workflow.status.assets import lock_revisions
 from workflow.status.recipes import hint
@@ -118,13 +122,9 @@ onstart:
         check_local_files(STUDY.config)
     except UserError as error:
         raise WorkflowError(f"{error}{hint(STUDY)}") from None
-    # Identify rules by their outputs: a module may rename them.
-    stages = {STUDY.card(stage): stage for stage in STAGES}
-    planned = [
-        STUDY.output(stages[job.rule.output[0]], **dict(job.wildcards.items()))
-        for job in workflow.dag.needrun_jobs()
-        if job.rule.output and job.rule.output[0] in stages
-    ]
+    jobs = STUDY.jobs()
+    cards = (str(job.output[0]) for job in workflow.dag.needrun_jobs() if job.output)
+    planned = [jobs[card].output for card in cards if card in jobs]
     # Parameters are recomputed when their jobs start, so they include the commits locked here.
     for warning in (lock_revisions(STUDY, planned), notice(STUDY, planned)):
         if warning:
@@ -143,6 +143,28 @@ onsuccess:
 
 onerror:
     end_submitting()
+
+
+# The description of a job for its script; the rule files name what it contains.
+job = partial(job_of, STUDY)
+STUDY.rules = rules
+
+
+# Variables of the paths in rules.
+pathvars:
+    results=STUDY.results,
+    logs=f"{STUDY.results}/logs",
+    packages=STUDY.config["packages_folder"].rstrip("/"),
+    study=STUDY.name,
+    cell=CELL_PATH,
+
+
+wildcard_constraints:
+    **dict.fromkeys(
+        [*AXES, "auxiliary", "samples", "task", "benchmark", "metric", "tokenizer", "package"],
+        NAME,
+    )
+    | {"seed": r"\d+", "checkpoint": r"\d+", "fit": r"all-seeds|seed-\d+"},
 
 
 # Read by scripts/job.sh. Shell commands of a module cannot use names of its Snakefile.

@@ -60,7 +60,7 @@ def test_training_requests_the_resources_of_its_source(jobs):
 
 def test_rules_that_need_no_gpu_request_none(jobs):
     assert [requested(job) for job in jobs["initialize"]] == [("cpu", 0, 1, 1500, 30)]
-    assert [requested(job) for job in jobs["expand_vocabulary"]] == [("cpu", 0, 1, 4000, 30)]
+    assert [requested(job) for job in jobs["build_vocabulary"]] == [("cpu", 0, 1, 4000, 30)]
 
 
 def test_each_cell_is_evaluated_by_one_job_on_one_gpu(jobs):

@@ -32,7 +32,7 @@ def requires(monkeypatch, *lines: str) -> dict[str, Diagnosis]:
 def test_a_package_of_the_library_that_is_not_installed_is_missing(monkeypatch):
     found = requires(monkeypatch, "no-such-package>=1")
     assert found["library"].state == IMPOSSIBLE
-    assert "no-such-package is not installed" in found["library"].fact
+    assert "no-such-package is not installed" in found["library"].what
     assert found["studies"].state == OK
 
 
@@ -40,7 +40,7 @@ def test_a_package_of_studies_in_another_version_is_absent(monkeypatch):
     found = requires(monkeypatch, "pytest<1; extra == 'workflow'")
     assert found["library"].state == OK
     assert found["studies"].state == ABSENT
-    assert "not <1" in found["studies"].fact
+    assert "not <1" in found["studies"].what
 
 
 def test_packages_of_other_pythons_and_extras_are_not_asked_for(monkeypatch):
@@ -70,5 +70,5 @@ def test_a_slurm_without_an_answer_is_told_from_none(monkeypatch, tmp_path):
     (tmp_path / "sinfo").write_text("#!/bin/sh\necho cpu\necho gpu\n")
     (answers,) = doctor.check_slurm()
     assert [none.state, silent.state, answers.state] == [ABSENT, ABSENT, OK]
-    assert none.fact != silent.fact
-    assert "cpu, gpu" in answers.fact
+    assert none.what != silent.what
+    assert "cpu, gpu" in answers.what

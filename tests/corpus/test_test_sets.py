@@ -10,7 +10,7 @@ import pytest
 from lexigraft.corpus.test_sets import prepare_test_set
 from lexigraft.errors import UserError
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "prepare_test_set.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "prepare_examples.py"
 COLUMNS = {"question": "question", "context": "context", "answers": "answers.text"}
 
 

@@ -29,7 +29,7 @@ def job(smollm2_folder_tiny, telugu, tmp_path):
     (tmp_path / "corpus" / "train.txt").write_text("\n".join(telugu) + "\n", encoding="utf-8")
     (tmp_path / "corpus" / "english.txt").write_text("A sentence.\nAnother one\n", encoding="utf-8")
     return {
-        "rule": "expand_vocabulary",
+        "rule": "build_vocabulary",
         "settings": {
             "mode": "expand", "new_tokens": 60, "merges": "continued", "auxiliary_size": 1000,
         },
@@ -41,7 +41,7 @@ def job(smollm2_folder_tiny, telugu, tmp_path):
 def test_it_writes_a_tokenizer_its_description_and_its_card(job, smollm2_cut):
     from transformers import AutoTokenizer
 
-    folder, described, card = run("expand_vocabulary", job)
+    folder, described, card = run("build_vocabulary", job)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     assert len(tokenizer) == described["size"] == len(smollm2_cut) + 60
     assert described["mode"] == "expand"
@@ -56,7 +56,7 @@ def test_a_pruned_vocabulary_says_how_many_rows_it_saves(job, smollm2_cut, telug
     from transformers import AutoTokenizer
 
     job["settings"] = {"mode": "prune", "prune": "never-used", "prune_english": True}
-    folder, described, card = run("expand_vocabulary", job)
+    folder, described, card = run("build_vocabulary", job)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     assert len(tokenizer) == described["size"] < described["source_size"] == len(smollm2_cut)
     assert described["rows_saved"] == card["rows_saved"] == len(smollm2_cut) - len(tokenizer)
@@ -74,7 +74,7 @@ def test_a_trained_vocabulary_lists_the_tokens_that_the_source_lacks(job, smollm
         "size": 600,
         "superwords": 0.0,
     }
-    folder, described, card = run("train_vocabulary", job)
+    folder, described, card = run("build_vocabulary", job)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     assert len(tokenizer) == described["size"] == 600
     assert (described["mode"], described["family"]) == ("replace", "Unigram")

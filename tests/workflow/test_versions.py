@@ -80,7 +80,7 @@ def test_the_check_names_changed_files_with_their_stages_and_raised_versions(tmp
     with (project.folder / "lexigraft/vocabulary/expand.py").open("a") as file:
         file.write("\n\nADDED = 1\n")
     said = versions(project)
-    assert "lexigraft/vocabulary/expand.py: changed; run by stage expand_vocabulary" in said
+    assert "lexigraft/vocabulary/expand.py: changed; run by stage build_vocabulary" in said
     assert "raise `version`" in said and "workflow.versions refresh" in said
     align = "class Align(RecipeInitializer):"
     project.edit("lexigraft/initialization/methods/align.py", align, f"{align}\n    version = 2")

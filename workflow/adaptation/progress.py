@@ -26,7 +26,7 @@ _ACTIVITIES = {
     "fetch_package": "fetching a package",
     "prepare_source": "reading the model",
     "prepare_corpus": "reading the text",
-    "expand_vocabulary": "learning tokens",
+    "build_vocabulary": "learning tokens",
     "initialize": "initializing embeddings",
     "learn_initialization": "initializing embeddings",
     "train": "training",

@@ -37,22 +37,25 @@ def fetch(
     """
     from workflow.status.recipes import needed_recipes
 
-    recipes, own_files = needed_recipes(study_named(study))
-    recipes = [recipe for recipe in recipes if only in recipe.path]
-    own_files = [file for file in own_files if only in file]
-    done = [_fetch(recipe, dry_run) for recipe in recipes if recipe.url]
-    by_hand = [recipe for recipe in recipes if recipe.url is None]
-    for recipe in by_hand:
+    recipes, others = needed_recipes(study_named(study))
+    recipes = [one for one in recipes if only in one.path]
+    others = [file for file in others if only in file]
+    failed = False
+    for recipe in recipes:
+        if recipe.url:
+            failed |= not _fetched(recipe, dry_run)
+    made = [one for one in recipes if one.url is None]
+    for recipe in made:
         typer.echo(f"by hand  {recipe.path}: {recipe.entry['by_hand']}")
-    for file in own_files:
+    for file in others:
         typer.echo(f"your own {file}")
-    if not recipes and not own_files:
+    if not recipes and not others:
         typer.echo("all local files of the study exist")
-    if by_hand or own_files or not all(done):
+    if made or others or failed:
         raise typer.Exit(1)
 
 
-def _fetch(recipe: "FileRecipe", dry_run: bool) -> bool:
+def _fetched(recipe: "FileRecipe", dry_run: bool) -> bool:
     """Fetch one file and report it; return whether it succeeded."""
     from lexigraft.source.download import ask_file
     from workflow.status.recipes import fetch_recipe

@@ -1,93 +1,37 @@
 # Stage 4, auxiliary: static vectors of tokens, for the initializers that name them. The vocabulary is
 # the cell's, or `source` for vectors of the source's own tokens.
+auxiliary = of_study(inputs.auxiliary, STUDY)
 
 
-rule train_fasttext:
+# By the kind of the entry: trained on text (fasttext, glove), read from files of word vectors or from
+# another model's embeddings (plm), or encoded by a sentence encoder.
+rule compute_vectors:
     input:
-        lambda wildcards: STUDY.inputs("train_fasttext", wildcards),
+        tokenizer=vocabulary.tokenizer,
+        corpus=auxiliary.corpus,
+        source=auxiliary.counting_source,
+        vectors=tracked(auxiliary.files),
+        files=local_files(auxiliary.settings),
     output:
-        STUDY.card("train_fasttext"),
+        card="<results>/auxiliary/{source}/{language}/{vocabulary}/{auxiliary}/card.json",
     log:
-        STUDY.log("train_fasttext"),
+        "<logs>/auxiliary/{source}/{language}/{vocabulary}/{auxiliary}.log",
     priority: 85
+    threads: auxiliary.threads
     resources:
-        **STUDY.resources("train_fasttext"),
+        mem_mb=per_attempt(auxiliary.memory),
+        runtime=per_attempt(auxiliary.minutes),
     params:
-        job=lambda wildcards: STUDY.job("train_fasttext", wildcards),
+        job=job(
+            "compute_vectors",
+            version=1,
+            settings=auxiliary.settings,
+            inputs=auxiliary.files,
+            unlisted=["vectors"],
+            seed=auxiliary.seed,
+            versions=auxiliary.versions,
+        ),
     message:
-        "Training {wildcards.auxiliary} on {wildcards.language} {wildcards.vocabulary} of {wildcards.source}"
-    shell:
-        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/compute_vectors.py" {params.job:q} > {log:q} 2>&1'
-
-
-rule train_glove:
-    input:
-        lambda wildcards: STUDY.inputs("train_glove", wildcards),
-    output:
-        STUDY.card("train_glove"),
-    log:
-        STUDY.log("train_glove"),
-    priority: 85
-    threads: 4
-    resources:
-        **STUDY.resources("train_glove"),
-    params:
-        job=lambda wildcards: STUDY.job("train_glove", wildcards),
-    message:
-        "Training {wildcards.auxiliary} on {wildcards.language} {wildcards.vocabulary} of {wildcards.source}"
-    shell:
-        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/compute_vectors.py" {params.job:q} > {log:q} 2>&1'
-
-
-rule read_word_vectors:
-    input:
-        lambda wildcards: STUDY.inputs("read_word_vectors", wildcards),
-    output:
-        STUDY.card("read_word_vectors"),
-    log:
-        STUDY.log("read_word_vectors"),
-    priority: 85
-    resources:
-        **STUDY.resources("read_word_vectors"),
-    params:
-        job=lambda wildcards: STUDY.job("read_word_vectors", wildcards),
-    message:
-        "Reading {wildcards.auxiliary} of {wildcards.language} for {wildcards.vocabulary} of {wildcards.source}"
-    shell:
-        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/compute_vectors.py" {params.job:q} > {log:q} 2>&1'
-
-
-rule read_plm:
-    input:
-        lambda wildcards: STUDY.inputs("read_plm", wildcards),
-    output:
-        STUDY.card("read_plm"),
-    log:
-        STUDY.log("read_plm"),
-    priority: 85
-    resources:
-        **STUDY.resources("read_plm"),
-    params:
-        job=lambda wildcards: STUDY.job("read_plm", wildcards),
-    message:
-        "Reading {wildcards.auxiliary} of {wildcards.language} for {wildcards.vocabulary} of {wildcards.source}"
-    shell:
-        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/compute_vectors.py" {params.job:q} > {log:q} 2>&1'
-
-
-rule encode_tokens:
-    input:
-        lambda wildcards: STUDY.inputs("encode_tokens", wildcards),
-    output:
-        STUDY.card("encode_tokens"),
-    log:
-        STUDY.log("encode_tokens"),
-    priority: 85
-    resources:
-        **STUDY.resources("encode_tokens"),
-    params:
-        job=lambda wildcards: STUDY.job("encode_tokens", wildcards),
-    message:
-        "Encoding the tokens of {wildcards.language} {wildcards.vocabulary} of {wildcards.source} with {wildcards.auxiliary}"
+        "Computing {wildcards.auxiliary} of {wildcards.language} {wildcards.vocabulary} of {wildcards.source}"
     shell:
         '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/compute_vectors.py" {params.job:q} > {log:q} 2>&1'

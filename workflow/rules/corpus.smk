@@ -1,141 +1,132 @@
 # Stage 2, corpus: training text, held-out text and task data of each language and each group.
+corpus = of_study(inputs.corpus, STUDY)
 
 
+# A group of languages is mixed from the texts of its members.
 rule prepare_corpus:
     input:
-        lambda wildcards: STUDY.inputs("prepare_corpus", wildcards),
+        package=corpus.package,
+        members=tracked(corpus.group_members),
+        files=local_files(corpus.settings),
     output:
-        STUDY.card("prepare_corpus"),
+        card="<results>/corpus/{language}/card.json",
     log:
-        STUDY.log("prepare_corpus"),
+        "<logs>/corpus/{language}.log",
     priority: 100
     localrule: True
     params:
-        job=lambda wildcards: STUDY.job("prepare_corpus", wildcards),
+        job=job(
+            "prepare_corpus",
+            version=1,
+            settings=corpus.settings,
+            inputs={"members": corpus.group_members},
+            seed=corpus.seed,
+        ),
     message:
         "Preparing the texts of {wildcards.language}"
     shell:
         '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/prepare_corpus.py" {params.job:q} > {log:q} 2>&1'
 
 
-rule mix_corpora:
-    input:
-        lambda wildcards: STUDY.inputs("mix_corpora", wildcards),
-    output:
-        STUDY.card("mix_corpora"),
-    log:
-        STUDY.log("mix_corpora"),
-    priority: 100
-    localrule: True
-    params:
-        job=lambda wildcards: STUDY.job("mix_corpora", wildcards),
-    message:
-        "Mixing the texts of {wildcards.language}"
-    shell:
-        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/mix_corpora.py" {params.job:q} > {log:q} 2>&1'
-
-
+# Prompts with answers to train on; those of a group are mixed from its members' samples.
 rule prepare_samples:
     input:
-        lambda wildcards: STUDY.inputs("prepare_samples", wildcards),
+        corpus=corpus.sample_corpus,
+        package=corpus.sample_package,
+        samples=tracked(corpus.member_samples),
+        corpora=tracked(corpus.sample_corpora),
+        files=local_files(corpus.sample_settings),
     output:
-        STUDY.card("prepare_samples"),
+        card="<results>/corpus/{language}/samples/{samples}/card.json",
     log:
-        STUDY.log("prepare_samples"),
+        "<logs>/corpus/{language}/samples/{samples}.log",
     priority: 100
     localrule: True
     params:
-        job=lambda wildcards: STUDY.job("prepare_samples", wildcards),
+        job=job(
+            "prepare_samples",
+            version=1,
+            settings=corpus.sample_settings,
+            inputs={"samples": corpus.member_samples, "corpora": corpus.sample_corpora},
+            seed=corpus.sample_seed,
+        ),
     message:
         "Preparing the samples {wildcards.samples} of {wildcards.language}"
     shell:
         '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/prepare_samples.py" {params.job:q} > {log:q} 2>&1'
 
 
-rule mix_samples:
-    input:
-        lambda wildcards: STUDY.inputs("mix_samples", wildcards),
-    output:
-        STUDY.card("mix_samples"),
-    log:
-        STUDY.log("mix_samples"),
-    priority: 100
-    localrule: True
-    params:
-        job=lambda wildcards: STUDY.job("mix_samples", wildcards),
-    message:
-        "Mixing the samples {wildcards.samples} of {wildcards.language}"
-    shell:
-        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/mix_samples.py" {params.job:q} > {log:q} 2>&1'
-
-
 rule answer_samples:
     input:
-        lambda wildcards: STUDY.inputs("answer_samples", wildcards),
+        prompts=corpus.prompts,
+        teacher=corpus.teacher,
     output:
-        STUDY.card("answer_samples"),
+        card="<results>/corpus/{language}/samples/{samples}/card.json",
     log:
-        STUDY.log("answer_samples"),
+        "<logs>/corpus/{language}/samples/{samples}.log",
+    wildcard_constraints:
+        language=inputs.corpus.answered(STUDY),
     priority: 100
     resources:
-        **STUDY.resources("answer_samples"),
+        mem_mb=per_attempt(corpus.answer_memory),
+        runtime=per_attempt(corpus.answer_minutes),
         gpu=1,
     params:
-        job=lambda wildcards: STUDY.job("answer_samples", wildcards),
+        job=job(
+            "answer_samples",
+            version=1,
+            settings=corpus.answer_settings,
+            inputs={"prompts": corpus.prompts},
+        ),
     message:
         "Answering the samples {wildcards.samples} of {wildcards.language}"
     shell:
         '"$LEXIGRAFT/scripts/job.sh" python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT/scripts/answer_samples.py" {params.job:q} > {log:q} 2>&1'
 
 
-ruleorder: mix_samples > answer_samples > prepare_samples
+ruleorder: answer_samples > prepare_samples
 
 
+# One part of a task's examples: to train on (train, validation) or the tests of a language; of tasks
+# that generate, a test set (test-en) or the examples in prompts (shots-en).
 rule prepare_examples:
     input:
-        lambda wildcards: STUDY.inputs("prepare_examples", wildcards),
+        files=local_files(corpus.example_settings),
     output:
-        STUDY.card("prepare_examples"),
+        card="<results>/examples/{task}/{part}/card.json",
     log:
-        STUDY.log("prepare_examples"),
+        "<logs>/examples/{task}/{part}.log",
+    wildcard_constraints:
+        part="train|validation|((test|shots)-)?[a-z]{2,3}",
     priority: 100
     localrule: True
     params:
-        job=lambda wildcards: STUDY.job("prepare_examples", wildcards),
+        job=job("prepare_examples", version=1, settings=corpus.example_settings),
     message:
         "Preparing the examples of {wildcards.task} ({wildcards.part})"
     shell:
         '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/prepare_examples.py" {params.job:q} > {log:q} 2>&1'
 
 
-rule prepare_test_set:
-    input:
-        lambda wildcards: STUDY.inputs("prepare_test_set", wildcards),
-    output:
-        STUDY.card("prepare_test_set"),
-    log:
-        STUDY.log("prepare_test_set"),
-    priority: 100
-    localrule: True
-    params:
-        job=lambda wildcards: STUDY.job("prepare_test_set", wildcards),
-    message:
-        "Preparing the test set of {wildcards.task} ({wildcards.part})"
-    shell:
-        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/prepare_test_set.py" {params.job:q} > {log:q} 2>&1'
-
-
 # Separate from prepare_corpus: a new test set then invalidates neither the text nor what depends on it.
 rule count_tests:
     input:
-        lambda wildcards: STUDY.inputs("count_tests", wildcards),
+        text=rules.prepare_corpus.output.card,
+        tests=tracked(corpus.searched_tests),
     output:
-        STUDY.card("count_tests"),
+        card="<results>/corpus/{language}/contamination/{task}/card.json",
     log:
-        STUDY.log("count_tests"),
+        "<logs>/corpus/{language}/contamination/{task}.log",
     localrule: True
     params:
-        job=lambda wildcards: STUDY.job("count_tests", wildcards),
+        job=job(
+            "count_tests",
+            version=1,
+            settings=corpus.searched_settings,
+            inputs={"tests": corpus.searched_tests},
+            language=lambda wildcards: wildcards.language,
+            task=lambda wildcards: wildcards.task,
+        ),
     message:
         "Searching the training text of {wildcards.language} for the tests of {wildcards.task}"
     shell:

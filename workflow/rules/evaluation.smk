@@ -1,91 +1,124 @@
 # Stage 7, evaluation: all tasks of the study on every cell, learned metrics on their predictions, and
-# tokenizers without a model.
+# tokenizers without a model. <cell> is {source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}.
+evaluation = of_study(inputs.evaluation, STUDY)
 
 
 # If its data is unavailable, the card states it, and the task's records state why they have no score.
 rule prepare_benchmark:
     input:
-        lambda wildcards: STUDY.inputs("prepare_benchmark", wildcards),
+        files=local_files(evaluation.benchmark_settings),
     output:
-        STUDY.card("prepare_benchmark"),
+        card="<results>/benchmarks/{benchmark}/card.json",
     log:
-        STUDY.log("prepare_benchmark"),
+        "<logs>/benchmarks/{benchmark}.log",
     priority: 100
     localrule: True
     params:
-        job=lambda wildcards: STUDY.job("prepare_benchmark", wildcards),
+        job=job(
+            "prepare_benchmark",
+            version=1,
+            settings=evaluation.benchmark_settings,
+            # It contains the commits of data sets on the hub; missing ones are added.
+            outputs={"results": STUDY.results},
+            state=evaluation.benchmark_state,
+        ),
     message:
         "Preparing the benchmark {wildcards.benchmark}"
     shell:
         '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/prepare_benchmark.py" {params.job:q} > {log:q} 2>&1'
 
 
+# Studies may run different tasks on the same cell, so the card is named after the study.
 rule evaluate:
     input:
-        lambda wildcards: STUDY.inputs("evaluate", wildcards),
+        cell=rules.train.output.card,
+        read=tracked(evaluation.texts),
+        files=local_files(evaluation.tasks),
     output:
-        STUDY.card("evaluate"),
+        card="<results>/evaluation/<cell>/card-<study>.json",
     log:
-        STUDY.log("evaluate"),
+        "<logs>/evaluation/<cell>.log",
     resources:
-        **STUDY.resources("evaluate"),
+        mem_mb=per_attempt(lambda wildcards: source.memory(wildcards, "evaluation_mb")),
+        runtime=per_attempt(evaluation.minutes),
         gpu=1,
     params:
-        job=lambda wildcards: STUDY.job("evaluate", wildcards),
+        job=job(
+            "evaluate",
+            version=1,
+            inputs={"read": evaluation.texts},
+            cell=training.cell,
+            tasks=evaluation.tasks,
+        ),
     message:
         "Evaluating {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
         '"$LEXIGRAFT/scripts/job.sh" python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT/scripts/evaluate.py" {params.job:q} > {log:q} 2>&1'
 
 
-rule evaluate_checkpoint:
-    input:
-        lambda wildcards: STUDY.inputs("evaluate_checkpoint", wildcards),
+# A checkpoint is in the folder of its cell, and complete when the cell is.
+use rule evaluate as evaluate_checkpoint with:
     output:
-        STUDY.card("evaluate_checkpoint"),
+        card="<results>/evaluation/<cell>/checkpoint-{checkpoint}/card-<study>.json",
     log:
-        STUDY.log("evaluate_checkpoint"),
-    resources:
-        **STUDY.resources("evaluate_checkpoint"),
-        gpu=1,
+        "<logs>/evaluation/<cell>/checkpoint-{checkpoint}.log",
     params:
-        job=lambda wildcards: STUDY.job("evaluate_checkpoint", wildcards),
+        job=job(
+            "evaluate_checkpoint",
+            version=1,
+            inputs={"cell": evaluation.checkpoint, "read": evaluation.texts},
+            cell=training.cell,
+            tasks=evaluation.tasks,
+            checkpoint=lambda wildcards: int(wildcards.checkpoint),
+        ),
     message:
         "Evaluating {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}, checkpoint {wildcards.checkpoint}"
-    shell:
-        '"$LEXIGRAFT/scripts/job.sh" python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT/scripts/evaluate.py" {params.job:q} > {log:q} 2>&1'
 
 
-# Runs without other jobs in parallel: on this machine it takes all cores.
-rule measure_speed:
+# Tasks that other jobs on the machine would distort. On this machine it takes all cores; its card has a
+# folder of its own, since two processes never work in the same one.
+use rule evaluate as measure_speed with:
     input:
-        lambda wildcards: STUDY.inputs("measure_speed", wildcards),
+        cell=rules.train.output.card,
+        read=tracked(evaluation.texts_alone),
+        files=local_files(evaluation.tasks_alone),
     output:
-        STUDY.card("measure_speed"),
+        card="<results>/evaluation/<cell>/speed/card-<study>.json",
     log:
-        STUDY.log("measure_speed"),
+        "<logs>/evaluation/<cell>/speed.log",
     threads: lambda wildcards: workflow.cores
     resources:
-        **STUDY.resources("measure_speed"),
+        mem_mb=per_attempt(lambda wildcards: source.memory(wildcards, "evaluation_mb")),
+        runtime=per_attempt(evaluation.minutes_alone),
         gpu=1,
     params:
-        job=lambda wildcards: STUDY.job("measure_speed", wildcards),
+        job=job(
+            "measure_speed",
+            version=1,
+            inputs={"read": evaluation.texts_alone},
+            outputs={"records": evaluation.records},
+            cell=training.cell,
+            tasks=evaluation.tasks_alone,
+        ),
     message:
         "Measuring the speed of {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
-    shell:
-        '"$LEXIGRAFT/scripts/job.sh" python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT/scripts/evaluate.py" {params.job:q} > {log:q} 2>&1'
 
 
 rule prepare_metric:
-    input:
-        lambda wildcards: STUDY.inputs("prepare_metric", wildcards),
     output:
-        STUDY.card("prepare_metric"),
+        card="<results>/metrics/{metric}/card.json",
     log:
-        STUDY.log("prepare_metric"),
+        "<logs>/metrics/{metric}.log",
     localrule: True
     params:
-        job=lambda wildcards: STUDY.job("prepare_metric", wildcards),
+        job=job(
+            "prepare_metric",
+            version=1,
+            settings=evaluation.metric_settings,
+            inputs={"python": STUDY.metrics_python},
+            metric=lambda wildcards: wildcards.metric,
+            state=evaluation.metric_state,
+        ),
     message:
         "Preparing the metric {wildcards.metric}"
     shell:
@@ -95,16 +128,28 @@ rule prepare_metric:
 # One job for many cells: loading a metric takes longer than scoring a cell.
 rule score_predictions:
     input:
-        lambda wildcards: STUDY.inputs("score_predictions", wildcards),
+        metric=rules.prepare_metric.output.card,
+        predictions=evaluation.predictions,
     output:
-        STUDY.card("score_predictions"),
+        card="<results>/learned/{metric}/{source}/{language}/card-<study>.json",
     log:
-        STUDY.log("score_predictions"),
+        "<logs>/learned/{metric}/{source}/{language}.log",
     resources:
-        **STUDY.resources("score_predictions"),
+        mem_mb=per_attempt(evaluation.scoring_memory),
+        runtime=per_attempt(evaluation.scoring_minutes),
         gpu=1,
     params:
-        job=lambda wildcards: STUDY.job("score_predictions", wildcards),
+        job=job(
+            "score_predictions",
+            version=1,
+            settings=evaluation.scoring_settings,
+            inputs={"metric": evaluation.metric_card, "python": STUDY.metrics_python},
+            unlisted=["predictions"],
+            outputs={"records": f"{STUDY.results}/evaluation"},
+            metric=lambda wildcards: wildcards.metric,
+            cells=evaluation.scored_cells,
+            versions=evaluation.metric_versions,
+        ),
     message:
         "Scoring predictions of {wildcards.source} in {wildcards.language} with {wildcards.metric}"
     shell:
@@ -113,31 +158,43 @@ rule score_predictions:
 
 rule measure_fragmentation:
     input:
-        lambda wildcards: STUDY.inputs("measure_fragmentation", wildcards),
+        source=rules.prepare_source.output.card,
+        tokenizer=vocabulary.tokenizer,
+        corpus=rules.prepare_corpus.output.card,
     output:
-        STUDY.card("measure_fragmentation"),
+        card="<results>/evaluation/{source}/{language}/{vocabulary}/fragmentation/card.json",
     log:
-        STUDY.log("measure_fragmentation"),
+        "<logs>/evaluation/{source}/{language}/{vocabulary}/fragmentation.log",
     resources:
-        **STUDY.resources("measure_fragmentation"),
+        mem_mb=per_attempt(2000),
+        runtime=per_attempt(20),
     params:
-        job=lambda wildcards: STUDY.job("measure_fragmentation", wildcards),
+        job=job("measure_fragmentation", version=1, cell=lambda wildcards: dict(wildcards.items())),
     message:
         "Measuring how {wildcards.vocabulary} of {wildcards.source} tokenizes {wildcards.language}"
     shell:
         '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/measure_fragmentation.py" {params.job:q} > {log:q} 2>&1'
 
 
+# A tokenizer of the registry, which no cell uses.
 rule measure_tokenizer:
     input:
-        lambda wildcards: STUDY.inputs("measure_tokenizer", wildcards),
+        corpus=rules.prepare_corpus.output.card,
+        package=evaluation.tokenizer_package,
+        files=local_files(evaluation.tokenizer_settings),
     output:
-        STUDY.card("measure_tokenizer"),
+        card="<results>/fragmentation/{tokenizer}/{language}/card.json",
     log:
-        STUDY.log("measure_tokenizer"),
+        "<logs>/fragmentation/{tokenizer}/{language}.log",
     localrule: True
     params:
-        job=lambda wildcards: STUDY.job("measure_tokenizer", wildcards),
+        job=job(
+            "measure_tokenizer",
+            version=1,
+            settings=evaluation.tokenizer_settings,
+            tokenizer=lambda wildcards: wildcards.tokenizer,
+            language=lambda wildcards: wildcards.language,
+        ),
     message:
         "Measuring how the tokenizer {wildcards.tokenizer} tokenizes {wildcards.language}"
     shell:
@@ -146,15 +203,27 @@ rule measure_tokenizer:
 
 rule measure_alignment:
     input:
-        lambda wildcards: STUDY.inputs("measure_alignment", wildcards),
+        source=rules.prepare_source.output.card,
+        tokenizer=vocabulary.tokenizer,
+        initialization=evaluation.initialization,
+        corpus=rules.prepare_corpus.output.card,
+        encoder=tracked(evaluation.alignment_encoder),
     output:
-        STUDY.card("measure_alignment"),
+        card="<results>/evaluation/{source}/{language}/{vocabulary}/{initializer}/alignment/{fit}/card.json",
     log:
-        STUDY.log("measure_alignment"),
+        "<logs>/evaluation/{source}/{language}/{vocabulary}/{initializer}/alignment/{fit}.log",
     resources:
-        **STUDY.resources("measure_alignment"),
+        mem_mb=per_attempt(lambda wildcards: source.memory(wildcards, "initialization_mb")),
+        runtime=per_attempt(20),
     params:
-        job=lambda wildcards: STUDY.job("measure_alignment", wildcards),
+        job=job(
+            "measure_alignment",
+            version=1,
+            settings=lambda wildcards: STUDY.config["alignment"],
+            inputs={"encoder": evaluation.alignment_encoder},
+            cell=lambda wildcards: dict(wildcards.items()),
+            seed=evaluation.alignment_seed,
+        ),
     message:
         "Measuring how {wildcards.initializer} aligns {wildcards.language} {wildcards.vocabulary} ({wildcards.fit})"
     shell:

@@ -1,18 +1,38 @@
-# Stage 5, initialization: a recipe over source tokens, or rows, for every new token.
+# Stage 5, initialization: a recipe over source tokens, or rows, for every new token. `fit` is
+# all-seeds, or seed-0 for an initializer that draws at random.
+initialization = of_study(inputs.initialization, STUDY)
 
 
 rule initialize:
     input:
-        lambda wildcards: STUDY.inputs("initialize", wildcards),
+        source=rules.prepare_source.output.card,
+        tokenizer=vocabulary.tokenizer,
+        corpus=rules.prepare_corpus.output.card,
+        auxiliary=tracked(initialization.auxiliary),
+        dictionaries=tracked(initialization.dictionaries),
+        samples=initialization.samples,
+        files=local_files(initialization.settings),
     output:
-        STUDY.card("initialize"),
+        card="<results>/initialization/{source}/{language}/{vocabulary}/{initializer}/{fit}/card.json",
     log:
-        STUDY.log("initialize"),
+        "<logs>/initialization/{source}/{language}/{vocabulary}/{initializer}/{fit}.log",
     priority: 80
     resources:
-        **STUDY.resources("initialize"),
+        mem_mb=per_attempt(lambda wildcards: source.memory(wildcards, "initialization_mb")),
+        runtime=per_attempt(30),
     params:
-        job=lambda wildcards: STUDY.job("initialize", wildcards),
+        job=job(
+            "initialize",
+            version=1,
+            settings=initialization.settings,
+            inputs={
+                "auxiliary": initialization.auxiliary,
+                "dictionaries": initialization.dictionaries,
+                "samples": initialization.samples,
+            },
+            seed=initialization.seed,
+            versions=initialization.versions,
+        ),
     message:
         "Initializing {wildcards.language} {wildcards.vocabulary} with {wildcards.initializer} ({wildcards.fit})"
     shell:
@@ -20,20 +40,15 @@ rule initialize:
 
 
 # Initializers that learn from the source model or its matrices run on the machine that trains it.
-rule learn_initialization:
-    input:
-        lambda wildcards: STUDY.inputs("learn_initialization", wildcards),
-    output:
-        STUDY.card("learn_initialization"),
-    log:
-        STUDY.log("learn_initialization"),
-    priority: 80
+use rule initialize as learn_initialization with:
+    wildcard_constraints:
+        initializer=one_of(inputs.initialization.learning(STUDY)),
     resources:
-        **STUDY.resources("learn_initialization"),
+        mem_mb=per_attempt(lambda wildcards: source.memory(wildcards, "training_mb")),
+        runtime=per_attempt(240),
         gpu=1,
-    params:
-        job=lambda wildcards: STUDY.job("learn_initialization", wildcards),
     message:
         "Learning to initialize {wildcards.language} {wildcards.vocabulary} with {wildcards.initializer} ({wildcards.fit})"
-    shell:
-        '"$LEXIGRAFT/scripts/job.sh" python -m lexigraft.gpus {resources.gpu} python "$LEXIGRAFT/scripts/initialize.py" {params.job:q} > {log:q} 2>&1'
+
+
+ruleorder: learn_initialization > initialize

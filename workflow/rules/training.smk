@@ -1,39 +1,58 @@
 # Stage 6, training: continual pre-training of the adapted model; only changed weights are stored.
+# <cell> is {source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}.
+training = of_study(inputs.training, STUDY)
 
 
 rule train:
     input:
-        lambda wildcards: STUDY.inputs("train", wildcards),
+        source=rules.prepare_source.output.card,
+        tokenizer=vocabulary.tokenizer,
+        initialization=training.initialization,
+        corpus=rules.prepare_corpus.output.card,
+        samples=tracked(training.samples),
+        teacher=training.teacher,
     output:
-        STUDY.card("train"),
+        card="<results>/training/<cell>/card.json",
     log:
-        STUDY.log("train"),
+        "<logs>/training/<cell>.log",
     priority: 50
     resources:
-        **STUDY.resources("train"),
-        gpu=STUDY.gpus("train"),
+        mem_mb=per_attempt(training.memory),
+        runtime=per_attempt(training.minutes),
+        gpu=training.gpus,
     params:
-        job=lambda wildcards: STUDY.job("train", wildcards),
-        launcher=lambda wildcards, resources: launcher(
-            STUDY, wildcards.source, wildcards.strategy, resources.gpu
+        job=job(
+            "train",
+            version=1,
+            settings=training.settings,
+            inputs={"samples": training.samples},
+            # An earlier cell with other settings or versions is moved there.
+            outputs={"replaced": f"{STUDY.results}/replaced"},
+            cell=training.cell,
+            seed=training.seed,
+            versions=training.versions,
         ),
+        # One process per GPU.
+        launcher=lambda wildcards, resources: training.launcher(wildcards, resources.gpu),
     message:
         "Training {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
         '"$LEXIGRAFT/scripts/job.sh" python -m lexigraft.gpus {resources.gpu} {params.launcher} "$LEXIGRAFT/scripts/train.py" {params.job:q} > {log:q} 2>&1'
 
 
+# A plain Hugging Face folder; made on demand, no part of a study.
 rule export_cell:
     input:
-        lambda wildcards: STUDY.inputs("export_cell", wildcards),
+        cell=rules.train.output.card,
     output:
-        STUDY.card("export_cell"),
+        card="<results>/export/<cell>/card.json",
     log:
-        STUDY.log("export_cell"),
+        "<logs>/export/<cell>.log",
     resources:
-        **STUDY.resources("export_cell"),
+        mem_mb=per_attempt(lambda wildcards: source.memory(wildcards, "training_mb")),
+        runtime=per_attempt(30),
     params:
-        job=lambda wildcards: STUDY.job("export_cell", wildcards),
+        job=job("export_cell", version=1),
     message:
         "Exporting {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:

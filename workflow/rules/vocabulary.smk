@@ -1,55 +1,48 @@
-# Stage 3, vocabulary: the tokenizer that replaces the source's. Each entry of vocabularies.yaml belongs
-# to one rule: expanded or pruned, trained from scratch, or taken from another model.
+# Stage 3, vocabulary: the tokenizer that replaces the source's, made from the text of a language.
+vocabulary = of_study(inputs.vocabulary, STUDY)
 
 
-rule expand_vocabulary:
+# The source's tokenizer expanded or pruned, or another one trained on the text.
+rule build_vocabulary:
     input:
-        lambda wildcards: STUDY.inputs("expand_vocabulary", wildcards),
+        source=rules.prepare_source.output.card,
+        corpus=vocabulary.corpus,
     output:
-        STUDY.card("expand_vocabulary"),
+        card="<results>/vocabulary/{source}/{language}/{vocabulary}/card.json",
     log:
-        STUDY.log("expand_vocabulary"),
+        "<logs>/vocabulary/{source}/{language}/{vocabulary}.log",
     priority: 90
     resources:
-        **STUDY.resources("expand_vocabulary"),
+        mem_mb=per_attempt(vocabulary.memory),
+        runtime=per_attempt(vocabulary.minutes),
     params:
-        job=lambda wildcards: STUDY.job("expand_vocabulary", wildcards),
+        job=job("build_vocabulary", version=1, settings=vocabulary.settings),
     message:
         "Building vocabulary {wildcards.vocabulary} of {wildcards.source} for {wildcards.language}"
     shell:
-        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/expand_vocabulary.py" {params.job:q} > {log:q} 2>&1'
+        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/build_vocabulary.py" {params.job:q} > {log:q} 2>&1'
 
 
-rule train_vocabulary:
-    input:
-        lambda wildcards: STUDY.inputs("train_vocabulary", wildcards),
-    output:
-        STUDY.card("train_vocabulary"),
-    log:
-        STUDY.log("train_vocabulary"),
-    priority: 90
-    resources:
-        **STUDY.resources("train_vocabulary"),
-    params:
-        job=lambda wildcards: STUDY.job("train_vocabulary", wildcards),
-    message:
-        "Training vocabulary {wildcards.vocabulary} for {wildcards.language}, to replace that of {wildcards.source}"
-    shell:
-        '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/train_vocabulary.py" {params.job:q} > {log:q} 2>&1'
-
-
+# The tokenizer of another model; a local rule, since it may be on the hub.
 rule take_vocabulary:
     input:
-        lambda wildcards: STUDY.inputs("take_vocabulary", wildcards),
+        source=rules.prepare_source.output.card,
+        corpus=vocabulary.corpus,
+        files=local_files(vocabulary.taken_settings),
     output:
-        STUDY.card("take_vocabulary"),
+        card="<results>/vocabulary/{source}/{language}/{vocabulary}/card.json",
     log:
-        STUDY.log("take_vocabulary"),
+        "<logs>/vocabulary/{source}/{language}/{vocabulary}.log",
+    wildcard_constraints:
+        vocabulary=one_of(inputs.vocabulary.taken(STUDY)),
     priority: 90
     localrule: True
     params:
-        job=lambda wildcards: STUDY.job("take_vocabulary", wildcards),
+        job=job("take_vocabulary", version=1, settings=vocabulary.taken_settings),
     message:
         "Taking vocabulary {wildcards.vocabulary} for {wildcards.language}, to replace that of {wildcards.source}"
     shell:
         '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/take_vocabulary.py" {params.job:q} > {log:q} 2>&1'
+
+
+ruleorder: take_vocabulary > build_vocabulary

@@ -394,7 +394,7 @@ def train(study: Study, **axes: str) -> dict[str, Any]:
         "inputs": {
             "source": source(study, cell.source),
             "tokenizer": vocabulary(study, axes),
-            "initialization": initialization(study, cell),
+            **({"initialization": fit} if (fit := initialization(study, cell)) else {}),
             "corpus": corpus(study, cell.language),
             **({"samples": read} if read else {}),
             **({"teacher": source(study, teacher)} if teacher else {}),

@@ -32,6 +32,19 @@ from workflow.stages.stage import CARD, PACKAGES, STAGES, Output, Resources
 # Snakemake takes `{name}` in a path for a wildcard, without an escape for it, and cannot lock files
 # whose names are not UTF-8. The checksums of such files are in the job's description.
 _UNNAMEABLE = re.compile("[{\ud800-\udfff]")
+# Stages that are one rule.
+_RULES = {
+    "mix_corpora": "prepare_corpus",
+    "mix_samples": "prepare_samples",
+    "prepare_test_set": "prepare_examples",
+    "expand_vocabulary": "build_vocabulary",
+    "train_vocabulary": "build_vocabulary",
+    "learn_initialization": "initialize",
+    **dict.fromkeys(
+        ("train_fasttext", "train_glove", "read_word_vectors", "read_plm", "encode_tokens"),
+        "compute_vectors",
+    ),
+}
 P = ParamSpec("P")
 Found = TypeVar("Found")
 
@@ -89,6 +102,7 @@ class Study:
         self.results: str = config["results"].rstrip("/")
         self.cells: list[Cell] = cells_of(config["cells"], config["aliases"])
         self.shared: dict[tuple[Any, ...], Any] = {}  # see `once`
+        self.rules: Any = None  # Snakemake's, set by the Snakefile
         self.take_commits()
 
     def take_commits(self) -> None:
@@ -146,6 +160,11 @@ class Study:
         )
         return f"{folder}/{stage.card.format(study=self.name)}"
 
+    @once
+    def card_of(self, rule: str) -> str:
+        """The card that a rule writes, with its wildcards in braces."""
+        return str(getattr(self.rules, rule).output[0])
+
     def log(self, rule: str) -> str:
         """The log of a rule, with its wildcards in braces."""
         return f"{self.results}/logs/{STAGES[rule].log.replace('{study}', self.name)}.log"
@@ -183,7 +202,7 @@ class Study:
         kinds = job.pop("versions", {})
         contents = self._contents(output.card, own_files(job["inputs"]))
         return {
-            "rule": rule,
+            "rule": _RULES.get(rule, rule),
             **job,
             "settings": settings,
             "outputs": {"folder": str(output), **own, **job.get("outputs", {})},

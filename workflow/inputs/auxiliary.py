@@ -1,0 +1,148 @@
+"""Stage 4, auxiliary: what vectors of a tokenizer's tokens are computed from, by their kind."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lexigraft.auxiliary.language_files import BINARY, word_vector_files
+from lexigraft.auxiliary.registry import AuxiliaryKind, auxiliary_kind
+from lexigraft.cells import SOURCE_VOCABULARY
+from workflow.inputs.corpus import texts_of
+from workflow.inputs.rule import Output, Wildcards, output
+from workflow.inputs.source import sentence_encoder
+from workflow.inputs.vocabulary import amount_read, tokenizer
+from workflow.stages.study import Study
+
+
+def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
+    """The entry without its corpus, an input; for `plm`, the model that the language names."""
+    entry = _entry(study, wildcards)
+    if "plm" in entry:
+        plms = study.config["languages"][wildcards["language"]]["plms"]
+        return {"kind": entry["kind"], **plms[entry["plm"]]}
+    return {key: value for key, value in entry.items() if key != "corpus"}
+
+
+def corpus(study: Study, wildcards: Wildcards) -> Output | list[str]:
+    """The texts on which vectors are trained: of the entry, otherwise of the cell."""
+    if "corpus" not in _reads(study, wildcards):
+        return []
+    return texts_of(study, _entry(study, wildcards).get("corpus") or wildcards["language"])
+
+
+def counting_source(study: Study, wildcards: Wildcards) -> Output | list[str]:
+    """The source whose tokenizer counts the tokens of the text, if the entry limits them."""
+    is_limited = "corpus" in _reads(study, wildcards) and "text" in _entry(study, wildcards)
+    return output(study, "prepare_source", wildcards) if is_limited else []
+
+
+def files(study: Study, wildcards: Wildcards) -> dict[str, Any]:
+    """Files of word vectors and of the dictionary that aligns them, and a sentence encoder.
+
+    The encoder has encoded the tokens of the source already, once for all vocabularies.
+    """
+    entry, reads = _entry(study, wildcards), _reads(study, wildcards)
+    inputs: dict[str, Any] = dict(_word_vectors(study, wildcards))
+    if "encoder" in reads:
+        inputs["encoder"] = sentence_encoder(study, entry)
+        if wildcards["vocabulary"] != SOURCE_VOCABULARY:
+            axes = {**wildcards, "vocabulary": SOURCE_VOCABULARY}
+            vectors = vectors_of(study, wildcards["auxiliary"], axes)
+            inputs["known"] = {"tokenizer": tokenizer(study, axes), "vectors": vectors}
+    return inputs
+
+
+def seed(study: Study, wildcards: Wildcards) -> list[Any] | None:
+    """The seed of vectors that are trained."""
+    axes = (wildcards[axis] for axis in ("source", "language", "vocabulary", "auxiliary"))
+    trains = _kind(study, wildcards).trains
+    return [study.config["seed"], "auxiliary", *axes] if trains else None
+
+
+def versions(study: Study, wildcards: Wildcards) -> dict[str, int]:
+    """The version of the kind."""
+    name = _entry(study, wildcards)["kind"]
+    return {f"auxiliary {name}": _kind(study, wildcards).version}
+
+
+def threads(study: Study, wildcards: Wildcards) -> int:
+    """Threads."""
+    return _kind(study, wildcards).cost.threads
+
+
+def memory(study: Study, wildcards: Wildcards) -> int:
+    """Megabytes, including word vectors that are loaded completely."""
+    cost = _kind(study, wildcards).cost
+    megabytes = cost.megabytes
+    if cost.megabytes_per_million_tokens:
+        megabytes += cost.megabytes_per_million_tokens * _million_tokens(study, wildcards)
+    if cost.loads_files:
+        paths = map(Path, _word_vectors(study, wildcards).values())
+        sizes = (path.stat().st_size for path in paths if path.suffix == BINARY and path.is_file())
+        megabytes += sum(size >> 20 for size in sizes)
+    return megabytes
+
+
+def minutes(study: Study, wildcards: Wildcards) -> int:
+    """Minutes."""
+    cost = _kind(study, wildcards).cost
+    if not cost.minutes_per_million_tokens:
+        return cost.minutes
+    return cost.minutes + cost.minutes_per_million_tokens * _million_tokens(study, wildcards)
+
+
+def vectors_of(study: Study, auxiliary: str, axes: Mapping[str, str]) -> Output:
+    """The vectors of a tokenizer's tokens, computed once if they are equal for several cells.
+
+    Models of a family share a tokenizer, which `tokenizer_of` defines. If the tokenizer is the same
+    in every language and the vectors have their own corpus, they are the same in every language.
+    So are vectors of the source's own tokens from an encoder, which reads no text.
+    """
+    config, entry = study.config, study.config["auxiliary"][auxiliary]
+    source, language, vocabulary = axes["source"], axes["language"], axes["vocabulary"]
+    is_source = vocabulary == SOURCE_VOCABULARY
+    if entry.get("corpus") and (
+        is_source or "tokenizer" in config["vocabularies"].get(vocabulary, {})
+    ):
+        language = entry["corpus"]
+    elif entry["kind"] == "sentence-encoder" and is_source:
+        language = config["cells"][0]["languages"][0]
+    wildcards = {
+        "source": config["sources"][source].get("tokenizer_of", source),
+        "language": language,
+        "vocabulary": vocabulary,
+        "auxiliary": auxiliary,
+    }
+    return output(study, "compute_vectors", wildcards)
+
+
+def _million_tokens(study: Study, wildcards: Wildcards) -> int:
+    """Millions of training tokens of vectors, in the tokenizer whose tokens get the vectors."""
+    entry, model = _entry(study, wildcards), study.cost_model
+    language = entry.get("corpus") or wildcards["language"]
+    density = model.density(wildcards["source"], language, wildcards["vocabulary"])
+    sentence = model.text(language).characters * density
+    return round(amount_read(study, language, entry, sentence, 1.0) / 1e6)
+
+
+def _entry(study: Study, wildcards: Wildcards) -> dict[str, Any]:
+    entry: dict[str, Any] = study.config["auxiliary"][wildcards["auxiliary"]]
+    return entry
+
+
+def _kind(study: Study, wildcards: Wildcards) -> type[AuxiliaryKind]:
+    return auxiliary_kind(_entry(study, wildcards)["kind"])
+
+
+def _reads(study: Study, wildcards: Wildcards) -> tuple[str, ...]:
+    return _kind(study, wildcards).reads(_entry(study, wildcards))
+
+
+def _word_vectors(study: Study, wildcards: Wildcards) -> dict[str, str]:
+    """The files of word vectors and of a dictionary that the kind reads."""
+    if not {"word_vectors", "english_word_vectors", "dictionary"} & {*_reads(study, wildcards)}:
+        return {}
+    name, language = wildcards["auxiliary"], wildcards["language"]
+    texts = study.config["languages"][language]
+    paths = word_vector_files(name, _entry(study, wildcards), language, texts)
+    return {key: str(path) for key, (_, path) in paths.items()}

@@ -1,0 +1,255 @@
+"""What a rule file calls: the functions of a stage for one study, and the job that a script gets.
+
+A rule declares one output, a card. Other jobs read the card's folder, or a file in it: `Output`
+holds both, as the text of the card, which Snakemake knows, and as `path`, which the script gets.
+"""
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from lexigraft.artifacts.cards import CARD
+from lexigraft.artifacts.checksums import files_at, state_of
+from lexigraft.artifacts.completion import input_checksum, leaves
+from lexigraft.corpus.local_files import local_paths
+from lexigraft.errors import UserError
+from lexigraft.job import without_prefix
+from workflow.config.registries import WITHOUT_EFFECT
+from workflow.stages.study import Study
+
+Wildcards = Mapping[str, str]
+OfWildcards = Callable[[Wildcards], Any]
+# Snakemake takes `{name}` in a path for a wildcard and `<name>` for a variable, without an escape
+# for them, and cannot lock files whose names are not UTF-8. Such files are watched by their
+# checksums alone, which are in the job's description.
+_UNNAMEABLE = re.compile("[{<\ud800-\udfff]")
+
+
+class Output(str):
+    """The card of a job's output; `path` is its folder, or a file in it, which other jobs read."""
+
+    path: str
+
+    def __new__(cls, card: str, file: str = "") -> "Output":
+        """The output that a card completes, or one `file` of it."""
+        output = super().__new__(cls, card)
+        folder = card.rpartition("/")[0]
+        output.path = f"{folder}/{file}" if file else folder
+        return output
+
+    def file(self, name: str) -> "Output":
+        """A file or folder in it, complete when the card is there."""
+        return Output(self, name)
+
+
+def output(study: Study, rule: str, wildcards: Mapping[str, Any]) -> Output:
+    """The output of a rule for these wildcards; more wildcards than it has are ignored."""
+    return Output(study.card_of(rule).format_map(wildcards))
+
+
+def of_study(stage: ModuleType, study: Study) -> SimpleNamespace:
+    """The functions of a module of this package, as Snakemake calls them: with wildcards."""
+
+    def bind(function: Callable[..., Any]) -> Callable[..., Any]:
+        # A plain function: Snakemake does not take a `partial` for an input function.
+        def bound(wildcards: Wildcards, *arguments: Any) -> Any:
+            return function(study, dict(wildcards.items()), *arguments)
+
+        return bound
+
+    return SimpleNamespace(
+        **{
+            name: bind(function)
+            for name, function in inspect.getmembers(stage, inspect.isfunction)
+            if function.__module__ == stage.__name__
+            and "wildcards" in inspect.signature(function).parameters
+        }
+    )
+
+
+def tracked(inputs: OfWildcards) -> Callable[[Wildcards], list[str]]:
+    """An input function: the cards of the outputs, and the existing files of the user, in `inputs`.
+
+    The checksums of the user's files are in the job's description. Their dates start the job as
+    well, since only the checkout that ran a job knows its earlier description.
+    """
+
+    def paths(wildcards: Wildcards) -> list[str]:
+        found = inputs(wildcards)
+        files = (str(file) for path in user_paths(found) for file in files_at(path))
+        nameable = [file for file in files if not _UNNAMEABLE.search(file)]
+        cards = [card for card in leaves(found) if isinstance(card, Output)]
+        return list(dict.fromkeys([*cards, *nameable]))
+
+    return paths
+
+
+def local_files(settings: OfWildcards) -> Callable[[Wildcards], list[str]]:
+    """An input function: the existing files of the user that `settings` name."""
+    return tracked(lambda wildcards: local_paths(settings(wildcards)))
+
+
+def one_of(names: Iterable[str]) -> str:
+    """The constraint of a wildcard to some names; without any, it matches nothing.
+
+    Snakemake would treat an empty pattern as no constraint.
+    """
+    return "|".join(map(re.escape, names)) or "(?!)"
+
+
+def per_attempt(amount: int | OfWildcards) -> Callable[..., int]:
+    """A resource that grows with each attempt of a job."""
+
+    def resource(wildcards: Wildcards, attempt: int) -> int:
+        first: int = amount(wildcards) if callable(amount) else amount
+        return attempt * first
+
+    return resource
+
+
+def job(
+    study: Study,
+    rule: str,
+    *,
+    version: int | None,
+    settings: Any = None,
+    inputs: Any = None,
+    outputs: Mapping[str, Any] | None = None,
+    unlisted: Sequence[str] = (),
+    versions: Any = None,
+    **facts: Any,
+) -> Callable[..., str]:
+    """A `params` function: the job description that the script of a rule reads, as JSON.
+
+    It contains everything that the output depends on and that Snakemake cannot see: settings,
+    versions, and the checksums of the user's files, whose dates may be older than the output.
+    Snakemake compares a string parameter as a whole, unlike the values of a dict or list. Paths are
+    relative to the study's prefix, if it has one.
+
+    Every argument is a value, or a function of the wildcards; None is left out.
+
+    Parameters
+    ----------
+    version
+        The version of the results of this rule, raised when code changes them; None if the output
+        is pinned by a checksum.
+    settings
+        What to compute. The local files that they name become the input `files`.
+    inputs
+        Inputs that are files in outputs, have names of their own or are the user's. All other
+        inputs of the rule are outputs of other jobs, and the script gets their folders.
+    outputs
+        Folders that the job writes to, in addition to that of its card.
+    unlisted
+        Names of the rule's inputs that its script finds itself: ten thousand paths do not fit on a
+        command line.
+    versions
+        Versions of the kinds that compute the output, such as an objective.
+    facts
+        What else the script reads, such as `seed`.
+    """
+
+    # Snakemake does not compare parameters whose functions have an argument `input` or `output`.
+    def describe(wildcards: Wildcards, **paths: Any) -> str:
+        input, card = paths["input"], str(paths["output"][0])
+
+        def value(part: Any) -> Any:
+            return part(wildcards) if callable(part) else part
+
+        read: dict[str, Any] = {
+            name: [Output(card) for card in cards] if isinstance(cards, list) else Output(cards)
+            for name, cards in input.items()
+            if name not in unlisted and name != "files" and cards
+        }
+        read |= {name: value(part) for name, part in (value(inputs) or {}).items()}
+        described = {name: value(part) for name, part in facts.items()}
+        chosen = value(settings) or {}
+        tasks = described.get("tasks", {}).values()
+        if rule != "build_report":  # whose settings repeat the study
+            known = user_paths(read)
+            named = local_paths([chosen, *(task["settings"] for task in tasks)])
+            read["files"] = [path for path in named if path not in known]
+        kinds = value(versions) or {}
+        folder, _, card_name = card.rpartition("/")
+        parts = {
+            "rule": rule,
+            "settings": {key: chosen[key] for key in chosen if key != WITHOUT_EFFECT},
+            "inputs": _paths({name: part for name, part in read.items() if part not in ([], {})}),
+            **{name: fact for name, fact in described.items() if fact is not None},
+            "outputs": {
+                "folder": folder,
+                **({} if card_name == CARD else {"card": card}),
+                **{name: _paths(value(part)) for name, part in (outputs or {}).items()},
+            },
+            "contents": _contents(study, card, user_paths(read)) or None,
+            "versions": {"stage": version, **kinds} if version is not None else None,
+        }
+        text = json.dumps({k: v for k, v in parts.items() if v is not None}, ensure_ascii=False)
+        return without_prefix(text, study.config["prefix"])
+
+    return describe
+
+
+def user_paths(inputs: Any) -> list[str]:
+    """The user's files, folders and patterns among the inputs of a job, each once.
+
+    For learned metrics, the card of the metric stands for the Python of their environment.
+    """
+    return list(dict.fromkeys(_user_paths(inputs)))
+
+
+def _user_paths(inputs: Any) -> Iterator[str]:
+    if isinstance(inputs, Mapping):
+        is_on_hub = "hub" in inputs
+        inputs = [] if is_on_hub else [inputs[key] for key in inputs if key != "python"]
+    if isinstance(inputs, list | tuple):
+        for value in inputs:
+            yield from _user_paths(value)
+    elif isinstance(inputs, str) and not isinstance(inputs, Output):
+        yield inputs
+
+
+def _paths(inputs: Any) -> Any:
+    """The same inputs with the path of each output, as the script reads it."""
+    if isinstance(inputs, Mapping):
+        return {name: _paths(value) for name, value in inputs.items()}
+    if isinstance(inputs, list | tuple):
+        return [_paths(value) for value in inputs]
+    return inputs.path if isinstance(inputs, Output) else inputs
+
+
+def _contents(study: Study, card: str, paths: Sequence[str]) -> dict[str, str | None]:
+    """File or folder of the user -> its checksum; a missing one keeps that in the job's card.
+
+    So a plan works without the data, and what was made from deleted files stays valid.
+    """
+    checksums: dict[str, str | None] = dict.fromkeys(paths)
+    for path in paths:
+        with suppress(OSError, UserError):  # the job that reads it says what is wrong
+            if files_at(path):
+                checksums[path] = _checksum(study, path)
+    if None in checksums.values():
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            recorded = json.loads(Path(card).read_text("utf-8"))["job"]["contents"]
+            missing = [path for path in paths if checksums[path] is None]
+            checksums |= {path: recorded.get(path) for path in missing}
+    return checksums
+
+
+def _checksum(study: Study, path: str) -> str:
+    """The checksum of an input, once for many jobs that read the same file.
+
+    A run plans its jobs one by one, so that files may change in between.
+    """
+    state = state_of(path)
+    if state is None:
+        return input_checksum(path)
+    if (path, state) not in study.shared:
+        study.shared[path, state] = input_checksum(path)
+    checksum: str = study.shared[path, state]
+    return checksum

@@ -1,0 +1,97 @@
+"""Stage 6, training: what a cell is trained with, and on how many GPUs."""
+
+from typing import Any
+
+from lexigraft.cells import cell_of
+from lexigraft.corpus.sample_file import SAMPLES
+from lexigraft.training.registry import objective
+from lexigraft.training.settings import samples_of as samples_in
+from lexigraft.training.settings import teacher_of
+from workflow.config.training_data import training_gpus
+from workflow.inputs.corpus import samples_of
+from workflow.inputs.initialization import fit_of
+from workflow.inputs.rule import Output, Wildcards, output
+from workflow.stages.study import Study
+
+
+def initialization(study: Study, wildcards: Wildcards) -> Output | list[str]:
+    """The fitted initializer of a cell; none for a baseline."""
+    return fit_of(study, cell_of(wildcards))
+
+
+def samples(study: Study, wildcards: Wildcards) -> dict[str, Output]:
+    """The samples that the strategy trains on."""
+    return {
+        name: samples_of(study, wildcards["language"], name).file(SAMPLES)
+        for name in samples_in(settings(study, wildcards))
+    }
+
+
+def teacher(study: Study, wildcards: Wildcards) -> Output | list[str]:
+    """The source that the strategy imitates."""
+    name = teacher_of(settings(study, wildcards), wildcards["source"])
+    return output(study, "prepare_source", {"source": name}) if name else []
+
+
+def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
+    """The strategy."""
+    strategy: dict[str, Any] = study.config["strategies"][wildcards["strategy"]]
+    return strategy
+
+
+def cell(study: Study, wildcards: Wildcards) -> dict[str, Any]:
+    """The axes of the cell."""
+    return vars(cell_of(wildcards))
+
+
+def seed(study: Study, wildcards: Wildcards) -> list[Any]:
+    """The seed of the cell."""
+    return [study.config["seed"], "training", cell_of(wildcards).path]
+
+
+def versions(study: Study, wildcards: Wildcards) -> dict[str, int]:
+    """The versions of the objectives of all phases."""
+    phases = settings(study, wildcards)["phases"]
+    names = sorted({phase["objective"] for phase in phases})
+    return {f"objective {name}": objective(name).version for name in names}
+
+
+def gpus(study: Study, wildcards: Wildcards) -> int:
+    """The number of GPUs; a cell without phases is only scored."""
+    if not settings(study, wildcards)["phases"]:
+        return 1
+    number, *_ = training_gpus(study.config, wildcards["source"], wildcards["strategy"])
+    return number
+
+
+def memory(study: Study, wildcards: Wildcards) -> int:
+    """Megabytes for the processes on all GPUs; each holds the teacher as well."""
+    sources, strategy = study.config["sources"], settings(study, wildcards)
+    if not strategy["phases"]:
+        megabytes: int = sources[wildcards["source"]]["resources"]["evaluation_mb"]
+        return megabytes
+    number, megabytes, _ = training_gpus(study.config, wildcards["source"], wildcards["strategy"])
+    name = teacher_of(strategy, wildcards["source"])
+    of_teacher = sources[name]["resources"]["evaluation_mb"] if name else 0
+    return number * (round(megabytes * strategy["resources"]["memory"]) + of_teacher)
+
+
+def minutes(study: Study, wildcards: Wildcards) -> int:
+    """Minutes on all GPUs."""
+    resources = study.config["sources"][wildcards["source"]]["resources"]
+    strategy, model = settings(study, wildcards), study.cost_model
+    if not strategy["phases"]:
+        return model.minutes(resources, "evaluation_minutes", lambda: model.training(wildcards))
+    number = gpus(study, wildcards)
+    estimate = model.minutes(
+        resources, "training_minutes", lambda: model.training(wildcards, number)
+    )
+    return max(1, round(estimate * strategy["resources"]["time"]))
+
+
+def launcher(study: Study, wildcards: Wildcards, number: int) -> str:
+    """The command that runs a training script with one process per GPU."""
+    if number < 2:
+        return "python"
+    *_, sharded = training_gpus(study.config, wildcards["source"], wildcards["strategy"])
+    return f"{'env LEXIGRAFT_SHARDED=1 ' * sharded}torchrun --standalone --nproc-per-node {number}"
