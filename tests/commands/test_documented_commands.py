@@ -1,105 +1,57 @@
-"""Every command of the pages is one that works: its parser takes it, and what it names is there.
-
-A command that no check below knows fails. The commands that write or show something without a
-model, `init` and `plan`, are run.
-"""
+"""The commands in README.md and docs/ work: parsers accept them, and what they name exists."""
 
 import os
 import re
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from importlib.util import find_spec
-from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import typer
 import yaml
-from packaging.requirements import Requirement
 
 from lexigraft.commands.app import COMMANDS, app, main
 from lexigraft.machine import PEAKS, Machine
 from tests import preloaded_python
-from tests.workflow.test_packaging import pins, requirements
-from workflow.commands.running import with_profile_path
+from workflow.commands.running import snakemake_command, with_profile_path
 from workflow.config.registries import load_registries
-from workflow.stages.study import open_study
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGES = sorted(
-    page
-    for page in (
-        REPOSITORY / "README.md",
-        *(REPOSITORY / "docs").rglob("*.md"),
-        *(REPOSITORY / "config").rglob("*.md"),
-    )
-    # Those of a template are those of the page that is made of it.
-    if "templates" not in page.parts
-)
-SHELL = {"sh", "bash", "shell", "console"}
-MADE_BY_USERS = {"my-study.yaml", "study.yaml"}
-_NAME = r"[A-Z]\w*"  # of a variable
+PAGES = [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("docs/**/*.md"))]
+PAGES += sorted(REPOSITORY.glob("config/**/*.md"))
+BLOCK = re.compile(r"^( *)```(?:sh|bash)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+IN_SENTENCES = re.compile(r"`((?:lexigraft|snakemake|make|python|\.venv/bin/\S+) [^`]+)`")
+PLACEHOLDER = re.compile(r"[<{…]|(?<![$\w])[A-Z]{3,}\b(?!=)")  # a word that stands for others
+BY_USERS = {"my-study.yaml", "study.yaml", "my-te.yaml"}
+OTHER_PROGRAMS = {"cd", "sinfo", "sacctmgr", "tensorboard", "git", ".", "$EDITOR", "pip", "grep"}
 
 
-class Command(NamedTuple):
-    """A command and where it stands."""
-
-    page: str
-    line: int
-    words: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.page}:{self.line}: {shlex.join(self.words)}"
-
-
-def blocks(page: Path) -> Iterator[tuple[int, str, str]]:
-    """Line, language and text of each fenced block."""
+def commands_of(page):
+    """The commands in a page's shell blocks and sentences, each as a line of text."""
     text = page.read_text(encoding="utf-8")
-    for found in re.finditer(r"^( *)```(\S*)[^\n]*\n(.*?)^\1```", text, re.DOTALL | re.MULTILINE):
-        yield text.count("\n", 0, found.start()) + 2, found[2], found[3]
-
-
-def commands_of(page: Path) -> Iterator[Command]:
-    """All commands of a page's shell blocks, and those that stand in its sentences."""
-    name = str(page.relative_to(REPOSITORY))
-    for first, language, text in blocks(page):
-        if language not in SHELL:
-            continue
-        for number, line in enumerate(text.replace("\\\n", "\0").split("\n"), first):
-            words = shlex.split(line.replace("\0", " ").removeprefix("$ "), comments=True)
+    for block in BLOCK.finditer(text):
+        for line in block[2].replace("\\\n", " ").split("\n"):
+            words = shlex.split(line.removeprefix("$ "), comments=True)
             while words:
-                one = list(takewhile(lambda word: word not in ("&&", "|", ";"), words))
-                words = words[len(one) + 1 :]
-                yield Command(name, number, tuple(one))
-    for number, line in enumerate(page.read_text(encoding="utf-8").split("\n"), 1):
-        for text in re.findall(
-            r"`((?:lexigraft|snakemake|make|python|\.venv/bin/\S+) [^`]+)`", line
-        ):
-            # Not where a word stands for others.
-            if not re.search(r"[<{…]|(?<![$\w])[A-Z]{3,}\b(?!=)", text):
-                yield Command(name, number, tuple(shlex.split(text)))
+                end = next((i for i, word in enumerate(words) if word in ("&&", "|")), len(words))
+                yield shlex.join(words[:end])
+                words = words[end + 1 :]
+    yield from (
+        command for command in IN_SENTENCES.findall(text) if not PLACEHOLDER.search(command)
+    )
 
 
-COMMANDS_OF_PAGES = [command for page in PAGES for command in commands_of(page)]
-
-
-# ---- what a command must fulfil ------------------------------------------------------------------
+DOCUMENTED = sorted({(page.name, command) for page in PAGES for command in commands_of(page)})
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A user's folder with the studies of README.md and docs/command.md; the working folder."""
     folder = tmp_path_factory.mktemp("user")
-    [study] = [
-        text
-        for _, language, text in blocks(REPOSITORY / "README.md")
-        if language == "yaml" and text.startswith("study:")
-    ]
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    [study] = re.findall(r"```yaml\n(study:.*?)```", readme, re.DOTALL)
     (folder / "my-study.yaml").write_text(study, encoding="utf-8")
-    # That of docs/command.md, whose language is my-te.
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         with pytest.raises(SystemExit) as end:
@@ -108,235 +60,118 @@ def folder(tmp_path_factory):
         yield folder
 
 
-@cache
-def outputs_of(study: str) -> set[str]:
-    return {*open_study(study).jobs()}
+def check_study(path):
+    assert Path(path).name in BY_USERS or (REPOSITORY / path).is_file(), f"there is no {path}"
 
 
-def check_study(place: str, targets: Sequence[str] = ()) -> None:
-    """A study is valid, and makes what a command asks of it."""
-    if place in MADE_BY_USERS:
-        files = ["my-study.yaml", "my-te.yaml"]
-    else:
-        assert (REPOSITORY / place).is_file(), f"{place} is not there"
-        files = [str(REPOSITORY / place)]
-    known = set().union(*(outputs_of(file) for file in files))
-    # Exports are only made when asked for by name: of every cell that is trained.
-    known |= {card.replace("results/training/", "results/export/", 1) for card in known}
-    assert {*targets} <= known | {"all", "lexigraft_all"}, f"{place} makes none of {targets}"
-
-
-def check_snakemake(words: Sequence[str], config: str | None = None) -> None:
-    """Snakemake's own parser takes the words; configs, profiles, rules and targets are there."""
+def check_snakemake(words):
     from snakemake.cli import parse_args
 
-    given = [word.replace("~/lexigraft", str(REPOSITORY)) for word in with_profile_path(words)]
-    given = [str(REPOSITORY / word) if word.startswith("profiles/") else word for word in given]
-    try:
-        _, read = parse_args(given)
-    except SystemExit:
-        raise AssertionError("Snakemake does not know an option or a value") from None
-    if read.snakefile:
-        assert Path(read.snakefile).is_file()
-    configs = [str(file) for file in read.configfile or [config or "config/config.yaml"]]
-    for file in configs:
-        place = Path(file).name if Path(file).parent == Path.cwd() else file
-        check_study(place, read.targets or ())
-    rules = {
-        rule
-        for file in (REPOSITORY / "workflow/rules").glob("*.smk")
-        for rule in re.findall(r"^rule (\w+):", file.read_text("utf-8"), re.MULTILINE)
-    }
-    assert {*(read.until or ())} <= rules
+    words = [word.replace("~/lexigraft", str(REPOSITORY)) for word in with_profile_path(words)]
+    words = [str(REPOSITORY / word) if word.startswith("profiles/") else word for word in words]
+    _, options = parse_args(words)
+    assert options.snakefile is None or Path(options.snakefile).is_file()
+    for path in options.configfile or []:
+        check_study(os.path.relpath(path) if Path(path).name in BY_USERS else str(path))
+    rules = "".join(path.read_text("utf-8") for path in REPOSITORY.glob("workflow/rules/*.smk"))
+    assert all(f"rule {rule}:" in rules for rule in options.until or ())
 
 
-def check_lexigraft(words: Sequence[str]) -> None:
-    """The command's own parser takes the words, and names are those of registries."""
-    named = [word for word in words if not word.startswith("-")]
-    if not named:  # lexigraft --help
+def check_lexigraft(words):
+    name = next((word for word in words if not word.startswith("-")), None)
+    if name is None:  # lexigraft --help
         return
-    name, given = named[0], [*words[words.index(named[0]) + 1 :]]
     assert name in COMMANDS, f"there is no command {name}"
-    if not given:  # a sentence names it
+    words = words[words.index(name) + 1 :]
+    if words in ([], ["--help"]):
         return
-    if "--help" in given:
-        given.remove("--help")
-        assert not given
-        return
-    group = typer.main.get_command(app)
-    command = group.get_command(None, name)
-    context = command.make_context(name, given)
+    context = typer.main.get_command(app).get_command(None, name).make_context(name, words)
     for option, registry in (("initializer", "initializers"), ("strategy", "strategies")):
-        if chosen := context.params.get(option):
-            assert chosen in load_registries()[registry], f"--{option}: there is no {chosen}"
+        assert context.params.get(option) in (None, *load_registries()[registry])
     if context.args:
-        check_snakemake(context.args, context.params["study"])
-    elif name == "init":
-        if not Path(context.params["file"]).exists():
-            main([name, *given])
-    elif "study" in context.params:
+        check_snakemake(context.args)
+    elif context.params.get("study"):
         check_study(context.params["study"])
 
 
-def check_make(words: Sequence[str]) -> None:
-    """Make knows how to make the targets, and reads the variables."""
+def check_make(words):
     makefile = (REPOSITORY / "Makefile").read_text("utf-8")
-    for word in words:
-        name, equals, value = word.partition("=")
-        if equals:
-            assert f"$({name})" in makefile, f"the Makefile does not read {name}"
+    for name, equals, value in (word.partition("=") for word in words):
+        assert not equals or f"$({name})" in makefile, f"the Makefile does not read {name}"
         if name == "CONFIG":
             check_study(value)
-    dry = subprocess.run(
-        ["make", "-n", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False
-    )
-    assert dry.returncode == 0, dry.stderr
+    subprocess.run(["make", "-n", *words], cwd=REPOSITORY, capture_output=True, check=True)
 
 
-def check_pip(words: Sequence[str]) -> None:
-    """Versions are those that are tested, or that the package asks for; extras are there."""
-    assert words[0] == "install"
-    rest = [*words[1:]]
-    while rest:
-        word = rest.pop(0)
-        if word in ("-c", "--index-url"):
-            value = rest.pop(0)
-            assert word != "-c" or (REPOSITORY / value).is_file()
-            continue
-        wanted = Requirement(word)
-        if wanted.name == "lexigraft":
-            for extra in wanted.extras:
-                requirements(extra)
-        else:
-            for pin in wanted.specifier:
-                asked = requirements("workflow", "gpu")[wanted.name].specifier
-                assert asked.contains(pin.version), f"lexigraft asks for {wanted.name}{asked}"
-                assert pins("main.lock").get(wanted.name, pin.version) == pin.version
-
-
-def check_python(words: Sequence[str]) -> None:
-    """The script or the module is there."""
-    if words[0] == "-m":
-        assert find_spec(words[1])
-    else:
-        assert (REPOSITORY / words[0]).is_file()
-
-
-def check_variable(word: str) -> None:
-    """A variable of ours is read somewhere, and a device is a known one."""
+def check_variable(word):
     name, _, value = word.partition("=")
-    setting = name.removeprefix("LEXIGRAFT_").lower()
-    files = [file for one in ("lexigraft", "workflow") for file in (REPOSITORY / one).rglob("*.py")]
-    assert setting in Machine.model_fields or any(
-        f'"{name}"' in file.read_text("utf-8") for file in files
+    sources = [*REPOSITORY.glob("lexigraft/**/*.py"), *REPOSITORY.glob("workflow/**/*.py")]
+    assert name.removeprefix("LEXIGRAFT_").lower() in Machine.model_fields or any(
+        f'"{name}"' in path.read_text("utf-8") for path in sources
     ), f"nothing reads {name}"
     assert name != "LEXIGRAFT_DEVICE" or value in PEAKS
 
 
-def check_export(words: Sequence[str]) -> None:
-    for word in words:
-        check_variable(word)
+def check(words):
+    while re.match("[A-Z_]+=", words[0]):
+        check_variable(words.pop(0))
+    program, *words = words
+    program = program.removeprefix(".venv/bin/")
+    if program == "lexigraft":
+        check_lexigraft(words)
+    elif program == "snakemake":
+        check_snakemake(words)
+    elif program == "make":
+        check_make(words)
+    elif program == "python":
+        assert find_spec(words[1]) if words[0] == "-m" else (REPOSITORY / words[0]).is_file()
+    elif program == "export":
+        for word in words:
+            check_variable(word)
+    elif program == "sbatch":
+        check(shlex.split(words[words.index("--wrap") + 1]))
+    else:
+        assert program in OTHER_PROGRAMS, f"nothing here checks {program}"
 
 
-def check_sbatch(words: Sequence[str]) -> None:
-    check(tuple(shlex.split(words[words.index("--wrap") + 1])))
-
-
-def check_editor(words: Sequence[str]) -> None:
-    assert all((REPOSITORY / word).is_file() for word in words)
-
-
-def check_git(words: Sequence[str]) -> None:
-    assert words[0] == "clone" or all((REPOSITORY / word).exists() for word in words[1:])
-
-
-def check_activation(words: Sequence[str]) -> None:
-    assert words[0].endswith(".venv/bin/activate")
-
-
-def nothing(words: Sequence[str]) -> None:
-    """Of programs that are not ours."""
-
-
-CHECKS: dict[str, Callable[[Sequence[str]], None]] = {
-    "lexigraft": check_lexigraft,
-    "snakemake": check_snakemake,
-    "make": check_make,
-    "pip": check_pip,
-    "python": check_python,
-    "export": check_export,
-    "sbatch": check_sbatch,
-    "$EDITOR": check_editor,
-    "git": check_git,
-    ".": check_activation,
-    "cd": nothing,
-    "sinfo": nothing,
-    "sacctmgr": nothing,
-    "tensorboard": nothing,
-}
-
-
-def check(words: tuple[str, ...]) -> None:
-    while re.match(rf"{_NAME}=", words[0]):
-        check_variable(words[0])
-        words = words[1:]
-    name = words[0].removeprefix(".venv/bin/")
-    assert name in CHECKS, f"no check in {Path(__file__).name} knows {name}: write one"
-    CHECKS[name](words[1:])
-
-
-@pytest.mark.parametrize("command", COMMANDS_OF_PAGES, ids=str)
-def test_a_command_of_a_page_works(command, folder):
-    check(command.words)
-
-
-def test_the_pages_have_commands_of_all_kinds():
-    """The search finds them."""
-    found = {command.words[0] for command in COMMANDS_OF_PAGES}
-    assert {"lexigraft", "snakemake", "make", "pip", "sbatch", "export"} <= found
-    assert {command.page for command in COMMANDS_OF_PAGES} >= {"README.md", "docs/slurm.md"}
-
-
-def test_a_block_of_commands_says_so():
-    """Otherwise nothing would check it."""
-    for page in PAGES:
-        for line, language, text in blocks(page):
-            first = text.split(maxsplit=1)[0].removeprefix(".venv/bin/")
-            assert language or first not in CHECKS, f"{page.name}:{line}: write ```sh"
+@pytest.mark.parametrize(("page", "command"), DOCUMENTED)
+def test_a_documented_command_works(page, command, folder):
+    check(shlex.split(command))
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "command",
     [
         "lexigraft adopt --model a/b", "lexigraft adapt --model a/b --texts t.txt",
         "lexigraft graft a/b --tokenizer t --initializer merg --out o",
-        "lexigraft run my-study.yaml --corse 4", "lexigraft run my-study.yaml results/corpus/x",
-        "snakemake -n --configfile config/studies/lowers.yaml", "make demos", "make cost CONF=a",
-        "pip install vllm==0.1.0", "pip install lexigraft[all]", "python scripts/verfy.py",
+        "lexigraft run my-study.yaml --corse 4", "make demos", "make cost CONF=a",
+        "snakemake -n --configfile config/studies/lowers.yaml", "python scripts/verfy.py",
         "LEXIGRAFT_DEVICE=H1000 make cost", "export LEXIGRAFT_NOTHING=1", "docker run lexigraft",
     ],
 )  # fmt: skip
-def test_a_wrong_command_is_found(wrong, folder):
-    with pytest.raises(Exception):  # noqa: B017 (each parser has its own)
-        check(tuple(shlex.split(wrong)))
+def test_a_wrong_command_is_found(command, folder):
+    with pytest.raises((Exception, SystemExit)):  # each parser has its own
+        check(shlex.split(command))
 
 
-def test_what_the_study_commands_say_is_what_snakemake_does(folder):
-    """One dry run with the options and the target of docs/command.md."""
-    from workflow.commands.running import snakemake_command
+def test_the_search_finds_commands_of_all_kinds():
+    programs = {command.split()[0] for _, command in DOCUMENTED}
+    assert {"lexigraft", "snakemake", "make", "pip", "sbatch", "export"} <= programs
 
+
+def test_a_dry_run_with_the_options_of_the_page_plans_the_target(folder):
     options = ["-n", "--quiet", "host", "--cores", "4", "--until", "train"]
     command = snakemake_command("my-te.yaml", [*options, "results/corpus/my-te/card.json"])
-    dry = subprocess.run(
+    dry_run = subprocess.run(
         [preloaded_python.python(), *command[1:]],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert dry.returncode == 0, dry.stderr
+    assert dry_run.returncode == 0, dry_run.stderr
     assert yaml.safe_load(Path("my-te.yaml").read_text("utf-8"))["languages"].keys() == {"my-te"}
-    assert "prepare_corpus" in dry.stdout + dry.stderr
+    assert "prepare_corpus" in dry_run.stdout + dry_run.stderr
 
 
 def test_the_studies_of_the_pages_are_planned(folder, capsys):
@@ -344,5 +179,5 @@ def test_the_studies_of_the_pages_are_planned(folder, capsys):
         with pytest.raises(SystemExit) as end:
             main(["plan", study])
         assert not end.value.code
-        shown = capsys.readouterr().out
-        assert "train " in shown and "data/telugu.txt" in shown
+        output = capsys.readouterr().out
+        assert "train " in output and "data/telugu.txt" in output

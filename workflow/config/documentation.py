@@ -149,12 +149,11 @@ def _value(field: FieldInfo) -> str:
 def _kind(kind: Any) -> str:
     if get_origin(kind) is Annotated:
         inner, *metadata = get_args(kind)
-        shown, bounds = _kind(inner), ", ".join(_bounds(metadata))
-        return f"{shown}, {bounds}" if bounds else shown
+        return ", ".join([_kind(inner), *_bounds(metadata)])
     origin, members = get_origin(kind), get_args(kind)
     if NoneType in members:
-        rest = [one for one in members if one is not NoneType]
-        return f"{' or '.join(map(_kind, rest))}, or `null`"
+        kinds = [_kind(member) for member in members if member is not NoneType]
+        return f"{' or '.join(kinds)}, or `null`"
     if origin is Literal:
         return ", ".join(f"`{value}`" for value in members)
     if origin in (list, tuple):
@@ -162,7 +161,7 @@ def _kind(kind: Any) -> str:
     if origin is dict or is_model(kind):
         return "mapping"
     if tags := bare(kind)[1]:
-        return " or ".join(dict.fromkeys(_kind(one) for one in tags.values()))
+        return " or ".join(dict.fromkeys(map(_kind, tags.values())))
     return _KINDS.get(kind, "any")
 
 
@@ -173,11 +172,11 @@ def _plural(kind: str) -> str:
 
 
 def _bounds(metadata: list[Any]) -> Iterator[str]:
-    for one in metadata:
-        if isinstance(one, FieldInfo):
-            yield from _bounds(one.metadata)
+    for constraint in metadata:
+        if isinstance(constraint, FieldInfo):
+            yield from _bounds(constraint.metadata)
         for name, text in (("gt", "above"), ("ge", "from"), ("lt", "below"), ("le", "to")):
-            if (bound := getattr(one, name, None)) is not None:
+            if (bound := getattr(constraint, name, None)) is not None:
                 yield f"{text} {bound:g}"
 
 
@@ -191,9 +190,9 @@ def _default(field: FieldInfo) -> str:
         value = settings.MONOLINGUAL
     if isinstance(value, BaseModel):
         value = value.model_dump()
-        if any(isinstance(one, dict | list) for one in value.values()) or len(value) > 3:
+        if any(isinstance(inner, dict | list) for inner in value.values()) or len(value) > 3:
             return "see below"
-        return f"`{{{', '.join(f'{key}: {_plain(one)}' for key, one in value.items())}}}`"
+        return f"`{{{', '.join(f'{key}: {_plain(inner)}' for key, inner in value.items())}}}`"
     if isinstance(value, list) and len(value) > 3:
         return ""
     return "" if value is PydanticUndefined or value == "" else f"`{_plain(value)}`"

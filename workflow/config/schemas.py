@@ -7,7 +7,6 @@ run, since they do not cover references between entries.
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,20 +39,20 @@ def files() -> dict[Path, str]:
 
 def study() -> _Schema:
     """The schema of a study, including its own entries."""
-    schema = _plain(StudyConfig.model_json_schema(ref_template="#/$defs/study.{model}"))
-    definitions = {f"study.{name}": own for name, own in schema.pop("$defs").items()}
+    schema = _simplified(StudyConfig.model_json_schema(ref_template="#/$defs/study.{model}"))
+    definitions = {f"study.{name}": entry for name, entry in schema.pop("$defs").items()}
     for kind in REGISTRIES:
         # An entry with a `base`, or with a name of the registry, gives only what differs.
-        _, some, own = _entries(kind)
-        schema["properties"][kind] |= {"type": "object", "additionalProperties": some}
-        definitions |= own
+        _, partial, of_kind = _entries(kind)
+        schema["properties"][kind] |= {"type": "object", "additionalProperties": partial}
+        definitions |= of_kind
     return {"$schema": _DIALECT, **schema, "$defs": definitions}
 
 
 def registry(kind: str) -> _Schema:
     """The schema of a registry file, which may have additional keys for anchors."""
-    whole, some, definitions = _entries(kind)
-    entry = {"if": {"required": [BASE]}, "then": some, "else": whole}
+    complete, partial, definitions = _entries(kind)
+    entry = {"if": {"required": [BASE]}, "then": partial, "else": complete}
     return {
         "$schema": _DIALECT,
         "title": f"lexigraft: {kind}",
@@ -66,48 +65,43 @@ def registry(kind: str) -> _Schema:
 
 def _entries(kind: str) -> tuple[_Schema, _Schema, dict[str, _Schema]]:
     """Schemas of a complete entry and of a partial one, and their definitions."""
-    template = f"#/$defs/{kind}.{{model}}"
-    schema = _plain(TypeAdapter(REGISTRIES[kind]).json_schema(ref_template=template))
+    prefix = f"#/$defs/{kind}."
+    schema = _simplified(TypeAdapter(REGISTRIES[kind]).json_schema(ref_template=prefix + "{model}"))
     definitions = schema.pop("$defs", {})
-    models = [_of(one, kind, definitions) for one in schema.get("anyOf", [schema])]
+    models = [
+        definitions[model["$ref"].removeprefix(prefix)] if "$ref" in model else model
+        for model in schema.get("anyOf", [schema])
+    ]
     properties: dict[str, _Schema] = {}
     for model in models:
-        for key, own in model["properties"].items():
-            same = properties.setdefault(key, {"anyOf": []})["anyOf"]
-            if own not in same:
-                same.append(own)
+        for key, value in model["properties"].items():
+            alternatives = properties.setdefault(key, {"anyOf": []})["anyOf"]
+            if value not in alternatives:
+                alternatives.append(value)
         model["properties"] |= _SHARED
-    some = {
+    partial = {
         "type": "object",
         "properties": properties | _SHARED,
         "additionalProperties": any(model.get("additionalProperties", True) for model in models),
     }
-    return schema, some, {f"{kind}.{name}": own for name, own in definitions.items()}
+    return schema, partial, {f"{kind}.{name}": entry for name, entry in definitions.items()}
 
 
-def _of(schema: _Schema, kind: str, definitions: dict[str, _Schema]) -> _Schema:
-    """The schema of a model, with a reference resolved."""
-    reference = schema.get("$ref")
-    return definitions[reference.removeprefix(f"#/$defs/{kind}.")] if reference else schema
+def _simplified(schema: Any) -> Any:
+    """A schema for editors: without class names, and with `anyOf` instead of `oneOf`.
 
-
-def _plain(schema: Any) -> Any:
-    """A schema simplified for editors: without `oneOf` and without class names."""
+    Several alternatives may match, since a schema cannot check everything.
+    """
     if isinstance(schema, list):
-        return [_plain(one) for one in schema]
+        return [_simplified(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    return dict(_kept(schema))
-
-
-def _kept(schema: _Schema) -> Iterator[tuple[str, Any]]:
+    simplified: _Schema = {}
     for key, value in schema.items():
-        if key == "title" and isinstance(value, str):
-            continue
         if key in ("properties", "$defs"):
-            yield key, {name: _plain(one) for name, one in value.items()}
+            simplified[key] = {name: _simplified(inner) for name, inner in value.items()}
         elif key == "default":
-            yield key, value
-        else:
-            # Several alternatives may match, since a schema cannot check everything.
-            yield "anyOf" if key == "oneOf" else key, _plain(value)
+            simplified[key] = value
+        elif key != "title" or not isinstance(value, str):
+            simplified["anyOf" if key == "oneOf" else key] = _simplified(value)
+    return simplified
