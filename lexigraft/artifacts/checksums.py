@@ -29,7 +29,7 @@ _MOST = 20_000  # lines of the cache; then the older half is dropped
 _LINE = re.compile(r"([0-9a-f]{32} \d+ \d+ \d+ \d+ \d+) ([0-9a-f]{64})")
 MODEL_ENDINGS = tuple(f".{ending}" for ending in MODEL_FILES[4:-1].split(","))
 # Names of files that are read from a folder of texts.
-TEXT_NAME = re.compile(r".*\.(parquet|(txt|jsonl)(\.(gz|xz|zst))?)")
+TEXT_NAME = re.compile(r".*\.(parquet|(txt|jsonl)(\.(gz|xz|bz2|zst))?)")
 logger = logging.getLogger(__name__)
 
 

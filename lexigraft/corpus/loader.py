@@ -15,8 +15,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from pydantic import create_model
+
 from lexigraft.errors import UserError, unknown
-from lexigraft.settings import Settings
+from lexigraft.settings import Settings, optional
 
 Pair = tuple[str, str]
 # A row of a table, and its location for messages.
@@ -106,6 +108,47 @@ def register_loader(name: str, loader: Loader) -> None:
 def registered_loaders() -> list[str]:
     """Names of the loaders from outside."""
     return list(_registered)
+
+
+def table_loader(
+    rows: type[Settings],
+    read_rows: Callable[[Mapping[str, Any], list[str] | None], list[RowShard]],
+    column: str = "column",
+    text: type[Settings] | None = None,
+    more_pairs: Models = (),
+    **functions: Any,
+) -> Loader:
+    """A loader of a format with named columns, for all uses: `rows` has the keys of a table.
+
+    Keys that name columns are added to it: `column` of a text, `source_column` and `target_column`
+    of pairs, `quality_column` of rated pairs; `column` replaces the end of their names. `text` may
+    add further keys of a text, `more_pairs` are other models of pairs, and `functions` further
+    arguments of `Loader`.
+    """
+    name, described = rows.__name__, rows.__doc__
+    texts = create_model(
+        f"{name}Text", __base__=text or rows, __doc__=f"A {column} of: {described}",
+        **{column: (str, optional(COLUMN))},
+    )  # fmt: skip
+    pairs = create_model(
+        f"{name}Pairs", __base__=rows, __doc__=f"Two {column}s of: {described}",
+        **{f"{side}_{column}": (str, ...) for side in ("source", "target")},
+    )  # fmt: skip
+    rated = create_model(
+        f"Rated{name}Pairs", __base__=pairs, __doc__=f"The same with a {column} of qualities.",
+        **{f"quality_{column}": (str, optional(f"the {column} with the quality of a pair"))},
+    )  # fmt: skip
+    return Loader(
+        text=(texts,),
+        pairs=(pairs, *more_pairs),
+        rated_pairs=(rated, *more_pairs),
+        articles=(pairs,),
+        rows=(rows,),
+        questions=(rows,),
+        read_rows=read_rows,
+        column=column,
+        **functions,
+    )
 
 
 def loader_file(name: str) -> str:

@@ -12,18 +12,21 @@ import logging
 import math
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
 from lexigraft.artifacts.completion import input_checksum
 from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned
-from lexigraft.corpus.loader import find_loader
+from lexigraft.corpus.loader import Shard, find_loader
 from lexigraft.corpus.local_files import local_paths
 from lexigraft.corpus.readers import text_shards
-from lexigraft.corpus.stored_lines import StoredLines, StoredSample
+from lexigraft.corpus.sampling import StoredSample
+from lexigraft.corpus.stored_lines import StoredLines
 from lexigraft.randomness import generator
 from lexigraft.source.download import ChangedError
 
@@ -31,7 +34,9 @@ FOLDER = ".reading"
 _DOWNLOADS = "downloads"  # subfolder with the parts of text files on the web that were read
 SAVE_SECONDS = 120.0  # interval at which the state is stored
 _FINGERPRINT = 16  # bytes, see `cleaning.fingerprint`
-_EVERY = 256  # texts between two checks of the time
+_CHECK_EVERY = 256  # texts between two checks of the time
+# Keys of a language's entry that change what is read.
+_KEYS = ("text", "minimum_characters", "repair", "read_characters")
 logger = logging.getLogger(__name__)
 
 
@@ -51,24 +56,21 @@ def draw_text(
     state for resuming is in `folder/.reading` until `forget`; the sample is the same with and
     without an interruption. `counts` covers all text that was read.
     """
-    from tqdm import tqdm
-
     repairs: Collection[str] = settings.get("repair", ())
-    minimum, most = settings["minimum_characters"], settings.get("read_characters")
+    minimum, limit = settings["minimum_characters"], settings.get("read_characters")
     shards = text_shards(settings["text"], package, Path(folder, FOLDER, _DOWNLOADS))
-    place = Path(folder, FOLDER, _digest(settings, seed, lines, characters))
-    sample = StoredSample((*seed, "sentences"), lines, characters, place)
+    state_folder = Path(folder, FOLDER, _digest(settings, seed, lines, characters))
+    sample = StoredSample((*seed, "sentences"), lines, characters, state_folder)
     order = list(range(len(shards)))
-    if most is not None:
+    if limit is not None:
         order = generator(*seed, "shards").permutation(len(shards)).tolist()
     shard, texts, read, seen = 0, 0, 0, set[bytes]()
     if sample.restored is not None:
-        state, remembered = sample.restored
+        state, fingerprints = sample.restored
         shard, texts, read = state["shard"], state["texts"], state["characters"]
         vars(counts).update(state["counts"])
-        seen = {
-            remembered[at : at + _FINGERPRINT] for at in range(0, len(remembered), _FINGERPRINT)
-        }
+        starts = range(0, len(fingerprints), _FINGERPRINT)
+        seen = {fingerprints[start : start + _FINGERPRINT] for start in starts}
         logger.info("%s: reading resumes in shard %d, text %d", settings["name"], shard, texts)
 
     def save() -> None:
@@ -77,16 +79,16 @@ def draw_text(
 
     saved = time.monotonic()
     with tqdm(desc=f"read {settings['name']}", unit="text", unit_scale=True, disable=None) as bar:
-        while shard < len(order) and (most is None or read < most):
-            for text in islice(_unchanged(shards[order[shard]], place), texts, None):
+        while shard < len(order) and (limit is None or read < limit):
+            for text in islice(_unchanged(shards[order[shard]], state_folder), texts, None):
                 for sentence in cleaned([text], counts, minimum, REMEMBERED, repairs, seen):
                     sample.add(sentence)
                     read += len(sentence)
                 texts += 1
                 bar.update()
-                if most is not None and read >= most:
+                if limit is not None and read >= limit:
                     break
-                if texts % _EVERY == 0 and time.monotonic() - saved > SAVE_SECONDS:
+                if texts % _CHECK_EVERY == 0 and time.monotonic() - saved > SAVE_SECONDS:
                     save()
                     saved = time.monotonic()
             else:
@@ -98,18 +100,18 @@ def draw_text(
 
 def read_some(
     text: Mapping[str, Any],
-    most: int | None,
+    limit: int | None,
     seed: tuple[str | int, ...],
     package: str | Path | None = None,
 ) -> Iterator[str]:
-    """The texts of settings; if `most` is given, that many characters of shards in random order."""
+    """The texts of settings; with a limit, that many characters of shards in random order."""
     shards = text_shards(text, package)
     order = generator(*seed, "shards").permutation(len(shards)).tolist()
-    left = math.inf if most is None else most
-    for place in range(len(shards)) if most is None else order:
-        for one in shards[place]():
-            yield one
-            left -= len(one)
+    left = math.inf if limit is None else limit
+    for index in range(len(shards)) if limit is None else order:
+        for sentence in shards[index]():
+            yield sentence
+            left -= len(sentence)
             if left <= 0:
                 return
 
@@ -119,7 +121,7 @@ def forget(folder: str | Path) -> None:
     shutil.rmtree(Path(folder, FOLDER), ignore_errors=True)
 
 
-def _unchanged(shard: Callable[[], Iterator[str]], place: Path) -> Iterator[str]:
+def _unchanged(shard: Shard, state_folder: Path) -> Iterator[str]:
     """The texts of a shard; if its file has changed on the server, stored samples are deleted.
 
     Those of other settings too, since they may be drawn from the same file.
@@ -127,9 +129,9 @@ def _unchanged(shard: Callable[[], Iterator[str]], place: Path) -> Iterator[str]
     try:
         yield from shard()
     except ChangedError:
-        for sample in place.parent.iterdir():
-            if sample.name != _DOWNLOADS:
-                shutil.rmtree(sample, ignore_errors=True)
+        for folder in state_folder.parent.iterdir():
+            if folder.name != _DOWNLOADS:
+                shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
@@ -138,11 +140,10 @@ def _digest(settings: Mapping[str, Any], *more: Any) -> str:
 
     Text files on the web are left out: their stored bytes are compared with the server's.
     """
-    keys = ("text", "minimum_characters", "repair", "read_characters")
     text = settings["text"]
     versions = find_loader(text["loader"]).versions
     content = [
-        [settings.get(key) for key in keys],
+        [settings.get(key) for key in _KEYS],
         [input_checksum(path) for path in local_paths(text)],
         *(versions(text) if versions else []),
         more,

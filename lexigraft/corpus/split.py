@@ -16,8 +16,8 @@ from lexigraft.corpus.cleaning import fingerprint
 from lexigraft.corpus.contamination import CONTAINED, Overlap, Tests, letters
 from lexigraft.corpus.loader import Pair
 from lexigraft.corpus.near_duplicates import without_near_duplicates
-from lexigraft.corpus.sampling import StreamSample
-from lexigraft.corpus.stored_lines import StoredLines, StoredSample
+from lexigraft.corpus.sampling import StoredSample, StreamSample
+from lexigraft.corpus.stored_lines import StoredLines
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
 

@@ -6,7 +6,6 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from lexigraft.corpus import amounts
 from lexigraft.corpus.amounts import read_amount
 from lexigraft.corpus.mixture import read_part
 from lexigraft.errors import UserError
@@ -36,7 +35,7 @@ def word_tokens(monkeypatch):
     backend.enable_truncation(1)
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="?")
     monkeypatch.setattr(encoding, "_TEXTS_AT_ONCE", 3)
-    monkeypatch.setattr(amounts, "open_tokenizer", lambda source: tokenizer)
+    monkeypatch.setattr("lexigraft.source.model.open_tokenizer", lambda source: tokenizer)
 
 
 def test_without_an_amount_all_is_read_that_has_the_shares(group):

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lexigraft.corpus import reading, stored_lines
+from lexigraft.corpus import reading, sampling
 from lexigraft.corpus.cleaning import CleaningCounts
 from lexigraft.corpus.language import size_of
 from lexigraft.corpus.readers import read_sentences
 from lexigraft.corpus.reading import draw_text, forget, read_some
-from lexigraft.corpus.sampling import StreamSample
-from lexigraft.corpus.stored_lines import StoredLines, StoredSample
+from lexigraft.corpus.sampling import StoredSample, StreamSample
+from lexigraft.corpus.stored_lines import StoredLines
 
 SEED = ("0", "corpus", "te")
 lines = st.lists(st.text("abగె\u2028", min_size=1, max_size=4), max_size=60)
@@ -23,9 +23,9 @@ lines = st.lists(st.text("abగె\u2028", min_size=1, max_size=4), max_size=60)
 @pytest.fixture(autouse=True)
 def frequent(monkeypatch):
     """Lines are dropped, and the state stored, all the time."""
-    monkeypatch.setattr(stored_lines, "_SLACK", 3)
+    monkeypatch.setattr(sampling, "_SLACK", 3)
     monkeypatch.setattr(reading, "SAVE_SECONDS", -1.0)
-    monkeypatch.setattr(reading, "_EVERY", 1)
+    monkeypatch.setattr(reading, "_CHECK_EVERY", 1)
 
 
 @settings(max_examples=50)

@@ -10,8 +10,8 @@ import pytest
 
 from lexigraft.corpus import reading
 from lexigraft.corpus.cleaning import CleaningCounts
+from lexigraft.corpus.lines import is_remote_text, remote_lines
 from lexigraft.corpus.reading import draw_text, forget
-from lexigraft.corpus.remote_lines import can_read, remote_lines
 from lexigraft.errors import UserError
 from lexigraft.source import download
 from tests.web_server import serving
@@ -54,7 +54,7 @@ def language(files, **settings):
 def test_lines_are_those_of_the_file_over_connections_that_break(files, name, tmp_path):
     files.breaks = [10, 9_000, 0, 17_000]
     address = f"{files.address}/{name}"
-    assert can_read(address)
+    assert is_remote_text(address)
     assert list(remote_lines(address, tmp_path)) == LINES
     assert list(remote_lines(address, tmp_path)) == LINES  # from disk
     assert files.sent[f"/{name}"] == len(files.contents[f"/{name}"])

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from lexigraft.corpus.loader import COLUMN, Loader, RowShard
+from lexigraft.corpus.loader import RowShard, table_loader
 from lexigraft.corpus.tables import read_csv
 from lexigraft.setting_types import LocalPath
 from lexigraft.settings import Settings, optional
@@ -19,35 +19,8 @@ class CsvRows(Settings):
     )
 
 
-class CsvText(CsvRows):
-    """A column of a CSV file."""
-
-    column: str = optional(COLUMN)
-
-
-class CsvPairs(CsvRows):
-    """Two columns of a CSV file."""
-
-    source_column: str
-    target_column: str
-
-
-class RatedCsvPairs(CsvPairs):
-    """The same with a column of qualities."""
-
-    quality_column: str = optional("the column with the quality of a pair")
-
-
 def _rows(text: Mapping[str, Any], columns: list[str] | None) -> list[RowShard]:
     return [lambda: read_csv(text["path"], columns, text.get("separator"))]
 
 
-LOADER = Loader(
-    text=(CsvText,),
-    pairs=(CsvPairs,),
-    rated_pairs=(RatedCsvPairs,),
-    articles=(CsvPairs,),
-    rows=(CsvRows,),
-    questions=(CsvRows,),
-    read_rows=_rows,
-)
+LOADER = table_loader(CsvRows, _rows)

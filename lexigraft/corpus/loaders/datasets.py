@@ -18,10 +18,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, Tag
 
-from lexigraft.corpus.lines import DAMAGED
-from lexigraft.corpus.loader import COLUMN, LINE_BREAK, Inputs, Loader, Pair, Rows, RowShard, Shard
+from lexigraft.corpus.lines import DAMAGED, is_remote_text, remote_lines
+from lexigraft.corpus.loader import LINE_BREAK, Inputs, Pair, Rows, RowShard, Shard, table_loader
 from lexigraft.corpus.local_files import check_data_set
-from lexigraft.corpus.remote_lines import can_read, remote_lines
 from lexigraft.corpus.tables import column_pairs, column_texts, json_rows, text_of, top_columns
 from lexigraft.errors import UserError, first_line
 from lexigraft.setting_types import Words
@@ -48,24 +47,10 @@ class HubRows(Settings):
     data_files: DataFiles = optional("paths, patterns or URLs")
 
 
-class HubText(HubRows):
-    """A column of a data set."""
+class HubTexts(HubRows):
+    """A data set of the hub with texts."""
 
-    column: str = optional(COLUMN)
     line_break: Words = optional(LINE_BREAK)
-
-
-class HubPairs(HubRows):
-    """Two columns of a data set."""
-
-    source_column: str
-    target_column: str
-
-
-class RatedHubPairs(HubPairs):
-    """The same with a column of qualities."""
-
-    quality_column: str = optional("the column with the quality of a pair")
 
 
 class HubConfigs(Settings):
@@ -170,7 +155,7 @@ def _versions(text: Text) -> list[Any]:
 def _web_texts(text: Text) -> list[str]:
     """The addresses of a text, if all are files on the web with one text per line; else none."""
     addresses = _data_files(text)
-    return addresses if text["name"] == "text" and all(map(can_read, addresses)) else []
+    return addresses if text["name"] == "text" and all(map(is_remote_text, addresses)) else []
 
 
 def _web_versions(addresses: Sequence[str]) -> dict[str, Remote]:
@@ -272,15 +257,12 @@ def _dataset_errors(subject: str) -> Iterator[None]:
         raise UserError(f"{subject}: cannot be read ({first_line(error)})") from error
 
 
-LOADER = Loader(
-    text=(HubText,),
-    pairs=(HubPairs, HubConfigs),
-    rated_pairs=(RatedHubPairs, HubConfigs),
-    articles=(HubPairs,),
-    rows=(HubRows,),
-    questions=(HubRows,),
+LOADER = table_loader(
+    HubRows,
+    read_rows,
+    text=HubTexts,
+    more_pairs=(HubConfigs,),
     read_texts=_read_texts,
     read_pairs=_read_pairs,
-    read_rows=read_rows,
     versions=_versions,
 )
