@@ -255,10 +255,8 @@ def descend(
     as the authors' program reports it.
     """
     # Sums of squared gradients start at one, so that the first steps use the full learning rate.
-    squares, rate = (
-        (np.ones_like(word_vectors), np.ones_like(context_vectors)),
-        np.float32(learning_rate),
-    )
+    squares = (np.ones_like(word_vectors), np.ones_like(context_vectors))
+    rate = np.float32(learning_rate)
 
     def step(stratum: int) -> float:
         rows, columns, logs, weights = strata[stratum]
@@ -359,10 +357,8 @@ def _adagrad(rows, columns, logs, weights, words, contexts, word_squares, contex
     cost = 0.0
     for cell in range(len(rows)):
         word, context = words[rows[cell]], contexts[columns[cell]]
-        word_square, context_square = (
-            word_squares[rows[cell]],
-            context_squares[columns[cell]],
-        )
+        word_square = word_squares[rows[cell]]
+        context_square = context_squares[columns[cell]]
         difference = word[bias] + context[bias] - logs[cell]
         for k in range(bias):
             difference += word[k] * context[k]

@@ -56,10 +56,8 @@ class Hypernetwork(nn.Module):
         self.untied = bool(config.get("separate_out_embeddings", False))
         has_languages = bool(config.get("hn_embed_lang_id", False))
         self.languages = [str(name) for name in config.get("langs") or []] if has_languages else []
-        self.pad, self.maximum_pieces = (
-            int(config["pad_token_id"]),
-            int(config["hn_surface_maxlen"]),
-        )
+        self.pad = int(config["pad_token_id"])
+        self.maximum_pieces = int(config["hn_surface_maxlen"])
         self.source_size = int(config["original_vocab_size"])
         self.single_head = bool(config.get("hn_single_head", False))
         hidden, intermediate = int(config["hn_hidden_size"]), int(config["hn_intermediate_size"])

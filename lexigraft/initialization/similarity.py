@@ -58,10 +58,8 @@ class AnchorInitializer(RecipeInitializer):
             )
         new_vectors, anchor_vectors = vectors_of(vectors, new_ids), vectors_of(vectors, anchor_ids)
         weights = self._weights(new_vectors, anchor_vectors).tocoo()
-        tokens, source_ids = (
-            new_ids[weights.coords[0]],
-            pair.source_of[anchor_ids][weights.coords[1]],
-        )
+        tokens = new_ids[weights.coords[0]]
+        source_ids = pair.source_of[anchor_ids][weights.coords[1]]
         return rows_with_fallback(pair, tokens, source_ids, weights.data)
 
     def _possible_anchors(self, pair: VocabularyPair) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Moves the token ids in a model's configuration and generation settings to another vocabulary."""
+"""Token ids in a model's configuration and generation settings, for another vocabulary."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -33,10 +33,8 @@ def update_special_token_ids(
     every target token that copies a token at which it ended before: tokens with equal rows are
     equally likely. Positions that are offset by the padding token's id are adjusted.
     """
-    text_config, generation_config = (
-        model.config.get_text_config(),
-        getattr(model, "generation_config", None),
-    )
+    text_config = model.config.get_text_config()
+    generation_config = getattr(model, "generation_config", None)
     all_nested = [getattr(model.config, part) for part in model.config.sub_configs]
     # A part with a vocabulary size has a vocabulary of its own, e.g. of sounds.
     nested_configs = [part for part in all_nested if part and not hasattr(part, "vocab_size")]
@@ -63,34 +61,24 @@ def update_special_token_ids(
             elif _ID_KEY.search(key) and isinstance(value, int):
                 new_value = next(iter(target_ids(value)), None)
             elif _ID_KEY.search(key) or key in _LIST_KEYS:
-                new_value = [
-                    target_id for source_value in value for target_id in target_ids(source_value)
-                ] or None
+                new_value = [new for source_id in value for new in target_ids(source_id)] or None
             elif key == "bad_words_ids":
-                new_value = [
-                    [*word]
-                    for source_value in value
-                    for word in _target_sequences(source_value, target_ids)
-                ] or None
+                words = [word for old in value for word in _target_sequences(old, target_ids)]
+                new_value = [[*word] for word in words] or None
             elif key == "sequence_bias":
                 pairs = value.items() if isinstance(value, dict) else value
                 new_value = [
                     [[*word], bias]
-                    for source_value, bias in pairs
-                    for word in _target_sequences(source_value, target_ids)
-                ]
-                new_value = new_value or None
+                    for source_word, bias in pairs
+                    for word in _target_sequences(source_word, target_ids)
+                ] or None
             elif key == "forced_decoder_ids":
                 new_value = [
-                    [position, target_id]
-                    for position, source_value in value
-                    for target_id in target_ids(source_value)[:1]
+                    [position, new] for position, old in value for new in target_ids(old)[:1]
                 ] or None
             elif key == "vocabulary_map":  # names of image tokens
                 new_value = {
-                    name: target_id
-                    for name, source_value in value.items()
-                    for target_id in target_ids(source_value)[:1]
+                    name: new for name, old in value.items() for new in target_ids(old)[:1]
                 }
             else:
                 continue

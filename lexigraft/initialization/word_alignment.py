@@ -107,11 +107,9 @@ def _cooccurring_pairs(bitext: Bitext, shape: tuple[int, int]) -> tuple[np.ndarr
     ]  # the sentences in which each source unit occurs, unit by unit
     ends = np.cumsum(np.bincount(bitext.source, minlength=shape[0]))
     arrays = (sentences_of_units, ends, bitext.target, bitext.target_starts)
-    minimum_count, sizes, columns = (
-        1,
-        np.zeros(shape[0], dtype=np.int64),
-        np.empty(0, dtype=np.int32),
-    )
+    minimum_count = 1
+    sizes = np.zeros(shape[0], dtype=np.int64)
+    columns = np.empty(0, dtype=np.int32)
     while True:
         counts = np.zeros(shape[1], dtype=np.int32)
         _count_cooccurring(*arrays, counts, minimum_count, sizes, columns)
@@ -169,14 +167,10 @@ def _add_expected_counts(
         longest = max(longest, source_starts[sentence + 1] - source_starts[sentence])
     pair_of_source, mass = np.empty(longest, dtype=np.int64), np.empty(longest)
     for sentence in range(len(source_starts) - 1):
-        first_source, n = (
-            source_starts[sentence],
-            source_starts[sentence + 1] - source_starts[sentence],
-        )
-        first_target, m = (
-            target_starts[sentence],
-            target_starts[sentence + 1] - target_starts[sentence],
-        )
+        first_source = source_starts[sentence]
+        n = source_starts[sentence + 1] - source_starts[sentence]
+        first_target = target_starts[sentence]
+        m = target_starts[sentence + 1] - target_starts[sentence]
         for j in range(m):
             unit, null, scale = target[first_target + j], 1 / (n + 1), 1 / (n + 1)
             mass[:n] = 1.0
@@ -186,10 +180,8 @@ def _add_expected_counts(
                 null, scale = _NULL, (1 - _NULL) / mass[:n].sum()
             total = null * null_probabilities[unit]
             for i in range(n):
-                low, high = (
-                    indptr[source[first_source + i]],
-                    indptr[source[first_source + i] + 1] - 1,
-                )
+                low = indptr[source[first_source + i]]
+                high = indptr[source[first_source + i] + 1] - 1
                 while low < high:  # find the pair of units among those of the source unit
                     middle = (low + high) // 2
                     if columns[middle] < unit:

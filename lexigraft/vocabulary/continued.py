@@ -111,19 +111,19 @@ class SentenceLimit:
     """
 
     def __init__(self, sentences: Sequence[Iterable[str]], bpe: Bpe, rules: Rules, share: float):
-        containing: defaultdict[str, set[int]] = defaultdict(set)
+        sentences_of_word: defaultdict[str, set[int]] = defaultdict(set)
         for index, words in enumerate(sentences):
             for word in words:
-                containing[word].add(index)
-        self._containing = list(containing.values())
-        self._corpus = _Corpus(Counter(containing.keys()), bpe, rules)
+                sentences_of_word[word].add(index)
+        self._sentences_of_word = list(sentences_of_word.values())
+        self._corpus = _Corpus(Counter(sentences_of_word.keys()), bpe, rules)
         # 0.29 of 100 sentences are 29, although the floating-point product is slightly less.
-        self._most = int(share * len(sentences) + 1e-6)
+        self._most_changed = int(share * len(sentences) + 1e-6)
         self._changed: set[int] = set()
 
     def allows(self, key: Key) -> bool:
         """Whether few enough sentences change with this merge."""
-        return len(self._changed | self._sentences(key)) <= self._most
+        return len(self._changed | self._sentences(key)) <= self._most_changed
 
     def apply(self, key: Key) -> None:
         """Segment the sentences with this merge, which the rules already contain."""
@@ -131,7 +131,9 @@ class SentenceLimit:
         self._corpus.apply(key, self._corpus.changes(key))
 
     def _sentences(self, key: Key) -> set[int]:
-        return set[int]().union(*(self._containing[at] for at in self._corpus.words_with(key)))
+        return set[int]().union(
+            *(self._sentences_of_word[index] for index in self._corpus.words_with(key))
+        )
 
 
 class _Change(NamedTuple):
@@ -315,7 +317,7 @@ def _positions_of_pair(symbols: Word, left: str, right: str) -> list[int]:
 def _unchanged_ends(old: Word, new: Word, positions: list[int]) -> tuple[int, int]:
     """Numbers of symbols at the start and at the end that are not part of any changed pair."""
     first, last = (positions[0], len(old) - positions[-1] - 2) if positions else (0, 0)
-    # Changes outside `places` are rare: old merges that become possible with a new piece.
+    # Changes outside `positions` are rare: old merges that become possible with a new piece.
     if old[:first] != new[:first]:
         first = _common_prefix(old, new)
     if old[len(old) - last :] != new[max(len(new) - last, 0) :]:

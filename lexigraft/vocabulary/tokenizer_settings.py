@@ -92,10 +92,8 @@ def take_tokenizer(
     is_encoder = source_tokenizer.mask_token is not None and bool(surrounding(source_tokenizer)[1])
     roles = _SUBSTITUTES if is_encoder else _CAUSAL_ROLES
     for role in roles:
-        source_token, substitute = (
-            source_tokenizer._special_tokens_map.get(role),
-            _SUBSTITUTES[role],
-        )
+        source_token = source_tokenizer._special_tokens_map.get(role)
+        substitute = _SUBSTITUTES[role]
         if source_token is None or role in settings:
             continue
         if substitute in settings:

@@ -147,10 +147,8 @@ def train_family(
         )
         model, backend = model_proto.SerializeToString(), pipeline(model_proto)
     if source_tokenizer is not None:
-        surrounding_tokens, pair_format = (
-            surrounding(source_tokenizer),
-            pair_separators(source_tokenizer),
-        )
+        surrounding_tokens = surrounding(source_tokenizer)
+        pair_format = pair_separators(source_tokenizer)
         set_surrounding(backend, *surrounding_tokens, byte_level, pair_format)
     return fast_tokenizer(backend, settings), model
 
@@ -251,8 +249,8 @@ def _train_sentencepiece(
     restored byte for byte; a space before the first word; single digits; runs of spaces as pieces;
     and bytes for characters without a piece. The piece for unknown characters, which never occurs
     because of the bytes, has id 0; the other special tokens follow in their order. Pieces that
-    begin, end and pad texts are declared as such, for programs that read only this file. `other`
-    are settings of the library that override these.
+    begin, end and pad texts are declared as such, for programs that read only this file. The
+    settings `overrides` of the library replace these.
     """
     sentences = (line for text in texts for line in text.split("\n") if line.strip())
     first = next(sentences, None)

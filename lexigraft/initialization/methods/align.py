@@ -127,8 +127,8 @@ def _spans(
 ) -> tuple[np.ndarray, set[int]]:
     """Ids, start and end bytes of all tokens [3, n], and the texts that needed offsets.
 
-    The texts are concatenated, each after one byte at `begins` for the space that some tokenizers
-    add before a text.
+    The texts are concatenated, each after one byte at `text_starts` for the space that some
+    tokenizers add before a text.
     """
     encoded, pieces = tokens.encode(texts), tokens.pieces
     rebuilt = [b"".join([pieces[i] for i in ids]) for ids in encoded]

@@ -78,11 +78,9 @@ class DictionaryAlignment(RecipeInitializer):
             pair.target_tokenizer, pair.target_bytes, [word.lower() for _, word in entries]
         )
         shape = (len(pair.target_bytes), pair.n_source)
-        total_counts, shrinking, self.rounds_ = (
-            csr_array(shape),
-            _ShrinkingTokenizer(pair.target_tokenizer),
-            0,
-        )
+        total_counts = csr_array(shape)
+        shrinking = _ShrinkingTokenizer(pair.target_tokenizer)
+        self.rounds_ = 0
         kept_ids = shrinking.alphabet() if self.alphabet == "kept" else np.zeros(0, dtype=np.int64)
         is_aligned = np.zeros(shape[0], dtype=bool)
         while True:

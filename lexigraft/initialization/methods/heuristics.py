@@ -8,7 +8,7 @@ import numpy as np
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RandomInitializer
 from lexigraft.initialization.matrix import Matrix, row_deviation, row_mean
 
-_MIN_GROUP = 2  # minimum number of source rows for a mean and a deviation
+_MINIMUM_GROUP = 2  # minimum number of source rows for a mean and a deviation
 
 
 class Heuristics(RandomInitializer):
@@ -40,26 +40,26 @@ class Heuristics(RandomInitializer):
             script, position = _script_and_position(data)
             ids_of_group.setdefault((script, position), []).append(source_id)
             ids_of_group.setdefault((script,), []).append(source_id)
-        self._chosen: dict[tuple[str, ...], list[int]] = {}
+        self._tokens_of_group: dict[tuple[str, ...], list[int]] = {}
         for index, token_id in enumerate(pair.new_ids.tolist()):
             group: tuple[str, ...] = ()
             if token_id not in pair.target_special_ids:
                 group = _script_and_position(pair.target_bytes[token_id])
-                while group and len(ids_of_group.get(group, [])) < _MIN_GROUP:
+                while group and len(ids_of_group.get(group, [])) < _MINIMUM_GROUP:
                     group = group[:-1]
-            self._chosen.setdefault(group, []).append(index)
-        self._members = {
+            self._tokens_of_group.setdefault(group, []).append(index)
+        self._source_ids_of_group = {
             group: np.array(ids_of_group[group]) if group else pair.source_ids
-            for group in self._chosen
+            for group in self._tokens_of_group
         }
-        self.groups_ = len(self._chosen)
-        self.fallbacks_ = [pair.new_tokens[index] for index in self._chosen.get((), [])]
+        self.groups_ = len(self._tokens_of_group)
+        self.fallbacks_ = [pair.new_tokens[index] for index in self._tokens_of_group.get((), [])]
 
     def _shaped(self, matrix: Matrix, rows: np.ndarray) -> np.ndarray:
-        for group, at in self._chosen.items():
-            ids = self._members[group]
+        for group, indices in self._tokens_of_group.items():
+            ids = self._source_ids_of_group[group]
             mean = row_mean(matrix, ids)
-            rows[at] = mean + rows[at] * row_deviation(matrix, ids, mean)
+            rows[indices] = mean + rows[indices] * row_deviation(matrix, ids, mean)
         return rows
 
 

@@ -94,10 +94,8 @@ class SALT(RecipeInitializer):
         neighbours = self._neighbours(
             vectors_of(static_vectors, mapped_ids), vectors_of(static_vectors, anchor_ids)
         )
-        model_rows, anchor_rows = (
-            vectors_of(model_vectors, mapped_ids),
-            vectors_of(model_vectors, anchor_ids),
-        )
+        model_rows = vectors_of(model_vectors, mapped_ids)
+        anchor_rows = vectors_of(model_vectors, anchor_ids)
         tokens, sources, weights = [copies], [copied_ids], [np.ones(len(copies))]
         residuals = []  # shares of squared lengths
         for i in tqdm(range(len(mapped_ids)), desc="salt", unit=" tokens", disable=None):

@@ -71,11 +71,9 @@ class TokenAdapt(RecipeInitializer):
         copies, copied = similar_tokens(pair, _folded, _preference)
         self.alike_ = len(copies)
         mixed_ids = np.setdiff1d(np.intersect1d(target.tokens, pair.new_ids), copies)
-        new_vectors, anchor_ids, anchor_vectors = (
-            vectors_of(target, mixed_ids),
-            source.tokens,
-            source.vectors,
-        )
+        new_vectors = vectors_of(target, mixed_ids)
+        anchor_ids = source.tokens
+        anchor_vectors = source.vectors
         local_weights = global_weights = csr_array((len(mixed_ids), pair.n_source))
         if len(mixed_ids) and len(anchor_ids):
             local_weights = self._local(pair, mixed_ids, anchor_ids, new_vectors, anchor_vectors)
