@@ -6,9 +6,11 @@ UnifyVocab, sections 2.2 and B.4.
 import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from sacrebleu.metrics.bleu import BLEU
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.artifacts.cards import versions
 from lexigraft.auxiliary.sentence_encoder import SentenceEncoder
@@ -17,14 +19,9 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.texts import draw
 from lexigraft.inference.generation import decode
 from lexigraft.inference.text_encoding import tokenize
-from lexigraft.initialization.recipe import DenseRows
+from lexigraft.initialization.recipe import DenseRows, Recipe
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.source.model import open_tokenizer
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
-    from lexigraft.initialization.recipe import Recipe
 
 
 def alignment_record(job: dict[str, Any]) -> dict[str, Any]:
@@ -49,8 +46,8 @@ def alignment_record(job: dict[str, Any]) -> dict[str, Any]:
         texts = draw(
             corpus_sentences(inputs["corpus"], "heldout"), settings["sentences"], job, "heldout"
         )
-        spec, where = inputs.get("encoder"), "alignment.encoder"
-        encoder = SentenceEncoder(spec, where) if spec else None
+        described = inputs.get("encoder")
+        encoder = SentenceEncoder(described, "alignment.encoder") if described else None
         metrics = alignment(
             open_tokenizer(inputs["source"]),
             target,
@@ -75,9 +72,9 @@ def alignment_record(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def alignment(
-    source: "PreTrainedTokenizerFast",
-    target: "PreTrainedTokenizerFast",
-    recipe: "Recipe",
+    source: PreTrainedTokenizerFast,
+    target: PreTrainedTokenizerFast,
+    recipe: Recipe,
     texts: Sequence[str],
     *,
     fallbacks: Collection[int] = (),
@@ -104,51 +101,50 @@ def alignment(
             "heldout.txt: empty; alignment is measured on this text; give the language more text"
         )
     references = list(tokenize(source, texts))
-    cut = list(tokenize(target, texts))
-    used = np.unique(np.fromiter((token for ids in cut for token in ids), dtype=np.int64))
-    renamed = dict(zip(used.tolist(), heaviest(recipe, used).tolist(), strict=True))
-    mapped = [[renamed[token] for token in ids] for ids in cut]
-    lost = set(fallbacks)
-    tokens = sum(map(len, cut))
+    target_ids = list(tokenize(target, texts))
+    used = np.unique(np.fromiter((token for ids in target_ids for token in ids), dtype=np.int64))
+    source_of = dict(zip(used.tolist(), heaviest(recipe, used).tolist(), strict=True))
+    mapped = [[source_of[token] for token in ids] for ids in target_ids]
+    uncovered = set(fallbacks)
+    tokens = sum(map(len, target_ids))
+    uncovered_tokens = sum(token in uncovered for ids in target_ids for token in ids)
     metrics: dict[str, float | int] = {
         "bleu": bleu(mapped, references),
         "bleu_1": bleu(mapped, references, order=1),
         "bleu_sentence_mean": bleu_sentence_mean(mapped, references),
-        "vocabulary_coverage": 1 - len(lost) / len(target.get_vocab()),
-        "text_coverage": 1 - sum(token in lost for ids in cut for token in ids) / max(tokens, 1),
+        "vocabulary_coverage": 1 - len(uncovered) / len(target.get_vocab()),
+        "text_coverage": 1 - uncovered_tokens / max(tokens, 1),
     }
     if encoder is not None:
-        vectors, renamed_vectors = encoder.vectors(texts), encoder.vectors(decode(source, mapped))
-        metrics["semantic_similarity"] = float((vectors * renamed_vectors).sum(axis=1).mean())
+        vectors, mapped_vectors = encoder.vectors(texts), encoder.vectors(decode(source, mapped))
+        metrics["semantic_similarity"] = float((vectors * mapped_vectors).sum(axis=1).mean())
     return metrics
 
 
-def heaviest(recipe: "Recipe", ids: np.ndarray) -> np.ndarray:
+def heaviest(recipe: Recipe, ids: np.ndarray) -> np.ndarray:
     """The source token with the highest weight in each target token's row; ties: the lowest id.
 
     From target ids [n] to source ids [n], int64.
     """
-    found = recipe.copied[ids]
-    mixed = np.flatnonzero(found < 0)
+    source_ids = recipe.copied[ids]
+    mixed = np.flatnonzero(source_ids < 0)
     for block in recipe.row_blocks(ids[mixed]):
         rows = recipe.rows(ids[mixed[block]])
-        for place, at, end in zip(mixed[block], rows.indptr, rows.indptr[1:], strict=False):
-            found[place] = rows.indices[at + rows.data[at:end].argmax()]
-    return found
+        for index, begin, end in zip(mixed[block], rows.indptr, rows.indptr[1:], strict=False):
+            source_ids[index] = rows.indices[begin + rows.data[begin:end].argmax()]
+    return source_ids
 
 
 def bleu(
     outputs: Sequence[Sequence[int]], references: Sequence[Sequence[int]], order: int = 4
 ) -> float:
     """BLEU of token ids, 0 to 100: n-gram counts of all texts pooled, no smoothing."""
-    from sacrebleu.metrics.bleu import BLEU
-
     # Ids serve as words, so nothing is tokenized; `force` silences a warning about that.
     metric = BLEU(tokenize="none", smooth_method="none", max_ngram_order=order, force=True)
-    found, expected = (
+    actual, expected = (
         [" ".join(map(str, ids)) for ids in texts] for texts in (outputs, references)
     )
-    return metric.corpus_score(found, [expected]).score
+    return metric.corpus_score(actual, [expected]).score
 
 
 def bleu_sentence_mean(
@@ -157,4 +153,4 @@ def bleu_sentence_mean(
     """Mean of the BLEU scores of single texts, 0 to 100, no smoothing."""
     # As corpora of one text: sacrebleu's sentence score requires `effective_order`.
     pairs = zip(outputs, references, strict=True)
-    return float(np.mean([bleu([one], [other]) for one, other in pairs]))
+    return float(np.mean([bleu([output], [reference]) for output, reference in pairs]))

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
 from lexigraft.artifacts.cards import versions
 from lexigraft.corpus.cleaning import CleaningCounts, repair
 from lexigraft.corpus.contamination import Contamination
@@ -25,9 +27,9 @@ def contamination_record(job: dict[str, Any]) -> dict[str, Any]:
     """
     inputs, kind = job["inputs"], job["settings"]["kind"]
     tests, not_counted = dict(inputs["tests"]), {}
-    if kind == "multiple_choice":
-        for test, place in inputs["tests"].items():
-            card = json.loads(Path(place, "card.json").read_text("utf-8"))
+    if task_kind(kind).tests == "benchmark":
+        for test, folder in inputs["tests"].items():
+            card = json.loads(Path(folder, "card.json").read_text("utf-8"))
             # Without its data, a benchmark is not scored either, and that record gives the reason.
             if not card["available"]:
                 not_counted[test] = card["why"]
@@ -51,12 +53,10 @@ def count_tests(
     see `texts_of`. Returns for each set of texts the name of its `test`, its `part` (`questions` or
     `contexts`; empty for a test with one set), and the facts of `Contamination.facts`.
     """
-    from tqdm import tqdm
-
     sets = {
         (test, part): texts
-        for test, place in tests.items()
-        for part, texts in texts_of(kind, place).items()
+        for test, path in tests.items()
+        for part, texts in texts_of(kind, path).items()
     }
     names = {str(number): key for number, key in enumerate(sets)}
     contamination = Contamination({name: sets[key] for name, key in names.items()})
@@ -69,10 +69,10 @@ def count_tests(
     ]
 
 
-def texts_of(kind: str, place: str | Path) -> dict[str, list[str]]:
+def texts_of(kind: str, path: str | Path) -> dict[str, list[str]]:
     """The texts of a test, cleaned like training text, in one or several sets.
 
-    `place` depends on `TaskKind.tests`: for `heldout`, a file with one sentence per line; for
+    `path` depends on `TaskKind.tests`: for `heldout`, a file with one sentence per line; for
     `benchmark`, the folder of a prepared benchmark; for all others, a file of JSON lines, as
     written by the corpus stage.
     """
@@ -81,8 +81,8 @@ def texts_of(kind: str, place: str | Path) -> dict[str, list[str]]:
         # The harness takes seconds to import.
         from lexigraft.evaluation.harness.benchmarks import longest_texts
 
-        return {"": [_clean(text) for text in longest_texts(place)]}
-    lines = lines_of(Path(place))
+        return {"": [_clean(text) for text in longest_texts(path)]}
+    lines = lines_of(Path(path))
     if declared.tests == "heldout":
         return {"": [_clean(line) for line in lines]}
     rows = [json.loads(line) for line in lines]

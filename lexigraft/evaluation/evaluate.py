@@ -12,7 +12,10 @@ import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import torch
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.artifacts.atomic import alone_in, clear_partial, write_json
 from lexigraft.artifacts.cards import check_inputs, versions
@@ -20,12 +23,13 @@ from lexigraft.artifacts.completion import begin, check_origins, complete, is_co
 from lexigraft.errors import UserError
 from lexigraft.evaluation.harness.benchmark_state import reason_not_available
 from lexigraft.evaluation.task_kinds import Measurement, task_kind
+from lexigraft.hardware import autocast, device, precision
+from lexigraft.inference.vllm_model import VllmModel, engine_name
+from lexigraft.machine import setting
 from lexigraft.source.document_start import DOCUMENT_START, document_start
+from lexigraft.source.tokenizer import load_tokenizer
+from lexigraft.training.export import write_merged
 from lexigraft.training.store import load_cell, read_card, reference
-
-if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedTokenizerFast
 
 Job = dict[str, Any]
 logger = logging.getLogger(__name__)
@@ -41,7 +45,7 @@ class Opening(NamedTuple):
     """
 
     engine: str
-    dtype: "torch.dtype"
+    dtype: torch.dtype
     autocast: bool = False
 
 
@@ -50,15 +54,13 @@ def evaluate_cell(job: Job) -> list[str]:
 
     The model is loaded when the first run needs it, and again only for tasks that need another
     engine or precision. No task changes its weights: tasks that fine-tune train a copy
-    (`finetune.Transfer`). A task that fails (`UserError`), for instance because one of its texts is
+    (`transfer.Transfer`). A task that fails (`UserError`), for instance because one of its texts is
     damaged, does not stop the other tasks.
 
     `inputs.cell` of the job is the folder of the cell or of a checkpoint; `tasks` are described in
     `run_jobs`. Returns the files of all runs, relative to `outputs.folder`. Raises `UserError` if
     the cell cannot be read; or, after all other tasks have run, naming the tasks that failed.
     """
-    import torch
-
     runs = run_jobs(job)
     unfinished = [run for run in runs if not is_complete(run)]
     logger.info("%d of %d runs are complete", len(runs) - len(unfinished), len(runs))
@@ -76,7 +78,7 @@ def evaluate_cell(job: Job) -> list[str]:
             continue
         if reason := reason_not_available(run):
             # This neither stops the study nor needs a model.
-            with _held(run):
+            with _locked(run):
                 Path(run["outputs"]["predictions"]).unlink(missing_ok=True)
                 _finish(run, {**record(run, Measurement({})), "not_scored": reason}, begin(run))
         else:
@@ -99,33 +101,41 @@ def run_jobs(job: Job) -> list[Job]:
 
     Keys that are read: `tasks`: name -> `settings` (an entry of config/tasks.yaml), `language` (its
     code), `language_name`, `tested` (test set -> code), `runs` (their number), `seed` and
-    `versions` (of the kind of task, in addition to those of the job);
-    `inputs.read`: name -> `corpus`, and if the task has them `prompts`, `examples`, `test_sets`,
-    `benchmarks`; `outputs.records`: the folder of the records, by default that of the job.
+    `versions` (of the kind of task, in addition to those of the job); `inputs.read`: name ->
+    `corpus`, and if the task has them `prompts`, `examples`, `test_sets`, `benchmarks`;
+    `outputs.records`: the folder of the records, by default that of the job.
 
     Each job has the `run`, its seed, a folder `run-<number>`, and as inputs the cell and the source
     model and tokenizer that it is loaded with.
     """
-    outputs, cell = job["outputs"], job["inputs"]["cell"]
-    folder = outputs.get("records") or outputs["folder"]
+    cell = job["inputs"]["cell"]
+    records = job["outputs"].get("records") or job["outputs"]["folder"]
     card = read_card(Path(cell))
-    read = {name: str(reference(Path(cell), card, name)) for name in ("source", "tokenizer")}
-    common = {key: job[key] for key in ("rule", "cell", "checkpoint") if key in job}
-    found = []
+    parts = {name: str(reference(Path(cell), card, name)) for name in ("source", "tokenizer")}
+    of_cell = {key: job[key] for key in ("rule", "cell", "checkpoint") if key in job}
+    runs = []
     for name, task in job["tasks"].items():
-        own = {key: value for key, value in task.items() if key not in ("runs", "seed")}
-        own["versions"] = {**job.get("versions", {}), **task.get("versions", {})}
-        inputs = {**job["inputs"]["read"][name], "cell": cell, **read}
+        of_task = {key: value for key, value in task.items() if key not in ("runs", "seed")}
+        of_task["versions"] = {**job.get("versions", {}), **task.get("versions", {})}
+        inputs = {**job["inputs"]["read"][name], "cell": cell, **parts}
         for run in range(task["runs"]):
-            into = f"{folder}/{name}/run-{run}"
-            outputs = {
-                "folder": into,
-                "record": f"{into}/record.json",
-                "predictions": f"{into}/predictions.jsonl",
-            }
-            described = {"task": name, "run": run, "seed": [*task["seed"], run]}
-            found.append({**common, **own, "inputs": inputs, "outputs": outputs, **described})
-    return found
+            folder = f"{records}/{name}/run-{run}"
+            runs.append(
+                {
+                    **of_cell,
+                    **of_task,
+                    "inputs": inputs,
+                    "outputs": {
+                        "folder": folder,
+                        "record": f"{folder}/record.json",
+                        "predictions": f"{folder}/predictions.jsonl",
+                    },
+                    "task": name,
+                    "run": run,
+                    "seed": [*task["seed"], run],
+                }
+            )
+    return runs
 
 
 def record(job: Job, measured: Measurement) -> dict[str, Any]:
@@ -148,7 +158,7 @@ def record(job: Job, measured: Measurement) -> dict[str, Any]:
 @contextmanager
 def open_cell(
     cell: str | Path, opening: Opening, folder: str | Path
-) -> "Iterator[tuple[Any, PreTrainedTokenizerFast]]":
+) -> Iterator[tuple[Any, PreTrainedTokenizerFast]]:
     """The model of a cell, a `PreTrainedModel` or `VllmModel`, and its tokenizer.
 
     This is the only place where evaluation loads the model of a cell. vLLM reads plain folders: the
@@ -156,12 +166,8 @@ def open_cell(
     afterwards. Raises `UserError` if the cell is incomplete or damaged, or if vLLM is requested but
     not installed.
     """
-    from lexigraft.hardware import autocast, device
-
     logger.info("loading %s for %s in %s", cell, opening.engine, opening.dtype)
     if opening.autocast:
-        import torch
-
         # Autocast would round linear layers in the same way: this only saves memory.
         loaded = load_cell(cell, torch.float32, device(), linear_dtype=torch.bfloat16)
         with autocast():
@@ -170,10 +176,6 @@ def open_cell(
     if opening.engine != VLLM:
         yield load_cell(cell, opening.dtype, device())
         return
-    from lexigraft.inference.vllm_model import VllmModel, engine_name
-    from lexigraft.source.tokenizer import load_tokenizer
-    from lexigraft.training.export import write_merged
-
     engine_name()  # fails without vLLM, before gigabytes are written
     exported = Path(folder) / "exported"
     shutil.rmtree(exported, ignore_errors=True)  # left by a killed process
@@ -194,11 +196,6 @@ def _opening(settings: dict[str, Any]) -> Opening:
     text may depend on the batch (with SmolLM2, one of six did), and it saves at most a third of the
     time.
     """
-    import torch
-
-    from lexigraft.hardware import device, precision
-    from lexigraft.machine import setting
-
     kind, engine = task_kind(settings["kind"]), _engine(settings)
     generates = kind.generates and engine != VLLM and device().type == "cpu"
     if kind.fine_tunes or (generates and setting("precision") is None):
@@ -211,9 +208,6 @@ def _engine(settings: dict[str, Any]) -> str:
 
     Raises a UserError if `LEXIGRAFT_ENGINE` is not an engine.
     """
-    from lexigraft.hardware import device
-    from lexigraft.machine import setting
-
     if not task_kind(settings["kind"]).generates:
         return TRANSFORMERS
     engine = settings.get("engine", "auto")
@@ -221,11 +215,11 @@ def _engine(settings: dict[str, Any]) -> str:
         return engine
     if settings.get("beams", 1) > 1:
         return TRANSFORMERS
-    chosen = setting("engine")
-    if chosen not in (None, "auto"):
-        return chosen
-    installed = device().type == "cuda" and importlib.util.find_spec("vllm")
-    return VLLM if installed else TRANSFORMERS
+    engine = setting("engine")
+    if engine not in (None, "auto"):
+        return engine
+    has_vllm = device().type == "cuda" and importlib.util.find_spec("vllm")
+    return VLLM if has_vllm else TRANSFORMERS
 
 
 def _evaluate_group(job: Job, opening: Opening, group: list[Job], failures: dict[str, str]) -> None:
@@ -237,7 +231,7 @@ def _evaluate_group(job: Job, opening: Opening, group: list[Job], failures: dict
         with open_cell(job["inputs"]["cell"], opening, job["outputs"]["folder"]) as opened:
             for run in group:
                 logger.info("evaluating %s, run %d", run["task"], run["run"])
-                with _held(run):
+                with _locked(run):
                     begun, kind = begin(run), task_kind(run["settings"]["kind"])
                     try:
                         measured = kind.evaluate(*opened, run)
@@ -256,7 +250,7 @@ def _evaluate_group(job: Job, opening: Opening, group: list[Job], failures: dict
 
 
 @contextmanager
-def _held(run: Job) -> Iterator[None]:
+def _locked(run: Job) -> Iterator[None]:
     """Lock the folder of a run, so that the cell's other job, in the folder above, skips it."""
     folder = Path(run["outputs"]["folder"])
     folder.mkdir(parents=True, exist_ok=True)

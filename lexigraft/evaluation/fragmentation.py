@@ -4,9 +4,12 @@ No model is needed. Over-fragmentation is measured as in Yamaguchi et al. (Figur
 (Figures 3 and 6), SALT (Table 9) and CW2V (Table 3).
 """
 
+import operator
 from collections.abc import Iterable, Sequence, Set
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.artifacts.cards import versions
 from lexigraft.corpus.lines import corpus_sentences
@@ -25,10 +28,6 @@ from lexigraft.source.hub import find_tokenizer
 from lexigraft.source.model import open_tokenizer
 from lexigraft.vocabulary.token_bytes import lost_text, special_ids, token_bytes, unreachable
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
-
 _BEGINNING = 10_000_000  # number of training texts from which the measured ones are drawn
 
 
@@ -42,7 +41,7 @@ def fragmentation_record(job: dict[str, Any]) -> dict[str, Any]:
     source, target = open_tokenizer(job["inputs"]["source"]), open_tokenizer(adapted)
     new = new_token_ids(adapted)
     texts = {name: corpus_sentences(corpus, name) for name in ("heldout", "english")}
-    texts["train"] = _drawn(read_part(corpus))
+    texts["train"] = _sample(read_part(corpus))
     pairs = [(pair["source"], pair["target"]) for pair in task_rows(corpus, TRANSLATIONS)]
     members = {
         member: fragmentation(source, target, new=new, heldout=lines)
@@ -70,19 +69,19 @@ def tokenizer_record(job: dict[str, Any]) -> dict[str, Any]:
     # Translations have the same content in every language.
     pairs = task_rows(corpus, TRANSLATIONS)
     texts = [pair["target"] for pair in pairs] or corpus_sentences(corpus, "heldout")
-    train = _drawn(read_part(corpus))
+    train = _sample(read_part(corpus))
     english = [pair["source"] for pair in pairs]
-    found = measure_tokenizer(tokenizer, texts=texts, english=english, train=train)
+    measured = measure_tokenizer(tokenizer, texts=texts, english=english, train=train)
     return {
         "tokenizer": job["tokenizer"],
         "language": job["language"],
-        "metrics": found.metrics,
+        "metrics": measured.metrics,
         "details": {
             "texts": len(texts),
             "translated": bool(pairs),
             "train": len(train),
             # Resampled by a bootstrap; for many texts, sums over groups.
-            "tokens": [sum(group) for group in group_rows(found.tokens)],
+            "tokens": [sum(group) for group in group_rows(measured.tokens)],
         },
         "commit": commit,
         "settings": job["settings"],
@@ -91,8 +90,8 @@ def tokenizer_record(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def fragmentation(
-    source: "PreTrainedTokenizerFast",
-    target: "PreTrainedTokenizerFast",
+    source: PreTrainedTokenizerFast,
+    target: PreTrainedTokenizerFast,
     *,
     new: Set[int],
     heldout: Sequence[str],
@@ -128,13 +127,13 @@ def fragmentation(
     words = sum(len(sentence.split()) for sentence in heldout)
     if not words:
         raise UserError("heldout.txt: has no words to measure; give the language more text")
-    cut = list(tokenize(target, heldout))
-    tokens = sum(map(len, cut))
+    token_ids = list(tokenize(target, heldout))
+    tokens = sum(map(len, token_ids))
     metrics: dict[str, float | int] = {
         **_rates(tokens, heldout, words),
         **_rates(_count(source, heldout), heldout, words, "source_"),
         "new_tokens": len(new),
-        "new_token_share_input": sum(token in new for ids in cut for token in ids) / tokens,
+        "new_token_share_input": sum(token in new for ids in token_ids for token in ids) / tokens,
     }
     if train:
         for prefix, tokenizer in (("", target), ("source_", source)):
@@ -143,10 +142,10 @@ def fragmentation(
     if train and new:
         metrics["unused_new_tokens"] = 1 - len(_used(target, train) & new) / len(new)
     if english:
-        old, now = list(tokenize(source, english)), list(tokenize(target, english))
-        cuts = zip(_pieces(source, old), _pieces(target, now), strict=True)
-        metrics["english_sentences_changed"] = sum(one != two for one, two in cuts) / len(english)
-        metrics["english_tokens_growth"] = sum(map(len, now)) / sum(map(len, old)) - 1
+        before, after = list(tokenize(source, english)), list(tokenize(target, english))
+        changed = map(operator.ne, _pieces(source, before), _pieces(target, after))
+        metrics["english_sentences_changed"] = sum(changed) / len(english)
+        metrics["english_tokens_growth"] = sum(map(len, after)) / sum(map(len, before)) - 1
     if parallel:
         originals, translations = zip(*parallel, strict=True)
         for prefix, tokenizer in (("", target), ("source_", source)):
@@ -163,7 +162,7 @@ class TokenizerMeasurement(NamedTuple):
 
 
 def measure_tokenizer(
-    tokenizer: "PreTrainedTokenizerFast",
+    tokenizer: PreTrainedTokenizerFast,
     *,
     texts: Sequence[str],
     english: Sequence[str] = (),
@@ -224,7 +223,7 @@ def _rates(tokens: int, texts: Sequence[str], words: int, prefix: str = "") -> d
     }
 
 
-def _drawn(texts: Iterable[str]) -> list[str]:
+def _sample(texts: Iterable[str]) -> list[str]:
     """A sample of training texts, the same for every tokenizer (SALT, Table 9)."""
     sample = StreamSample[str](MEASURED, ("fragmentation",))
     for text in islice(texts, _BEGINNING):
@@ -232,15 +231,15 @@ def _drawn(texts: Iterable[str]) -> list[str]:
     return sample.ordered()
 
 
-def _count(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> int:
+def _count(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str]) -> int:
     return sum(map(len, tokenize(tokenizer, texts)))
 
 
-def _used(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> set[int]:
+def _used(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str]) -> set[int]:
     return {token for ids in tokenize(tokenizer, texts) for token in ids}
 
 
-def _pieces(tokenizer: "PreTrainedTokenizerFast", texts: list[list[int]]) -> list[list[bytes]]:
+def _pieces(tokenizer: PreTrainedTokenizerFast, texts: list[list[int]]) -> list[list[bytes]]:
     """The bytes of the tokens of each text, without white space at their ends.
 
     SentencePiece puts a space before the first word, WordPiece leaves spaces out.

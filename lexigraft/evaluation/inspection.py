@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.fragmentation import measure_tokenizer
@@ -11,12 +12,10 @@ from lexigraft.randomness import generator
 from lexigraft.source.document_start import document_start, start_ids
 from lexigraft.vocabulary.expand import expanded_sizes
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
 SIZES = (250, 500, 1000, 2000, 4000)  # default numbers of new tokens
-# A tenth of the sentences measures the savings of tokens that are learned from the rest.
-_TENTH, _MOST_MEASURED = 10, 1000
+# A tenth of the sentences, at most so many, measures what tokens that are learned from the others
+# save.
+_MEASURED_SENTENCES = 1000
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Inspection:
 
 
 def inspect_tokenizer(
-    tokenizer: "PreTrainedTokenizerFast",
+    tokenizer: PreTrainedTokenizerFast,
     texts: Iterable[str],
     english: Iterable[str] = (),
     sizes: Sequence[int] = SIZES,
@@ -91,12 +90,12 @@ def inspect_tokenizer(
     metrics = measure_tokenizer(tokenizer, texts=texts, train=texts).metrics
     of_english = measure_tokenizer(tokenizer, texts=english).metrics if english else {}
     order = generator("inspection").permutation(len(texts)).tolist()
-    count = min(max(1, len(texts) // _TENTH), _MOST_MEASURED)
-    measured = [texts[place] for place in order[:count]]
+    count = min(max(1, len(texts) // 10), _MEASURED_SENTENCES)
+    measured = [texts[index] for index in order[:count]]
     curve = [_point(tokenizer, measured, 0)]
     try:
-        rest = [texts[place] for place in sorted(order[count:])]
-        for size, expanded in expanded_sizes(tokenizer, rest, sizes):
+        training_texts = [texts[index] for index in sorted(order[count:])]
+        for size, expanded in expanded_sizes(tokenizer, training_texts, sizes):
             curve.append(_point(expanded, measured, size))
         no_curve = ""
     except UserError as error:
@@ -105,9 +104,7 @@ def inspect_tokenizer(
     return Inspection(metrics, of_english, curve, count, no_curve, start, adds and bool(start))
 
 
-def _point(
-    tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], new_tokens: int
-) -> CurvePoint:
+def _point(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str], new_tokens: int) -> CurvePoint:
     tokens = sum(map(len, tokenize(tokenizer, texts)))
     words = sum(len(text.split()) for text in texts)
     characters = sum(map(len, texts))

@@ -9,17 +9,17 @@ import json
 import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.artifacts.atomic import read_jsonl, write_jsonl
+from lexigraft.artifacts.completion import input_checksum
 from lexigraft.evaluation.task_kinds import Measurement
 from lexigraft.evaluation.texts import new_token_ids
 from lexigraft.inference.generation import generate
 from lexigraft.inference.text_encoding import encode
 from lexigraft.inference.vllm_model import VllmModel
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 Row = dict[str, Any]
 logger = logging.getLogger(__name__)
@@ -31,8 +31,8 @@ _GENERATED = ("output", "output_tokens", "new_output_tokens", "steps", "finished
 
 
 def predict(
-    model: "PreTrainedModel | VllmModel",
-    tokenizer: "PreTrainedTokenizerFast",
+    model: PreTrainedModel | VllmModel,
+    tokenizer: PreTrainedTokenizerFast,
     job: dict[str, Any],
     examples: list[dict[str, str]],
     prompts: list[str],
@@ -64,22 +64,22 @@ def predict(
     keys = [_digest(f"{identity} {prompt}") for prompt in prompts]
     new = new_token_ids(job["inputs"]["tokenizer"])
     texts = dict(zip(keys, prompts, strict=True))
-    known = {key: row for key, row in _known(job, new) if key in texts}
-    wanted = {key: text for key, text in texts.items() if key not in known}
-    if known:
-        logger.info("%d of %d prompts are reused", len(texts) - len(wanted), len(texts))
+    reused = {key: row for key, row in _earlier_outputs(job, new) if key in texts}
+    remaining = {key: text for key, text in texts.items() if key not in reused}
+    if reused:
+        logger.info("%d of %d prompts are reused", len(texts) - len(remaining), len(texts))
     partial = Path(job["outputs"]["folder"], PARTIAL)
     generated = generate(
         model,
         tokenizer,
-        wanted,
+        remaining,
         batch_size=batch_size,
         partial=partial,
         identity=identity,
         **decoding,
     )
-    outputs = known | {key: _described(vars(output), new) for key, output in generated.items()}
-    rows, seen = [], set(known)
+    outputs = reused | {key: _described(vars(output), new) for key, output in generated.items()}
+    rows, seen = [], set(reused)
     for example, key, ids in zip(examples, keys, encode(tokenizer, prompts), strict=True):
         rows.append(
             {
@@ -95,18 +95,16 @@ def predict(
     return rows
 
 
-def model_digest(job: dict[str, Any], model: "PreTrainedModel | VllmModel") -> str:
+def model_digest(job: dict[str, Any], model: PreTrainedModel | VllmModel) -> str:
     """Digest of what determines a model's answers, apart from the questions and settings."""
-    from lexigraft.artifacts.completion import input_checksum
-
-    read = [job["inputs"].get(name) for name in ("cell", "source", "tokenizer")]
-    checksums = [input_checksum(path) for path in dict.fromkeys(filter(None, read))]
+    paths = [job["inputs"].get(name) for name in ("cell", "source", "tokenizer")]
+    checksums = [input_checksum(path) for path in dict.fromkeys(filter(None, paths))]
     return _digest(json.dumps([checksums, job.get("versions"), str(model.dtype), _engine(model)]))
 
 
 def measure_predictions(
     rows: list[Row],
-    model: "PreTrainedModel | VllmModel",
+    model: PreTrainedModel | VllmModel,
     job: dict[str, Any],
     metrics: dict[str, Any],
     details: dict[str, Any],
@@ -142,12 +140,12 @@ def measure_predictions(
     return Measurement(metrics, details)
 
 
-def _engine(model: "PreTrainedModel | VllmModel") -> str:
+def _engine(model: PreTrainedModel | VllmModel) -> str:
     """The engine: transformers, whose version is in every record, or vLLM with its version."""
     return model.name if isinstance(model, VllmModel) else "transformers"
 
 
-def _known(job: dict[str, Any], new: frozenset[int]) -> Iterator[tuple[str, Row]]:
+def _earlier_outputs(job: dict[str, Any], new: frozenset[int]) -> Iterator[tuple[str, Row]]:
     """`generation` -> output, for the runs of this task with a lower number."""
     folder = Path(job["outputs"]["folder"])
     for number in range(job["run"]):

@@ -12,7 +12,6 @@ from runpy import run_path
 import pytest
 import torch
 
-from lexigraft import hardware
 from lexigraft.artifacts.atomic import clear_partial
 from lexigraft.errors import UserError
 from lexigraft.evaluation import evaluate
@@ -258,7 +257,7 @@ def test_a_task_of_another_precision_loads_the_model_again_after_the_first_is_fr
     cell_job, loads, monkeypatch
 ):
     monkeypatch.delenv("LEXIGRAFT_PRECISION")
-    monkeypatch.setattr(hardware, "precision", lambda: torch.bfloat16)
+    monkeypatch.setattr(evaluate, "precision", lambda: torch.bfloat16)
     alive, inner = [], evaluate.load_cell
 
     def loaded(*given, **options):
@@ -337,7 +336,7 @@ def test_greedy_texts_are_left_to_vllm_where_there_are_a_gpu_and_vllm(
     if not installed:
         monkeypatch.setitem(sys.modules, "vllm", None)
     monkeypatch.setenv("LEXIGRAFT_PRECISION", "float32")
-    monkeypatch.setattr(hardware, "device", lambda: torch.device(device))
+    monkeypatch.setattr(evaluate, "device", lambda: torch.device(device))
     greedy, searching = {"kind": "translation"}, {"kind": "translation", "beams": 5}
     expected = "vllm" if installed and device == "cuda" else "transformers"
     assert evaluate._opening(greedy).engine == expected

@@ -1,7 +1,7 @@
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.fragmentation import _drawn, fragmentation, measure_tokenizer
+from lexigraft.evaluation.fragmentation import _sample, fragmentation, measure_tokenizer
 from lexigraft.vocabulary.expand import expand_tokenizer
 
 NEW = frozenset({258, 259, 260})  # of `target` below
@@ -44,12 +44,12 @@ def test_new_tokens_that_the_training_text_never_uses_are_counted(source, target
 def test_much_training_text_is_measured_by_a_sample_of_it(monkeypatch):
     monkeypatch.setattr("lexigraft.evaluation.fragmentation.MEASURED", 3)
     texts = [f"{number}" for number in range(100)]
-    found = _drawn(texts)
+    found = _sample(texts)
     assert len(found) == 3
     assert sorted(found, key=int) == found != texts[:3]
-    assert _drawn(texts[:2]) == texts[:2]
+    assert _sample(texts[:2]) == texts[:2]
     monkeypatch.setattr("lexigraft.evaluation.fragmentation._BEGINNING", 3)
-    assert _drawn(texts) == texts[:3]
+    assert _sample(texts) == texts[:3]
 
 
 def test_english_growth_and_changed_sentences_by_hand(source, target):

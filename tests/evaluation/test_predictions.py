@@ -108,7 +108,7 @@ def test_a_prompt_that_several_runs_ask_is_generated_once(cell_job, generated, m
     alone = cell_job(translation={"runs": 4, **SHARED})
     alone["outputs"] = {"folder": job["outputs"]["folder"] + "-alone"}
     with monkeypatch.context() as patch:
-        patch.setattr("lexigraft.evaluation.predictions._known", lambda *_: iter(()))
+        patch.setattr("lexigraft.evaluation.predictions._earlier_outputs", lambda *_: iter(()))
         evaluate_cell(alone)
     assert len(generated) - asked == 12
     assert [said(run) for run in runs(alone)] == [said(run) for run in found]

@@ -24,17 +24,17 @@ def benchmark_state(data: str | None, folder: str | Path, locked: Mapping[str, s
     records what was found before.
     """
     try:
-        before = json.loads(Path(folder, STATE).read_text(encoding="utf-8"))
+        last = json.loads(Path(folder, STATE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return _observed(data, None)
-    other = {key: locked.get(key, commit) for key, commit in before["commits"].items()}
-    if other != before["commits"]:
-        return _digest(other)
-    used = before["used"]
-    if used is not None and not all(Path(place).is_dir() for place in used):
-        return before["state"]
-    now = _observed(data, used)
-    return before["state"] if now == before["found"] else now
+    commits = {key: locked.get(key, commit) for key, commit in last["commits"].items()}
+    if commits != last["commits"]:
+        return _digest(commits)
+    used = last["used"]
+    if used is not None and not all(Path(path).is_dir() for path in used):
+        return str(last["state"])
+    digest = _observed(data, used)
+    return str(last["state"]) if digest == last["found"] else digest
 
 
 def new_state(
@@ -51,22 +51,16 @@ def new_state(
 
 def _observed(data: str | None, used: list[str] | None) -> str:
     """Digest of the content of the local files used; of all data sets if preparation failed."""
-    found: dict[str, Any]
     if used is None:
-        places = [Path(data).expanduser().glob("*/*")] if data else []
-        places.append(hub_cache().glob("datasets--*"))
-        found = {"hub": is_offline(), "there": [sorted(map(str, place)) for place in places]}
-    else:
-        found = {"files": [[str(file), file_checksum(file)] for file in _files(used)]}
-    return _digest(found)
+        local = Path(data).expanduser().glob("*/*") if data else ()
+        folders = [sorted(map(str, paths)) for paths in (local, hub_cache().glob("datasets--*"))]
+        return _digest({"hub": is_offline(), "folders": folders})
+    files = [file for path in used for file in sorted(files_in(path)) if file.is_file()]
+    return _digest({"files": [[str(file), file_checksum(file)] for file in files]})
 
 
-def _digest(found: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
-
-
-def _files(places: list[str]) -> list[Path]:
-    return [file for place in places for file in sorted(files_in(place)) if file.is_file()]
+def _digest(observation: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(observation).encode()).hexdigest()[:16]
 
 
 def reason_not_available(job: Mapping[str, Any]) -> str | None:

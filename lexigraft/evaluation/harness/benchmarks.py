@@ -4,10 +4,11 @@ import json
 import logging
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import lm_eval.tasks
 from lm_eval.tasks import TaskManager
+from lm_eval.tasks.manager import TaskDict
 
 from lexigraft.artifacts.atomic import replacing_folder
 from lexigraft.errors import UserError, unknown
@@ -18,9 +19,6 @@ from lexigraft.evaluation.harness.data import (
     storing_data_sets,
 )
 from lexigraft.source.hub_check import HubAsset
-
-if TYPE_CHECKING:
-    from lm_eval.tasks.manager import TaskDict
 
 logger = logging.getLogger(__name__)
 
@@ -53,14 +51,14 @@ def prepare_benchmark(
         logger.warning("%s cannot be scored: %s", name, reason)
         return [], facts | {"available": False, "why": str(reason), "used": None, "commits": {}}
     files = sorted(file for file in (into / DATA).rglob("*") if file.is_file())
-    used = sorted({one["place"] for one in stored if one["place"]})
-    commits = {key: commit for one in stored for key, commit in one["commits"].items()}
+    used = sorted({data_set["place"] for data_set in stored if data_set["place"]})
+    commits = {key: commit for data_set in stored for key, commit in data_set["commits"].items()}
     facts |= {"available": True, "why": None, "used": used, "commits": commits}
     facts |= {DATA_SETS.split(".")[0]: stored}
     return [str(file.relative_to(into)) for file in files], facts
 
 
-def load_task(name: str, folder: str) -> "TaskDict":
+def load_task(name: str, folder: str) -> TaskDict:
     """Create a task of the harness, or all tasks of a group, which reads their data sets.
 
     `name` is the name in its definition, such as `xcopa_sw` or `mmmlu_de_de`; `folder` is the
@@ -73,11 +71,11 @@ def load_task(name: str, folder: str) -> "TaskDict":
     is not multiple choice.
     """
     manager = _manager_of([name], folder)
-    asks = (manager.task_index[name].cfg or {}).get("output_type", "multiple_choice")
-    if asks != "multiple_choice":
+    output_type = (manager.task_index[name].cfg or {}).get("output_type", "multiple_choice")
+    if output_type != "multiple_choice":
         raise UserError(
-            f"config/tasks.yaml: {name} of {HARNESS} has output type {asks}; kind multiple_choice "
-            "supports only multiple-choice tasks"
+            f"config/tasks.yaml: {name} of {HARNESS} has output type {output_type}; kind "
+            "multiple_choice supports only multiple-choice tasks"
         )
     loaded = manager.load([name])
     for task in loaded["tasks"].values():
@@ -91,55 +89,48 @@ def load_task(name: str, folder: str) -> "TaskDict":
 def data_sets_of(names: Collection[str], folder: str) -> dict[str, list[HubAsset]]:
     """Name of each task in a folder (see `load_task`) -> the data sets of its definition."""
     manager = _manager_of(names, folder)
-    return {name: _data_sets(name, manager) for name in names}
 
+    def data_sets(name: str) -> list[HubAsset]:
+        assets: dict[HubAsset, None] = {}
+        remaining = [name]
+        while remaining:
+            entry = manager.task_index[remaining.pop()]
+            definition = entry.cfg
+            if definition is None:  # a tag of other definitions
+                remaining += sorted(entry.tags)
+            elif "group" in definition:
+                parts = definition["task"]
+                remaining += [part if isinstance(part, str) else part["task"] for part in parts]
+            elif path := definition.get("dataset_path"):
+                options = definition.get("dataset_kwargs") or {}
+                files = options.get("data_files") or {}
+                patterns = tuple(files.values()) if isinstance(files, Mapping) else ()
+                assets[HubAsset("data set", path, options.get("revision"), patterns)] = None
+        return list(assets)
 
-def _data_sets(name: str, manager: TaskManager) -> list[HubAsset]:
-    found: dict[HubAsset, None] = {}
-    waiting = [name]
-    while waiting:
-        entry = manager.task_index[waiting.pop()]
-        definition = entry.cfg
-        if definition is None:  # a tag of other definitions
-            waiting += sorted(entry.tags)
-        elif "group" in definition:
-            parts = definition["task"]
-            waiting += [one if isinstance(one, str) else one["task"] for one in parts]
-        elif path := definition.get("dataset_path"):
-            options = definition.get("dataset_kwargs") or {}
-            files = options.get("data_files") or {}
-            patterns = tuple(files.values()) if isinstance(files, Mapping) else ()
-            found[HubAsset("data set", path, options.get("revision"), patterns)] = None
-    return list(found)
+    return {name: data_sets(name) for name in names}
 
 
 def _manager_of(names: Collection[str], folder: str) -> TaskManager:
     """A manager of the tasks in a folder; a UserError if the folder or one of them is missing."""
-    place, own = Path(lm_eval.tasks.__file__).parent / folder, folder.startswith((".", "/"))
-    if own:
-        place = Path(folder)
-        _check_definitions(place)
-    if not place.is_dir():
-        raise UserError(f"config/tasks.yaml: folder '{folder}' is not in {HARNESS}")
-    manager = TaskManager(include_path=place, include_defaults=False)
-    for name in names:
-        if name not in manager.all_tasks:
-            among = "defined there" if own else f"in {HARNESS}"
-            raise unknown(f"config/tasks.yaml: task in folder '{folder}'", name, manager.all_tasks,
-                          among)  # fmt: skip
-    return manager
-
-
-def _check_definitions(folder: Path) -> None:
-    """Check that a folder of definitions exists and none runs code, which `!function` imports."""
-    if not folder.is_dir():
-        raise UserError(f"config/tasks.yaml: folder '{folder}': there is no such folder")
-    for file in sorted(folder.iterdir()):
+    is_own = folder.startswith((".", "/"))
+    path = Path(folder) if is_own else Path(lm_eval.tasks.__file__).parent / folder
+    if not path.is_dir():
+        reason = ": there is no such folder" if is_own else f" is not in {HARNESS}"
+        raise UserError(f"config/tasks.yaml: folder '{folder}'{reason}")
+    for file in sorted(path.iterdir()) if is_own else ():
         if file.is_file() and "!function" in file.read_text(encoding="utf-8"):
             raise UserError(
                 f"{file}: has a !function, whose code would be run; custom definitions may contain "
                 "only templates"
             )
+    manager = TaskManager(include_path=path, include_defaults=False)
+    for name in names:
+        if name not in manager.all_tasks:
+            where = f"config/tasks.yaml: task in folder '{folder}'"
+            among = "defined there" if is_own else f"in {HARNESS}"
+            raise unknown(where, name, manager.all_tasks, among)
+    return manager
 
 
 def longest_texts(folder: str | Path) -> list[str]:
@@ -152,13 +143,13 @@ def longest_texts(folder: str | Path) -> list[str]:
     """
     folder = Path(folder)
     card = json.loads((folder / "card.json").read_text("utf-8"))
-    found = []
+    texts = []
     with stored_data_sets(folder / DATA):
         for task in load_task(card["task"], card["definition"])["tasks"].values():
             split = task.config.test_split if task.has_test_docs() else task.config.validation_split
             columns = task.dataset[split].column_names
-            found += [longest(example, columns) for example in task.eval_docs]
-    return found
+            texts += [longest(example, columns) for example in task.eval_docs]
+    return texts
 
 
 def longest(example: Mapping[str, Any], columns: Collection[str]) -> str:

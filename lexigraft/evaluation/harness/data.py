@@ -54,22 +54,20 @@ def storing_data_sets(
 
     def store(path: str, name: str | None = None, **options: Any) -> Any:
         request = {"path": path, "name": name, **options}
-        found = _find(stored, request)
-        if found is None:
-            place = Path(local).expanduser() / path if local else None
-            place = place if place and place.is_dir() else None
-            at = f"{len(stored):02d}"
-            commits = _Commits(results)
-            rows = _copy(request, place, folder / at, commits)
-            found = {
+        data_set = _find(stored, request)
+        if data_set is None:
+            source = Path(local).expanduser() / path if local else None
+            source = source if source and source.is_dir() else None
+            subfolder, commits = f"{len(stored):02d}", dict[str, str]()
+            data_set = {
                 "request": request,
-                "place": place and str(place),
-                "commits": commits.used,
-                "folder": at,
-                "rows": rows,
+                "place": source and str(source),
+                "folder": subfolder,
+                "rows": _copy(request, source, folder / subfolder, results, commits),
+                "commits": commits,
             }
-            stored.append(found)
-        return _open(folder / found["folder"])
+            stored.append(data_set)
+        return _open(folder / data_set["folder"])
 
     with _answered(store):
         yield stored
@@ -85,13 +83,13 @@ def stored_data_sets(folder: Path) -> Iterator[None]:
     stored = json.loads((folder / DATA_SETS).read_text("utf-8"))
 
     def read_stored(path: str, name: str | None = None, **options: Any) -> Any:
-        found = _find(stored, {"path": path, "name": name, **options})
-        if found is None:
+        data_set = _find(stored, {"path": path, "name": name, **options})
+        if data_set is None:
             raise UserError(
                 f"{folder}: has no '{path}' ({name}), which this version of lm-evaluation-harness "
                 "reads; delete its parent folder and run again to prepare it again"
             )
-        return _open(folder / found["folder"])
+        return _open(folder / data_set["folder"])
 
     with _answered(read_stored):
         yield
@@ -99,18 +97,20 @@ def stored_data_sets(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _answered(answer: Callable[..., Any]) -> Iterator[None]:
+    # A task could name a `custom_dataset` instead, but not the tasks of a group, nor those whose
+    # class has its own `download`.
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
-    before = datasets.load_dataset
+    original = datasets.load_dataset
     datasets.load_dataset = answer  # type: ignore[assignment]
     try:
         yield
     finally:
-        datasets.load_dataset = before
+        datasets.load_dataset = original
 
 
 def _find(stored: list[dict[str, Any]], request: dict[str, Any]) -> dict[str, Any] | None:
-    return next((one for one in stored if one["request"] == request), None)
+    return next((data_set for data_set in stored if data_set["request"] == request), None)
 
 
 def _open(folder: Path) -> Any:
@@ -118,57 +118,61 @@ def _open(folder: Path) -> Any:
     return load_from_disk(str(folder), keep_in_memory=True)
 
 
-class _Commits:
-    """The commits at which a data set is read; they are locked first if they are not yet."""
-
-    def __init__(self, results: str | Path | None):
-        self._results = results
-        self.used: dict[str, str] = {}  # by `HubAsset.key`
-
-    def of(self, name: str, branch: str | None) -> str | None:
-        """The commit of a branch; the branch itself if no commit is locked or found."""
-        if self._results is None:
-            return branch
-        asset = HubAsset("data set", name, branch)
-        if commit := lock(self._results, [asset]).get(asset.key):
-            self.used[asset.key] = commit
-        return commit or branch
-
-
 def _copy(
-    request: dict[str, Any], place: Path | None, into: Path, commits: _Commits
+    request: dict[str, Any],
+    source: Path | None,
+    copy: Path,
+    results: str | Path | None,
+    commits: dict[str, str],
 ) -> dict[str, int]:
-    """Copy a data set from a folder, the hub or its cache; returns the rows of its splits."""
+    """Copy a data set from a folder, the hub or its cache; returns the rows of its splits.
+
+    Adds the commits that were read from the hub to `commits`.
+    """
     path, name = request["path"], request["name"]
-    logger.info("reading %s (%s) from %s", path, name, place or "the hub or its cache")
+    logger.info("reading %s (%s) from %s", path, name, source or "the hub or its cache")
     try:
         # A separate cache: the user's could return older files of the same names.
         with tempfile.TemporaryDirectory() as cache:
-            found = _from_hub(request, commits) if place is None else load_dataset(
-                **request | {"path": str(place), "cache_dir": cache}
-            )  # fmt: skip
-            found.save_to_disk(str(into))
-            return {split: len(table) for split, table in found.items()}
+            if source is None:
+                data_set = _load_from_hub(request, results, commits)
+            else:
+                data_set = load_dataset(**request | {"path": str(source), "cache_dir": cache})
+            data_set.save_to_disk(str(copy))
+            return {split: len(table) for split, table in data_set.items()}
     except (OSError, ValueError, RuntimeError, HfHubHTTPError, DatasetsError) as error:
         reason = first_line(error)
         raise DataSetNotFoundError(
-            f"{place or path} ({name or 'default'}) cannot be read: {reason}; run `hf download "
+            f"{source or path} ({name or 'default'}) cannot be read: {reason}; run `hf download "
             f"{path} --repo-type dataset --local-dir FOLDER/{path}` on a machine with network "
             "access, and set `data` of the task in config/tasks.yaml to FOLDER"
         ) from None
 
 
-def _from_hub(request: dict[str, Any], commits: _Commits) -> DatasetDict:
+def _load_from_hub(
+    request: dict[str, Any], results: str | Path | None, commits: dict[str, str]
+) -> DatasetDict:
     """Load a data set as requested; if it needs a loading script, the hub's Parquet copy of it."""
-    path, commit = request["path"], commits.of(request["path"], request.get("revision"))
+
+    def commit_of(branch: str | None) -> str | None:
+        """The commit of a branch, locked in the results; the branch if none is locked or found."""
+        if results is None:
+            return branch
+        asset = HubAsset("data set", path, branch)
+        if commit := lock(results, [asset]).get(asset.key):
+            commits[asset.key] = commit
+        return commit or branch
+
+    path = request["path"]
+    commit = commit_of(request.get("revision"))
     try:
         return load_dataset(**request | ({"revision": commit} if commit else {}))
     except RuntimeError as error:
         if "scripts are no longer supported" not in str(error):
             raise
     files: dict[str, list[str]] = {}
-    commits.used.clear()  # drop the commit of the branch with the script
-    commit = commits.of(path, PARQUET)
+    commits.clear()  # drop the commit of the branch with the script
+    commit = commit_of(PARQUET)
     for file in HfApi().list_repo_files(path, repo_type="dataset", revision=commit):
         parts = file.split("/")  # config, split, file
         if len(parts) == 3 and parts[0] == (request["name"] or "default"):

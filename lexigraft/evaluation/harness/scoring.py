@@ -7,22 +7,20 @@ import re
 from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import lm_eval
 import torch
+from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
 from tqdm import tqdm
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.artifacts.atomic import replacing
 from lexigraft.evaluation.harness.benchmarks import load_task
 from lexigraft.evaluation.harness.data import stored_data_sets
 from lexigraft.inference.batch_sizes import rows_with_logits, usual_prompts
 from lexigraft.source.document_start import start_ids
-
-if TYPE_CHECKING:
-    from lm_eval.api.instance import Instance
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 logger = logging.getLogger(__name__)
 _CHUNK = 1024  # requests that are answered and stored together: about 250 questions
@@ -78,23 +76,23 @@ def score(
             if task.get_config("num_fewshot") != 0:
                 task.set_config(key="num_fewshot", value=shots)
             task.set_fewshot_seed(seed=seed)
-        sizes = {each: len(task.eval_docs) for each, task in tasks.items()}
-        drawn = {each: draw(each, size) for each, size in sizes.items()}
-        found = lm_eval.evaluate(
+        sizes = {part: len(task.eval_docs) for part, task in tasks.items()}
+        drawn = {part: draw(part, size) for part, size in sizes.items()}
+        evaluated = lm_eval.evaluate(
             lm=model,
             task_dict=loaded,
-            samples={each: chosen for each, chosen in drawn.items() if chosen is not None} or None,
+            samples=None if None in drawn.values() else drawn,
             bootstrap_iters=0,
         )
-    assert found is not None  # it is None only in worker processes with a rank above 0
+    assert evaluated is not None  # it is None only in worker processes with a rank above 0
     rows = [
         _row(task, sample, by_length)
-        for each, task in tasks.items()
-        for sample in found["samples"][each]
+        for part, task in tasks.items()
+        for sample in evaluated["samples"][part]
     ]
     metrics = {
         key.removesuffix(",none"): float(value)
-        for key, value in found["results"][name].items()
+        for key, value in evaluated["results"][name].items()
         if key.endswith(",none") and "_stderr" not in key
     }
     if by_length and "acc_norm" not in metrics:
@@ -103,8 +101,8 @@ def score(
             row["acc_norm"] = float(row["output"] == row["reference"])
         metrics["acc_norm"] = sum(row["acc_norm"] for row in rows) / len(rows)
     facts = {
-        "versions": {each: found["versions"][each] for each in tasks},
-        "shots": {each: found["n-shot"][each] for each in tasks},
+        "versions": {part: evaluated["versions"][part] for part in tasks},
+        "shots": {part: evaluated["n-shot"][part] for part in tasks},
         "examples": sum(sizes.values()),
         "scored": len(rows),
     }
@@ -116,18 +114,18 @@ def _row(task: Any, sample: dict[str, Any], by_length: bool) -> dict[str, Any]:
     contexts = sorted(context for context, _ in sample["arguments"])
     # In sorted order, the first and the last have the shortest common prefix.
     pairs = zip(contexts[0], contexts[-1], strict=False)
-    prompt = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    prompt = "".join(first for first, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     if contexts[0] != contexts[-1]:
         prompt = re.sub(r"\S+\Z", "", prompt)  # whole words
     choices = [(context + ending)[len(prompt) :] for context, ending in sample["arguments"]]
     likelihoods = [float(value) for value, _ in sample["filtered_resps"]]
     texts = task.doc_to_choice(sample["doc"])
     lengths = [max(len(text), 1) if by_length else 1 for text in texts]
-    judged = [value / length for value, length in zip(likelihoods, lengths, strict=True)]
+    scores = [value / length for value, length in zip(likelihoods, lengths, strict=True)]
     question = task.doc_to_text(sample["doc"])
-    # The right choice (or the first of several), given as an index or as a text.
-    right = question if task.multiple_input else sample["target"]
-    right = right[0] if isinstance(right, list) else right
+    # The correct choice (or the first of several), given as an index or as a text.
+    target = question if task.multiple_input else sample["target"]
+    target = target[0] if isinstance(target, list) else target
     return {
         "id": f"{task.task_name}-{sample['doc_id']}",
         "task": task.task_name,
@@ -135,8 +133,8 @@ def _row(task: Any, sample: dict[str, Any], by_length: bool) -> dict[str, Any]:
         "prompt": prompt,
         "choices": choices,
         "loglikelihoods": likelihoods,
-        "output": choices[judged.index(max(judged))],
-        "reference": choices[right if isinstance(right, int) else texts.index(right)],
+        "output": choices[scores.index(max(scores))],
+        "reference": choices[target if isinstance(target, int) else texts.index(target)],
         **{metric: float(sample[metric]) for metric in sample["metrics"]},
     }
 
@@ -152,8 +150,8 @@ class ResumableModel(HFLM):
 
     def __init__(
         self,
-        model: "PreTrainedModel",
-        tokenizer: "PreTrainedTokenizerFast",
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerFast,
         *,
         batch_size: int | None,
         folder: str | Path,
@@ -168,18 +166,18 @@ class ResumableModel(HFLM):
             softmax_dtype="float32",
             prefix_token_id=None if has_roles else (start_ids(tokenizer) or [0])[0],
         )
-        self.most = batch_size or usual_prompts(model)
+        self.max_answers = batch_size or usual_prompts(model)
         self.folder, self.identity = Path(folder), f"{identity} {batch_size}"
 
     def loglikelihood(
-        self, requests: "list[Instance]", disable_tqdm: bool = False
+        self, requests: list[Instance], disable_tqdm: bool = False
     ) -> list[tuple[float, bool]]:
         """Log-likelihood of each continuation given its context, and whether it is the greedy one.
 
         Requests are answered in chunks, which are stored: the same requests are not repeated.
         """
-        asked = json.dumps([self.identity, [request.args for request in requests]])
-        digest = hashlib.sha256(asked.encode()).hexdigest()[:16]
+        arguments = json.dumps([self.identity, [request.args for request in requests]])
+        digest = hashlib.sha256(arguments.encode()).hexdigest()[:16]
         file = self.folder / _PARTIAL.format(digest)
         done = _read(file)
         chunks = range(0, len(requests), _CHUNK)
@@ -196,7 +194,7 @@ class ResumableModel(HFLM):
         lengths = [len(context) + len(answer) for _, context, answer in requests]
         while lengths:
             longest = min(max(lengths), self.max_length + 1)
-            self.batch_size_per_gpu = rows_with_logits(self.model, longest, self.most)
+            self.batch_size_per_gpu = rows_with_logits(self.model, longest, self.max_answers)
             try:
                 return super()._loglikelihood_tokens(requests, disable_tqdm, override_bs)
             except torch.OutOfMemoryError:
@@ -204,10 +202,10 @@ class ResumableModel(HFLM):
                     raise
             # Not in the handler, where the exception still references the tensors of the batch.
             torch.cuda.empty_cache()
-            self.most = self.batch_size_per_gpu // 2
+            self.max_answers = self.batch_size_per_gpu // 2
             logger.warning(
                 "a batch does not fit into memory; from here on batches have at most %d answers",
-                self.most,
+                self.max_answers,
             )
         return []
 
