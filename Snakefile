@@ -45,9 +45,12 @@ from lexigraft.cells import AXES, CELL_PATH, NAME
 from lexigraft.errors import UserError
 from lexigraft.gpus import devices
 from lexigraft.machine import setting
+from workflow.assets import lock_revisions
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
+from workflow.jobs import by_card, job_in_run
 from workflow.preloaded_python import FEWEST_JOBS, start
+from workflow.recipes import hint
 from workflow.slurm import (
     begin_submitting,
     date_back_unrecorded,
@@ -66,10 +69,7 @@ from workflow.inputs.rule import job as job_of
 from workflow.inputs.rule import local_files, of_study, one_of, per_attempt, tracked
 from workflow.stages import Study
 from workflow.stages.study import in_repository
-from workflow.status.assets import lock_revisions
-from workflow.status.recipes import hint
-from workflow.status.replacements import notice
-from workflow.status.results_folder import check_writable, hold
+from workflow.state import check_writable, hold, replacement_notice
 
 if not workflow.config_settings.configfiles:
 
@@ -118,15 +118,20 @@ onstart:
         check_writable(STUDY.results)
     except UserError as error:
         raise WorkflowError(str(error)) from None
+    planned = [
+        job_in_run(job, STUDY.config["prefix"])
+        for job in workflow.dag.needrun_jobs()
+        if job.output
+    ]
     try:
         check_local_files(STUDY.config)
     except UserError as error:
-        raise WorkflowError(f"{error}{hint(STUDY)}") from None
-    jobs = STUDY.jobs()
-    cards = (str(job.output[0]) for job in workflow.dag.needrun_jobs() if job.output)
-    planned = [jobs[card].output for card in cards if card in jobs]
+        raise WorkflowError(
+            f"{error}{hint(planned, STUDY.config['files'])}"
+        ) from None
+    replaced = replacement_notice(STUDY, by_card(planned))
     # Parameters are recomputed when their jobs start, so they include the commits locked here.
-    for warning in (lock_revisions(STUDY, planned), notice(STUDY, planned)):
+    for warning in (lock_revisions(STUDY, planned), replaced):
         if warning:
             logger.warning(warning)
     hold(STUDY)
@@ -161,7 +166,16 @@ pathvars:
 
 wildcard_constraints:
     **dict.fromkeys(
-        [*AXES, "auxiliary", "samples", "task", "benchmark", "metric", "tokenizer", "package"],
+        [
+            *AXES,
+            "auxiliary",
+            "samples",
+            "task",
+            "benchmark",
+            "metric",
+            "tokenizer",
+            "package",
+        ],
         NAME,
     )
     | {"seed": r"\d+", "checkpoint": r"\d+", "fit": r"all-seeds|seed-\d+"},

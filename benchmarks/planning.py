@@ -28,9 +28,9 @@ from typing import Any
 import yaml
 
 from benchmarks.record import Measurements, described, parser, rounds
-from lexigraft.yaml_files import read_yaml
-from workflow.config.registries import ROOT, load_registries, resolve
-from workflow.stages import Study
+from lexigraft.artifacts.completion import begin, complete
+from workflow.config.registries import ROOT
+from workflow.jobs import jobs_of
 
 PAPERS = ("lowres", "vocadt", "salt", "unifyvocab", "cw2v", "cw2v-roberta")
 NAME, STUDY = "planning", "study.yaml"
@@ -129,14 +129,14 @@ def finish(folder: Path) -> None:
 def leave_outputs(folder: Path) -> None:
     """Write the files of completed jobs, for all jobs of a study's stages."""
     with chdir(folder):  # its paths are relative to it
-        study = Study(resolve(read_yaml(folder / STUDY), load_registries()))
-        for job in study.jobs().values():
-            output = Path(job.output)
+        for job in jobs_of(STUDY).values():
+            output = Path(job.folder)
             output.mkdir(parents=True, exist_ok=True)
-            job_json = study.described(job.rule, job.output.wildcards)
-            (output / "job.json").write_text(json.dumps(job_json, indent=2))
+            (output / "job.json").write_text(json.dumps(job.description, indent=2))
             (output / "usage.jsonl").write_text('{"seconds": 60, "ended": "done", "gpus": 1}\n')
-            Path(job.output.card).write_text(json.dumps({"job": job_json}))
+            Path(job.card).write_text(json.dumps({"job": job.description}))
+            finds_inputs = job.rule == "build_report"
+            complete(job.description, begin(job.description), finds_inputs=finds_inputs)
 
 
 def measured(kind: str, case: str | int) -> Run:

@@ -25,7 +25,7 @@ from lexigraft.artifacts.completion import (
     complete,
     date_inputs,
     is_complete,
-    keep_replaced,
+    move_replaced,
     output_checksums,
     restore,
 )
@@ -106,21 +106,21 @@ def run(
             check_inputs(checked(expanded))
             check_origins(checked(expanded))
             clear_partial(folder)
-            if kept := keep_replaced(expanded):
-                logger.info("the outputs that this job replaces are now in %s", kept)
+            if moved := move_replaced(expanded):
+                logger.info("the outputs that this job replaces are now in %s", moved)
             if not replaces:
                 # A card marks a folder as complete, which it is not while it is rebuilt.
                 card_of(job).unlink(missing_ok=True)
-            begun = begin(expanded)
+            at_start = begin(expanded)
             write_json(folder / "job.json", job)
-            if shared and fetch(job, begun):
-                complete(job, begun)
+            if shared and fetch(job, at_start):
+                complete(job, at_start, finds_inputs=expanded != job)
                 return
             with recorded(folder):
                 carry_out(stage, job, output_checksums(job["inputs"]))
-                complete(job, begun)
+                complete(job, at_start, finds_inputs=expanded != job)
             if shared:
-                store(job, begun)
+                store(job, at_start)
     except Exception as error:
         message = str(error) if isinstance(error, UserError) else machine_fault(error, str(folder))
         if message is None:
@@ -153,11 +153,14 @@ def without_prefix(job: str, prefix: str | None) -> str:
     return job.replace(f'"{prefix}/', _MARK) if prefix else job
 
 
-def with_prefix(job: str) -> str:
-    """Reverse `without_prefix`, with the environment variable; a UserError if it is not set."""
+def with_prefix(job: str, prefix: str | None = None) -> str:
+    """Reverse `without_prefix`, by default with the prefix in the environment.
+
+    A UserError if there is a marker but no prefix.
+    """
     if _MARK not in job:
         return job
-    if not (prefix := os.environ.get(PREFIX)):
+    if not (prefix := prefix or os.environ.get(PREFIX)):
         raise UserError(f"{PREFIX}: not set; set it to the `prefix` of the study")
     return job.replace(_MARK, f'"{prefix}/')
 

@@ -1,4 +1,4 @@
-"""The cost model: estimates the time of jobs on a device before any has run.
+"""What jobs cost, estimated before any has run: tokens x parameters / speed of the device.
 
 For a model with P parameters, and a device with F FLOP/s and B bytes per second
 (`lexigraft.machine.PEAKS`), the seconds on G GPUs are
@@ -12,25 +12,36 @@ For a model with P parameters, and a device with F FLOP/s and B bytes per second
 
 The tokens of a text are its sentences x epochs x CHARACTERS per sentence / characters per token,
 unless a strategy or its phases set them (`tokens`); the constants below are the assumptions about
-texts. Without `reads_cards`, an estimate depends on the config alone, so that time limits do not
-depend on the files on disk; with it, values in the cards of sources, corpora and tokenizers replace
-the assumptions. The model ignores extra heads, adapters of VocADT, the matrix products of
-attention, the cache of generation, and vLLM. docs/status.md has the table of assumptions.
+texts. What a task computes is declared by its kind (`lexigraft.evaluation.costs`). Time limits
+depend on the config alone, so that a job requests the same limit on every run; for the command
+`cost`, values in the cards of sources, corpora and tokenizers replace the assumptions. The model
+ignores extra heads, adapters of VocADT, the matrix products of attention, the cache of generation,
+and vLLM. docs/status.md has the table of assumptions.
 """
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from lexigraft.evaluation.costs import (
+    QUESTION,
+    TESTS,
+    TaskSizes,
+    TextSize,
+    Work,
+    generation,
+)
 from lexigraft.evaluation.task_kinds import task_kind
 from lexigraft.machine import PEAKS, known_device, setting
 from lexigraft.training.settings import phase_teacher
 from workflow.config.task_data import benchmarks_of, example_parts, own_test_codes, tested_language
 from workflow.config.training_data import members
+from workflow.jobs import Job
 
 Seconds = Mapping[str, float]  # kind of work -> seconds
 
@@ -42,11 +53,10 @@ LEARNED = 0.05  # learned metrics compute in float32, without tensor cores
 EFFICIENCY = 0.85  # of each of several GPUs
 # Minimum time for one token of all sequences in a batch: kernels are launched one by one.
 STEP_SECONDS = 0.025
-BATCH_PROMPTS, BATCH_TOKENS = 64, 2**16  # maximum of a generation batch
 START_SECONDS, DISK = 20.0, 1e9  # imports and opening; bytes per second
 
 # Default sizes of texts: 30,000 sentences of the low-resource study are 0.01 GB.
-SENTENCES, CHARACTERS, TESTS = 30_000, 120, 1_000
+SENTENCES, CHARACTERS = 30_000, 120
 # Bytes per character in UTF-8, for scripts that do not take three.
 _WIDTHS = {"Latn": 1} | dict.fromkeys(("Arab", "Armn", "Cyrl", "Grek", "Hebr"), 2)
 # Characters per token by bytes per character, for a vocabulary built for English: it has subwords
@@ -54,16 +64,15 @@ _WIDTHS = {"Latn": 1} | dict.fromkeys(("Arab", "Armn", "Cyrl", "Grek", "Hebr"), 
 _SOURCE = {1: 2.5, 2: 1.0, 3: 0.45}
 ENGLISH = 4.0
 MOST = 4.5  # for the largest vocabularies built for a language
-# Sentences per article, per context, per question with its answers; training examples.
-ARTICLE, CONTEXT, QUESTION = 20, 6, 2
-EXAMPLES = {"classification": 392_702, "tagging": 20_000, "extractive_qa": 87_599}
-CHOICES, CHOICE_TESTS = 3, 2_000
-METRIC_TOKENS = 256
+METRIC_TOKENS = 256  # of a prediction with its reference, in a learned metric
 
 # Time limits on clusters: three times the estimate, at least 30 minutes; 60 without an estimate.
 MARGIN, LEAST_MINUTES, UNKNOWN_MINUTES = 3, 30, 60
 
+UNCERTAINTY = 2  # a job takes up to this many times its estimate
+
 _TOKENIZERS = ("source", "language", "vocabulary")
+CPU = "CPU"
 
 
 class Text(NamedTuple):
@@ -75,18 +84,21 @@ class Text(NamedTuple):
 
 
 class CostModel:
-    """Seconds of a study's jobs on a device; an unlisted device counts as `DEVICE`.
+    """Seconds of jobs of a resolved config on a device; an unlisted device counts as `DEVICE`.
 
-    `study` is a `workflow.stages.study.Study`, whose module imports this one.
+    With `jobs`, the values in their cards replace assumptions.
     """
 
-    def __init__(self, study: Any, device: str, *, reads_cards: bool = False):
-        self.study, self.config, self.device = study, study.config, device
-        self.reads_cards = reads_cards
+    def __init__(
+        self, config: Mapping[str, Any], device: str, jobs: Iterable[Job] | None = None
+    ) -> None:
+        self.config, self.device = config, device
         self.peak = PEAKS[known_device(device) or DEVICE]
+        self._cards = {(job.rule, *sorted(job.wildcards.items())): job.card for job in jobs or ()}
         # Computed once for all jobs that share them, since a plan may have thousands of jobs.
         self.text, self.density = cache(self._text), cache(self._density)
-        self._task = cache(self._run)
+        self._task = cache(self._task_seconds)
+        self.card = cache(self._read_card)
 
     def knows(self, wildcards: Mapping[str, str]) -> bool:
         """Whether a job's number of parameters is known; if not, seconds are only relative."""
@@ -166,7 +178,7 @@ class CostModel:
         teacher, new = entries[samples]["teacher"], entries[samples]["max_new_tokens"]
         prompts = entries[entries[samples]["prompts"]].get("questions") or SENTENCES
         length = QUESTION * CHARACTERS * self.density(teacher, language, "source")
-        generated = self._generated(self.parameters(teacher), prompts, length, new)
+        generated = self._seconds(self.parameters(teacher), generation(prompts, length, new))
         return {"loading": self._loading(teacher), "generation": generated}
 
     def metric(self, name: str, tasks: Iterable[tuple[str, str]]) -> Seconds:
@@ -174,102 +186,72 @@ class CostModel:
         billions = self.config["metrics"][name]["resources"].get("billion_parameters", 1.0)
         predictions = 0.0
         for task, language in tasks:
-            _, drawn, runs = self._drawn(task, language, self._settings(task))
-            predictions += drawn * runs
+            tests = self._tests(task, language)
+            drawn = min(self.config["tasks"][task].get("samples") or tests, tests)
+            predictions += drawn * self.config["run_tasks"][task]["runs"]
         flops = predictions * METRIC_TOKENS * 2e9 * billions
         return {"learned metrics": flops / (LEARNED * self.peak.flops), "loading": START_SECONDS}
 
-    # ---- tasks -----------------------------------------------------------------------------------
-
-    def _run(self, task: str, source: str, language: str, vocabulary: str) -> tuple[str, float]:
-        """Kind of work and seconds of all runs of a task."""
-        settings = self._settings(task)
-        kind, tested = settings["kind"], tested_language(self.config, task, language)
-        parameters = self.parameters(source)
-        density = self.density(source, tested, vocabulary)
-        own, english = CHARACTERS * density, CHARACTERS / ENGLISH
-        tests, drawn, runs = self._drawn(task, language, settings)
-        blocks = settings.get("shots", 0) + 1
-        if kind == "perplexity":
-            length = 0.0
-            for part, each in (("heldout", density), ("english", 1 / ENGLISH)):
-                text, asked = self.text(tested, part), settings[f"{part}_sentences"]
-                length += min(asked or text.sentences, text.sentences) * text.characters * each
-            return kind, self._scored(parameters, runs * length)
-        if kind == "multiple_choice":
-            languages = len(benchmarks_of(self.config, task, language)) or 1
-            asked = runs * languages * (settings["samples"] or CHOICE_TESTS)
-            return "multiple choice", self._scored(
-                parameters, asked * CHOICES * blocks * QUESTION * own
-            )
-        if kind in EXAMPLES:
-            languages = len(example_parts(self.config, task, language)) or 1
-            length = settings["length"] / 2
-            learned = settings["epochs"] * (settings["train_examples"] or EXAMPLES[kind]) * length
-            asked = languages * (settings["test_examples"] or TESTS) * length
-            trained = 6 * parameters * learned / (TRAINING * self.peak.flops)
-            return "fine-tuning", runs * (trained + self._scored(parameters, asked))
-        if kind == "greedy_agreement":
-            read = settings["sentences"] or self.text(tested, "english").sentences
-            new = settings["max_new_tokens"]
-            return "generation", self._generated(parameters, read, settings["prompt_tokens"], new)
-        lengths = {
-            "translation": blocks * (english + own) + 50,
-            "summarization": blocks * ARTICLE * own,
-            "question_answering": blocks * (CONTEXT + QUESTION) * own,
-        }
-        length = lengths[settings.get("prompts_from", kind)]
-        length = min(length, settings.get("max_prompt_tokens", length))
-        if kind == "speed":
-            prompts, timed = settings["prompts"], settings["repeats"]
-            batches = sum(
-                timed * math.ceil(prompts / size) + settings["warmup"]
-                for size in settings["batch_sizes"]
-            )
-            read = len(settings["batch_sizes"]) * timed * prompts * length
-            steps = batches * settings["new_tokens"]
-            each = steps * self._step(parameters) + self._scored(parameters, read)
-            return kind, runs * each
-        # Runs share the generated texts of common prompts.
-        prompts = tests * (1 - (1 - drawn / tests) ** runs)
-        return "generation", self._generated(
-            parameters,
-            prompts * (len(own_test_codes(self.config, task, language)) or 1),
-            length,
-            settings["max_new_tokens"],
-            settings.get("beams", 1),
-        )
-
-    def _settings(self, task: str) -> dict[str, Any]:
-        """The settings of a task, with the defaults of its kind."""
-        entry = self.config["tasks"][task]
-        return dict(task_kind(entry["kind"]).settings()) | entry
-
-    def _drawn(
-        self, task: str, language: str, settings: Mapping[str, Any]
-    ) -> tuple[float, float, int]:
-        """The numbers of a task's prompts, of prompts drawn per run, and of runs."""
-        entry = self.config["languages"][tested_language(self.config, task, language)]
-        given = {"translation": "translation_pairs", "summarization": "summarization_pairs"}
-        tests = entry.get(given.get(settings["kind"], "")) or TESTS
-        tests = TESTS if "examples" in settings else tests
-        drawn = min(settings.get("samples") or tests, tests)
-        return tests, drawn, self.config["run_tasks"][task]["runs"]
+    def of_job(self, job: Job) -> Seconds:
+        """A job that runs a model; {} for others, and if the number of parameters is unknown."""
+        description, axes = job.description, job.wildcards
+        if job.rule == "train":
+            return self.training(axes, max(1, job.gpus)) if self.knows(axes) else {}
+        if tasks := description.get("tasks"):
+            return self.evaluation(axes, tasks) if self.knows(axes) else {}
+        if "metric" in axes and "cells" in description:
+            languages = ((path.split("/")[1], runs) for path, runs in description["cells"])
+            scored = [(task, language) for language, runs in languages for task in runs]
+            return self.metric(axes["metric"], scored) if scored else {}
+        if "teacher" in description.get("inputs", {}) and "samples" in axes:
+            return self.answers(axes["language"], axes["samples"]) if self.knows(axes) else {}
+        return {}
 
     # ---- seconds by kind of work -----------------------------------------------------------------
 
+    def _task_seconds(
+        self, task: str, source: str, language: str, vocabulary: str
+    ) -> tuple[str, float]:
+        """Kind of work and seconds of all runs of a task."""
+        config, entry = self.config, self.config["tasks"][task]
+        kind, tested = task_kind(entry["kind"]), tested_language(config, task, language)
+        fields = kind.settings.model_fields
+        settings = kind.settings(**{key: entry[key] for key in entry if key in fields})
+        test_sets = (
+            benchmarks_of(config, task, language)
+            or example_parts(config, task, language)
+            or own_test_codes(config, task, language)
+        )
+        density = self.density(source, tested, vocabulary)
+        heldout, english = self.text(tested, "heldout"), self.text(tested, "english")
+        sizes = TaskSizes(
+            runs=config["run_tasks"][task]["runs"],
+            languages=len(test_sets) or 1,
+            tests=self._tests(task, language),
+            sentence=CHARACTERS * density,
+            english_sentence=CHARACTERS / ENGLISH,
+            heldout=TextSize(heldout.sentences, heldout.characters * density),
+            english=TextSize(english.sentences, english.characters / ENGLISH),
+        )
+        work = kind.cost(settings, sizes)
+        return work.name, self._seconds(self.parameters(source), work)
+
+    def _tests(self, task: str, language: str) -> int:
+        """The number of test examples of a task in each language."""
+        entry, corpus_tests = self.config["tasks"][task], None
+        if "examples" not in entry:
+            corpus_tests = task_kind(entry["kind"]).corpus_tests
+        tested = self.config["languages"][tested_language(self.config, task, language)]
+        return (corpus_tests and tested.get(corpus_tests.count)) or TESTS
+
+    def _seconds(self, parameters: float, work: Work) -> float:
+        step = max(STEP_SECONDS, 2 * parameters / (READING * self.peak.bandwidth))
+        trained = 6 * parameters * work.trained_tokens / (TRAINING * self.peak.flops)
+        scored = self._scored(parameters, work.scored_tokens)
+        return scored + work.decoding_steps * step + trained
+
     def _scored(self, parameters: float, tokens: float) -> float:
         return 2 * parameters * tokens / (SCORING * self.peak.flops)
-
-    def _step(self, parameters: float) -> float:
-        return max(STEP_SECONDS, 2 * parameters / (READING * self.peak.bandwidth))
-
-    def _generated(
-        self, parameters: float, prompts: float, length: float, new: int, beams: int = 1
-    ) -> float:
-        together = max(1, min(BATCH_PROMPTS, BATCH_TOKENS // (beams * (length + new))))
-        steps = math.ceil(prompts / together) * new
-        return steps * self._step(parameters) + self._scored(parameters, prompts * length)
 
     def _loading(self, source: str) -> float:
         return START_SECONDS + 2 * self.parameters(source) / DISK
@@ -277,14 +259,14 @@ class CostModel:
     # ---- models and texts ------------------------------------------------------------------------
 
     def _known_parameters(self, source: str) -> float | None:
-        if found := self._card("prepare_source", source=source).get("parameters"):
+        if found := self.card("prepare_source", source=source).get("parameters"):
             return float(found)
         billions = self.config["sources"][source]["resources"].get("billion_parameters")
         return billions and billions * 1e9
 
     def _text(self, language: str, part: str = "train") -> Text:
         """The size of a part of a corpus: `train`, `heldout` or `english`."""
-        sizes = self._card("prepare_corpus", language=language).get("sizes", {}).get(part, {})
+        sizes = self.card("prepare_corpus", language=language).get("sizes", {}).get(part, {})
         if count := sizes.get("sentences"):
             return Text(count, sizes["characters"] / count, sizes["bytes"] / count)
         entries = [self.config["languages"][name] for name in members(self.config, language)]
@@ -316,8 +298,8 @@ class CostModel:
         entry = self.config["vocabularies"].get(vocabulary)
         if entry is None or entry["mode"] == "prune":
             return 1 / each
-        card = self._card(
-            "expand_vocabulary", source=source, language=language, vocabulary=vocabulary
+        card = self.card(
+            "build_vocabulary", source=source, language=language, vocabulary=vocabulary
         )
         if after := card.get("train_fertility_after"):
             return float(after / card["train_fertility_before"]) / each
@@ -347,15 +329,13 @@ class CostModel:
             return float(each * len(members(self.config, language)))
         return float(amount.get("tokens") or amount["epochs"] * length)
 
-    def _card(self, rule: str, **wildcards: str) -> dict[str, Any]:
-        """A card on disk, if cards are read; rules with the same folder write the same card."""
-        if not self.reads_cards:
-            return {}
+    def _read_card(self, rule: str, **wildcards: str) -> dict[str, Any]:
+        """The card of a job; empty without one."""
         try:
-            path = Path(self.study.output(rule, **wildcards).card)
-            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            return found
-        except (OSError, ValueError):
+            card = self._cards[rule, *sorted(wildcards.items())]
+            content: dict[str, Any] = json.loads(Path(card).read_text(encoding="utf-8"))
+            return content
+        except (KeyError, OSError, ValueError):
             return {}
 
 
@@ -373,3 +353,184 @@ def _depth(phase: Mapping[str, Any]) -> float:
 def chosen_device(config: Mapping[str, Any]) -> str | None:
     """The device set in the environment or in the config's `machine`; None if neither is set."""
     return setting("device") or config.get("machine", {}).get("device")
+
+
+# ---- costs by rule ------------------------------------------------------------------------------
+
+
+@dataclass
+class Cost:
+    """Sums over jobs.
+
+    `job_hours` and `gpu_hours` are estimates, of `estimated` jobs, and `work` the GPU-hours by kind
+    of work; `most_job_hours` and `most_gpu_hours` are the time limits of all other jobs.
+    `gigabytes` are those of trained cells, without `unsized` ones whose source is not prepared.
+    """
+
+    jobs: int = 0
+    estimated: int = 0
+    job_hours: float = 0.0
+    gpu_hours: float = 0.0
+    most_job_hours: float = 0.0
+    most_gpu_hours: float = 0.0
+    gigabytes: float = 0.0
+    unsized: int = 0
+    work: dict[str, float] = field(default_factory=dict)
+
+    def add(self, cost: "Cost") -> None:
+        """Add the sums of another."""
+        for name, value in vars(cost).items():
+            if name != "work":
+                setattr(self, name, getattr(self, name) + value)
+        for kind, hours in cost.work.items():
+            self.work[kind] = self.work.get(kind, 0.0) + hours
+
+
+def costs_by_rule(model: CostModel, jobs: Iterable[Job]) -> dict[str, Cost]:
+    """Rule -> the sums over its jobs, in the order of the first job of each."""
+    costs: dict[str, Cost] = {}
+    for job in jobs:
+        costs.setdefault(job.rule, Cost()).add(cost_of(model, job))
+    return costs
+
+
+def total_cost(costs: Mapping[str, Cost]) -> Cost:
+    """The sum over all rules."""
+    total = Cost()
+    for cost in costs.values():
+        total.add(cost)
+    return total
+
+
+def cost_of(model: CostModel, job: Job) -> Cost:
+    """The cost of one job."""
+    gpus = 0 if model.device == CPU else job.gpus
+    megabytes = cell_megabytes(model, job) if job.rule == "train" else 0.0
+    cost = Cost(jobs=1, gigabytes=(megabytes or 0.0) / 1000, unsized=int(megabytes is None))
+    if seconds := model.of_job(job):
+        cost.estimated, cost.job_hours = 1, sum(seconds.values()) / 3600
+        cost.gpu_hours = gpus * cost.job_hours
+        cost.work = {kind: gpus * n / 3600 for kind, n in seconds.items() if gpus and n}
+    else:
+        cost.most_job_hours = job.minutes / 60
+        cost.most_gpu_hours = gpus * cost.most_job_hours
+    return cost
+
+
+def job_hours(model: CostModel, job: Job) -> float:
+    """The estimated time of a job; its time limit if there is no estimate."""
+    cost = cost_of(model, job)
+    return cost.job_hours + cost.most_job_hours
+
+
+def cost_text(title: str, costs: Mapping[str, Cost], device: str) -> str:
+    """The costs by rule, for a terminal; `device` is the one for which they were estimated."""
+    total = total_cost(costs)
+    if not total.jobs:
+        return f"{title}\n\nNothing to do."
+    rows = [("", "jobs", "GPU-hours", "job-hours", "GB")]
+    for rule, cost in (*costs.items(), ("all", total)):
+        size = "?" if cost.unsized and not cost.gigabytes else _number(cost.gigabytes)
+        gpu_hours = _sum(cost.gpu_hours, cost.most_gpu_hours)
+        rows.append(
+            (rule, str(cost.jobs), gpu_hours, _sum(cost.job_hours, cost.most_job_hours), size)
+        )
+    notes = []
+    if total.estimated:
+        notes.append(
+            f"≈: {total.estimated} jobs are estimated for {device} (set LEXIGRAFT_DEVICE for "
+            f"another device). They may take up to {UNCERTAINTY} times as long: at most "
+            f"{_number(UNCERTAINTY * total.gpu_hours)} GPU-hours."
+        )
+    if total.work:
+        shares = sorted(total.work.items(), key=lambda item: -item[1])
+        parts = ", ".join(f"{kind} {_number(hours)}" for kind, hours in shares)
+        notes.append(f"GPU-hours by work: {parts}.")
+    if total.most_job_hours:
+        notes.append(
+            f"≤: {total.jobs - total.estimated} jobs count with the time limit that they request, "
+            "if any; most take far less."
+        )
+    if total.unsized:
+        notes.append(
+            f"GB: without {total.unsized} cells whose source model is not prepared; run "
+            "`snakemake --until prepare_source` to prepare it."
+        )
+    return "\n".join([title, "", *aligned(rows), "", *notes])
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rows of a table as lines of text; all columns but the first are right-aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if number else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+
+
+def _sum(estimated: float, most: float) -> str:
+    """Hours, with a mark; an upper bound if some jobs only have a time limit."""
+    return ("≤ " if most else "≈ " if estimated else "") + _number(estimated + most)
+
+
+def _number(value: float) -> str:
+    if not value:
+        return "·"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+
+
+# ---- disk space of a trained cell ---------------------------------------------------------------
+
+
+def cell_megabytes(model: CostModel, job: Job) -> float | None:
+    """Megabytes of a cell's changed tensors; None before its source model is prepared.
+
+    A cell stores its changed tensors in the precision of its source model. LoRA's factors, about a
+    hundredth of the parameters, are ignored.
+    """
+    config, axes = model.config, job.wildcards
+    card = model.card("prepare_source", source=axes["source"])
+    if "parameters" not in card:
+        return None
+    strategy = config["strategies"][axes["strategy"]]
+    checkpoints = strategy["checkpoints"] if strategy["phases"] else 1
+    rows = new_rows = None
+    if entry := config["vocabularies"].get(axes["vocabulary"]):
+        is_expanded = entry["mode"] in ("expand", "prune")
+        rows = entry.get("size", card["rows"])
+        if is_expanded and "prune" not in entry:
+            rows = card["rows"] + entry["new_tokens"]
+        # In a vocabulary that replaces the source's, nearly all rows are new.
+        new_rows = entry.get("new_tokens", 0) if is_expanded else rows
+    files = card["files"] | card.get("model_files", {})
+    weights = sum(file["bytes"] for name, file in files.items() if name.endswith(".safetensors"))
+    changed = changed_parameters(card, strategy, rows, new_rows)
+    return changed * (weights / card["parameters"]) * checkpoints / 1e6
+
+
+def changed_parameters(
+    card: Mapping[str, Any], strategy: Mapping[str, Any], rows: int | None, new_rows: int | None
+) -> float:
+    """The number of parameters that a cell stores.
+
+    `card` is the source's: `parameters`, `layers`, `hidden_size`, `rows` and `tied`. `rows` is the
+    number of rows of the new matrices, of which `new_rows` are not the source's; both are None for
+    the source's own vocabulary.
+    """
+    matrices = 1 if card["tied"] else 2
+    old = matrices * card["rows"] * card["hidden_size"]
+    new = matrices * (rows or card["rows"]) * card["hidden_size"]
+    if not strategy["phases"]:
+        return matrices * (new_rows or 0) * card["hidden_size"]
+    trained = [part for phase in strategy["phases"] for part in phase["trainable"]]
+    names = {part for part in trained if isinstance(part, str)}
+    chosen = [part["layers"] for part in trained if not isinstance(part, str)]
+    layers = {number % card["layers"] for numbers in chosen for number in numbers}
+    if "all" in names:
+        return card["parameters"] - old + new
+    # A trained cell stores matrices with new rows completely.
+    whole = rows is not None or names & {"embeddings", "head", "new-rows", "outside-layers"}
+    return (new if whole else 0) + len(layers) * (card["parameters"] - old) / card["layers"]

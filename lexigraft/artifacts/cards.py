@@ -28,7 +28,8 @@ PACKAGES = (
     "safetensors", "snakemake", "ftfy", "myanmartools", "pyicu-wheels", "datasketch",
 )  # fmt: skip
 CARD = "card.json"
-COMPLETED = ".completed{}.json"  # completion record of a job, next to its card
+# Completion record of a job, next to its card: the fingerprint of the job and a copy of the card.
+COMPLETED = ".completed{}.json"
 SEAL = "card_sha256"
 INPUTS = "input_checksums"  # outputs of other jobs that a job read: relative path -> checksum
 SMALL = 64 << 20  # bytes; a tenth of a second to hash
@@ -149,22 +150,37 @@ def read_card(folder: Path, name: str = CARD) -> dict[str, Any]:
     raise UserError(f"{folder / name}: damaged{_remedy(folder)}")
 
 
-def cards_of(folder: Path) -> Iterator[dict[str, Any]]:
-    """The card of a folder, and the cards in the completion records of its records.
+def record_file(card: str | Path) -> Path:
+    """The completion record beside a card; a folder with several cards has one for each."""
+    card = Path(card)
+    return card.with_name(COMPLETED.format(card.stem.removeprefix("card")))
 
-    A record has no card file, but its completion record (`lexigraft.artifacts.completion`) lists
-    its files and what it was made from. A damaged card raises a UserError; a damaged completion
-    record is skipped, since the workflow then rebuilds its record.
+
+def read_record(card: str | Path) -> dict[str, Any] | None:
+    """`fingerprint` and `card` of the job that last completed the output of a card.
+
+    None if no job has, or if the record is damaged: the job then runs again.
+    """
+    with suppress(OSError, ValueError):
+        record = json.loads(record_file(card).read_text("utf-8"))
+        if isinstance(record, dict) and isinstance(record.get("card"), dict):
+            return record if "fingerprint" in record else None
+    return None
+
+
+def cards_of(folder: Path) -> Iterator[dict[str, Any]]:
+    """The card of a folder, and the cards in the completion records of its evaluation records.
+
+    An evaluation record has no card file, but its completion record lists its files and what it was
+    made from. A damaged card raises a UserError.
     """
     if (folder / CARD).is_file():
         yield read_card(folder)
-    for notes in sorted(folder.glob(COMPLETED.format("*"))):
-        try:
-            card = json.loads(notes.read_text("utf-8"))["card"]
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        if isinstance(card, dict) and card.keys() <= {"files", INPUTS}:
-            yield card
+    for file in sorted(folder.glob(COMPLETED.format("*"))):
+        name = file.name.removeprefix(".completed")
+        record = read_record(file.with_name(f"card{name}"))
+        if record and record["card"].keys() <= {"files", INPUTS}:
+            yield record["card"]
 
 
 def listed(folder: Path, card: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:

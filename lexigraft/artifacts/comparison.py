@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zipfile import BadZipFile
 
 from lexigraft.artifacts.cards import INPUTS, SEAL, cards_of, read_card
-from lexigraft.artifacts.completion import CIRCUMSTANCES, PLACES
+from lexigraft.artifacts.completion import CIRCUMSTANCES, PATH_KEYS
 from lexigraft.artifacts.verification import job_folders
 from lexigraft.errors import UserError
 from lexigraft.report.study import read_json, read_lines
@@ -156,7 +156,7 @@ def _content(card: Mapping[str, Any]) -> dict[str, Any]:
     """A card without its file list, the paths of its job, and checksums of itself and of inputs."""
     own = {key: value for key, value in card.items() if key not in ("files", INPUTS, SEAL)}
     if isinstance(own.get("job"), dict):
-        own["job"] = {key: value for key, value in own["job"].items() if key not in PLACES}
+        own["job"] = {key: value for key, value in own["job"].items() if key not in PATH_KEYS}
     return own
 
 

@@ -1,11 +1,12 @@
-"""Recognize finished jobs by a fingerprint of their inputs, independently of Snakemake's records.
+"""The completion record of a job: the one answer to whether its work is done.
 
-Each job writes one output that Snakemake knows, its card. Next to it is a hidden file with a copy
-of the card and a fingerprint of the job: settings, versions, seeds and the content of everything
-that it read. Before a job starts, it compares that fingerprint with its own. If they are equal and
-the files are intact, it restores the card and ends. So no finished work is lost or repeated when
+Each job writes one output that Snakemake knows, its card. The hidden file next to it has a copy of
+the card and a fingerprint of the job: settings, versions, seeds and the content of everything that
+it read. Before a job starts, it compares that fingerprint with its own. If they are equal and the
+files are intact, it restores the card and ends. So no finished work is lost or repeated when
 Snakemake deletes, forgets or distrusts an output, and an input that was rebuilt with the same bytes
-triggers nothing. Standard library only: a finished job ends without slow imports.
+triggers nothing. `workflow/state.py` compares the same fingerprints to say what is done. Standard
+library only: a finished job ends without slow imports.
 """
 
 import fcntl
@@ -25,7 +26,6 @@ from typing import Any
 from lexigraft.artifacts.atomic import LOCK, write_json
 from lexigraft.artifacts.cards import (
     CARD,
-    COMPLETED,
     INPUTS,
     SEAL,
     cards_of,
@@ -36,6 +36,8 @@ from lexigraft.artifacts.cards import (
     listed,
     listed_at,
     read_card,
+    read_record,
+    record_file,
     relative_paths,
     sealed,
 )
@@ -51,86 +53,58 @@ CIRCUMSTANCES = (
     "document_start_not_measured",
 )  # fmt: skip
 # Keys of a card that do not describe the content of its files.
-_NOT_CONTENT = ("job", "card_sha256", "files", INPUTS, *CIRCUMSTANCES)
+_NOT_CONTENT = ("job", SEAL, "files", INPUTS, *CIRCUMSTANCES)
 # Keys of a job with paths, which do not matter; the content of its inputs does.
-PLACES = ("inputs", "outputs", "folders", "contents")
-REPLACED = "replaced"  # folder of a results folder, see `keep_replaced`
+PATH_KEYS = ("inputs", "outputs", "folders", "contents")
+REPLACED = "replaced"  # folder of a results folder, see `move_replaced`
 # Times differ between two equal trainings; the path of a source model is not part of its content.
 _NOT_COMPARED = ("log.jsonl", "source.json")
+Job = Mapping[str, Any]
 logger = logging.getLogger(__name__)
 
 
-def fingerprint(job: Mapping[str, Any], checksum: Callable[[Any], str] | None = None) -> str:
+# ---- fingerprints and records -------------------------------------------------------------------
+
+
+def fingerprint(job: Job, checksum: Callable[[Any], str] | None = None) -> str:
     """Digest of a job and of the content of its inputs, independent of their paths.
 
     `checksum` may be a cached `input_checksum`, for many jobs with the same inputs.
     """
-    described = {key: value for key, value in job.items() if key not in PLACES}
-    return _digest([described, _checksums(job["inputs"], checksum or input_checksum)])
+    description = {key: value for key, value in job.items() if key not in PATH_KEYS}
+    return _digest([description, _checksums(job["inputs"], checksum or input_checksum)])
 
 
-def completed(job: Mapping[str, Any]) -> dict[str, Any] | None:
-    """`fingerprint` and `card` of the job that last completed these outputs; None if none has."""
-    with suppress(OSError, ValueError):
-        found = json.loads(_notes_of(job).read_text("utf-8"))
-        if isinstance(found, dict) and {"fingerprint", "card"} <= found.keys():
-            return found
-    return None
+def card_of(job: Job) -> Path:
+    """The card that a job writes: the one output that Snakemake knows."""
+    outputs = job["outputs"]
+    return Path(outputs.get("card") or Path(outputs["folder"], CARD))
 
 
-def is_complete(job: Mapping[str, Any]) -> bool:
+def is_complete(job: Job) -> bool:
     """Whether the outputs of a job are intact and come from an equal job with equal inputs."""
-    notes, found = _notes_of(job), completed(job)
+    file, record = record_file(card_of(job)), read_record(card_of(job))
     with suppress(OSError, ValueError, KeyError, TypeError, UserError):
-        if found is not None and found["fingerprint"] == fingerprint(job):
-            since, files = notes.stat().st_mtime_ns, listed(notes.parent, found["card"])
-            return not any(fault_of(file, described, since) for file, described in files)
+        if record is not None and record["fingerprint"] == fingerprint(job):
+            since, files = file.stat().st_mtime_ns, listed(file.parent, record["card"])
+            return not any(fault_of(path, described, since) for path, described in files)
     return False
 
 
-def date_inputs(job: Mapping[str, Any]) -> None:
-    """Set modification times of a job's inputs that are in the future to the current time.
-
-    Snakemake discards an output that is older than an input. That happens if the clock of one
-    machine is ahead of another's, or was set back.
-    """
-    now = time.time_ns()
-    dated: set[Path] = set()  # files, and the cards of folders and of files in them
-    for place in (Path(path) for path in leaves(job["inputs"]) if isinstance(path, str | Path)):
-        card = (place if place.is_dir() else place.parent) / CARD
-        if card.is_file() or place.is_file():
-            dated |= {file for file in (place, card) if file.is_file()}
-        else:
-            dated.update(files_at(place))
-    for file in dated:
-        if file.stat().st_mtime_ns > now:
-            logger.warning("%s has a modification time in the future; setting it to now", file)
-            with suppress(PermissionError):
-                os.utime(file, ns=(now, now))
-
-
-def check_contents(job: Mapping[str, Any]) -> None:
-    """Check that the user's files are still those whose checksums the description of a job has.
-
-    Snakemake describes a job again when it starts; a description from a file may be older. The card
-    would then name another content than was read. A UserError names the file.
-    """
-    for path, checksum in job.get("contents", {}).items():
-        if checksum and files_at(path) and input_checksum(path) != checksum:
-            raise UserError(f"{path}: has changed since this job was planned; run the study again")
-
-
-def begin(job: Mapping[str, Any]) -> str:
+def begin(job: Job) -> str:
     """Mark the outputs of a job as unfinished; returns its fingerprint at the start."""
-    _notes_of(job).unlink(missing_ok=True)
+    record_file(card_of(job)).unlink(missing_ok=True)
     return fingerprint(job)
 
 
-def complete(job: Mapping[str, Any], begun: str, files: list[str] | None = None) -> None:
+def complete(
+    job: Job, at_start: str, files: list[str] | None = None, finds_inputs: bool = False
+) -> None:
     """Record that a job is complete, as its last step, after its card was written.
 
-    `begun` is its fingerprint at the start (`begin`). For a job without a card, `files` are the
-    names of its outputs, relative to its folder.
+    `at_start` is its fingerprint at the start (`begin`). For a job without a card, `files` are the
+    names of its outputs, relative to its folder. `finds_inputs` says that the fingerprint covers
+    inputs that only the job's script knows.
     """
     if files is None:
         card = json.loads(card_of(job).read_text("utf-8"))
@@ -140,18 +114,19 @@ def complete(job: Mapping[str, Any], begun: str, files: list[str] | None = None)
             "files": {name: describe_file(folder / name) for name in sorted(files)},
             INPUTS: relative_paths(output_checksums(job["inputs"]), folder),
         }
-    write_json(_notes_of(job), {"fingerprint": begun, "card": card})
+    record = {"fingerprint": at_start, "card": card}
+    write_json(record_file(card_of(job)), record | ({"finds_inputs": True} if finds_inputs else {}))
 
 
-def restore(job: Mapping[str, Any]) -> None:
+def restore(job: Job) -> None:
     """Restore the card of a complete job, with this job, which may read the same from elsewhere."""
-    card = json.loads(_notes_of(job).read_text("utf-8"))["card"]
+    card = json.loads(record_file(card_of(job)).read_text("utf-8"))["card"]
     if "job" in card:
         card = sealed({key: card[key] for key in card if key != SEAL} | {"job": job})
     write_json(card_of(job), card)
 
 
-def keep_replaced(job: Mapping[str, Any]) -> Path | None:
+def move_replaced(job: Job) -> Path | None:
     """Move aside the complete outputs of another job that this job will replace.
 
     Returns their new folder, or None if nothing was moved. Jobs request this with
@@ -160,34 +135,47 @@ def keep_replaced(job: Mapping[str, Any]) -> Path | None:
     It also has links to the inputs of the outputs, so that relative references stay valid, except
     to inputs whose content has changed since.
     """
-    place, found = job["outputs"].get("replaced"), completed(job)
-    if not place or found is None or not keeps_replaced():
+    archive, record = job["outputs"].get("replaced"), read_record(card_of(job))
+    if not archive or record is None or not keeps_replaced():
         return None
-    if found["fingerprint"] == fingerprint(job):
+    if record["fingerprint"] == fingerprint(job):
         return None  # the same outputs, damaged
-    results, folder = Path(place).parent, Path(job["outputs"]["folder"])
-    top = _new_folder(Path(place, time.strftime("%Y-%m-%dT%H-%M-%S")))
-    kept = top / folder.relative_to(results)
-    kept.mkdir(parents=True)
-    for relative, checksum in found["card"].get(INPUTS, {}).items():
-        read = Path(os.path.normpath(folder / relative))
-        if read.is_dir() and read.is_relative_to(results) and card_checksum(read) == checksum:
-            link = top / read.relative_to(results)
+    results, folder = Path(archive).parent, Path(job["outputs"]["folder"])
+    top = _new_folder(Path(archive, time.strftime("%Y-%m-%dT%H-%M-%S")))
+    moved = top / folder.relative_to(results)
+    moved.mkdir(parents=True)
+    for relative, checksum in record["card"].get(INPUTS, {}).items():
+        path = Path(os.path.normpath(folder / relative))
+        if path.is_dir() and path.is_relative_to(results) and card_checksum(path) == checksum:
+            link = top / path.relative_to(results)
             if not link.exists():
                 link.parent.mkdir(parents=True, exist_ok=True)
-                link.symlink_to(os.path.relpath(read, link.parent))
+                link.symlink_to(os.path.relpath(path, link.parent))
     for entry in sorted(folder.iterdir()):
         if entry.name == USAGE:  # copied: it still counts towards the usage of the folder
-            shutil.copy2(entry, kept)
+            shutil.copy2(entry, moved)
         elif entry.name != LOCK:
-            shutil.move(entry, kept / entry.name)
-    write_json(kept / card_of(job).name, found["card"])  # Snakemake has deleted it
-    return kept
+            shutil.move(entry, moved / entry.name)
+    write_json(moved / card_of(job).name, record["card"])  # Snakemake has deleted it
+    return moved
 
 
 def keeps_replaced() -> bool:
-    """Whether `keep_replaced` keeps anything."""
+    """Whether `move_replaced` keeps anything."""
     return os.environ.get("LEXIGRAFT_KEEP_REPLACED") != "0"
+
+
+def is_held(folder: str | Path) -> bool:
+    """Whether a process is working in a folder, see `lexigraft.job.run`."""
+    with suppress(OSError), Path(folder, LOCK).open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+# ---- the content of inputs ----------------------------------------------------------------------
 
 
 def input_checksum(path: Any) -> str:
@@ -195,18 +183,19 @@ def input_checksum(path: Any) -> str:
 
     Anything that is not a path, such as the name of a model on a hub, is returned unchanged.
     """
-    place = Path(folder_of(path)) if isinstance(path, str | Path) else None
-    if place is None or not place.exists():
-        files = [] if place is None else files_at(place)  # of a pattern
-        return _digest([[one.name, file_checksum(one)] for one in files]) if files else str(path)
-    if checksum := card_checksum(place):
+    location = Path(folder_of(path)) if isinstance(path, str | Path) else None
+    if location is None or not location.exists():
+        matching = [] if location is None else files_at(location)  # of a pattern
+        checksums = [[file.name, file_checksum(file)] for file in matching]
+        return _digest(checksums) if checksums else str(path)
+    if checksum := card_checksum(location):
         return checksum
-    if place.is_file():
-        return file_checksum(place)
-    checksums = {file: described["sha256"] for _, file, described in listed_at(place)}
+    if location.is_file():
+        return file_checksum(location)
+    known = {file: described["sha256"] for _, file, described in listed_at(location)}
     return _digest(
         {
-            str(file.relative_to(place)): checksums.get(file) or file_checksum(file)
+            str(file.relative_to(location)): known.get(file) or file_checksum(file)
             for file in files_at(path)
         }
     )
@@ -225,8 +214,52 @@ def card_checksum(path: Path) -> str | None:
 def output_checksums(inputs: Any) -> dict[str, str]:
     """The checksums of the outputs of other jobs among the inputs of a job, by path."""
     paths = [Path(path) for path in leaves(inputs) if isinstance(path, str | Path)]
-    found = {str(path): card_checksum(path) for path in paths if path.exists()}
-    return {path: checksum for path, checksum in found.items() if checksum}
+    checksums = {str(path): card_checksum(path) for path in paths if path.exists()}
+    return {path: checksum for path, checksum in checksums.items() if checksum}
+
+
+def changed_inputs(card: Mapping[str, Any], folder: Path) -> list[str]:
+    """The outputs of other jobs that a card's job read and whose content has changed since."""
+    changed = []
+    for relative, checksum in card.get(INPUTS, {}).items():
+        path = Path(os.path.normpath(folder / relative))
+        with suppress(UserError):  # a damaged card
+            if path.exists() and card_checksum(path) == checksum:
+                continue
+        changed.append(str(path))
+    return changed
+
+
+def date_inputs(job: Job) -> None:
+    """Set modification times of a job's inputs that are in the future to the current time.
+
+    Snakemake discards an output that is older than an input. That happens if the clock of one
+    machine is ahead of another's, or was set back.
+    """
+    now = time.time_ns()
+    files: set[Path] = set()  # files, and the cards of folders and of files in them
+    for path in (Path(leaf) for leaf in leaves(job["inputs"]) if isinstance(leaf, str | Path)):
+        card = (path if path.is_dir() else path.parent) / CARD
+        if card.is_file() or path.is_file():
+            files |= {file for file in (path, card) if file.is_file()}
+        else:
+            files.update(files_at(path))
+    for file in files:
+        if file.stat().st_mtime_ns > now:
+            logger.warning("%s has a modification time in the future; setting it to now", file)
+            with suppress(PermissionError):
+                os.utime(file, ns=(now, now))
+
+
+def check_contents(job: Job) -> None:
+    """Check that the user's files are still those whose checksums the description of a job has.
+
+    Snakemake describes a job again when it starts; a description from a file may be older. The card
+    would then name another content than was read. A UserError names the file.
+    """
+    for path, checksum in job.get("contents", {}).items():
+        if checksum and files_at(path) and input_checksum(path) != checksum:
+            raise UserError(f"{path}: has changed since this job was planned; run the study again")
 
 
 def check_origins(
@@ -242,27 +275,20 @@ def check_origins(
     paths = [Path(path) for path in leaves(inputs) if isinstance(path, str | Path)]
     paths = [path for path in paths if path.exists()]
     # A report reads the same few outputs through thousands of cards.
-    place_of = cache(_place)
-    places = {place_of(path): path for path in paths}
+    output_of = cache(_output_of)
+    path_of = {output_of(path): path for path in paths}
     if cards is None:
-        inputs_in: dict[Path, set[Path]] = defaultdict(set)
-        for path in paths:
-            inputs_in[path if path.is_dir() else path.parent].add(path)
-        cards = (
-            (folder, card)
-            for folder, read in inputs_in.items()
-            for card in cards_of(folder)
-            if folder in read or any(_is_in_card(path.name, card) for path in read)
-        )
-    known: dict[Path, str | None] = {}
+        cards = _cards_of_inputs(paths)
+    checksums: dict[Path, str | None] = {}
     for folder, card in cards:
         names = {path: name for name, path in card.get("references", {}).items()}
-        for relative, checksum in card.get(INPUTS, {}).items():
+        for relative, recorded in card.get(INPUTS, {}).items():
             path = Path(os.path.normpath(folder / relative))
-            place = place_of(path)
-            if place not in known:
-                known[place] = card_checksum(places[place]) if place in places else checksum
-            if known[place] != checksum:
+            output = output_of(path)
+            if output not in checksums:
+                is_input = output in path_of
+                checksums[output] = card_checksum(path_of[output]) if is_input else recorded
+            if checksums[output] != recorded:
                 raise UserError(
                     f"{folder}: its {names.get(relative, 'input')} {path} has changed since "
                     f"{folder.name} was made; run the study again, or restore the earlier "
@@ -276,43 +302,31 @@ def check_references(folder: Path, card: Mapping[str, Any]) -> None:
     check_origins([os.path.normpath(folder / path) for path in parts], [(folder, card)])
 
 
-def is_held(folder: str | Path) -> bool:
-    """Whether a process is working in a folder, see `lexigraft.job.run`."""
-    with suppress(OSError), Path(folder, LOCK).open() as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
+def _cards_of_inputs(paths: Iterable[Path]) -> Iterable[tuple[Path, Mapping[str, Any]]]:
+    """The cards that describe inputs, each with its folder."""
+    inputs_in: dict[Path, set[Path]] = defaultdict(set)
+    for path in paths:
+        inputs_in[path if path.is_dir() else path.parent].add(path)
+    for folder, inputs in inputs_in.items():
+        for card in cards_of(folder):
+            is_read = any(
+                "job" in card if path.name == CARD else path.name in card.get("files", {})
+                for path in inputs
+            )
+            if folder in inputs or is_read:
+                yield folder, card
 
 
-def card_of(job: Mapping[str, Any]) -> Path:
-    """The card that a job writes: the one output that Snakemake knows."""
-    outputs = job["outputs"]
-    return Path(outputs.get("card") or Path(outputs["folder"], CARD))
-
-
-def _notes_of(job: Mapping[str, Any]) -> Path:
-    """The hidden file next to a card; a folder with several cards has one for each."""
-    card = card_of(job)
-    return card.with_name(COMPLETED.format(card.stem.removeprefix("card")))
-
-
-def _place(path: Path) -> Path:
-    """The place of an output, which is its folder also if only its card is read."""
+def _output_of(path: Path) -> Path:
+    """The folder of an output also if only its card is read."""
     return (path.parent if path.name == CARD else path).resolve()
 
 
-def _is_in_card(name: str, card: Mapping[str, Any]) -> bool:
-    """Whether a file is listed by a card in its folder, or is that card."""
-    return "job" in card if name == CARD else name in card.get("files", {})
-
-
-def _new_folder(wanted: Path) -> Path:
+def _new_folder(path: Path) -> Path:
     """Create a folder of this name, with a number appended if it already exists."""
     number = 1
     while True:
-        folder = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        folder = path if number == 1 else path.with_name(f"{path.name}-{number}")
         try:
             folder.mkdir(parents=True)
             return folder

@@ -113,7 +113,7 @@ def replaced(results) -> Path:
     outputs = {"folder": str(results / CELL), "replaced": str(results / completion.REPLACED)}
     job = {"inputs": [], "outputs": outputs}
     completion.complete(job, "of other settings")
-    folder = completion.keep_replaced(job)
+    folder = completion.move_replaced(job)
     assert folder is not None
     return folder
 

@@ -1,10 +1,12 @@
 """The real Snakefile on a miniature study: a random small Llama with SmolLM2's real tokenizer."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -232,3 +234,31 @@ def checkout(tmp_path, miniature) -> Checkout:
     copy = copy_project(tmp_path / "project")
     copy.config = miniature
     return copy
+
+
+def plan(config: dict, folder: Path) -> dict:
+    """Card -> job of a study, as Snakemake plans it in a folder."""
+    from workflow.jobs import jobs_of
+
+    text = yaml.safe_dump(config, allow_unicode=True, sort_keys=False)
+    (folder / "study.yaml").write_text(text, encoding="utf-8")
+    with chdir(folder):
+        return jobs_of("study.yaml")
+
+
+def finish(job, seconds=60.0, ended="done", gpus=0) -> None:
+    """Leave what a job leaves in the working folder, without results."""
+    from lexigraft.artifacts.atomic import write_json
+    from lexigraft.artifacts.cards import INPUTS, relative_paths
+    from lexigraft.artifacts.completion import begin, complete, output_checksums
+
+    folder = Path(job.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "job.json", job.description)
+    with (folder / "usage.jsonl").open("a") as file:
+        file.write(json.dumps({"seconds": seconds, "ended": ended, "gpus": gpus}) + "\n")
+    if ended == "done":
+        read = relative_paths(output_checksums(job.description["inputs"]), folder)
+        write_json(job.card, {"job": job.description, INPUTS: read})
+        finds_inputs = job.rule in ("build_report", "score_predictions")
+        complete(job.description, begin(job.description), finds_inputs=finds_inputs)

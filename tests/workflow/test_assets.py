@@ -1,4 +1,7 @@
-"""What a study reads from outside is found, and `lexigraft doctor --study` says what is wrong."""
+"""What the jobs of a study read from elsewhere, and the checks of `lexigraft doctor --study`."""
+
+from contextlib import chdir
+from dataclasses import replace
 
 import pytest
 import typer
@@ -10,32 +13,33 @@ from lexigraft.source.revision_lock import read_lock
 from lexigraft.source.web_check import CHANGED
 from tests.hub_server import COMMIT, FAULTS, MOVED, PARQUET, serving
 from tests.web_server import serving as serving_files
-from tests.workflow.conftest import open_study
-from workflow.commands import doctor
+from tests.workflow.conftest import REPOSITORY, open_study
+from workflow import assets
+from workflow.assets import hub_assets, web_files
 from workflow.commands.doctor import check_study
 from workflow.config.revisions import assets_in
-from workflow.stages.measuring import tasks_of
-from workflow.status import outside
-from workflow.status.assets import hub_assets, missing_files, web_files
+from workflow.jobs import Job, jobs_of
+from workflow.recipes import missing_files
+
+
+def planned(name: str, folder) -> list[Job]:
+    """The jobs of one of the repository's studies, where nothing has run."""
+    with chdir(folder):
+        return [*jobs_of(f"{REPOSITORY}/config/studies/{name}.yaml").values()]
 
 
 @pytest.fixture(scope="module")
-def vocadt():
-    return open_study("vocadt")
+def vocadt(tmp_path_factory):
+    return planned("vocadt", tmp_path_factory.mktemp("vocadt"))
 
 
 @pytest.fixture(scope="module")
-def salt():
-    return open_study("salt")
+def lowres(tmp_path_factory):
+    return planned("lowres", tmp_path_factory.mktemp("lowres"))
 
 
-@pytest.fixture(scope="module")
-def read_by_salt(salt):
-    return hub_assets(salt)
-
-
-def test_models_tokenizers_networks_and_metrics_of_a_study_are_found(vocadt):
-    found = {(one.kind, one.name) for one in hub_assets(vocadt)}
+def test_models_hypernetworks_and_metrics_of_a_study_are_listed_once(vocadt):
+    found = {(asset.kind, asset.name) for asset in hub_assets(vocadt)}
     assert {
         ("model", "mistralai/Mistral-7B-v0.1"),
         ("metric", "Unbabel/XCOMET-XL"),
@@ -46,20 +50,18 @@ def test_models_tokenizers_networks_and_metrics_of_a_study_are_found(vocadt):
     assert len(names) == len(set(names))
 
 
-def test_data_sets_are_found_once_with_all_the_files_that_are_read(read_by_salt):
-    [one] = [one for one in read_by_salt if one.name == "facebook/mlqa"]
-    assert one.kind == "data set" and len(one.files) > 2
-    assert {"mlqa", "mlqa-english-text"} <= {*one.where.split(", ")}
+def test_a_data_set_is_listed_once_with_all_files_that_are_read(tmp_path):
+    found = hub_assets(planned("salt", tmp_path))
+    [mlqa] = [asset for asset in found if asset.name == "facebook/mlqa"]
+    assert mlqa.kind == "data set" and len(mlqa.files) > 2
+    assert {"mlqa", "mlqa-english-text"} <= {*mlqa.where.split(", ")}
 
 
-def test_what_a_task_compares_texts_by_is_found_with_the_task():
-    study, task = open_study("lowres"), "summarization-mt5"
-    cell = next(cell for cell in study.cells if task in tasks_of(study, cell))
-    found = hub_assets(study, [study.output("evaluate", **cell.wildcards)])
-    assert HubAsset("pieces", "google/mt5-base", where=task) in found
+def test_a_tokenizer_by_which_a_task_compares_texts_is_listed_with_the_task(lowres):
+    assert HubAsset("pieces", "google/mt5-base", where="summarization-mt5") in hub_assets(lowres)
 
 
-def test_files_that_are_named_by_their_addresses_on_the_hub_are_found():
+def test_files_named_by_their_addresses_on_the_hub_belong_to_their_data_set():
     one, other = (
         {"loader": "datasets", "name": "json", "data_files": f"hf://datasets/{place}"}
         for place in ("org/name@0a1b/data/te/*.jsonl.gz", "org/name/data/el/*.jsonl.gz")
@@ -71,7 +73,7 @@ def test_files_that_are_named_by_their_addresses_on_the_hub_are_found():
     ]
 
 
-def test_local_files_that_are_not_there_are_found(vocadt, tmp_path, monkeypatch):
+def test_missing_local_files_are_listed_once(vocadt, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     missing = missing_files(vocadt)
     flores = "data/flores200_dataset/devtest/ell_Grek.devtest"
@@ -81,33 +83,33 @@ def test_local_files_that_are_not_there_are_found(vocadt, tmp_path, monkeypatch)
     assert {*missing} - {*missing_files(vocadt)} == {flores}
 
 
-def test_files_of_the_web_are_found_with_what_reads_them():
-    found = web_files(open_study("lowres"))
+def test_files_on_the_web_are_listed_with_their_readers(lowres):
+    found = web_files(lowres)
     assert found["https://data.statmt.org/cc-100/te.txt.xz"] == "te"
     assert len(found) == 10
 
 
 @pytest.mark.parametrize(("state", "fails"), [(OK, False), (GATED, True)])
-def test_a_study_is_checked_in_a_table(salt, read_by_salt, monkeypatch, capsys, state, fails):
-    monkeypatch.setattr(outside, "hub_assets", lambda study: read_by_salt)
-    monkeypatch.setattr(outside, "_of_harness", lambda study: [])
-    monkeypatch.setattr(outside, "_of_packages", lambda study: [])
-    monkeypatch.setattr(doctor, "study_named", lambda file: salt)
+def test_the_check_of_a_study_is_a_table(monkeypatch, capsys, tmp_path, state, fails):
+    monkeypatch.chdir(tmp_path)
+    model = HubAsset("model", "google/gemma-2b", where="gemma-2b")
+    other = HubAsset("model", "org/model", where="other")
+    monkeypatch.setattr(assets, "hub_assets", lambda jobs: [model, other])
+    monkeypatch.setattr(assets, "_package_checks", lambda jobs: [])
     answers = {"google/gemma-2b": HubAnswer(state, "what to do", 5 * 10**9)}
     monkeypatch.setattr(
-        outside, "ask_hub", lambda asset: answers.get(asset.name, HubAnswer(OK, "", 10**9))
+        assets, "ask_hub", lambda asset: answers.get(asset.name, HubAnswer(OK, "", 10**9))
     )
-    monkeypatch.setattr("workflow.status.recipes.missing_files", lambda study: [])
+    monkeypatch.setattr("workflow.recipes.missing_files", lambda jobs: [])
     if fails:
         with pytest.raises(typer.Exit):
-            check_study("salt")
+            check_study("fragmentation-mini")
     else:
-        check_study("salt")
+        check_study("fragmentation-mini")
     lines = capsys.readouterr().out.splitlines()
     [gemma] = [line for line in lines if "google/gemma-2b" in line]
     assert gemma.startswith(state) and gemma.endswith("for gemma-2b: what to do")
-    assert "5.00 GB" in gemma
-    assert f"{4 + len(read_by_salt)}.0 GB in total" in lines[-1]
+    assert "5.00 GB" in gemma and "6.0 GB in total" in lines[-1]
 
 
 @pytest.fixture(scope="module")
@@ -135,28 +137,40 @@ def small(servers, monkeypatch, tmp_path):
     study.results = str(tmp_path / "results")
     vectors = study.config["files"]["fasttext-crawl"]
     vectors["url"] = f"{files.address}/vectors/cc.{{code}}.300.bin.gz"
-    model = HubAsset("model", "org/model", where="pythia-1b")
-    monkeypatch.setattr(outside, "hub_assets", lambda _: [model])
     script = HubAsset("data set", "org/script", where="xnli_de")
-    monkeypatch.setattr(outside, "_of_harness", lambda _: [script])
-    monkeypatch.setattr(outside, "web_files", lambda _: {f"{files.address}/te.txt.xz": "te"})
-    package = {"registry": "npm", "name": "toy", "version": "1.0.0", "sha256": "0" * 64}
-    monkeypatch.setattr(outside, "_of_packages", lambda _: [
-        (outside.Checked("package", "toy 1.0.0", "npm", HubAnswer(OK)),
-         lambda: outside.ask_package(package))
-    ])  # fmt: skip
-    missing = ["data/fasttext/cc.te.300.bin", "data/colexnet/colexnet.vec", "data/own.txt"]
-    monkeypatch.setattr("workflow.status.recipes.missing_files", lambda _: missing)
+    monkeypatch.setattr(assets, "_benchmark_data", lambda _: [script])
     return study
 
 
-def states(study):
-    return {one.name: (one.answer.state, one.answer.size) for one in outside.ask_all(study)}
-
-
-def test_hub_harness_web_packages_and_local_files_are_asked_for(small, servers):
+@pytest.fixture
+def jobs(servers) -> dict[str, Job]:
+    """Jobs that read a model, a file on the web, a package and three missing local files."""
     _, files = servers
-    assert states(small) == {
+    model = {"settings": {"hub": "org/model"}}
+    text = {"settings": {"text": {"data_files": f"{files.address}/te.txt.xz"}}}
+    package = {"registry": "npm", "name": "toy", "version": "1.0.0", "sha256": "0" * 64}
+    missing = ["data/fasttext/cc.te.300.bin", "data/colexnet/colexnet.vec", "data/own.txt"]
+    local = {"settings": {}, "contents": dict.fromkeys(missing)}
+    planned = [
+        Job("prepare_source", {"source": "pythia-1b"}, "a/card.json", (), "", model),
+        Job("prepare_corpus", {"language": "te"}, "b/card.json", (), "", text),
+        Job(
+            "fetch_package", {"package": "toy-1.0.0"}, "c/card.json", (), "", {"settings": package}
+        ),
+        Job("initialize", {}, "d/card.json", (), "", local),
+    ]
+    return {job.card: job for job in planned}
+
+
+def answers(study, jobs):
+    """Name of each asset -> its state and size."""
+    checked = assets.check_assets(study, jobs)
+    return {asset.name: (asset.answer.state, asset.answer.size) for asset in checked}
+
+
+def test_the_hub_benchmarks_the_web_packages_and_local_files_are_checked(small, jobs, servers):
+    _, files = servers
+    assert answers(small, jobs) == {
         "org/model": ("locked", 5210),
         "org/script": (UNUSABLE, None),  # which the hub has not converted
         f"{files.address}/te.txt.xz": (OK, 9),
@@ -168,7 +182,7 @@ def test_hub_harness_web_packages_and_local_files_are_asked_for(small, servers):
     assert read_lock(small.results) == {"models/org/model@main": COMMIT}
 
 
-def test_a_data_set_with_a_script_is_read_from_the_hub_s_own_copy(small, monkeypatch):
+def test_a_data_set_with_a_script_is_read_from_the_copy_of_the_hub(small, jobs, monkeypatch):
     asked = []
     converted = {"de/test/0000.parquet": 11}
 
@@ -178,39 +192,38 @@ def test_a_data_set_with_a_script_is_read_from_the_hub_s_own_copy(small, monkeyp
             return HubAnswer(OK, "", sum(converted.values()))
         return real(asset)
 
-    real = outside.ask_hub
-    monkeypatch.setattr(outside, "ask_hub", ask)
-    assert states(small)["org/script"] == (OK, 11)
+    real = assets.ask_hub
+    monkeypatch.setattr(assets, "ask_hub", ask)
+    assert answers(small, jobs)["org/script"] == (OK, 11)
     assert PARQUET in asked
 
 
-def test_what_a_branch_is_today_is_compared_with_what_is_locked(small, monkeypatch):
-    states(small)
-    locked = HubAsset("model", "org/model", COMMIT, where="pythia-1b")
-    monkeypatch.setattr(outside, "hub_assets", lambda _: [locked])
+def test_a_locked_commit_is_compared_with_its_branch(small, jobs):
+    answers(small, jobs)
+    locked = {"settings": {"hub": "org/model", "revision": COMMIT}}
+    jobs["a/card.json"] = replace(jobs["a/card.json"], description=locked)
     details = []
     for moved in ({}, {"models/org/model": "f" * 40}):
         MOVED.update(moved)
-        [model] = [one for one in outside.ask_all(small) if one.name == "org/model"]
+        checked = assets.check_assets(small, jobs)
+        [model] = [asset for asset in checked if asset.name == "org/model"]
         assert (model.answer.state, model.revision) == ("locked", "main")
         details.append(model.answer.detail)
     assert "today" not in details[0] and "ffffffffffff today" in details[1]
     assert read_lock(small.results) == {"models/org/model@main": COMMIT}
 
 
-def test_a_fetched_file_is_compared_with_the_server_s(small, servers, monkeypatch, tmp_path):
+def test_a_fetched_file_is_compared_with_that_on_the_server(small, jobs, monkeypatch, tmp_path):
     path = "data/fasttext/cc.te.300.bin"
     (tmp_path / path).parent.mkdir(parents=True)
     (tmp_path / path).write_bytes(b"vectors")
-    monkeypatch.setattr("workflow.status.recipes.missing_files", lambda _: [])
-    monkeypatch.setattr(outside, "local_files", lambda _: [path])
-    assert path not in states(small)  # which is the user's own
+    assert path not in answers(small, jobs)  # which is the user's own
     for size, state in ((7, OK), (8, CHANGED)):
         monkeypatch.setattr(
-            "workflow.status.recipes.FileRecipe.recorded",
+            "workflow.recipes.FileRecipe.recorded",
             lambda _, size=size: Remote("", size, None),
         )
-        assert states(small)[path] == (state, 7)
+        assert answers(small, jobs)[path] == (state, 7)
 
 
 def test_a_study_that_is_none_is_refused():

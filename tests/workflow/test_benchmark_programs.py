@@ -19,8 +19,8 @@ from benchmarks import (
 from benchmarks.planning import Run
 from benchmarks.record import rounds
 from workflow import pages, records
-from workflow.stages.study import open_study
-from workflow.status.states import DONE, states
+from workflow.jobs import jobs_of
+from workflow.state import DONE, states
 
 
 def test_looking_for_stop_strings_is_measured_beside_a_step():
@@ -42,8 +42,7 @@ def test_the_status_is_measured_of_jobs_that_are_done(tmp_path, monkeypatch):
     study = tmp_path / planning.STUDY
     study.write_text(yaml.safe_dump(planning.grid(1, tmp_path)))
     planning.leave_outputs(tmp_path)
-    opened = open_study(str(study))
-    found = states(opened, opened.jobs())
+    found = states(jobs_of(str(study)))
     assert found
     assert {state.name for state in found.values()} == {DONE}
 

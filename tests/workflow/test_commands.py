@@ -1,4 +1,4 @@
-"""Commands over studies: what they tell Snakemake, which cell a name means, plans, explanations."""
+"""Commands over studies: what they tell Snakemake, and which cell a name means."""
 
 import json
 import os
@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from lexigraft.artifacts.cards import write_card
 from lexigraft.commands.app import main
 from lexigraft.errors import UserError
 from lexigraft.installation import PIPELINE
 from lexigraft.settings import validate
-from tests.workflow.test_status import START, config, finish, finished, job_of, opened  # noqa: F401
 from workflow.commands.init import new_study
 from workflow.commands.running import (
     machine_options,
@@ -24,15 +24,14 @@ from workflow.commands.running import (
 from workflow.commands.studies import cell_named, study_of
 from workflow.config.registries import resolve
 from workflow.config.study import StudyConfig
-from workflow.status.explanation import explain_job, explain_study
-from workflow.status.plan import as_text
+from workflow.stages import Study
 
 TRAINED = "training/tiny/telugu/expand-50/align/short/seed-0"
 
 
 @pytest.fixture
 def study(miniature, tmp_path, registries):
-    return opened(miniature, tmp_path / "results", registries)
+    return Study(resolve(miniature | {"results": str(tmp_path / "results")}, registries))
 
 
 # ---- what Snakemake is told ---------------------------------------------------------------------
@@ -208,7 +207,7 @@ def test_a_name_that_means_no_cell_or_several_is_an_error(study, text, said):
 
 def test_of_cells_that_differ_in_their_seeds_the_first_is_meant(miniature, tmp_path, registries):
     block = miniature["cells"][1] | {"seeds": [2, 1]}
-    study = opened(miniature | {"cells": [block]}, tmp_path, registries)
+    study = Study(resolve(miniature | {"cells": [block]}, registries))
     assert cell_named(study, "align").seed == 1
     assert cell_named(study, "align/seed-2").seed == 2
 
@@ -254,83 +253,6 @@ def test_an_export_into_a_folder_with_other_files_trains_nothing(miniature, tmp_
     assert end.value.code == 1
     assert "contains files that were not written by an export" in capsys.readouterr().err
     assert not (tmp_path / "results").exists()
-
-
-# ---- plans --------------------------------------------------------------------------------------
-
-
-def test_a_plan_counts_the_jobs_of_each_kind(finished):  # noqa: F811
-    assert "Nothing to do: all" in as_text(finished, "mine.yaml")
-    Path(job_of(finished, TRAINED).output.card).unlink()
-    lines = as_text(finished, "mine.yaml").splitlines()
-    rows = {line.split()[0]: line.split()[1:3] for line in lines if line[:1].isalpha()}
-    assert rows["train"] == ["1", "4"]
-    assert rows["evaluate"] == ["1", "4"]
-    assert rows["build_report"] == ["1", "1"]
-    assert "prepare_corpus" not in rows
-    assert lines[-1] == "To run it: lexigraft run mine.yaml"
-
-
-def test_a_plan_may_come_before_its_text(study):
-    study.config["languages"]["telugu"]["text"]["paths"] = ["not/there.txt"]
-    shown = as_text(study, "mine.yaml")
-    assert "Missing, and needed before the first job: languages.telugu" in shown
-    assert "not/there.txt" in shown
-    assert "To run it" not in shown
-
-
-# ---- explanations -------------------------------------------------------------------------------
-
-
-def explained(study, folder):
-    jobs = study.jobs()
-    return explain_job(study, jobs, job_of(study, folder).output.card)
-
-
-def test_an_explanation_has_the_steps_of_a_cell_in_their_order(finished):  # noqa: F811
-    lines = explained(finished, TRAINED).splitlines()
-    steps = [line.split(". ", 1)[1].split(":")[0] for line in lines if line[:1].isdigit()]
-    assert steps == [
-        "source/tiny",
-        "corpus/telugu",
-        "vocabulary/tiny/telugu/expand-50",
-        "initialization/tiny/telugu/expand-50/align/all-seeds",
-        TRAINED,
-    ]
-    assert [line.strip() for line in lines].count("done") == len(steps)
-    assert "     new_tokens: 50" in "\n".join(lines).replace("mode: expand; ", "")
-
-
-def test_an_explanation_says_what_was_changed_since(finished, config):  # noqa: F811
-    strategies = {"short": config["strategies"]["short"] | {"epochs": 3}}
-    changed = opened(config | {"strategies": strategies}, finished.results)
-    last = explained(changed, TRAINED).splitlines()[-1].strip()
-    assert last == "stale: settings.epochs was 1 and is now 3"
-    shown = explain_study(changed, changed.jobs())
-    assert "train (3 of 4): settings.epochs was 1 and is now 3" in shown
-    assert "evaluate (1 of 4): reads training/tiny/telugu/expand-50/align" in shown
-
-
-def test_an_explanation_names_a_text_that_was_changed_and_what_follows(finished):  # noqa: F811
-    corpus = job_of(finished, "corpus/telugu")
-    text = corpus.files[0]
-    Path(text).write_text(Path(text).read_text("utf-8") + "ఒక కొత్త వాక్యం\n", encoding="utf-8")
-    assert f"stale: reads {text}, whose content has changed" in explained(finished, TRAINED)
-    assert "reads corpus/telugu, which is itself stale" in explained(finished, TRAINED)
-    assert "greek" not in explain_study(finished, finished.jobs())
-
-
-def test_an_explanation_has_the_error_of_a_failed_job(finished):  # noqa: F811
-    job = job_of(finished, TRAINED)
-    Path(job.output.card).unlink()
-    finish(finished, job, START + 1000, ended="failed")
-    Path(job.log).parent.mkdir(parents=True, exist_ok=True)
-    Path(job.log).write_text("error: out of patience\n")
-    assert f"failed: failed: out of patience (log: {job.log})" in explained(finished, TRAINED)
-
-
-def test_of_a_study_that_is_done_nothing_is_to_be_explained(finished):  # noqa: F811
-    assert "are done and up to date" in explain_study(finished, finished.jobs())
 
 
 # ---- a study to begin with ----------------------------------------------------------------------
@@ -425,20 +347,21 @@ def test_init_overwrites_nothing_and_brings_a_profile(tmp_path, monkeypatch, cap
 # ---- verification -------------------------------------------------------------------------------
 
 
-def test_verify_looks_at_the_results_of_the_study(finished, config, tmp_path, capsys):  # noqa: F811
-    file = tmp_path / "study.yaml"
-    file.write_text(yaml.safe_dump(config | {"results": str(finished.results)}))
-    with pytest.raises(SystemExit) as end:
-        main(["verify", str(file)])
-    assert end.value.code in (None, 0)
-    assert "0 damaged or missing" in capsys.readouterr().out
-    card = Path(job_of(finished, TRAINED).output.card)
-    described = {"weights.bin": {"bytes": 3, "sha256": "0" * 64}}
-    card.write_text(json.dumps(json.loads(card.read_text()) | {"files": described}))
-    with pytest.raises(SystemExit) as end:
-        main(["verify", str(file)])
-    assert end.value.code == 1
-    assert f"{card.parent}/weights.bin: missing" in capsys.readouterr().out
+def test_verify_reads_the_results_of_the_study(miniature, tmp_path, capsys):
+    file, folder = tmp_path / "study.yaml", tmp_path / "results/source/tiny"
+    file.write_text(yaml.safe_dump(miniature | {"results": str(tmp_path / "results")}))
+    folder.mkdir(parents=True)
+    (folder / "weights.bin").write_text("weights")
+    write_card(folder, {"rule": "prepare_source", "inputs": {}, "outputs": {}}, ["weights.bin"])
+    for content, code, message in (
+        ("weights", 0, "0 damaged or missing"),
+        ("other", 1, f"{folder}/weights.bin: has 5 bytes instead of 7"),
+    ):
+        (folder / "weights.bin").write_text(content)
+        with pytest.raises(SystemExit) as end:
+            main(["verify", str(file)])
+        assert (end.value.code or 0) == code
+        assert message in capsys.readouterr().out
 
 
 def test_python_m_lexigraft_is_the_command():

@@ -1,11 +1,13 @@
 """Every file of the user that a job opens is among its inputs, wherever a config may name one."""
 
+import dataclasses
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import chdir
 from copy import deepcopy
 from pathlib import Path
 
@@ -21,15 +23,14 @@ from lexigraft.corpus.local_files import FORMATS, local_paths
 from lexigraft.corpus.readers import read_rows
 from lexigraft.errors import UserError
 from tests import preloaded_python
-from tests.workflow.conftest import REPOSITORY
-from tests.workflow.test_status import START, finish, opened
+from tests.workflow.conftest import REPOSITORY, finish, plan
 from workflow.config.checks import check_local_files
+from workflow.config.registries import load_registries, resolve
 from workflow.config.revisions import _KEYS
-from workflow.stages import STAGES, Study
-from workflow.status.assets import missing_files
-from workflow.status.explanation import explain_job
-from workflow.status.replacements import replacements
-from workflow.status.states import states
+from workflow.jobs import Job, jobs_of
+from workflow.recipes import missing_files
+from workflow.stages.study import Study
+from workflow.state import explain_job, replaced_jobs, states
 
 SOURCE_WIDTH = 32
 
@@ -220,15 +221,37 @@ def test_every_file_that_a_job_opens_is_among_its_inputs(jobs, project):
     assert missing == {}
 
 
+@pytest.fixture(scope="module")
+def planned(project) -> dict[str, Job]:
+    """The jobs of the study, planned in its folder."""
+    with chdir(project):
+        return jobs_of("study.yaml")
+
+
 @pytest.fixture
-def finished(project, tmp_path, monkeypatch) -> Study:
-    """A copy of the study all of whose jobs are done."""
+def finished(project, planned, tmp_path, monkeypatch) -> dict[str, Job]:
+    """The jobs of a copy of the study, all done."""
     folder = shutil.copytree(project, tmp_path / "project", ignore=lambda *_: ["results"])
     monkeypatch.chdir(folder)
-    study = opened(yaml.safe_load((folder / "study.yaml").read_text("utf-8")), "results")
-    for number, job in enumerate(study.jobs().values()):
-        finish(study, job, at=START + number)
-    return study
+    for job in planned.values():
+        finish(job)
+    return planned
+
+
+def planned_again(jobs: dict[str, Job]) -> dict[str, Job]:
+    """The same jobs with the checksums that a plan would compute for the user's files."""
+    again = {}
+    for card, job in jobs.items():
+        contents = {
+            path: input_checksum(path) if files_at(path) else checksum
+            for path, checksum in job.description.get("contents", {}).items()
+        }
+        again[card] = dataclasses.replace(job, description=job.description | {"contents": contents})
+    return again
+
+
+def state_names(jobs: dict[str, Job]) -> set[str]:
+    return {state.name for state in states(jobs).values()}
 
 
 def replace(path: Path, by: bytes, date: int) -> None:
@@ -247,11 +270,11 @@ def replace(path: Path, by: bytes, date: int) -> None:
 )
 def test_a_file_replaced_by_one_of_the_same_size_and_date_makes_its_jobs_stale(finished):
     """Wherever a config may name a file or a folder: status, plan and completion agree."""
-    jobs = finished.jobs()
-    assert {state.name for state in states(finished, jobs).values()} == {"done"}
+    study = Study(resolve(yaml.safe_load(Path("study.yaml").read_text()), load_registries()))
+    assert state_names(finished) == {"done"}
     readers: dict[Path, list[str]] = {}
-    for card, job in jobs.items():
-        for path in map(Path, job.files):
+    for card, job in finished.items():
+        for path in map(Path, job.description.get("contents", ())):
             if not path.is_absolute():  # prompts are in the repository
                 deepest = files_at(path)[-1]
                 readers.setdefault(deepest, []).append(card)
@@ -259,48 +282,44 @@ def test_a_file_replaced_by_one_of_the_same_size_and_date_makes_its_jobs_stale(f
     for path, cards in readers.items():
         before, date = path.read_bytes(), path.stat().st_mtime_ns
         replace(path, bytes([before[0] ^ 1]) + before[1:], date)
-        found = states(finished, jobs)
+        jobs = planned_again(finished)
+        found = states(jobs)
         for card in cards:
-            job = jobs[card]
             assert found[card].name == "stale", (card, path)
-            assert not is_complete(finished.described(job.rule, job.output.wildcards))
-            assert "whose content has changed" in explain_job(finished, jobs, card)
-        replaced = {output.output.card for output in replacements(finished, [
-            job.output for job in jobs.values()])}  # fmt: skip
-        of_clusters = {card for card in cards if not STAGES[jobs[card].rule].is_local}
-        assert of_clusters <= replaced
+            assert not is_complete(jobs[card].description)
+            assert "whose content has changed" in explain_job(study, jobs, card)
+        assert {card for card in cards if jobs[card].memory_mb} <= replaced_jobs(jobs).keys()
         replace(path, before, date)
         os.utime(path)  # the same content with another date
-        assert {state.name for state in states(finished, jobs).values()} == {"done"}, path
+        assert state_names(planned_again(finished)) == {"done"}, path
 
 
-def test_what_is_missing_is_named_and_nothing_else(finished):
-    assert missing_files(finished) == []
+def test_missing_files_are_named_and_nothing_else(finished):
+    jobs = finished.values()
+    assert missing_files(jobs) == []
     Path("texts").rename("away")
-    assert {"texts/telug*.txt", "texts/telugu.tsv", "texts/te.vec"} <= {*missing_files(finished)}
+    assert {"texts/telug*.txt", "texts/telugu.tsv", "texts/te.vec"} <= {*missing_files(jobs)}
 
 
 def test_files_that_are_gone_leave_what_was_made_of_them_as_it_is(finished):
     folders = ("compared", "encoder", "hypernetwork", "masked", "plm", "source", "taken", "texts")
     for place in folders:
         Path(place).rename(f"{place}-away")
-    jobs = finished.jobs()
-    assert {state.name for state in states(finished, jobs).values()} == {"done"}
+    assert state_names(jobs_of("study.yaml")) == {"done"}
 
 
 def test_other_files_of_the_same_paths_are_other_entries_of_a_shared_cache(finished):
     """As two users have them, each relative to a folder of their own."""
     shared = ("prepare_corpus", "read_plm", "encode_tokens", "read_word_vectors")
-    jobs = [job for job in finished.jobs().values() if job.rule in shared]
+    jobs = [job for job in finished.values() if job.rule in shared]
     assert {job.rule for job in jobs} == {*shared}
 
     def fingerprints() -> list[str]:
-        described = [finished.described(job.rule, job.output.wildcards) for job in jobs]
-        return [fingerprint(job) for job in described]
+        return [fingerprint(job.description) for job in jobs]
 
     first = fingerprints()
     for job in jobs:
-        for path in map(Path, job.files):
+        for path in map(Path, job.description["contents"]):
             for file in files_at(path):
                 replace(file, file.read_bytes() + b" ", file.stat().st_mtime_ns)
     assert not {*first} & {*fingerprints()}
@@ -330,7 +349,6 @@ def test_data_sets_name_local_files_in_many_ways(text, files):
 
 def test_what_no_job_reads_of_the_user_s_folders_changes_nothing(finished):
     """Models that are still trained, notes next to texts, code that Python compiles."""
-    jobs = finished.jobs()
     for folder in ("compared", "encoder", "hypernetwork", "masked", "plm", "source", "taken"):
         Path(folder, "checkpoint-10").mkdir()
         for name in ("train.log", "notes.md", "checkpoint-10/model.safetensors", "optimizer.pt"):
@@ -338,9 +356,9 @@ def test_what_no_job_reads_of_the_user_s_folders_changes_nothing(finished):
     Path("rows/__pycache__").mkdir()
     Path("rows/__pycache__/rows.pyc").write_text("compiled")
     Path("texts/README.md").write_text("notes")
-    assert {state.name for state in states(finished, jobs).values()} == {"done"}
+    assert state_names(planned_again(finished)) == {"done"}
     Path("plm/added.json").write_text("{}")
-    assert "stale" in {state.name for state in states(finished, jobs).values()}
+    assert "stale" in state_names(planned_again(finished))
 
 
 @pytest.fixture
@@ -356,25 +374,23 @@ def of_folder(project, tmp_path, monkeypatch) -> tuple[dict, Path]:
 
 def test_a_folder_of_texts_counts_by_its_texts(of_folder):
     config, folder = of_folder
-    study = opened(config, "results")
-    jobs = study.jobs()
-    (card,) = [card for card, job in jobs.items() if job.rule == "prepare_corpus"
-               and any(path.startswith("mine") for path in job.files)]  # fmt: skip
-
-    def described():
-        return study.described(jobs[card].rule, jobs[card].output.wildcards)
-
-    before = described()
+    (job,) = [
+        job
+        for job in plan(config, Path.cwd()).values()
+        if any(path.startswith("mine") for path in job.description.get("contents", ()))
+    ]
+    finish(job)
+    before = fingerprint(job.description)
     (folder / "notes.md").write_text("more")
     (folder / "run.log").write_text("more")
-    assert described() == before
+    assert fingerprint(job.description) == before
     (folder / "deep").mkdir()
     for name in ("new.txt", "new.jsonl.gz", "deep/new.parquet"):
         (folder / name).write_text("more")
-        assert described() != before
-        before = described()
-    shutil.rmtree(folder)
-    assert described()["inputs"] == before["inputs"]
+        assert fingerprint(job.description) != before
+        before = fingerprint(job.description)
+    shutil.rmtree(folder)  # what was made from it stays valid
+    assert plan(config, Path.cwd())[job.card].description == job.description
 
 
 @pytest.mark.bad_input(
@@ -390,22 +406,23 @@ def test_a_folder_of_texts_counts_by_its_texts(of_folder):
 def test_inputs_that_contain_the_results_are_refused(of_folder, text):
     config, _ = of_folder
     config["languages"]["telugu"]["text"] = text
-    check_local_files(opened(config, "../results").config)
+    check_local_files(resolve(config | {"results": "../results"}, load_registries()))
     with pytest.raises(UserError, match="contains the results folder") as error:
-        check_local_files(opened(config, "mine/deep/results").config)
+        check_local_files(resolve(config | {"results": "mine/deep/results"}, load_registries()))
     assert "\n" not in str(error.value)
 
 
 def test_a_model_beside_the_results_is_read(of_folder):
     config, _ = of_folder
     config["sources"]["tiny"]["folder"] = "source"
-    study = opened(config, "source/results")
-    check_local_files(study.config)
-    described = study.described("prepare_source", {"source": "tiny"})
+    config["results"] = "source/results"
+    check_local_files(resolve(config, load_registries()))
+    job = plan(config, Path.cwd())["source/results/source/tiny/card.json"]
+    before = fingerprint(job.description)
     Path("source/results/logs").mkdir(parents=True)
     Path("source/results/logs/prepare_source.log").write_text("begins\n")
-    assert study.described("prepare_source", {"source": "tiny"}) == described
-    check_contents(described)
+    assert fingerprint(job.description) == before
+    check_contents(job.description)
 
 
 def test_every_format_of_the_library_datasets_is_listed_or_refused():
@@ -431,9 +448,9 @@ def test_files_that_many_jobs_read_are_looked_up_once(finished, monkeypatch):
         return input_checksum(path)
 
     monkeypatch.setattr("workflow.stages.study.input_checksum", count)
-    jobs = finished.jobs()
-    for job in jobs.values():
-        finished.described(job.rule, job.output.wildcards)
+    study = Study(resolve(yaml.safe_load(Path("study.yaml").read_text()), load_registries()))
+    for job in study.jobs().values():
+        study.described(job.rule, job.output.wildcards)
     files = [path for path in looked_up if Path(path).is_file()]
     assert len(files) > 5
     assert len(files) == len({*files})

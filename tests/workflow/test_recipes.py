@@ -5,7 +5,6 @@ import io
 import re
 import shutil
 import tarfile
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -16,8 +15,8 @@ from tests.web_server import serving
 from tests.workflow.conftest import REPOSITORY
 from workflow.commands import fetch as command
 from workflow.config.registries import entries_of
-from workflow.status import recipes
-from workflow.status.recipes import fetch_recipe, recipes_of
+from workflow.jobs import Job
+from workflow.recipes import fetch_recipe, hint, recipes_of
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +80,7 @@ def test_a_compressed_file_is_fetched_and_unpacked(files, project, entries):
         (project / path).unlink()
         files.contents["/cc.te.300.bin.gz"] = gzip.compress(b"other vectors")
         fetch_recipe(recipe)
-    recipe.notes.unlink()
+    recipe.answer_file.unlink()
     fetch_recipe(recipe)
     assert (project / path).read_bytes() == b"other vectors"
     assert {file.name for file in (project / "data/fasttext").iterdir()} == {
@@ -156,6 +155,7 @@ def test_a_checksum_that_is_known_is_compared(files, project):
 
 
 FILES = ["data/fasttext/cc.en.300.bin", "data/unifyvocab/tasks.jsonl", "data/own.txt"]
+JOBS = [Job("initialize", {}, "card.json", (), "", {"contents": dict.fromkeys(FILES)})]
 
 
 @pytest.fixture
@@ -164,16 +164,17 @@ def study(files, monkeypatch, entries):
     files.contents["/cc.en.300.bin.gz"] = gzip.compress(b"vectors")
     url = f"{files.address}/cc.{{code}}.300.bin.gz"
     vectors = entries["fasttext-crawl"] | {"url": url}
-    study = SimpleNamespace(config={"files": entries | {"fasttext-crawl": vectors}})
-    monkeypatch.setattr(command, "study_named", lambda name: study)
+    config = {"files": entries | {"fasttext-crawl": vectors}, "prefix": None}
+    study = SimpleNamespace(config=config)
+    monkeypatch.setattr(command, "study_named", lambda name: (study, name))
     monkeypatch.setattr(
-        recipes, "missing_files", lambda _: [file for file in FILES if not Path(file).exists()]
+        "workflow.jobs.jobs_of", lambda file, prefix: {job.card: job for job in JOBS}
     )
     return study
 
 
 def test_the_command_fetches_what_it_can_and_names_the_rest(study, project, capsys):
-    assert "downloads 1 of the missing files; 2 more" in recipes.hint(study)
+    assert "downloads 1 of the missing files; 2 more" in hint(JOBS, study.config["files"])
     for dry, present in ((True, False), (False, True)):
         with pytest.raises(typer.Exit) as end:
             command.fetch("mine", "", dry)
@@ -188,7 +189,7 @@ def test_the_command_fetches_what_it_can_and_names_the_rest(study, project, caps
         (project / made).parent.mkdir(parents=True, exist_ok=True)
         (project / made).write_text("made\n")
     command.fetch("mine", "", False)
-    assert "all local files" in capsys.readouterr().out and recipes.hint(study) == ""
+    assert "all local files" in capsys.readouterr().out and hint(JOBS, study.config["files"]) == ""
 
 
 def test_a_fetch_that_fails_is_named_and_the_others_go_on(study, files, project, capsys):

@@ -10,10 +10,11 @@ from lexigraft.source.hub_check import COMMIT, NO_ANSWER, HubAnswer
 from lexigraft.source.revision_lock import LOCK
 from lexigraft.yaml_files import read_yaml
 from tests.workflow.conftest import REPOSITORY
+from workflow.assets import hub_assets, lock_revisions
 from workflow.config.registries import REGISTRIES, load_registries, resolve
 from workflow.config.revisions import assets_in
+from workflow.jobs import Job
 from workflow.stages import Study
-from workflow.status.assets import hub_assets, lock_revisions
 
 ONE, OTHER = "1" * 40, "2" * 40
 LOOSE = {
@@ -63,6 +64,25 @@ def test_once_locked_every_entry_has_a_commit(opened):
     assert len(found) == len(all_of(opened({})))
 
 
+def reading(study, *sources, language=None):
+    """Jobs that read sources, and the text of a language, with the settings of a study."""
+    jobs = [
+        Job(
+            "prepare_source",
+            {"source": name},
+            "",
+            (),
+            "",
+            {"settings": study.config["sources"][name]},
+        )
+        for name in sources
+    ]
+    if language:
+        settings = {"settings": study.config["languages"][language]}
+        jobs.append(Job("prepare_corpus", {"language": language}, "", (), "", settings))
+    return jobs
+
+
 def test_what_planned_jobs_read_is_locked_and_read_from_then_on(opened, monkeypatch):
     asked = []
 
@@ -72,11 +92,7 @@ def test_what_planned_jobs_read_is_locked_and_read_from_then_on(opened, monkeypa
 
     monkeypatch.setattr(revision_lock, "ask_hub", answer)
     study = opened()
-    planned = [
-        study.output("prepare_source", source="qwen2-1.5b"),
-        study.output("prepare_source", source="pythia-1b"),
-        study.output("prepare_corpus", language="pile"),
-    ]
+    planned = reading(study, "qwen2-1.5b", "pythia-1b", language="pile")
     assert lock_revisions(study, planned) == ""
     assert sorted(asked) == [
         "datasets/monology/pile-uncopyrighted@main",
@@ -84,7 +100,8 @@ def test_what_planned_jobs_read_is_locked_and_read_from_then_on(opened, monkeypa
     ]
     asked.clear()
     for same in (study, opened()):  # and so in each job, which opens the study anew
-        assert {one.revision for one in hub_assets(same, planned)} == {
+        planned = reading(same, "qwen2-1.5b", "pythia-1b", language="pile")
+        assert {asset.revision for asset in hub_assets(planned)} == {
             ONE, study.config["sources"]["pythia-1b"]["revision"]
         }  # fmt: skip
         assert lock_revisions(same, planned) == "" and asked == []
@@ -113,7 +130,7 @@ def test_what_the_hub_does_not_say_is_named_and_tried_again(opened, monkeypatch)
     monkeypatch.setattr(revision_lock, "ask_hub", lambda asset: HubAnswer(NO_ANSWER))
     monkeypatch.setattr(revision_lock, "cached_commit", lambda asset: None)
     study = opened()
-    planned = [study.output("prepare_source", source="qwen2-1.5b")]
+    planned = reading(study, "qwen2-1.5b")
     assert "Qwen/Qwen2-1.5B" in lock_revisions(study, planned)
     assert study.config["sources"]["qwen2-1.5b"].get("revision") is None
     monkeypatch.setattr(revision_lock, "ask_hub", lambda asset: HubAnswer("", commit=ONE))

@@ -86,15 +86,11 @@ def test_a_finished_study_plans_nothing(finished):
 # Prints the folder of each job of the study -> its state.
 STATES = """
 import json
-from pathlib import Path
-from lexigraft.yaml_files import read_yaml
-from workflow.config.registries import load_registries, resolve
-from workflow.stages import Study
-from workflow.status.states import states
+from workflow.jobs import jobs_of
+from workflow.state import states
 
-study = Study(resolve(read_yaml(Path("study.yaml")), load_registries()))
-jobs = study.jobs()
-print(json.dumps({jobs[card].output: state.name for card, state in states(study, jobs).items()}))
+jobs = jobs_of("study.yaml")
+print(json.dumps({jobs[card].folder: state.name for card, state in states(jobs).items()}))
 """
 
 

@@ -11,7 +11,7 @@ from lexigraft.errors import UserError
 from lexigraft.training.progress import describe_progress
 from workflow.commands.running import run_to_its_end, snakemake_command
 from workflow.stages.study import open_study
-from workflow.status.results_folder import at_work
+from workflow.state import is_at_work
 
 LOG = "snakemake.log"
 _LINE_SECONDS = 30.0  # between two progress lines without a terminal
@@ -40,7 +40,7 @@ def run_snakemake(file: str, targets: list[str], threads: int) -> bool:
 
     Returns whether there was anything to do. Raises a `UserError` with the reason if a job fails.
     """
-    if at_work(open_study(file)):
+    if is_at_work(open_study(file)):
         raise UserError(
             f"{Path.cwd()}: another run is using this folder; wait for it to finish, or stop it"
         )

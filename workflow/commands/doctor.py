@@ -11,7 +11,7 @@ from workflow.commands.studies import OWN, study_named
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from workflow.status.outside import Checked
+    from workflow.assets import Checked
 
 
 def doctor(
@@ -42,13 +42,14 @@ def doctor(
 
 def check_study(named: str) -> None:
     """Print a line for each asset that a study reads; exit code 1 if one cannot be read."""
-    from workflow.status.outside import BY_HAND, FINE, MISSING, ask_all
+    from workflow.assets import BY_HAND, MISSING, READABLE, check_assets
+    from workflow.jobs import jobs_of
 
-    study = study_named(named)
-    found = ask_all(study)
+    study, file = study_named(named)
+    found = check_assets(study, jobs_of(file, prefix=study.config["prefix"]))
     for line in table(found):
         typer.echo(line)
-    unusable = [one for one in found if one.answer.state not in FINE]
+    unusable = [one for one in found if one.answer.state not in READABLE]
     if any(one.kind == "file" and one.answer.state in (BY_HAND, MISSING) for one in unusable):
         typer.echo(f"How to create these files: {_instructions(study.name)}")
     size = sum(one.answer.size or 0 for one in found) / 1e9
@@ -68,7 +69,7 @@ def table(found: "Iterable[Checked]") -> list[str]:
             one.kind,
             one.name + (f"@{_short(one.revision)}" if one.revision else ""),
             "" if one.answer.size is None else f"{one.answer.size / 1e9:.2f} GB",
-            f"for {one.where}" + (f": {one.answer.detail}" if one.answer.detail else ""),
+            f"for {one.readers}" + (f": {one.answer.detail}" if one.answer.detail else ""),
         )
         for one in found
     ]

@@ -9,7 +9,7 @@ from lexigraft.errors import UserError
 from workflow.commands.studies import study_named
 
 if TYPE_CHECKING:
-    from workflow.status.recipes import FileRecipe
+    from workflow.recipes import FileRecipe
 
 
 def fetch(
@@ -35,9 +35,12 @@ def fetch(
     it stopped. Files that may not be redistributed, or that authors created with their own scripts,
     are listed with a description of their contents; the exit code is then 1.
     """
-    from workflow.status.recipes import needed_recipes
+    from workflow.jobs import jobs_of
+    from workflow.recipes import needed_recipes
 
-    recipes, others = needed_recipes(study_named(study))
+    opened, file = study_named(study)
+    jobs = jobs_of(file, prefix=opened.config["prefix"])
+    recipes, others = needed_recipes(jobs.values(), opened.config["files"])
     recipes = [one for one in recipes if only in one.path]
     others = [file for file in others if only in file]
     failed = False
@@ -58,7 +61,7 @@ def fetch(
 def _fetched(recipe: "FileRecipe", dry_run: bool) -> bool:
     """Fetch one file and report it; return whether it succeeded."""
     from lexigraft.source.download import ask_file
-    from workflow.status.recipes import fetch_recipe
+    from workflow.recipes import fetch_recipe
 
     assert recipe.url
     try:

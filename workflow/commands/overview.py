@@ -1,7 +1,6 @@
 """Commands that inspect a study without starting jobs: plan, status, cost, verify, explain."""
 
 import os
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,61 +14,59 @@ if TYPE_CHECKING:
 
 
 def plan(study: StudyFile) -> None:
-    """Show what a run would do: jobs by kind, how long they take, and what they wait for.
+    """Show what a run would do: jobs by rule, how long they take, and what they wait for.
 
     Nothing is started. `lexigraft run STUDY.yaml -n` shows Snakemake's own plan, job by job.
     """
     from lexigraft.gpus import devices
-    from workflow.cost import chosen_device
-    from workflow.status.plan import as_text
+    from workflow.cost import CPU, chosen_device
+    from workflow.jobs import jobs_of
+    from workflow.state import plan_text
 
     opened = study_of(study)
-    if chosen_device(opened.config) is None and not devices():
-        os.environ["LEXIGRAFT_DEVICE"] = "CPU"
-    typer.echo(as_text(opened, study))
+    device = chosen_device(opened.config) or (_device(opened) if devices() else CPU)
+    typer.echo(plan_text(opened, study, jobs_of(study, prefix=opened.config["prefix"]), device))
 
 
 def status(study: StudyFile) -> None:
     """Show the progress of a study, while it runs or afterwards.
 
-    Counts the jobs of each stage that are done, running, queued, failed or stale, lists failed jobs
-    with their errors, and writes the same as an HTML page.
+    Counts the jobs of each rule that are done, running, queued, failed or stale, and lists failed
+    jobs with their errors.
     """
-    from lexigraft.artifacts.atomic import replacing
-    from workflow.status.summary import as_text, page
-    from workflow.status.summary import status as look
+    from workflow.jobs import jobs_of
+    from workflow.state import status_text
 
     opened = study_of(study)
     _check_begun(opened, study)
-    shown = look(opened)
-    typer.echo(as_text(shown))
-    file = Path(opened.results) / "status" / f"{opened.name}.html"
-    try:
-        with replacing(file) as temporary:
-            temporary.write_text(page(shown, datetime.now()), encoding="utf-8")
-        typer.echo(f"\nHTML page: {file}")
-    except OSError as error:
-        typer.echo(f"\n{file} cannot be written ({error.strerror})")
+    jobs = jobs_of(study, prefix=opened.config["prefix"])
+    typer.echo(status_text(opened, jobs, _device(opened)))
 
 
 def cost(study: StudyFile) -> None:
     """Estimate the cost of a study: GPU-hours, job-hours and disk space, by rule.
 
-    The estimate is based on finished jobs or, without them, on the cost model, for an A100 unless
-    LEXIGRAFT_DEVICE names another device.
+    Only jobs that would run are counted, on an A100 unless LEXIGRAFT_DEVICE names another device.
     """
-    from workflow.status.cost import as_text, costs, planned
-    from workflow.status.estimates import finished_in
-    from workflow.status.replacements import notice
-    from workflow.status.results_folder import sizes
+    from workflow.cost import CostModel, cost_text, costs_by_rule
+    from workflow.jobs import jobs_of
+    from workflow.state import DONE, replacement_notice, states
 
     opened = study_of(study)
-    known = finished_in(opened, sizes(opened.results))
+    jobs = jobs_of(study, prefix=opened.config["prefix"])
+    unfinished = {card: jobs[card] for card, state in states(jobs).items() if state.name != DONE}
+    model = CostModel(opened.config, _device(opened), jobs.values())
     title = f"{opened.name}: {len(opened.cells)} cells"
-    jobs = planned(opened)
-    typer.echo(as_text(title, costs(opened, jobs, known), known.planning_device(opened)))
-    if replaced := notice(opened, [job.output for job in jobs]):
-        typer.echo(f"\n{replaced}")
+    typer.echo(cost_text(title, costs_by_rule(model, unfinished.values()), model.device))
+    if notice := replacement_notice(opened, unfinished):
+        typer.echo(f"\n{notice}")
+
+
+def _device(opened: "Study") -> str:
+    """The device for which times are estimated."""
+    from workflow.cost import DEVICE, chosen_device
+
+    return chosen_device(opened.config) or DEVICE
 
 
 def verify(study: StudyFile) -> None:
@@ -125,17 +122,17 @@ def explain(
     ] = None,
 ) -> None:
     """Explain how a cell is computed, and why a job would run: what changed since it finished."""
-    from workflow.status.explanation import explain_job, explain_study
+    from workflow.jobs import jobs_of
+    from workflow.state import explain_job, explain_study
 
     opened = study_of(study)
-    jobs = opened.jobs()
+    jobs = jobs_of(study, prefix=opened.config["prefix"])
     if cell is None:
         typer.echo(explain_study(opened, jobs))
         return
-    card = cell.removeprefix("./")
-    if card not in jobs:
-        by_folder = {str(job.output): card for card, job in jobs.items()}
-        card = by_folder.get(card.rstrip("/"), "")
-    if not card:
-        card = opened.output("train", **cell_named(opened, cell).wildcards).card
+    path = cell.removeprefix("./").rstrip("/")
+    outputs = (card for card, job in jobs.items() if path in (card, job.folder))
+    if (card := next(outputs, None)) is None:
+        axes = cell_named(opened, cell).wildcards
+        card = next(card for card, job in jobs.items() if job.wildcards == axes)
     typer.echo(explain_job(opened, jobs, card))

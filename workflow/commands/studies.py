@@ -46,16 +46,16 @@ def study_of(file: str) -> "Study":
     return open_study(file)
 
 
-def study_named(name: str) -> "Study":
-    """The study of a file, or of a name in `config/studies`; raises like `study_of`."""
+def study_named(name: str) -> tuple["Study", str]:
+    """The study of a file or a name in `config/studies`, and its file; raises like `study_of`."""
     from lexigraft.installation import PIPELINE
 
     own = PIPELINE / OWN / f"{name}.yaml"
     if not Path(name).is_file() and own.is_file():
-        return study_of(str(own))
+        return study_of(str(own)), str(own)
     if not name.endswith((".yaml", ".yml")):
         raise UserError(f"{name}: neither a file nor a study in {OWN}")
-    return study_of(name)
+    return study_of(name), name
 
 
 def cell_named(study: "Study", text: str) -> "Cell":

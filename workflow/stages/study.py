@@ -122,7 +122,7 @@ class Study:
     @cached_property
     def cost_model(self) -> CostModel:
         """The model for time limits, which depend on the config alone, not on finished jobs."""
-        return CostModel(self, chosen_device(self.config) or DEVICE)
+        return CostModel(self.config, chosen_device(self.config) or DEVICE)
 
     @cached_property
     def prompts(self) -> str:

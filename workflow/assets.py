@@ -1,0 +1,277 @@
+"""What the jobs of a study read from elsewhere: the hub, the web, packages, the user's own files.
+
+Collected from the descriptions of the jobs, so that everything read is checked. A run locks the
+commits of what it reads from the hub; `lexigraft doctor --study` asks for all of it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lexigraft.addresses import without_secrets
+from lexigraft.bundled.packages import ask_package
+from lexigraft.source.hub_check import (
+    MISSING,
+    NOT_PINNED,
+    OK,
+    PARQUET,
+    SCRIPT_ALONE,
+    USABLE,
+    HubAnswer,
+    HubAsset,
+    ask_hub,
+)
+from lexigraft.source.revision_lock import LOCK, add, lock, read_lock
+from lexigraft.source.web_check import ask_web
+from workflow.config.revisions import assets_in
+from workflow.jobs import Job
+from workflow.recipes import FileRecipe, local_files, needed_recipes, recipes_of
+from workflow.stages.study import Study
+
+LOCKED, TO_FETCH, BY_HAND = "locked", "to fetch", "by hand"
+READABLE = (*USABLE, LOCKED)  # states that do not prevent a run
+# Wildcards that name a job for the user, the most telling first; otherwise its rule.
+_NAMING = ("metric", "initializer", "task", "benchmark", "vocabulary", "tokenizer", "language",
+           "source")  # fmt: skip
+_THREADS = 8  # simultaneous requests
+
+
+@dataclass(frozen=True)
+class Checked:
+    """An asset that a study reads, and the result of its check."""
+
+    kind: str
+    name: str
+    readers: str
+    answer: HubAnswer
+    revision: str | None = None
+
+
+Check = tuple[Checked, Callable[[], HubAnswer]]
+
+
+# ---- assets of jobs -----------------------------------------------------------------------------
+
+
+def hub_assets(jobs: Iterable[Job]) -> list[HubAsset]:
+    """What jobs read from the hub, each revision of each asset once, with its readers.
+
+    The tokenizer of a model that is read as well is not listed separately.
+    """
+    readers: dict[tuple[str, str, str | None], list[str]] = {}
+    files: dict[tuple[str, str, str | None], list[tuple[str, ...]]] = {}
+    for job in jobs:
+        for reader, settings in _settings(job):
+            for asset in assets_in(settings, _kind_of_hub(job)):
+                key = (asset.kind, asset.name, asset.revision)
+                readers.setdefault(key, []).append(reader)
+                files.setdefault(key, []).append(asset.files)
+    assets = []
+    for (kind, name, revision), names in readers.items():
+        if kind == "tokenizer" and ("model", name, revision) in readers:
+            continue
+        patterns = files[kind, name, revision]
+        # A reader without patterns may read any file.
+        every = {pattern for group in patterns for pattern in group} if all(patterns) else ()
+        where = ", ".join(dict.fromkeys(names))
+        assets.append(HubAsset(kind, name, revision, tuple(sorted(every)), where))  # type: ignore[arg-type]
+    return assets
+
+
+def lock_revisions(study: Study, jobs: Iterable[Job]) -> str:
+    """Lock the commits of what planned jobs read from the hub; return a warning about unknown ones.
+
+    The study's settings then contain these commits. Data sets of lm-evaluation-harness are locked
+    by the jobs that copy them.
+    """
+    assets = [asset for asset in hub_assets(jobs) if not asset.is_pinned]
+    if not assets:
+        return ""
+    locked = lock(study.results, assets)
+    study.take_commits()
+    unknown = sorted({asset.name for asset in assets if asset.key not in locked})
+    if not unknown:
+        return ""
+    return (
+        f"no commit is known for {', '.join(unknown)}: the hub did not report one. Jobs read the "
+        "version that they find; the next run that finds a commit repeats them"
+    )
+
+
+def web_files(jobs: Iterable[Job]) -> dict[str, str]:
+    """URL of each file on the web that jobs read -> its readers."""
+    readers: dict[str, dict[str, None]] = {}
+    for job in jobs:
+        for reader, settings in _settings(job):
+            for url in _urls(settings):
+                readers.setdefault(url, {})[reader] = None
+    return {url: ", ".join(names) for url, names in readers.items()}
+
+
+def _urls(settings: Any) -> Iterator[str]:
+    """The URLs among the files of data sets in settings."""
+    if isinstance(settings, list | tuple):
+        for value in settings:
+            yield from _urls(value)
+    elif isinstance(settings, Mapping):
+        files = settings.get("data_files") or ()
+        for file in [files] if isinstance(files, str) else files:
+            if file.startswith(("https://", "http://")):
+                yield file
+        for value in settings.values():
+            yield from _urls(value)
+
+
+def _settings(job: Job) -> Iterator[tuple[str, Any]]:
+    """The name of a job as a reader, and its settings; for an evaluation also each task's."""
+    if job.rule == "build_report":
+        return  # its settings repeat the study
+    names = (job.wildcards[axis] for axis in _NAMING if axis in job.wildcards)
+    yield next(names, job.rule), job.description.get("settings", {})
+    for task, description in job.description.get("tasks", {}).items():
+        yield task, description["settings"]
+
+
+def _kind_of_hub(job: Job) -> str:
+    """What the key `hub` in the settings of a job names."""
+    if job.rule == "prepare_source":
+        return "model"
+    is_encoder = job.description.get("settings", {}).get("kind") == "sentence-encoder"
+    return "encoder" if is_encoder else "tokenizer"
+
+
+# ---- checks -------------------------------------------------------------------------------------
+
+
+def check_assets(study: Study, jobs: Mapping[str, Job]) -> list[Checked]:
+    """Check all assets of a study, and lock the commits that the hub reports (`revision_lock`)."""
+    checks = [*_hub_checks(study, jobs), *_web_checks(study, jobs), *_package_checks(jobs)]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        answers = pool.map(lambda check: check[1](), checks)
+        results = [
+            replace(asset, answer=answer)
+            for (asset, _), answer in zip(checks, answers, strict=True)
+        ]
+    commits = {
+        _key(result): result.answer.commit
+        for result in results
+        if result.answer.state == NOT_PINNED and result.answer.commit
+    }
+    locked = add(study.results, commits) if commits else {}
+    results = [_with_lock(result, locked) for result in results]
+    return results + _local_checks(study, jobs)
+
+
+def _key(asset: Checked) -> str:
+    return HubAsset(asset.kind, asset.name, asset.revision).key  # type: ignore[arg-type]
+
+
+def _with_lock(checked: Checked, locked: Mapping[str, str]) -> Checked:
+    """An asset that is not pinned, with its locked commit if there is one."""
+    if checked.answer.state != NOT_PINNED or _key(checked) not in locked:
+        return checked
+    commit = locked[_key(checked)][:12]
+    detail = f"{checked.revision or 'no revision'}, locked at {commit} in {LOCK}"
+    return replace(checked, answer=replace(checked.answer, state=LOCKED, detail=detail))
+
+
+def _hub_checks(study: Study, jobs: Mapping[str, Job]) -> Iterator[Check]:
+    locked = {commit: key for key, commit in read_lock(study.results).items()}
+    for asset in sorted(hub_assets(jobs.values()), key=lambda asset: (asset.kind, asset.name)):
+        checked = Checked(asset.kind, asset.name, asset.where, HubAnswer(OK), asset.revision)
+        key = locked.get(asset.revision or "", "")
+        if key.startswith(asset.key.partition("@")[0] + "@"):
+            branch = key.partition("@")[2]
+            yield replace(checked, revision=branch), partial(_ask_locked, asset, branch)
+        else:
+            yield checked, partial(ask_hub, asset)
+    for asset in _benchmark_data(jobs):
+        checked = Checked(asset.kind, asset.name, asset.where, HubAnswer(OK), asset.revision)
+        yield checked, partial(_ask_benchmark, asset)
+
+
+def _ask_locked(asset: HubAsset, branch: str) -> HubAnswer:
+    """The hub's answer for a locked commit, and whether its branch has moved since."""
+    answer = ask_hub(asset)
+    if answer.state != OK:
+        return answer
+    commit, today = asset.revision or "", ask_hub(replace(asset, revision=branch)).commit
+    moved = f"; on the hub, it is at {today[:12]} today" if today and today != commit else ""
+    return replace(answer, state=LOCKED, detail=f"{branch}, locked at {commit[:12]}{moved}")
+
+
+def _benchmark_data(jobs: Mapping[str, Job]) -> list[HubAsset]:
+    """Data sets of a study's benchmarks that are neither prepared nor in the user's folder."""
+    tasks_in: dict[str, dict[str, str | None]] = {}
+    for job in jobs.values():
+        if job.rule == "prepare_benchmark" and not Path(job.card).exists():
+            settings = job.description["settings"]
+            tasks_in.setdefault(settings["folder"], {})[settings["task"]] = settings["data"]
+    if not tasks_in:
+        return []
+    from lexigraft.evaluation.harness.benchmarks import data_sets_of
+
+    readers: dict[HubAsset, list[str]] = {}
+    for folder, tasks in tasks_in.items():
+        for task, assets in data_sets_of(list(tasks), folder).items():
+            for asset in assets:
+                own_folder = tasks[task]
+                if not (own_folder and Path(own_folder, asset.name).expanduser().is_dir()):
+                    readers.setdefault(asset, []).append(task)
+    return [replace(asset, where=", ".join(names)) for asset, names in readers.items()]
+
+
+def _ask_benchmark(asset: HubAsset) -> HubAnswer:
+    """Check a data set; if it has a loading script, check its Parquet copy on the hub instead."""
+    answer = ask_hub(asset)
+    if answer.detail != SCRIPT_ALONE:
+        return answer
+    answer = ask_hub(replace(asset, revision=PARQUET))
+    return replace(answer, commit=None)  # it belongs to another branch than the one in the list
+
+
+def _web_checks(study: Study, jobs: Mapping[str, Job]) -> Iterator[Check]:
+    for url, readers in web_files(jobs.values()).items():
+        checked = Checked("file", without_secrets(url), readers, HubAnswer(OK))
+        yield checked, partial(ask_web, url)
+    recipes = recipes_of(local_files(jobs.values()), study.config["files"])
+    for recipe in {recipe.path: recipe for recipe in recipes.values()}.values():
+        if recipe.url and (recorded := recipe.recorded()):
+            checked = Checked("file", recipe.path, f"files.{recipe.name}", HubAnswer(OK))
+            yield checked, partial(ask_web, recipe.url, recorded)
+
+
+def _package_checks(jobs: Mapping[str, Job]) -> Iterator[Check]:
+    for job in jobs.values():
+        if job.rule == "fetch_package":
+            settings = job.description["settings"]
+            name = f"{settings['name']} {settings['version']}"
+            checked = Checked("package", name, settings["registry"], HubAnswer(OK))
+            is_unpacked = Path(job.card).exists()
+            unpacked = partial(HubAnswer, OK, "unpacked")
+            yield checked, unpacked if is_unpacked else partial(ask_package, settings)
+
+
+def _local_checks(study: Study, jobs: Mapping[str, Job]) -> list[Checked]:
+    """The user's missing files: how to download or create them."""
+    recipes, unknown = needed_recipes(jobs.values(), study.config["files"])
+    with ThreadPoolExecutor(_THREADS) as pool:
+        answers = pool.map(_ask_recipe, recipes)
+        results = [
+            Checked("file", recipe.path, f"files.{recipe.name}", answer)
+            for recipe, answer in zip(recipes, answers, strict=True)
+        ]
+    return results + [Checked("file", file, "the study", HubAnswer(MISSING)) for file in unknown]
+
+
+def _ask_recipe(recipe: FileRecipe) -> HubAnswer:
+    if recipe.url is None:
+        return HubAnswer(BY_HAND, recipe.entry["by_hand"])
+    answer = ask_web(recipe.url)
+    if answer.state != OK:
+        return replace(answer, detail=f"{answer.detail}: {without_secrets(recipe.url)}")
+    terms = f"; its terms: {recipe.entry['terms']}" if "terms" in recipe.entry else ""
+    return replace(answer, state=TO_FETCH, detail=f"`lexigraft fetch`{terms}")
