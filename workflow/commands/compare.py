@@ -54,7 +54,7 @@ def compare(
         typer.Option("--csv", help="Write every difference to this file.", show_default=False),
     ] = None,
 ) -> None:
-    """Show where two results folders differ: outputs, settings, code, seeds, and numbers.
+    """Show where two results folders differ: outputs, settings, versions, seeds and numbers.
 
     Cards and records are compared directly, files by their checksums; if checksums differ, the
     numbers in the files are compared. Exit code 0: they are equal; 1: they differ; 2: they cannot
