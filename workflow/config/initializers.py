@@ -1,16 +1,25 @@
 """Initializers, and the vectors of tokens that they read."""
 
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import Field, Tag
 
-from lexigraft.auxiliary.registry import auxiliary_kinds
+from lexigraft.auxiliary.registry import AuxiliaryKind, auxiliary_kinds
 from lexigraft.corpus.amounts import TextAmount, amount_read
 from lexigraft.setting_types import Name
 from lexigraft.settings import Settings, by_shape, optional
 from workflow.config.texts import Chosen, Unique
 
-Auxiliary = Chosen[*auxiliary_kinds()]  # type: ignore[misc]  # the members are known at run time
+
+def auxiliary_model() -> Any:
+    """The model of an entry of `auxiliary.yaml`: one of the kinds, with those of plug-ins."""
+    return _one_of(*auxiliary_kinds())
+
+
+@cache
+def _one_of(*kinds: type[AuxiliaryKind]) -> Any:
+    return Chosen[kinds]  # type: ignore[valid-type]  # the members are known at run time
 
 
 class InitializerConfig(Settings):

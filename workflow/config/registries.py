@@ -11,6 +11,7 @@ from typing import Any
 
 from lexigraft.cells import NAME, NO_INITIALIZER, SOURCE_VOCABULARY, differ_in_case
 from lexigraft.errors import UserError, refuse_secret, unknown
+from lexigraft.plugins import load_plugins
 from lexigraft.report.items import Item, check_items, read_items, records_read
 from lexigraft.settings import plain, validate
 from lexigraft.training.settings import Strategy
@@ -18,7 +19,7 @@ from lexigraft.yaml_files import read_yaml
 from workflow.config.budget import apply_budget
 from workflow.config.checks import check_study
 from workflow.config.corpora import resolve_corpora
-from workflow.config.initializers import Auxiliary, InitializerConfig
+from workflow.config.initializers import InitializerConfig, auxiliary_model
 from workflow.config.languages import LanguageConfig
 from workflow.config.sources import (
     CorpusConfig,
@@ -43,7 +44,7 @@ REGISTRIES: dict[str, Any] = {
     "files": FileConfig,
     "languages": LanguageConfig,
     "vocabularies": Vocabulary,
-    "auxiliary": Auxiliary,
+    "auxiliary": auxiliary_model(),
     "initializers": InitializerConfig,
     "strategies": Strategy,
     "tasks": AnyTask,
@@ -86,6 +87,7 @@ def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> di
         An entry is wrong; the message names the first wrong key and explains how to correct it.
     """
     study: dict[str, Any] = plain(validate(StudyConfig, config, "config"))
+    load_plugins(study.get("plugins", ()))
     _refuse_secrets(config, "config")
     for key in ("results", "packages_folder"):
         study[key] = posixpath.join(study["prefix"] or "", study[key])
@@ -247,6 +249,7 @@ def _validated(
     kind: str, name: str, registry: Mapping[str, Any], own: Mapping[str, Any]
 ) -> dict[str, Any]:
     """One entry with its base and defaults, as plain data."""
-    entry = validate(REGISTRIES[kind], _with_base(kind, name, registry, own), f"{kind}.{name}")
+    model = auxiliary_model() if kind == "auxiliary" else REGISTRIES[kind]  # with plug-ins
+    entry = validate(model, _with_base(kind, name, registry, own), f"{kind}.{name}")
     data: dict[str, Any] = plain(entry)
     return data

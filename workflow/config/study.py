@@ -152,6 +152,11 @@ class StudyConfig(Settings):
         description="a whole number from 0. Every random draw is derived from it and the name of "
         "the cell",
     )
+    plugins: Annotated[list[Words], Field(min_length=1), Unique] = optional(
+        "files of your own that define initializers, objectives, tasks or other kinds, such as "
+        "`my_methods.py`, or names of installed plug-ins ([how](../docs/extend.md#in-a-file-of-"
+        "your-own)). They are imported"
+    )
     budget: Share = optional(
         "train on this fraction of every amount of text, such as 0.01, to try out a large study. "
         "It scales training text, tokens, samples, and the text that vocabularies, vectors and "

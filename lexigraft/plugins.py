@@ -1,0 +1,137 @@
+"""Plug-ins: initializers, objectives, tasks and other kinds that are defined outside the library.
+
+A study lists them under `plugins`: Python files, or names of entry points of installed packages in
+the group `lexigraft.plugins`. Only what a study lists is imported. A plug-in registers the kinds
+that it defines; docs/extend.md shows how. Jobs load the plug-ins of their study, whose names are in
+the environment variable LEXIGRAFT_PLUGINS. A result depends on the plug-in that computed it by the
+digest of the plug-in's code.
+"""
+
+import hashlib
+import json
+import os
+import traceback
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from lexigraft.auxiliary.registry import auxiliary_kinds, kind_name
+from lexigraft.corpus.loader import loaders
+from lexigraft.declarations import load_file
+from lexigraft.errors import UserError, unknown
+from lexigraft.evaluation.metric_kinds import text_metrics
+from lexigraft.evaluation.task_kinds import kinds as task_kinds
+from lexigraft.initialization.registry import methods
+from lexigraft.initialization.registry import register as register_initializers
+from lexigraft.training.registry import objectives
+
+GROUP = "lexigraft.plugins"  # of entry points
+VARIABLE = "LEXIGRAFT_PLUGINS"  # a JSON list of names
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A loaded plug-in.
+
+    `name` is what a study calls it, `file` the Python file that was imported, `digest` that of its
+    code, and `kinds` are the kinds that it defines, such as `initializer mine`.
+    """
+
+    name: str
+    file: Path
+    digest: str
+    kinds: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.file}: {', '.join(self.kinds) or 'defines nothing'}"
+
+
+_loaded: dict[str, Plugin] = {}
+
+
+def load_plugins(names: Iterable[str]) -> list[Plugin]:
+    """Load plug-ins by the names that a study gives them, each once in a process.
+
+    Raises a UserError, which names the plug-in, if it does not exist or cannot be imported.
+    """
+    return [_loaded.get(name) or _load(name) for name in names]
+
+
+def load_plugins_of_job() -> None:
+    """Load the plug-ins of the study that a job belongs to."""
+    load_plugins(json.loads(os.environ.get(VARIABLE) or "[]"))
+
+
+def with_digests(versions: Mapping[str, Any]) -> dict[str, Any]:
+    """The versions of kinds (`initializer mine` -> 1), with the digests of those from plug-ins."""
+    digests = {kind: plugin.digest for plugin in _loaded.values() for kind in plugin.kinds}
+    return {
+        kind: f"{version}, plug-in {digests[kind]}" if kind in digests else version
+        for kind, version in versions.items()
+    }
+
+
+def _load(name: str) -> Plugin:
+    known = _registered_kinds()
+    where = f"plugins: '{name}'"
+    is_file = name.endswith(".py")
+    module = None if is_file else _module_of_entry_point(name)
+    file = Path(name).expanduser() if is_file else _module_file(module or "", where)
+    if not file.is_file():
+        raise UserError(f"{where}: there is no such file; correct the path, or remove it")
+    try:
+        if module is None:
+            load_file(file)
+        else:
+            import_module(module)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    except Exception as error:
+        line = traceback.extract_tb(error.__traceback__)[-1].lineno
+        reason = f"{type(error).__name__}: {error}, line {line}"
+        raise UserError(f"{where}: cannot be imported ({reason}); correct it") from error
+    register_initializers(file, module)
+    kinds = tuple(kind for kind in _registered_kinds() if kind not in known)
+    _loaded[name] = Plugin(name, file, _digest(file, module), kinds)
+    return _loaded[name]
+
+
+def _registered_kinds() -> list[str]:
+    names = {
+        "initializer": methods(),
+        "auxiliary": map(kind_name, auxiliary_kinds()),
+        "objective": objectives(),
+        "task": task_kinds(),
+        "metric": text_metrics(),
+        "loader": loaders(),
+    }
+    return [f"{sort} {name}" for sort, registered in names.items() for name in registered]
+
+
+def _module_of_entry_point(name: str) -> str:
+    points = {point.name: point.value for point in entry_points(group=GROUP)}
+    if name not in points:
+        among = f"a Python file (*.py) or an entry point in the group {GROUP}"
+        raise unknown("plugins", name, points, among)
+    return points[name]
+
+
+def _module_file(module: str, where: str) -> Path:
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        raise UserError(f"{where}: there is no module {module}; reinstall the package")
+    return Path(spec.origin)
+
+
+def _digest(file: Path, module: str | None) -> str:
+    """Digest of a file, or of all Python files of the package that a module belongs to."""
+    files = [file]
+    if module is not None and (file.name == "__init__.py" or "." in module):
+        package = file.parents[module.count(".") - (file.name != "__init__.py")]
+        files = sorted(package.rglob("*.py"))
+    content = b"\0".join(each.read_bytes() for each in files)
+    return hashlib.sha256(content).hexdigest()[:16]
