@@ -45,6 +45,7 @@ from lexigraft.cells import AXES, CELL_PATH, NAME
 from lexigraft.errors import UserError
 from lexigraft.gpus import devices
 from lexigraft.machine import setting
+from lexigraft.plugins import load_plugins
 from workflow.assets import lock_revisions
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
@@ -129,6 +130,8 @@ onstart:
         raise WorkflowError(
             f"{error}{hint(planned, STUDY.config['files'])}"
         ) from None
+    for plugin in load_plugins(STUDY.config.get("plugins", ())):
+        logger.warning(f"Plug-in {plugin}")
     replaced = replacement_notice(STUDY, by_card(planned))
     # Parameters are recomputed when their jobs start, so they include the commits locked here.
     for warning in (lock_revisions(STUDY, planned), replaced):

@@ -89,6 +89,10 @@ def run(
     folder = Path()
     try:
         job = read(sys.argv[1:])
+        if json.loads(os.environ.get("LEXIGRAFT_PLUGINS") or "[]"):
+            from lexigraft.plugins import load_plugins_of_job  # declarations of all kinds
+
+            load_plugins_of_job()
         expanded = expand(job)
         folder = Path(job["outputs"]["folder"])
         folder.mkdir(parents=True, exist_ok=True)

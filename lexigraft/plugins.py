@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -66,13 +66,29 @@ def load_plugins_of_job() -> None:
     load_plugins(json.loads(os.environ.get(VARIABLE) or "[]"))
 
 
-def with_digests(versions: Mapping[str, Any]) -> dict[str, Any]:
-    """The versions of kinds (`initializer mine` -> 1), with the digests of those from plug-ins."""
+def with_digests(versions: Mapping[str, Any], settings: Any = None) -> dict[str, Any]:
+    """The versions of the kinds that compute a result, with the code of those from plug-ins.
+
+    `versions` has a version by kind, such as `initializer mine`. The `loader` of each text in the
+    `settings` of a job is added if it is from a plug-in.
+    """
     digests = {kind: plugin.digest for plugin in _loaded.values() for kind in plugin.kinds}
+    text_loaders = [f"loader {name}" for name in _loader_names(settings)]
+    used = {**versions, **{kind: 1 for kind in text_loaders if kind in digests}}
     return {
         kind: f"{version}, plug-in {digests[kind]}" if kind in digests else version
-        for kind, version in versions.items()
+        for kind, version in used.items()
     }
+
+
+def _loader_names(settings: Any) -> Iterator[str]:
+    if isinstance(settings, Mapping):
+        if isinstance(settings.get("loader"), str):
+            yield settings["loader"]
+        settings = list(settings.values())
+    if isinstance(settings, list | tuple):
+        for value in settings:
+            yield from _loader_names(value)
 
 
 def _load(name: str) -> Plugin:

@@ -8,6 +8,7 @@ from lexigraft.cells import Cell, cell_of, is_selected
 from lexigraft.evaluation.harness.benchmark_state import benchmark_state as data_state
 from lexigraft.evaluation.learned.checkpoint import learned_kind, state
 from lexigraft.evaluation.task_kinds import task_kind, versions_of
+from lexigraft.plugins import with_digests
 from workflow.config.task_data import benchmark_settings as settings_of_benchmark
 from workflow.config.task_data import (
     checkpoints_of,
@@ -134,7 +135,7 @@ def _task(study: Study, cells_language: str, task: str) -> dict[str, Any]:
         "runs": config["run_tasks"][task]["runs"],
         # The same examples for every cell: draws depend only on the task and the run.
         "seed": [config["seed"], "evaluation", language, task],
-        "versions": versions_of(task, config["tasks"][task]),
+        "versions": with_digests(versions_of(task, config["tasks"][task])),
     }
 
 

@@ -19,7 +19,15 @@ from workflow.inputs.vocabulary import tokenizer
 from workflow.stages.study import Study, in_repository
 
 # Keys of a study that define locations, downloads, and how jobs compute.
-_PLACES = ("prefix", "hub_cache", "machine", "packages_folder", "metrics_python", "files")
+_PLACES = (
+    "plugins",
+    "prefix",
+    "hub_cache",
+    "machine",
+    "packages_folder",
+    "metrics_python",
+    "files",
+)
 # The paths of the files of a group, and the name of the group in Snakemake's own report.
 _SHOWN = {
     "pages": ("{}.html", "1 Read this first"),

@@ -19,6 +19,7 @@ from lexigraft.artifacts.completion import input_checksum, leaves
 from lexigraft.corpus.local_files import local_paths
 from lexigraft.errors import UserError
 from lexigraft.job import without_prefix
+from lexigraft.plugins import with_digests
 from workflow.config.registries import WITHOUT_EFFECT
 from workflow.stages.study import Study
 
@@ -187,7 +188,9 @@ def job(
                 **{name: _paths(value(part)) for name, part in (outputs or {}).items()},
             },
             "contents": _contents(study, card, user_paths(read)) or None,
-            "versions": {"stage": version, **kinds} if version is not None else None,
+            "versions": None
+            if version is None
+            else with_digests({"stage": version, **kinds}, chosen),
         }
         text = json.dumps({k: v for k, v in parts.items() if v is not None}, ensure_ascii=False)
         return without_prefix(text, study.config["prefix"])

@@ -16,6 +16,7 @@ from lexigraft.corpus.local_files import local_paths
 from lexigraft.errors import UserError
 from lexigraft.job import PREFIX, without_prefix
 from lexigraft.machine import job_environment
+from lexigraft.plugins import VARIABLE as PLUGINS
 from lexigraft.source.revision_lock import read_lock
 from lexigraft.yaml_files import read_yaml
 from workflow.config.registries import (
@@ -114,10 +115,11 @@ class Study:
         self.shared.clear()
 
     def environment(self) -> dict[str, str]:
-        """Environment variables of jobs: prefix, hub cache, and settings of the machine."""
+        """Environment variables of jobs: prefix, hub cache, plug-ins, settings of the machine."""
         places = {PREFIX: self.config["prefix"], "HF_HUB_CACHE": self.config["hub_cache"]}
         own = {name: str(Path(place).expanduser()) for name, place in places.items() if place}
-        return own | job_environment(self.config["machine"])
+        plugins = {PLUGINS: json.dumps(self.config.get("plugins", []))}
+        return own | plugins | job_environment(self.config["machine"])
 
     @cached_property
     def cost_model(self) -> CostModel:
