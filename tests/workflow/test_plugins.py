@@ -30,7 +30,7 @@ def registration(kind: str) -> str:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory, miniature):
-    """The project with two plug-ins: one with an initializer and an objective, one with a loader."""
+    """The project with two plug-ins: an initializer and an objective; a loader."""
     _, blocks = section("In a file of your own")
     _, objective = section("An objective")
     _, loader = section("A format of text")
