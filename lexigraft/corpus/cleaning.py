@@ -18,6 +18,8 @@ from functools import cache
 from hashlib import blake2b
 from typing import Any
 
+import ftfy
+
 ZAWGYI, QUOTES, MOJIBAKE = "zawgyi", "quotes", "mojibake"
 REPAIRS = (ZAWGYI, QUOTES, MOJIBAKE)  # the values of a language's `repair` setting
 # Distinct sentences whose duplicates are recognized in a text of any length: about 120 MB.
@@ -219,9 +221,7 @@ def _repair_encoding(line: str, counts: CleaningCounts, repairs: Collection[str]
 
 
 def _without_mojibake(line: str) -> str:
-    from ftfy import fix_encoding
-
-    return fix_encoding(line).replace(_BYTE_ORDER_MARK, "")  # a misread byte order mark
+    return ftfy.fix_encoding(line).replace(_BYTE_ORDER_MARK, "")  # a misread byte order mark
 
 
 @cache

@@ -48,8 +48,9 @@ class Overlap:
         # occurs in a text, one of its runs begins at a position that is looked up.
         self._runs: dict[str, list[tuple[int, str]]] = {}
         for test in self._tests:
-            for at in range(_STRIDE if len(test) >= CONTAINED else 0):
-                self._runs.setdefault(test[at : at + _RUN], []).append((at, test))
+            for offset in range(_STRIDE if len(test) >= CONTAINED else 0):
+                run = test[offset : offset + _RUN]
+                self._runs.setdefault(run, []).append((offset, test))
 
     def __contains__(self, sentence: str) -> bool:
         return next(self.matches(letters(sentence)), None) is not None
@@ -60,9 +61,9 @@ class Overlap:
             yield text
         if not self._runs:
             return
-        for at in range(0, len(text) - _RUN + 1, _STRIDE):
-            for before, test in self._runs.get(text[at : at + _RUN], ()):
-                if at >= before and text.startswith(test, at - before):
+        for position in range(0, len(text) - _RUN + 1, _STRIDE):
+            for offset, test in self._runs.get(text[position : position + _RUN], ()):
+                if position >= offset and text.startswith(test, position - offset):
                     yield test
 
 
@@ -77,24 +78,24 @@ class Contamination:
         self._sets = {
             name: {letters(text) for text in texts if text.strip()} for name, texts in sets.items()
         }
-        every = set().union(*self._sets.values())
-        self._whole = Overlap(every)
-        self._pieces = {piece for test in every for piece in _pieces(test, _STEP)}
-        self._found: set[str] = set()
-        self._pieces_found: set[int] = set()
+        all_tests = set().union(*self._sets.values())
+        self._overlap = Overlap(all_tests)
+        self._pieces = {piece for test in all_tests for piece in _pieces(test, _STEP)}
+        self._matched: set[str] = set()
+        self._matched_pieces: set[int] = set()
         self._sentences = dict.fromkeys(self._sets, 0)
 
     def __contains__(self, sentence: str) -> bool:
         text = letters(sentence)
-        whole = next(self._whole.matches(text), None) is not None
-        return whole or next(self._known_pieces(text), None) is not None
+        is_match = next(self._overlap.matches(text), None) is not None
+        return is_match or next(self._known_pieces(text), None) is not None
 
     def add(self, sentence: str) -> None:
         """Count one sentence of training text."""
         text = letters(sentence)
-        matches = set(self._whole.matches(text))
-        self._found |= matches
-        self._pieces_found.update(self._known_pieces(text))
+        matches = set(self._overlap.matches(text))
+        self._matched |= matches
+        self._matched_pieces.update(self._known_pieces(text))
         for name, tests in self._sets.items():
             self._sentences[name] += not matches.isdisjoint(tests)
 
@@ -108,7 +109,7 @@ class Contamination:
         return {
             name: {
                 "texts": len(tests),
-                "found": len(tests & self._found),
+                "found": len(tests & self._matched),
                 "mostly_found": sum(map(self._is_mostly_found, tests)),
                 "training_sentences": self._sentences[name],
             }
@@ -117,12 +118,13 @@ class Contamination:
 
     def _known_pieces(self, text: str) -> Iterator[int]:
         # Most languages have no tests with pieces; skip the search at every letter for them.
-        return (p for p in _pieces(text, 1) if p in self._pieces) if self._pieces else iter(())
+        pieces = _pieces(text, 1) if self._pieces else iter(())
+        return (piece for piece in pieces if piece in self._pieces)
 
     def _is_mostly_found(self, test: str) -> bool:
         pieces = list(_pieces(test, _STEP))
-        found = sum(piece in self._pieces_found for piece in pieces)
-        return bool(pieces) and found >= MOSTLY * len(pieces)
+        matched = sum(piece in self._matched_pieces for piece in pieces)
+        return bool(pieces) and matched >= MOSTLY * len(pieces)
 
 
 # Sets of tests: `sentence in tests` is true if the sentence is or contains one.
@@ -131,7 +133,7 @@ Tests = Overlap | Contamination | tuple[()]
 
 def _pieces(text: str, step: int) -> Iterator[int]:
     """Hashes of the runs of 50 letters of a text, valid within this process."""
-    return (hash(text[at : at + PIECE]) for at in range(0, len(text) - PIECE + 1, step))
+    return (hash(text[start : start + PIECE]) for start in range(0, len(text) - PIECE + 1, step))
 
 
 class _Letters(dict):

@@ -12,7 +12,7 @@ from lexigraft.artifacts.atomic import replacing_folder, write_json, write_jsonl
 from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.language import SUMMARIZATION, TRANSLATION, read_test_texts, size_of
 from lexigraft.corpus.mixture import MEMBERS, MIXTURE, ROUNDING, check_shares, read_part
-from lexigraft.corpus.split import log_reduced
+from lexigraft.corpus.split import Reductions, Seed, log_reduced
 from lexigraft.corpus.stored_lines import StoredLines
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
@@ -21,10 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def mix_corpora(
-    settings: Mapping[str, Any],
-    members: Mapping[str, str | Path],
-    folder: str | Path,
-    seed: tuple[str | int, ...],
+    settings: Mapping[str, Any], members: Mapping[str, str | Path], folder: str | Path, seed: Seed
 ) -> tuple[list[str], dict[str, Any]]:
     """Write the text files of a group from the corpora of its members (VocADT, Appendix C).
 
@@ -47,74 +44,75 @@ def mix_corpora(
         English sentences of all members; and empty task files, since a test belongs to one
         language.
     """
-    folder, group = Path(folder), settings["group"]
-    heldout = {name: list(read_part(place, "heldout")) for name, place in members.items()}
-    held = (line for lines in heldout.values() for line in lines)
-    tested = (test for place in members.values() for test in read_test_texts(Path(place)))
-    tests = Overlap(chain(held, tested))
-    every = {name: StoredLines.of_file(Path(place, "train.txt")) for name, place in members.items()}
-    train = {name: lines.without(tests.__contains__) for name, lines in every.items()}
-    sizes = {name: train[name].sizes for name in members}  # characters of each sentence
-    for name, own in sizes.items():
-        if not len(own):
+    name, folder, group = settings["name"], Path(folder), settings["group"]
+    heldout = {member: list(read_part(corpus, "heldout")) for member, corpus in members.items()}
+    tests = Overlap(
+        chain(
+            chain.from_iterable(heldout.values()),
+            *(read_test_texts(Path(corpus)) for corpus in members.values()),
+        )
+    )
+    texts = {
+        member: StoredLines.of_file(Path(corpus, "train.txt")) for member, corpus in members.items()
+    }
+    train = {member: lines.without(tests.__contains__) for member, lines in texts.items()}
+    sizes = {member: lines.sizes for member, lines in train.items()}  # characters of each sentence
+    for member, lines in train.items():
+        if not len(lines):
             raise UserError(
-                f"language {settings['name']}: all training text of '{name}' overlaps with test or "
-                "held-out texts of a member; give it more text"
+                f"language {name}: all training text of '{member}' overlaps with test or held-out "
+                "texts of a member; give it more text"
             )
     try:
-        totals = {name: int(own.sum()) for name, own in sizes.items()}
+        totals = {member: int(characters.sum()) for member, characters in sizes.items()}
         shares = shares_of(totals, group["shares"], group["temperature"])
     except UserError as error:
-        raise UserError(f"language {settings['name']}: {error}") from None
-    wanted = {key: settings.get(key) for key in ("train_sentences", "train_characters")}
-    reduced: dict[str, dict[str, int]] = {}
-    if any(wanted.values()):
-        counts, whole = counts_of(sizes, shares, seed, *wanted.values())
-        for key, most in wanted.items():
-            if most is not None and whole[key] < most:
-                reduced[key] = {"wanted": most, "taken": whole[key]}
-        kept = {name: _drawn(train[name], counts[name], seed, name) for name in members}
-    else:
-        kept = train
-    log_reduced(settings["name"], reduced)
-    each = min(map(len, heldout.values()))
-    heldout = {name: sentences[:each] for name, sentences in heldout.items()}
+        raise UserError(f"language {name}: {error}") from None
+    limits = {key: settings.get(key) for key in ("train_sentences", "train_characters")}
+    mixed, reduced = dict(train), Reductions()
+    if any(limits.values()):
+        counts, largest = counts_of(sizes, shares, seed, *limits.values())
+        for key, limit in limits.items():
+            if limit is not None and largest[key] < limit:
+                reduced[key] = {"wanted": limit, "taken": largest[key]}
+        for member, lines in train.items():
+            mixed[member] = _drawn(lines, counts[member], seed, member)
+    log_reduced(name, reduced)
+    heldout_size = min(map(len, heldout.values()))
+    heldout = {member: sentences[:heldout_size] for member, sentences in heldout.items()}
     english = dict.fromkeys(
-        line for place in members.values() for line in read_part(place, "english")
+        line for corpus in members.values() for line in read_part(corpus, "english")
     )
     parts = {
-        "heldout": _shuffled([line for lines in heldout.values() for line in lines], seed, "held"),
+        "heldout": _shuffled(list(chain.from_iterable(heldout.values())), seed, "held"),
         "english": _shuffled(list(english), seed, "english"),
     }
     for part, sentences in parts.items():
         write_lines(folder / f"{part}.txt", sentences)
-    with replacing_folder(folder / MEMBERS) as written:
-        for name, sentences in heldout.items():
-            write_lines(written / name / "heldout.txt", sentences)
-            write_lines(written / name / "train.txt", kept[name])
+    with replacing_folder(folder / MEMBERS) as temporary:
+        for member, sentences in heldout.items():
+            write_lines(temporary / member / "heldout.txt", sentences)
+            write_lines(temporary / member / "train.txt", mixed[member])
     write_json(folder / MIXTURE, shares)
     for task in (TRANSLATION, SUMMARIZATION):
         write_jsonl(folder / task, [])
-    counted = {name: size_of(kept[name]) for name in members}
-    logger.info(
-        "%s: %s",
-        settings["name"],
-        ", ".join(f"{name} {own['sentences']}" for name, own in counted.items()),
-    )
+    counted = {member: size_of(lines) for member, lines in mixed.items()}
+    described = ", ".join(f"{member} {size['sentences']}" for member, size in counted.items())
+    logger.info("%s: %s", name, described)
     facts = {
         "members": {
-            name: {
-                "share": shares[name],
-                "train_sentences": counted[name]["sentences"],
-                "of": len(train[name]),
-                "kept_out_of_training": len(every[name]) - len(train[name]),
-                "heldout_sentences": each,
+            member: {
+                "share": shares[member],
+                "train_sentences": counted[member]["sentences"],
+                "of": len(train[member]),
+                "kept_out_of_training": len(texts[member]) - len(train[member]),
+                "heldout_sentences": heldout_size,
             }
-            for name in members
+            for member in members
         },
         "reduced": reduced,
         "sizes": {
-            "train": {key: sum(own[key] for own in counted.values()) for key in size_of(())},
+            "train": {key: sum(size[key] for size in counted.values()) for key in size_of(())},
             **{part: size_of(sentences) for part, sentences in parts.items()},
         },
     }
@@ -137,9 +135,9 @@ def shares_of(
     weights = {
         name: size ** (1 / temperature) for name, size in sizes.items() if name not in shares
     }
-    rest = 1 - sum(shares.values())
+    unassigned = 1 - sum(shares.values())
     return {
-        name: shares[name] if name in shares else rest * weights[name] / sum(weights.values())
+        name: shares[name] if name in shares else unassigned * weights[name] / sum(weights.values())
         for name in sizes
     }
 
@@ -147,7 +145,7 @@ def shares_of(
 def counts_of(
     sizes: Mapping[str, np.ndarray],
     shares: Mapping[str, float],
-    seed: tuple[str | int, ...],
+    seed: Seed,
     sentences: int | None = None,
     characters: int | None = None,
 ) -> tuple[dict[str, int], dict[str, int]]:
@@ -158,40 +156,42 @@ def counts_of(
     the text of one language is used up; its `train_sentences` and `train_characters` are returned.
 
     `sizes` are the numbers of characters of each sentence of each language, int64 [n]; sentences
-    are taken in the random order of `_drawn`.
+    are taken in the random order of `_order`.
     """
     # The number of characters of the whole mixture at which each sentence is complete.
     ends = [
-        np.cumsum(own[_order(len(own), seed, name)]) / shares[name] for name, own in sizes.items()
+        np.cumsum(lengths[_order(len(lengths), seed, name)]) / shares[name]
+        for name, lengths in sizes.items()
     ]
     # A sum must not lose a sentence to floating-point rounding.
-    largest = min(own[-1] for own in ends) * (1 + ROUNDING)
-    every = np.concatenate(ends)
-    order = np.argsort(every, kind="stable")
-    whole = int(np.searchsorted(every[order], largest, "right"))
-    most = whole
+    largest = min(language_ends[-1] for language_ends in ends) * (1 + ROUNDING)
+    all_ends = np.concatenate(ends)
+    order = np.argsort(all_ends, kind="stable")
+    largest_count = int(np.searchsorted(all_ends[order], largest, "right"))
+    count = largest_count
     if characters is not None:
-        most = min(most, int(np.searchsorted(every[order], characters * (1 + ROUNDING), "right")))
+        limit = characters * (1 + ROUNDING)
+        count = min(count, int(np.searchsorted(all_ends[order], limit, "right")))
     if sentences is not None:
-        most = min(most, sentences)
-    owners = np.repeat(np.arange(len(ends)), [len(own) for own in ends])[order[:most]]
-    counts = np.bincount(owners, minlength=len(ends)).tolist()
+        count = min(count, sentences)
+    languages = np.repeat(np.arange(len(ends)), list(map(len, ends)))[order[:count]]
+    counts = np.bincount(languages, minlength=len(ends)).tolist()
     return dict(zip(sizes, counts, strict=True)), {
-        "train_sentences": whole,
+        "train_sentences": largest_count,
         "train_characters": round(largest),
     }
 
 
-def _order(count: int, seed: tuple[str | int, ...], name: str) -> np.ndarray:
+def _order(count: int, seed: Seed, name: str) -> np.ndarray:
     """The order in which sentences of a language are drawn."""
     return generator(*seed, "train", name).permutation(count)
 
 
-def _drawn(train: StoredLines, count: int, seed: tuple[str | int, ...], name: str) -> StoredLines:
+def _drawn(lines: StoredLines, count: int, seed: Seed, name: str) -> StoredLines:
     """The first `count` sentences in the order of the draw, sorted in the order of the text."""
-    return train.select(np.sort(_order(len(train), seed, name)[:count]))
+    return lines.select(np.sort(_order(len(lines), seed, name)[:count]))
 
 
-def _shuffled(sentences: list[str], seed: tuple[str | int, ...], what: str) -> list[str]:
-    order = generator(*seed, "order", what).permutation(len(sentences))
-    return [sentences[place] for place in order]
+def _shuffled(sentences: list[str], seed: Seed, part: str) -> list[str]:
+    order = generator(*seed, "order", part).permutation(len(sentences))
+    return [sentences[index] for index in order]

@@ -14,7 +14,7 @@ from lexigraft.corpus.loader import Pair, find_loader
 from lexigraft.corpus.local_files import check_files
 from lexigraft.corpus.readers import read_articles, read_pairs, read_sentences
 from lexigraft.corpus.reading import draw_text, forget, read_some
-from lexigraft.corpus.split import Sizes, Split, log_reduced, split_corpus
+from lexigraft.corpus.split import Seed, Sizes, Split, log_reduced, split_corpus
 from lexigraft.corpus.stored_lines import StoredLines
 from lexigraft.errors import UserError
 
@@ -29,14 +29,14 @@ SUMMARIZATION = "tasks/summarization.jsonl"
 def prepare_corpus(
     settings: Mapping[str, Any],
     folder: str | Path,
-    seed: tuple[str | int, ...],
+    seed: Seed,
     package: str | Path | None = None,
 ) -> tuple[list[str], dict[str, Any]]:
     """Write the text files of one language; returns their names, and facts for the card.
 
     The facts are counts of cleaning, tests found in the training text, sizes that the text does not
     reach (`reduced`), and the size of each file. `seed` are the names that seed the draws;
-    `package` is the folder of the unpacked package, for catalogues.
+    `package` is the folder of the unpacked package, for texts in packages.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def prepare_corpus(
     folder, code = Path(folder), settings["code"]
     try:
         check_files(settings, code)
-        split, counts, found = _read_and_split(settings, folder, seed, package)
+        split, counts, contamination = _read_and_split(settings, folder, seed, package)
     except UserError as error:
         raise UserError(f"language {settings['name']}: {error}") from None
     parts: dict[str, Iterable[str]] = {
@@ -64,13 +64,22 @@ def prepare_corpus(
     }
     for part, sentences in parts.items():
         write_lines(folder / f"{part}.txt", sentences)
-    write_jsonl(folder / TRANSLATION, _tasks(split.translation, code, "target"))
-    write_jsonl(folder / SUMMARIZATION, _tasks(split.summarization, code, "reference"))
-    counted = (split.train, split.heldout, split.translation, split.summarization)
+    for file, pairs, target_key in (
+        (TRANSLATION, split.translation, "target"),
+        (SUMMARIZATION, split.summarization, "reference"),
+    ):
+        rows = (
+            {"id": f"{code}-{number:04d}", "source": source, target_key: target}
+            for number, (source, target) in enumerate(pairs, start=1)
+        )
+        write_jsonl(folder / file, rows)
     logger.info(
         "%s: %d training sentences, %d held-out sentences, %d translation pairs, %d articles",
         settings["name"],
-        *(len(part) for part in counted),
+        len(split.train),
+        len(split.heldout),
+        len(split.translation),
+        len(split.summarization),
     )
     log_reduced(settings["name"], split.reduced)
     parts["translation_targets"] = [target for _, target in split.translation]
@@ -78,7 +87,7 @@ def prepare_corpus(
     parts["summaries"] = [summary for _, summary in split.summarization]
     facts = {
         "cleaning": {part: asdict(count) for part, count in counts.items()},
-        "contamination": found,
+        "contamination": contamination,
         "kept_out_of_training": split.kept_out,
         "reduced": split.reduced,
         "sizes": {part: size_of(sentences) for part, sentences in parts.items()},
@@ -113,26 +122,23 @@ def size_of(sentences: Iterable[str]) -> dict[str, int]:
 
 
 def _read_and_split(
-    settings: Mapping[str, Any],
-    folder: Path,
-    seed: tuple[str | int, ...],
-    package: str | Path | None,
+    settings: Mapping[str, Any], folder: Path, seed: Seed, package: str | Path | None
 ) -> tuple[Split, dict[str, CleaningCounts], dict[str, dict[str, Any]]]:
     """The parts, the cleaning counts of each text, and the tests of each set found in `train`."""
     minimum, repairs = settings["minimum_characters"], settings.get("repair", ())
     counts = {"text": CleaningCounts(), "english": CleaningCounts()}
-    known = {field.name for field in fields(Sizes)}
-    sizes = Sizes(**{key: settings[key] for key in known & settings.keys()})
+    keys = {field.name for field in fields(Sizes)}
+    sizes = Sizes(**{key: settings[key] for key in keys & settings.keys()})
     pairs: Iterable[Pair] = ()
     if settings.get("parallel"):
-        read = read_pairs(settings["parallel"], package)
         counts["parallel"] = CleaningCounts()
-        pairs = cleaned_pairs(read, counts["parallel"], repairs=repairs)
+        pairs = read_pairs(settings["parallel"], package)
+        pairs = cleaned_pairs(pairs, counts["parallel"], repairs=repairs)
     articles: Iterable[Pair] = ()
     if settings.get("summarization"):
-        read = read_articles(settings["summarization"])
-        counts["summarization"] = CleaningCounts()
-        articles = cleaned_pairs(read, counts["summarization"], paragraphs=True, repairs=repairs)
+        count = counts["summarization"] = CleaningCounts()
+        articles = read_articles(settings["summarization"])
+        articles = cleaned_pairs(articles, count, paragraphs=True, repairs=repairs)
     contamination = settings.get("contamination", {})
     tests: dict[str, list[str]] = {}
     for name, text in contamination.get("tests", {}).items():
@@ -140,44 +146,32 @@ def _read_and_split(
         tests[name] = list(cleaned(read_sentences(text), count, repairs=repairs))
     dropped: Tests = Contamination(tests) if contamination.get("drop") else ()
 
-    def sample(lines: int | None, characters: int | None) -> StoredLines:
+    def draw(lines: int | None, characters: int | None) -> StoredLines:
         return draw_text(settings, folder, seed, counts["text"], lines, characters, package)
 
     english = _english(settings, seed, package)
     english = cleaned(english, counts["english"], minimum, REMEMBERED, repairs)
-    split = split_corpus(sample, pairs, english, sizes, seed, articles, dropped)
+    split = split_corpus(draw, pairs, english, sizes, seed, articles, dropped)
     tests["translation"] = [target for _, target in split.translation]
     tests["summarization"] = [summary for _, summary in split.summarization]
-    found = Contamination(tests)
+    overlap = Contamination(tests)
     for sentence in split.train if any(tests.values()) else ():
-        found.add(sentence)
-    return split, counts, found.facts()
+        overlap.add(sentence)
+    return split, counts, overlap.facts()
 
 
-def _english(
-    settings: Mapping[str, Any], seed: tuple[str | int, ...], package: str | Path | None
-) -> Iterator[str]:
+def _english(settings: Mapping[str, Any], seed: Seed, package: str | Path | None) -> Iterator[str]:
     """The `english` text or, without one, the English side of the parallel text."""
-    own, most = settings.get("english"), settings.get("read_characters")
-    if own and not _has_originals(own):
-        most = most and min(most, _ENGLISH_CHARACTERS)
-        return read_some(own, most, (*seed, "english"), package)
-    parallel = own or settings.get("parallel")
-    if parallel:
-        return (source for source, _ in read_pairs(parallel, package))
-    raise UserError(
-        "there is no English text to measure forgetting on; set `english` or `parallel`"
-    )
-
-
-def _has_originals(text: Mapping[str, Any]) -> bool:
-    """Whether a text is a translation that its loader reads with the English originals."""
-    loader = find_loader(text["loader"])
-    return loader.needs_package and bool(loader.pairs)
-
-
-def _tasks(pairs: list[Pair], code: str, target_key: str) -> list[dict[str, str]]:
-    return [
-        {"id": f"{code}-{number:04d}", "source": source, target_key: target}
-        for number, (source, target) in enumerate(pairs, start=1)
-    ]
+    english, limit = settings.get("english"), settings.get("read_characters")
+    pairs = english or settings.get("parallel")
+    if not pairs:
+        raise UserError(
+            "there is no English text to measure forgetting on; set `english` or `parallel`"
+        )
+    if english:
+        loader = find_loader(english["loader"])
+        # A text in a package that its loader can read with the English originals is a translation.
+        if not (loader.needs_package and loader.pairs):
+            limit = limit and min(limit, _ENGLISH_CHARACTERS)
+            return read_some(english, limit, (*seed, "english"), package)
+    return (source for source, _ in read_pairs(pairs, package))

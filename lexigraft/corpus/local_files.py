@@ -24,7 +24,9 @@ _REFUSED_FORMATS = (
     "iceberg", "imagefolder", "lance", "meshfolder", "mmcif", "niftifolder", "pandas", "pdb",
     "pdffolder", "tsfile", "videofolder", "vortex", "webdataset", "xml",
 )  # fmt: skip
-_PARTS = ("text", "parallel", "english", "summarization")
+# Keys of a language or a task that hold the settings of a text.
+_TEXTS = ("text", "parallel", "english", "summarization")
+# Keys of a text that name local files, whatever its loader is.
 _FILE_KEYS = ("path", "paths", "source", "target", "quality")
 
 
@@ -32,16 +34,25 @@ def text_files(path: str | Path) -> list[Path]:
     """The files that the path of a text refers to: the file, or all texts in a folder, by name.
 
     Texts in a folder and its subfolders are files whose names end in `.txt`, `.jsonl` (both also
-    with `.gz`, `.xz` or `.zst`) or `.parquet`; hidden files and folders are skipped, links are
-    followed. Raises `UserError` if there are none.
+    with `.gz`, `.xz`, `.bz2` or `.zst`) or `.parquet`; hidden files and folders are skipped, links
+    are followed. Raises `UserError` if there are none.
     """
-    found = _expanded(path)
-    if not found:
+    path = Path(path)
+    if not path.is_dir():
+        return [path]
+    # A link that leads nowhere stays, whatever its name: it may be a folder on a missing disk.
+    files = [
+        file for file in files_below(path) if TEXT_NAME.fullmatch(file.name) or not file.exists()
+    ]
+    for file in files:
+        if os.fsencode(file).decode(errors="replace") != str(file):
+            raise UserError(f"{str(file)!a}: the name is not UTF-8; rename the file")
+    if not files:
         raise UserError(
             f"{path}: the folder contains no text files; their names must end in .txt or .jsonl "
-            "(optionally compressed: .gz, .xz, .zst) or .parquet"
+            "(optionally compressed: .gz, .xz, .bz2, .zst) or .parquet"
         )
-    return found
+    return files
 
 
 def check_files(settings: Mapping[str, Any], where: str) -> None:
@@ -52,13 +63,18 @@ def check_files(settings: Mapping[str, Any], where: str) -> None:
     loader `datasets` is checked by the job that reads it. Raises `UserError` with the key and the
     path of the first file that is missing or empty.
     """
-    for key, path in _files(settings):
-        try:
-            files = text_files(path) if key.endswith(".paths") else [Path(path)]
-        except UserError as error:
-            raise UserError(f"{where}.{key}: {error}") from None
-        for file in files:
-            check_file(file, f"{where}.{key}")
+    texts = {key: settings.get(key) or {} for key in _TEXTS}
+    for name, text in settings.get("contamination", {}).get("tests", {}).items():
+        texts[f"contamination.tests.{name}"] = text
+    for text_key, text in texts.items():
+        for key in _FILE_KEYS:
+            for path in _as_list(text.get(key)):
+                try:
+                    files = text_files(path) if key == "paths" else [Path(path)]
+                except UserError as error:
+                    raise UserError(f"{where}.{text_key}.{key}: {error}") from None
+                for file in files:
+                    check_file(file, f"{where}.{text_key}.{key}")
 
 
 def check_file(path: str | Path, where: str) -> None:
@@ -87,6 +103,22 @@ def local_paths(settings: Any) -> list[str]:
     return list(dict.fromkeys(_local_paths(settings)))
 
 
+def files_below(folder: str | Path) -> list[Path]:
+    """The files in a folder and its subfolders by name, without hidden files and folders.
+
+    Links are followed, and each file and folder is listed once, so that links in a circle end.
+    Raises `UserError` if a folder cannot be read.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise UserError(f"{error.filename}: the folder cannot be read ({error.strerror})")
+
+    files: dict[str, Path] = {}
+    for file in files_in(folder, refuse):
+        files.setdefault(os.path.realpath(file), file)
+    return sorted(files.values())
+
+
 def _local_paths(settings: Any) -> Iterator[str]:
     if isinstance(settings, list | tuple):
         for value in settings:
@@ -103,69 +135,26 @@ def _local_paths(settings: Any) -> Iterator[str]:
         yield f"{Path(folder).expanduser()}{'' if 'task' in settings else MODEL_FILES}"
     if "loader" in settings or settings.get("kind") == "word-vectors":
         for key in _FILE_KEYS:
-            paths = _listed(settings.get(key))
-            yield from map(_text, paths) if key == "paths" else paths
+            for path in _as_list(settings.get(key)):
+                yield _files_or_folder(path) if key == "paths" else path
     if settings.get("loader") == "datasets":
         name = settings["name"]
         if name in FORMATS:
-            for address in _listed(settings.get("data_files")):
-                yield from _local_part(address)
+            for address in _as_list(settings.get("data_files")):
+                # `zip://*.txt::texts.zip` names a local file, `hf://…` and `https://…` do not.
+                path = address.split("::")[-1].removeprefix("file://")
+                if "://" not in path:
+                    yield path
         elif is_folder(name) or Path(name).exists():
             yield name
 
 
-def _text(path: str) -> str:
+def _files_or_folder(name: str) -> str:
     """A file, or the texts of a folder; a missing one without an ending counts as a folder."""
-    place = Path(path)
-    is_folder = place.is_dir() or not (place.exists() or place.suffix)
-    return f"{place}{TEXT_FILES}" if is_folder else path
+    path = Path(name)
+    counts_as_folder = path.is_dir() or not (path.exists() or path.suffix)
+    return f"{path}{TEXT_FILES}" if counts_as_folder else name
 
 
-def _local_part(address: str) -> list[str]:
-    """The local file, or pattern, of one of the `data_files` of a data set; none on the web."""
-    path = address.split("::")[-1].removeprefix("file://")  # `zip://*.txt::texts.zip`
-    return [] if "://" in path else [path]
-
-
-def _listed(paths: str | list[str] | None) -> list[str]:
+def _as_list(paths: str | list[str] | None) -> list[str]:
     return [paths] if isinstance(paths, str) else paths or []
-
-
-def _files(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Key and path of each local file."""
-    texts = {part: settings.get(part) or {} for part in _PARTS}
-    for name, text in settings.get("contamination", {}).get("tests", {}).items():
-        texts[f"contamination.tests.{name}"] = text
-    for part, text in texts.items():
-        for key in _FILE_KEYS:
-            for path in _listed(text.get(key)):
-                yield f"{part}.{key}", path
-
-
-def _expanded(path: str | Path) -> list[Path]:
-    """The files of a folder of texts; any other path is returned unchanged."""
-    path = Path(path)
-    if not path.is_dir():
-        return [path]
-    # A link that leads nowhere stays, whatever its name: it may be a folder on a missing disk.
-    found = [one for one in files_below(path) if TEXT_NAME.fullmatch(one.name) or not one.exists()]
-    for file in found:
-        if os.fsencode(file).decode(errors="replace") != str(file):
-            raise UserError(f"{str(file)!a}: the name is not UTF-8; rename the file")
-    return found
-
-
-def files_below(folder: str | Path) -> list[Path]:
-    """The files in a folder and its subfolders by name, without hidden files and folders.
-
-    Links are followed, and each file and folder is listed once, so that links in a circle end.
-    Raises `UserError` if a folder cannot be read.
-    """
-
-    def refuse(error: OSError) -> None:
-        raise UserError(f"{error.filename}: the folder cannot be read ({error.strerror})")
-
-    found: dict[str, Path] = {}
-    for file in files_in(folder, refuse):
-        found.setdefault(os.path.realpath(file), file)
-    return sorted(found.values())

@@ -53,14 +53,14 @@ def read_part(corpus: str | Path, part: str = "train") -> Iterator[str]:
         return
     texts = {name: read_lines(text_file(corpus, name)) for name in shares}
     # For each member: characters read, divided by its share; the one with the fewest is next.
-    behind = [(0.0, place, name) for place, name in enumerate(shares)]
+    queue = [(0.0, position, name) for position, name in enumerate(shares)]
     while True:
-        read, place, name = behind[0]
+        read, position, name = queue[0]
         line = next(texts[name], None)
         if line is None:
             return
         yield line
-        heapq.heapreplace(behind, (read + max(1, len(line)) / shares[name], place, name))
+        heapq.heapreplace(queue, (read + max(1, len(line)) / shares[name], position, name))
 
 
 def measured_texts(corpus: str | Path) -> list[str]:

@@ -10,6 +10,9 @@ sentence is dropped.
 
 from collections.abc import Sequence
 
+from datasketch import MinHash, MinHashLSH
+from tqdm import tqdm
+
 from lexigraft.corpus.contamination import letters
 
 # Length of a shingle in letters. A shorter sentence is one shingle.
@@ -23,13 +26,13 @@ _RECALL = 0.99
 def shingles(sentence: str) -> set[str]:
     """The runs of five letters of a sentence; case, digits, punctuation and spaces are ignored."""
     text = letters(sentence)
-    return {text[at : at + _SHINGLE] for at in range(max(len(text) - _SHINGLE + 1, 1))}
+    return {text[start : start + _SHINGLE] for start in range(max(len(text) - _SHINGLE + 1, 1))}
 
 
-def jaccard(one: set[str], other: set[str]) -> float:
+def jaccard(left: set[str], right: set[str]) -> float:
     """Jaccard similarity of the shingles of two sentences; each has at least one."""
-    shared = len(one & other)
-    return shared / (len(one) + len(other) - shared)
+    shared = len(left & right)
+    return shared / (len(left) + len(right) - shared)
 
 
 def without_near_duplicates(sentences: Sequence[str], threshold: float) -> list[int]:
@@ -39,22 +42,19 @@ def without_near_duplicates(sentences: Sequence[str], threshold: float) -> list[
     found, and no others. The result depends only on the sentences. The index takes about 7 KB of
     memory per kept sentence.
     """
-    from datasketch import MinHash, MinHashLSH
-    from tqdm import tqdm
-
     signature = MinHash(num_perm=_PERMUTATIONS, seed=1)
     index = MinHashLSH(num_perm=_PERMUTATIONS, params=_bands(threshold))
-    kept: list[int] = []
+    distinct: list[int] = []
     progress = tqdm(sentences, desc="near-duplicates", unit=" sentences", disable=None)
-    for place, sentence in enumerate(progress):
-        own = shingles(sentence)
+    for number, sentence in enumerate(progress):
+        runs = shingles(sentence)
         signature.clear()
-        signature.update_batch([shingle.encode() for shingle in own])
+        signature.update_batch([shingle.encode() for shingle in runs])
         similar = index.query(signature)
-        if not any(jaccard(own, shingles(sentences[other])) >= threshold for other in similar):
-            index.insert(place, signature)
-            kept.append(place)
-    return kept
+        if not any(jaccard(runs, shingles(sentences[other])) >= threshold for other in similar):
+            index.insert(number, signature)
+            distinct.append(number)
+    return distinct
 
 
 def _bands(threshold: float) -> tuple[int, int]:
@@ -64,9 +64,8 @@ def _bands(threshold: float) -> tuple[int, int]:
     1 - (1 - s ** hashes) ** bands. The longest bands with the required recall cause the fewest
     unnecessary comparisons.
     """
-    cuts = ((_PERMUTATIONS // hashes, hashes) for hashes in range(1, _PERMUTATIONS // 2 + 1))
-    return max(
-        (cut for cut in cuts if 1 - (1 - threshold ** cut[1]) ** cut[0] >= _RECALL),
-        key=lambda cut: cut[1],
-        default=(_PERMUTATIONS, 1),
-    )
+    for hashes in range(_PERMUTATIONS // 2, 0, -1):
+        bands = _PERMUTATIONS // hashes
+        if 1 - (1 - threshold**hashes) ** bands >= _RECALL:
+            return bands, hashes
+    return _PERMUTATIONS, 1

@@ -39,8 +39,8 @@ def read_translations(file: str | Path) -> Iterator[tuple[str, str]]:
     """(English sentence, translation) of each sample whose prompt translates from English."""
     for line in read_lines(file):
         row = json.loads(line)
-        if found := _FROM_ENGLISH.fullmatch(row["prompt"]):
-            yield found["sentence"], row["answer"].strip()
+        if match := _FROM_ENGLISH.fullmatch(row["prompt"]):
+            yield match["sentence"], row["answer"].strip()
 
 
 def read_samples(file: str | Path) -> list[tuple[str, str]]:

@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 Seed = tuple[str | int, ...]
 Draw = Callable[[int | None, int | None], StoredLines]
+# Size of the text that was requested, and its actual size, by key of `Sizes`.
+Reductions = dict[str, dict[str, int]]
 
 # The minimum size of a part that is smaller than requested.
 MINIMUM = {
@@ -38,7 +40,7 @@ MINIMUM = {
 # Held-out text and tests take at most 1/10 each of a text that is smaller than requested.
 _PART = 10
 # Characters per held-out document that are added to a sample limited by characters.
-_LONG = 10_000
+_LONG_DOCUMENT = 10_000
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Split:
     translation: list[Pair]
     summarization: list[Pair]
     kept_out: dict[str, int]
-    reduced: dict[str, dict[str, int]]
+    reduced: Reductions
 
 
 def split_corpus(
@@ -133,10 +135,9 @@ def split_corpus(
     )
     # More than needed, since those that contain a test or a held-out sentence are removed
     # afterwards: twice as many, or more where there are that many tests.
-    lines: int | None = None
-    characters: int | None = None
+    lines = characters = None
     if sizes.train_characters is not None:
-        characters = 2 * sizes.train_characters + sizes.heldout_sentences * _LONG
+        characters = 2 * sizes.train_characters + sizes.heldout_sentences * _LONG_DOCUMENT
     if sizes.train_sentences is not None:
         lines = sizes.train_sentences + sizes.heldout_sentences
         lines += max(lines, len(translation) + len(summarization))
@@ -146,29 +147,31 @@ def split_corpus(
         candidates = sample_of(sentences, (*seed, "sentences"), lines, characters)
     kept_out = {}
     if sizes.near_duplicates is not None:
-        every = len(candidates)
-        kept = without_near_duplicates(candidates, sizes.near_duplicates)
-        candidates = candidates.select(np.array(kept, dtype=np.int64))
-        kept_out["near_duplicate"] = every - len(candidates)
-    train, taken, heldout, translation, summarization, divided = divide(
-        candidates, sizes, seed, translation, summarization, other_tests
-    )
-    check = StreamSample[str](sizes.english_sentences, (*seed, "english"))
+        indices = without_near_duplicates(candidates, sizes.near_duplicates)
+        kept_out["near_duplicate"] = len(candidates) - len(indices)
+        candidates = candidates.select(np.array(indices, dtype=np.int64))
+    parts = divide(candidates, sizes, seed, translation, summarization, other_tests)
+    english_sample = StreamSample[str](sizes.english_sentences, (*seed, "english"))
     for sentence in english:
-        check.add(sentence, sentence)
-    found = {
-        "heldout_sentences": len(heldout),
-        "train_sentences": len(train),
-        "english_sentences": len(check),
-        **({"translation_pairs": len(translation)} if has_pairs else {}),
-        **({"summarization_pairs": len(summarization)} if has_articles else {}),
+        english_sample.add(sentence, sentence)
+    actual_sizes = {
+        "heldout_sentences": len(parts.heldout),
+        "train_sentences": len(parts.train),
+        "english_sentences": len(english_sample),
+        **({"translation_pairs": len(parts.translation)} if has_pairs else {}),
+        **({"summarization_pairs": len(parts.summarization)} if has_articles else {}),
     }
     if sizes.train_characters is not None:
-        found["train_characters"] = taken
-    reduced = _check_sizes(found, sizes)
-    english_test = check.shuffled()
-    kept_out |= divided
-    return Split(train, heldout, english_test, translation, summarization, kept_out, reduced)
+        actual_sizes["train_characters"] = parts.train_characters
+    return Split(
+        parts.train,
+        parts.heldout,
+        english_sample.shuffled(),
+        parts.translation,
+        parts.summarization,
+        kept_out | parts.kept_out,
+        _check_sizes(actual_sizes, sizes),
+    )
 
 
 def sample_of(
@@ -181,6 +184,21 @@ def sample_of(
     return sample.ordered()
 
 
+@dataclass(frozen=True)
+class Parts:
+    """The parts of candidates for training text.
+
+    `train_characters` are those requested if the text has as many.
+    """
+
+    train: StoredLines
+    train_characters: int
+    heldout: list[str]
+    translation: list[Pair]
+    summarization: list[Pair]
+    kept_out: dict[str, int]
+
+
 def divide(
     candidates: StoredLines,
     sizes: Sizes,
@@ -188,36 +206,34 @@ def divide(
     translation: list[Pair],
     summarization: list[Pair],
     other_tests: Tests,
-) -> tuple[StoredLines, int, list[str], list[Pair], list[Pair], dict[str, int]]:
-    """Training text and its characters, held-out text, the selected translation and summarization
-    tests, and counts of what is kept out.
+) -> Parts:
+    """Divide candidates into training text, held-out text and the tests that are in neither.
 
     If the text is large enough for the training size and `heldout_sentences` in addition to all
     tests, these are the sizes. Otherwise the tests that occur in the text are reduced until they
     take a tenth of it, and held-out text is what `train_sentences` leaves, or a tenth of the text
     if that is more. If the training text has no limit, or one of characters, held-out text is a
-    tenth at most. The characters are those requested if the text has as many.
+    tenth at most.
     """
-    found = _find_tests(candidates, translation, summarization, other_tests)
+    matches = _find_tests(candidates, translation, summarization, other_tests)
     at_end, is_enough = sizes.heldout_from == "end", False
     if sizes.limits_training:  # without a limit, held-out text always reduces training text
-        rest, kept_out = _without_tests(candidates, found, len(translation), len(summarization))
-        train, heldout = _hold_out(rest, sizes.heldout_sentences, seed, at_end)
+        untested, kept_out = matches.remove(candidates, len(translation), len(summarization))
+        train, heldout = _hold_out(untested, sizes.heldout_sentences, seed, at_end)
         is_enough = len(heldout) == sizes.heldout_sentences and _is_enough(train, sizes)
     if not is_enough:
         tenth = max(len(candidates) // _PART, MINIMUM["heldout_sentences"])
-        translation = translation[: _fewer(found.translation, tenth)]
-        summarization = summarization[: _fewer(found.summarization, tenth)]
-        rest, kept_out = _without_tests(candidates, found, len(translation), len(summarization))
-        limit = sizes.train_sentences
-        left = 0 if limit is None else len(rest) - limit
-        most = min(sizes.heldout_sentences, max(tenth, left))
-        train, heldout = _hold_out(rest, most, seed, at_end)
+        translation = translation[: _affordable(matches.translation, tenth)]
+        summarization = summarization[: _affordable(matches.summarization, tenth)]
+        untested, kept_out = matches.remove(candidates, len(translation), len(summarization))
+        unused = len(untested) - sizes.train_sentences if sizes.train_sentences is not None else 0
+        heldout_size = min(sizes.heldout_sentences, max(tenth, unused))
+        train, heldout = _hold_out(untested, heldout_size, seed, at_end)
     # The last tenth is not in `train` anyway: its sentences do not count as like held-out ones.
-    apart = len(rest) // _PART if at_end else len(heldout)
-    kept_out["like_heldout"] = len(rest) - len(train) - apart
-    train, characters = _limited(train, sizes, seed)
-    return train, characters, heldout, translation, summarization, kept_out
+    reserved = len(untested) // _PART if at_end else len(heldout)
+    kept_out["like_heldout"] = len(untested) - len(train) - reserved
+    train, characters = _limit(train, sizes, seed)
+    return Parts(train, characters, heldout, translation, summarization, kept_out)
 
 
 def log_reduced(name: str, reduced: Mapping[str, Mapping[str, int]]) -> None:
@@ -247,7 +263,7 @@ def _draw_pairs(
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Matches:
     """The tests that each candidate contains.
 
     `translation` and `summarization` are the index of the first such test, int32 [candidates], -1
@@ -258,55 +274,54 @@ class _Found:
     summarization: np.ndarray
     others: np.ndarray
 
+    def remove(
+        self, candidates: StoredLines, translation: int, summarization: int
+    ) -> tuple[StoredLines, dict[str, int]]:
+        """The candidates that contain no test, and how many each set of tests removes.
+
+        Only the first `translation` and `summarization` tests count.
+        """
+        remaining = np.ones(len(candidates), dtype=bool)
+        kept_out = {}
+        for name, matching in (
+            ("like_translation_test", (self.translation >= 0) & (self.translation < translation)),
+            (
+                "like_summarization_test",
+                (self.summarization >= 0) & (self.summarization < summarization),
+            ),
+            ("like_heldout", np.zeros_like(remaining)),  # counted later
+            ("like_other_tests", self.others),
+        ):
+            kept_out[name] = int((remaining & matching).sum())
+            remaining &= ~matching
+        return candidates.select(remaining), kept_out
+
 
 def _find_tests(
     candidates: StoredLines, translation: list[Pair], summarization: list[Pair], other_tests: Tests
-) -> _Found:
+) -> _Matches:
     """Find the tests that each candidate contains; all candidates are read once."""
-    kinds = [
+    test_sets = [
         {letters(target): number for number, (_, target) in enumerate(tests)}
         for tests in (translation, summarization)
     ]
-    contained = Overlap(target for _, target in (*translation, *summarization))
-    firsts = [np.full(len(candidates), -1, dtype=np.int32) for _ in kinds]
+    overlap = Overlap(target for _, target in (*translation, *summarization))
+    firsts = [np.full(len(candidates), -1, dtype=np.int32) for _ in test_sets]
     others = np.zeros(len(candidates), dtype=bool)
-    if any(kinds) or other_tests != ():
-        for place, sentence in enumerate(candidates):
-            matches = set(contained.matches(letters(sentence)))
-            for numbers, first in zip(kinds, firsts, strict=True):
-                if own := matches & numbers.keys():
-                    first[place] = min(numbers[match] for match in own)
-            others[place] = sentence in other_tests
-    return _Found(firsts[0], firsts[1], others)
+    if any(test_sets) or other_tests != ():
+        for index, sentence in enumerate(candidates):
+            contained = set(overlap.matches(letters(sentence)))
+            for numbers, first in zip(test_sets, firsts, strict=True):
+                if matches := contained & numbers.keys():
+                    first[index] = min(numbers[match] for match in matches)
+            others[index] = sentence in other_tests
+    return _Matches(firsts[0], firsts[1], others)
 
 
-def _fewer(firsts: np.ndarray, most: int) -> int:
-    """How many of the first tests can be kept if they exclude at most `most` candidates."""
-    found = np.sort(firsts[firsts >= 0])
-    return int(found[most]) if len(found) > most else np.iinfo(firsts.dtype).max
-
-
-def _without_tests(
-    candidates: StoredLines, found: _Found, translation: int, summarization: int
-) -> tuple[StoredLines, dict[str, int]]:
-    """The candidates that contain no test, and how many each set of tests removes.
-
-    Only the first `translation` and `summarization` tests count.
-    """
-    kept = np.ones(len(candidates), dtype=bool)
-    kept_out = {}
-    for name, matching in (
-        ("like_translation_test", (found.translation >= 0) & (found.translation < translation)),
-        (
-            "like_summarization_test",
-            (found.summarization >= 0) & (found.summarization < summarization),
-        ),
-        ("like_heldout", np.zeros_like(kept)),  # counted later
-        ("like_other_tests", found.others),
-    ):
-        kept_out[name] = int((kept & matching).sum())
-        kept &= ~matching
-    return candidates.select(kept), kept_out
+def _affordable(firsts: np.ndarray, limit: int) -> int:
+    """How many of the first tests can be used if they exclude at most `limit` candidates."""
+    matched = np.sort(firsts[firsts >= 0])
+    return int(matched[limit]) if len(matched) > limit else np.iinfo(firsts.dtype).max
 
 
 def _hold_out(
@@ -323,18 +338,18 @@ def _hold_out(
         candidates, pool = candidates[:begin], candidates[begin:]
     order = generator(*seed, "heldout").permutation(len(pool))
     short = []
-    for place in map(int, order):  # mostly the first few
+    for index in map(int, order):  # mostly the first few
         if len(heldout) == size:
             break
-        sentence = pool[place]
+        sentence = pool[index]
         if _is_short(sentence):
-            short.append(place)
+            short.append(sentence)
         else:
             heldout.setdefault(letters(sentence), sentence)
-    for place in short:
+    for sentence in short:
         if len(heldout) == size:
             break
-        heldout.setdefault(letters(pool[place]), pool[place])
+        heldout.setdefault(letters(sentence), sentence)
     if not heldout:
         return candidates, []
     return candidates.without(Overlap(heldout.values()).__contains__), list(heldout.values())
@@ -342,24 +357,26 @@ def _hold_out(
 
 def _is_enough(train: StoredLines, sizes: Sizes) -> bool:
     """Whether the training text reaches the requested size."""
-    limit, most = sizes.train_sentences, sizes.train_characters
-    return (limit is None or len(train) >= limit) and (most is None or train.sizes.sum() >= most)
+    sentences, characters = sizes.train_sentences, sizes.train_characters
+    return (sentences is None or len(train) >= sentences) and (
+        characters is None or train.sizes.sum() >= characters
+    )
 
 
-def _limited(train: StoredLines, sizes: Sizes, seed: Seed) -> tuple[StoredLines, int]:
+def _limit(train: StoredLines, sizes: Sizes, seed: Seed) -> tuple[StoredLines, int]:
     """Limit the training text to its maximum size; also returns its number of characters.
 
     A text that is less than one sentence below the limit of characters counts as the limit.
     """
-    limit, most = sizes.train_sentences, sizes.train_characters
-    if limit is not None and len(train) > limit:
-        chosen = generator(*seed, "train").choice(len(train), limit, replace=False)
-        train = train.select(np.sort(chosen))
+    sentences, limit = sizes.train_sentences, sizes.train_characters
+    if sentences is not None and len(train) > sentences:
+        indices = generator(*seed, "train").choice(len(train), sentences, replace=False)
+        train = train.select(np.sort(indices))
     characters = int(train.sizes.sum())
-    if most is not None and characters > most:
+    if limit is not None and characters > limit:
         order = generator(*seed, "train", "characters").permutation(len(train))
-        count = np.searchsorted(np.cumsum(train.sizes[order]), most, "right")
-        train, characters = train.select(np.sort(order[:count])), most
+        count = np.searchsorted(np.cumsum(train.sizes[order]), limit, "right")
+        train, characters = train.select(np.sort(order[:count])), limit
     return train, characters
 
 
@@ -368,26 +385,27 @@ def _is_short(sentence: str) -> bool:
     return len(letters(sentence)) < CONTAINED
 
 
-def _check_sizes(found: Mapping[str, int], sizes: Sizes) -> dict[str, dict[str, int]]:
+def _check_sizes(actual_sizes: Mapping[str, int], sizes: Sizes) -> Reductions:
     """The sizes that are smaller than requested, see `Split.reduced`."""
-    lacking, reduced = [], {}
-    for key, taken in found.items():
-        wanted = getattr(sizes, key)
-        if wanted is None:
+    too_small: list[str] = []
+    reduced: Reductions = {}
+    for key, actual in actual_sizes.items():
+        requested = getattr(sizes, key)
+        if requested is None:
             # No minimum without a requested size, except for training text if held-out is reduced.
-            whole = key != "train_sentences" or "heldout_sentences" not in reduced
-            least = 1 if whole else MINIMUM[key]
-        elif taken < wanted:
-            reduced[key] = {"wanted": wanted, "taken": taken}
-            least = min(MINIMUM[key], wanted)
+            is_whole = key != "train_sentences" or "heldout_sentences" not in reduced
+            minimum = 1 if is_whole else MINIMUM[key]
+        elif actual < requested:
+            reduced[key] = {"wanted": requested, "taken": actual}
+            minimum = min(MINIMUM[key], requested)
         else:
             continue
-        if taken < least:
-            lacking.append(f"{key} {taken} (at least {least})")
-    if lacking:
+        if actual < minimum:
+            too_small.append(f"{key} {actual} (at least {minimum})")
+    if too_small:
         raise UserError(
-            f"the text is too small: {', '.join(lacking)}; give more text. Only distinct sentences "
-            f"that are in no other part, and pairs with at least {sizes.minimum_english_words} "
-            "English words, are counted"
+            f"the text is too small: {', '.join(too_small)}; give more text. Only distinct "
+            "sentences that are in no other part, and pairs with at least "
+            f"{sizes.minimum_english_words} English words, are counted"
         )
     return reduced

@@ -89,13 +89,13 @@ def read_csv(path: str | Path, columns: list[str] | None, separator: str | None 
 
 def top_columns(columns: list[str] | None, available: Sequence[str], where: str) -> list[str]:
     """The columns themselves, or for `translation.te` the column `translation`; None for all."""
-    found = {}
+    names = {}
     for column in available if columns is None else columns:
         top = next((name for name in (column, column.split(".")[0]) if name in available), None)
         if top is None:
             raise UserError(f"{where}: has no column '{column}'; it has {', '.join(available)}")
-        found[top] = True
-    return list(found)
+        names[top] = True
+    return list(names)
 
 
 def value_of(row: Mapping[str, Any], field: str, where: str) -> Any:
@@ -141,7 +141,7 @@ def list_of(row: Mapping[str, Any], field: str, where: str, kind: type = object)
     value = value_of(row, field, where)
     if value is None:
         return []
-    if not isinstance(value, list) or not all(isinstance(one, kind) for one in value):
-        wanted = {str: "a list of texts", int: "a list of whole numbers"}.get(kind, "a list")
-        raise UserError(f"{where}: field '{field}' contains {str(value)[:60]}, not {wanted}")
+    if not isinstance(value, list) or not all(isinstance(item, kind) for item in value):
+        expected = {str: "a list of texts", int: "a list of whole numbers"}.get(kind, "a list")
+        raise UserError(f"{where}: field '{field}' contains {str(value)[:60]}, not {expected}")
     return value

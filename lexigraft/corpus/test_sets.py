@@ -33,9 +33,9 @@ def prepare_test_set(
     """Write `test_set.jsonl` for a task in one language: its test set, or its answered examples.
 
     `settings` has `rows`, one of the above; `text`: for pairs, like a language's `parallel`; for
-    articles, like its `summarization` (both without catalogues); for questions, a file in
-    SQuAD's format, `{"loader": "squad", "path"}`, or a table (see `readers.read_rows`), with
-    `columns` that name its `question`, `context` and `answers` (a text or a list); optionally
+    articles, like its `summarization` (both without texts in packages); for questions, a table (see
+    `readers.read_rows`), with `columns` that name its `question`, `context` and `answers` (a text
+    or a list); optionally
     `repair`, a subset of `cleaning.REPAIRS`. Texts are cleaned as in a corpus.
 
     Returns the name of the file, and facts for the card: counts of the rows, including the
@@ -43,15 +43,15 @@ def prepare_test_set(
     """
     cleaning = CleaningCounts()
     read = _questions if settings["rows"] == "questions" else _pairs
-    found = list(read(settings, cleaning))
-    rows = [row for row in found if row]
+    tests = list(read(settings, cleaning))
+    rows = [row for row in tests if row]
     if not rows:
         raise UserError(
             f"{folder}: none of {cleaning.read} rows is a valid test; check the columns"
         )
     write_jsonl(Path(folder) / TEST_SET, rows)
     logger.info("%s: %d of %d rows", folder, len(rows), cleaning.read)
-    counts = {"cleaning": asdict(cleaning), "unanswered": len(found) - len(rows)}
+    counts = {"cleaning": asdict(cleaning), "unanswered": len(tests) - len(rows)}
     return [TEST_SET], {"tests": len(rows), "rows": counts}
 
 
@@ -76,8 +76,8 @@ def _questions(settings: Mapping[str, Any], cleaning: CleaningCounts) -> Iterato
         lines = text_of(row, columns["context"], where).split("\n")
         context = "\n".join(filter(None, map(clean, lines)))
         value = value_of(row, columns["answers"], where)
-        single = isinstance(value, str)
-        texts = [value] if single else list_of(row, columns["answers"], where, str)
+        is_text = isinstance(value, str)
+        texts = [value] if is_text else list_of(row, columns["answers"], where, str)
         answers = list(map(clean, texts))
         if not question or not context:
             cleaning.blank += 1

@@ -12,6 +12,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from jinja2 import StrictUndefined, TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from tqdm import tqdm
+
 from lexigraft.corpus.cleaning import CleaningCounts, cleaned_pairs, repair
 from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.language import read_test_texts, size_of
@@ -25,7 +29,7 @@ from lexigraft.corpus.sample_file import (
     write_samples,
 )
 from lexigraft.corpus.sampling import StreamSample
-from lexigraft.corpus.split import log_reduced
+from lexigraft.corpus.split import Reductions, log_reduced
 from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -41,7 +45,7 @@ def prepare_samples(
     """Write `samples.jsonl` for one entry of a language's samples; see `sample_file`.
 
     Returns the names of the written files, and facts for the card. `seed` are the names that seed
-    the draw; `package` is the folder of the unpacked package, for catalogues.
+    the draw; `package` is the folder of the unpacked package, for texts in packages.
 
     Parameters
     ----------
@@ -73,16 +77,16 @@ def mix_samples(
     """Write one entry of a group's samples: those of all members, without tests of any member.
 
     `samples` maps the members that have this entry to the folders of their samples, `corpora` maps
-    all members to the folders of their corpora; the rest is as in `prepare_samples`.
+    all members to the folders of their corpora. Returns the same as `prepare_samples`.
     """
     tests = Overlap(test for corpus in corpora.values() for test in _tests(Path(corpus)))
     mixed: list[Pair] = []
     counts = {}
-    for language, place in samples.items():
-        every = read_samples(Path(place) / SAMPLES)
-        kept = [pair for pair in every if not any(side in tests for side in pair)]
-        counts[language] = {"samples": len(kept), "like_tests": len(every) - len(kept)}
-        mixed += kept
+    for language, sample_folder in samples.items():
+        pairs = read_samples(Path(sample_folder) / SAMPLES)
+        untested = [pair for pair in pairs if not any(side in tests for side in pair)]
+        counts[language] = {"samples": len(untested), "like_tests": len(pairs) - len(untested)}
+        mixed += untested
     return _write(folder, mixed, {"members": counts})
 
 
@@ -101,9 +105,7 @@ def translations(
     before it (`without_quality`: missing, or not a number; `below_minimum`) and after the draw
     (`like_tests`: with a test), and `reduced` if there are fewer than `pairs`.
     """
-    from tqdm import tqdm
-
-    wanted, language = settings["pairs"], settings["language"]
+    limit, language = settings["pairs"], settings["language"]
     repairs: Collection[str] = settings.get("repair", ())
     text, minimum = settings["text"], settings["minimum_quality"]
     scored = any(key.startswith("quality") for key in text)
@@ -111,12 +113,13 @@ def translations(
     selection = {"without_quality": 0, "below_minimum": 0, "like_tests": 0}
     # Twice as many as needed, since those that contain a test are removed afterwards.
     sample = StreamSample[tuple[float, Pair]](
-        None if wanted is None else 2 * wanted, (*seed, "pairs")
+        None if limit is None else 2 * limit, (*seed, "pairs")
     )
-    name, pairs = f"read {language} and English", read_scored_pairs(text, package)
-    for read, written in tqdm(pairs, desc=name, unit="pair", unit_scale=True, disable=None):
+    title, scored_pairs = f"read {language} and English", read_scored_pairs(text, package)
+    bar = tqdm(scored_pairs, desc=title, unit="pair", unit_scale=True, disable=None)
+    for raw_pair, score in bar:
         try:
-            quality = float(written) if scored else 0.0
+            quality = float(score) if scored else 0.0
         except (TypeError, ValueError):
             quality = math.nan
         if math.isnan(quality):
@@ -124,7 +127,7 @@ def translations(
         elif minimum is not None and quality < minimum:
             selection["below_minimum"] += 1
         else:
-            for pair in cleaned_pairs([read], cleaning, repairs=repairs):
+            for pair in cleaned_pairs([raw_pair], cleaning, repairs=repairs):
                 sample.add((quality, pair), "\n".join(pair), score=quality)
     drawn = sorted(sample.shuffled(), key=lambda scored: -scored[0])
     chosen = [pair for _, pair in drawn if not any(side in tests for side in pair)]
@@ -136,15 +139,14 @@ def translations(
             "minimum_quality or give more text"
         )
     samples: list[Pair] = []
-    for english, translation in chosen[:wanted]:
-        for one, other, source, target in (
-            (ENGLISH, language, english, translation),
-            (language, ENGLISH, translation, english),
-        ):
-            samples.append((translation_prompt(one, other, source), f" {target}"))
+    for english, translation in chosen[:limit]:
+        samples += [
+            (translation_prompt(ENGLISH, language, english), f" {translation}"),
+            (translation_prompt(language, ENGLISH, translation), f" {english}"),
+        ]
     taken = len(samples) // 2
     facts = {"pairs": taken, "cleaning": asdict(cleaning), "selection": selection}
-    facts["reduced"] = _reduced("pairs", wanted, taken)
+    facts["reduced"] = _reduced("pairs", limit, taken)
     return samples, facts
 
 
@@ -162,10 +164,10 @@ def questions(
     (`like_tests`); `reduced` is set if there are fewer than `questions`.
     """
     prompt, answer = (_template(settings[key], key) for key in ("prompt", "answer"))
-    wanted, repairs = settings["questions"], settings.get("repair", ())
+    limit, repairs = settings["questions"], settings.get("repair", ())
     counts = {"read": 0, "blank": 0, "like_tests": 0}
     # Twice as many as needed, since those that contain a test are removed afterwards.
-    sample = StreamSample[Pair](None if wanted is None else 2 * wanted, (*seed, "questions"))
+    sample = StreamSample[Pair](None if limit is None else 2 * limit, (*seed, "questions"))
     for row, where in read_rows(settings["text"]):
         counts["read"] += 1
         pair = joined(prompt(row, where), answer(row, where), repairs)
@@ -181,8 +183,8 @@ def questions(
             f"questions: none of {counts['read']} rows has a prompt and an answer and is free of "
             "test texts; correct the templates or give more text"
         )
-    taken = samples[:wanted]
-    return taken, {"rows": counts, "reduced": _reduced("questions", wanted, len(taken))}
+    taken = samples[:limit]
+    return taken, {"rows": counts, "reduced": _reduced("questions", limit, len(taken))}
 
 
 def joined(prompt: str, answer: str, repairs: Collection[str] = ()) -> Pair | None:
@@ -211,9 +213,9 @@ def _write(
     return files, {**facts, "sizes": {"prompts": size_of(prompts), "answers": size_of(answers)}}
 
 
-def _reduced(key: str, wanted: int | None, taken: int) -> dict[str, dict[str, int]]:
-    """Like `split.Split.reduced`, for one entry of samples."""
-    return {} if wanted is None or taken >= wanted else {key: {"wanted": wanted, "taken": taken}}
+def _reduced(key: str, limit: int | None, taken: int) -> Reductions:
+    """The sizes that an entry of samples does not reach, in the form of `split.Split.reduced`."""
+    return {} if limit is None or taken >= limit else {key: {"wanted": limit, "taken": taken}}
 
 
 def _tests(corpus: Path) -> Iterator[str]:
@@ -225,9 +227,6 @@ def _tests(corpus: Path) -> Iterator[str]:
 
 
 def _template(source: str, key: str) -> Callable[[Mapping[str, Any], str], str]:
-    from jinja2 import StrictUndefined, TemplateError
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
     environment = ImmutableSandboxedEnvironment(
         undefined=StrictUndefined, keep_trailing_newline=True
     )
