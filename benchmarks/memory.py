@@ -21,7 +21,7 @@ from transformers import AutoConfig
 
 from lexigraft.inference.chunked_logits import LEAST_LOGITS
 from lexigraft.training.memory import SimulatedPhase, simulated_phases
-from lexigraft.training.passes import pass_tokens
+from lexigraft.training.phase import micro_batch_tokens
 from lexigraft.training.settings import read_strategy, teacher_of
 from workflow.config.registries import load_registries
 from workflow.records import write_record
@@ -202,7 +202,7 @@ def main() -> None:
         "new_tokens": NEW_TOKENS,
         "replaced": REPLACED,
         "most_gpus": GPUS[-1],
-        "pass_tokens": pass_tokens("cuda"),
+        "pass_tokens": micro_batch_tokens("cuda"),
         "usable": {card: round(card * USABLE, 1) for card in CARDS},
         **versions,
     }

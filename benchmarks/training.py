@@ -39,15 +39,14 @@ from benchmarks.measuring import in_its_own_process, measured
 from benchmarks.record import Measurements, described, parser, rounds
 from lexigraft.hardware import device, precision
 from lexigraft.initialization.recipe import Recipe
-from lexigraft.training.adapted_layers import attach_adapters
 from lexigraft.training.data import SequenceDataset, TextBlocks
-from lexigraft.training.frozen_weights import FrozenWeights
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.objectives.distill import DistillPhase, LogitDistillation
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
-from lexigraft.training.trainable import decoder_layers
+from lexigraft.training.trainable import FrozenWeights, decoder_layers
+from lexigraft.training.vocadt_adapter import attach_adapters
 
 NAME = "training"
 PRECISIONS = ("float32", "bfloat16")

@@ -2,37 +2,37 @@
 
 The body of a model runs once. Its hidden states then go through the rest of the model's own
 `forward`, chunk by chunk, including what an architecture does to its logits (Gemma 2 caps them,
-Cohere scales them). Each chunk's gradient is computed with its loss (`chunk_gradients`), so no
-logits are stored for the backward pass and none are computed twice.
+Cohere scales them). Each chunk's gradient is computed with its loss, so no logits are stored for
+the backward pass and none are computed twice. Gradients are kept in the memory of one gradient:
+each chunk's is added to the sum in place, and freed before the next chunk's is computed.
+
+MEASUREMENT
 """
 
+import copy
 import logging
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
+from torch.autograd.function import once_differentiable
+from transformers import PreTrainedModel
 
 from lexigraft.inference.batch_sizes import SHARE, free_memory
-from lexigraft.inference.chunk_gradients import (
-    LossAndGradients,
-    SummedNLL,
-    adding_linear,
-    casts_each_weight_once,
-)
 from lexigraft.machine import setting
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 IGNORED = -100  # label that losses ignore, by torch's convention
 # Maximum number of elements in the logits of a chunk. Each chunk adds a gradient of the size of the
 # head, so larger chunks are faster.
 CHUNK_LOGITS = {"cpu": 2**27, "cuda": 2**28}
 LEAST_LOGITS = 2**25  # smaller chunks free little: if these do not fit, something else is too large
+# Elements of a gradient that are computed in low precision at once, and then added.
+GRADIENT_BLOCK = {"cpu": 2**22, "cuda": 2**26}
 _BYTES = 16  # per logit: in the model's precision, in float32, its loss and its gradients
 
 Result = TypeVar("Result")
@@ -40,9 +40,14 @@ Loss = Callable[[torch.Tensor, slice], torch.Tensor]
 logger = logging.getLogger(__name__)
 # Half the elements of the last chunk that did not fit, by type of device.
 _halved: dict[str, int] = {}
+# The type of device whose sizes of chunks are used, and a maximum of logits, instead of its own.
+_sizes: ContextVar[tuple[str, int | None] | None] = ContextVar("sizes", default=None)
+# Weight -> its copy in the precision of autocast, while heads add the gradients of their weights to
+# `.grad` themselves; None otherwise.
+_casts: ContextVar[dict[torch.Tensor, torch.Tensor] | None] = ContextVar("casts", default=None)
 
 
-def chunked_logits(model: "PreTrainedModel", inputs: dict[str, Any]) -> "ChunkedLogits":
+def chunked_logits(model: PreTrainedModel, inputs: dict[str, Any]) -> "ChunkedLogits":
     """Run a model up to its head, to compute its logits in chunks of positions.
 
     The model must not be wrapped; `inputs` are arguments of its `forward`, including `input_ids`
@@ -73,7 +78,7 @@ def chunked_logits(model: "PreTrainedModel", inputs: dict[str, Any]) -> "Chunked
             hook.remove()
     if len(states) != 1:
         return ChunkedLogits(logits, logits.shape[-1], None)
-    return ChunkedLogits(states[0], logits.shape[-1], _Rest(model, head, *bodies[-1], inputs))
+    return ChunkedLogits(states[0], logits.shape[-1], _AfterBody(model, head, *bodies[-1], inputs))
 
 
 @dataclass(frozen=True)
@@ -84,30 +89,30 @@ class ChunkedLogits:
     # its head, position by position, these are the logits themselves.
     states: torch.Tensor
     vocabulary: int  # logits per position
-    _rest: "_Rest | None"
+    _after_body: "_AfterBody | None"
 
     @property
     def from_head(self) -> bool:
         """Whether the model's logits are those of its head."""
-        return self._rest is not None
+        return self._after_body is not None
 
     def logits(self, states: torch.Tensor, head: torch.nn.Module | None = None) -> torch.Tensor:
         """The model's logits [n, vocabulary] of states [n, hidden].
 
         `head` replaces the model's own; what the model does after its head is still applied.
         """
-        return states if self._rest is None else self._rest(states, head)
+        return states if self._after_body is None else self._after_body(states, head)
 
     def sum(
-        self, places: torch.Tensor, loss: Loss, weight: torch.Tensor | None = None
+        self, positions: torch.Tensor, loss: Loss, weight: torch.Tensor | None = None
     ) -> torch.Tensor:
         """Sum a loss over positions, a scalar, and compute its gradient at the same time.
 
-        `places` are the positions, [n] int64, as indices into the flattened [batch, tokens]. `loss`
-        is called with the states [m, hidden] of a chunk of `places` and the chunk, and returns the
-        loss summed over the chunk. It may be called again for a shorter chunk with the same start.
-        The only trained parameters that it may use are those outside the model's body, such as
-        those of its heads.
+        `positions` are indices into the flattened [batch, tokens], [n] int64. `loss` is called with
+        the states [m, hidden] of a chunk of positions and the chunk, and returns the loss summed
+        over the chunk. It may be called again for a shorter chunk with the same start. The only
+        trained parameters that it may use are those outside the model's body, such as those of its
+        heads.
 
         With a `weight`, a positive scalar, the loss that `backward` is called on must contain the
         sum multiplied by this weight. A single process then adds the gradients of these parameters,
@@ -115,14 +120,16 @@ class ChunkedLogits:
         """
         if _has_peers():  # their gradients are combined with these
             weight = None
-        parameters = self._rest.parameters() if self._rest and torch.is_grad_enabled() else []
-        states = self.states.flatten(0, 1)[places]
+        parameters = (
+            self._after_body.parameters() if self._after_body and torch.is_grad_enabled() else []
+        )
+        states = self.states.flatten(0, 1)[positions]
         gradients = sum(parameter.nbytes for parameter in parameters)
 
         def in_chunks(compute: Callable[[slice], Result]) -> list[Result]:
-            return self.in_chunks(len(places), compute, gradients)
+            return self.in_chunks(len(positions), compute, gradients)
 
-        return LossAndGradients.apply(loss, in_chunks, weight, states, *parameters)
+        return _LossAndGradients.apply(loss, in_chunks, weight, states, *parameters)
 
     def in_chunks(
         self, positions: int, compute: Callable[[slice], Result], memory: int = 0
@@ -137,36 +144,34 @@ class ChunkedLogits:
         most = _chunk_logits(self.states.device, memory)
         count = max(1, math.ceil(positions * self.vocabulary / most))
         size = max(1, math.ceil(positions / count))
-        rest = [slice(at, min(at + size, positions)) for at in range(0, positions or 1, size)]
+        chunks = [slice(at, min(at + size, positions)) for at in range(0, positions or 1, size)]
         results = []
-        while rest:
-            chunk = rest[0]
+        while chunks:
+            chunk = chunks[0]
+            logits = (chunk.stop - chunk.start) * self.vocabulary
             try:
                 results.append(compute(chunk))
             except torch.OutOfMemoryError:
-                if (chunk.stop - chunk.start) * self.vocabulary <= max(
-                    LEAST_LOGITS, self.vocabulary
-                ):
+                if logits <= max(LEAST_LOGITS, self.vocabulary):
                     raise
             else:
-                del rest[0]
+                del chunks[0]
                 continue
             # Not in the handler: there the exception still holds the tensors of the chunk.
             torch.cuda.empty_cache()
-            most = (chunk.stop - chunk.start) * self.vocabulary // 2
+            _halved[self.states.device.type] = logits // 2
             logger.warning(
                 "a chunk of logits does not fit into memory; from here on chunks have at most %d",
-                most,
+                logits // 2,
             )
-            _halved[self.states.device.type] = most
-            rest = [half for whole in rest for half in _halves(whole)]
+            middles = [(whole.start + whole.stop) // 2 for whole in chunks]
+            halves = [
+                half
+                for whole, middle in zip(chunks, middles, strict=True)
+                for half in (slice(whole.start, middle), slice(middle, whole.stop))
+            ]
+            chunks = [half for half in halves if half.start < half.stop]
         return results
-
-
-def _halves(chunk: slice) -> list[slice]:
-    middle = (chunk.start + chunk.stop) // 2
-    halves = [slice(chunk.start, middle), slice(middle, chunk.stop)]
-    return [half for half in halves if half.start < half.stop]
 
 
 def _has_peers() -> bool:
@@ -175,15 +180,38 @@ def _has_peers() -> bool:
 
 def _chunk_logits(device: torch.device, memory: int) -> int:
     """The maximum elements in the logits of a chunk that needs `memory` more bytes."""
-    most = setting("logits_chunk")
+    kind, most = _sizes.get() or (device.type, None)
+    most = most or setting("logits_chunk")
     if most is None:
-        most = CHUNK_LOGITS[device.type]
+        most = CHUNK_LOGITS[kind]
         if device.type != "cpu":
             fitting = SHARE * (free_memory(device) - memory) / _BYTES
             # By powers of two, so that chunks, and their rounding, rarely change.
             while most > max(fitting, LEAST_LOGITS):
                 most //= 2
-    return min(most, _halved.get(device.type, most))
+    return min(most, _halved.get(kind, most))
+
+
+@contextmanager
+def chunk_sizes(device_type: str, logits: int | None = None) -> Iterator[None]:
+    """Use the sizes of chunks of another type of device, or chunks of at most `logits` elements."""
+    token = _sizes.set((device_type, logits))
+    try:
+        yield
+    finally:
+        _sizes.reset(token)
+
+
+@contextmanager
+def cast_each_weight_once() -> Iterator[None]:
+    """Let autocast cache the weights that it casts: a head is cast once for all chunks."""
+    before = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(True)
+    try:
+        yield
+    finally:
+        torch.clear_autocast_cache()
+        torch.set_autocast_cache_enabled(before)
 
 
 def sum_nll(
@@ -198,38 +226,38 @@ def sum_nll(
     states [n, hidden]; by default as the model does. For `weight`, see `ChunkedLogits.sum`.
     """
     targets = targets.flatten()
-    places = targets.ne(IGNORED).nonzero()[:, 0]
-    wanted = targets[places]
+    positions = targets.ne(IGNORED).nonzero()[:, 0]
+    counted = targets[positions]
 
     def nats(states: torch.Tensor, chunk: slice) -> torch.Tensor:
-        return SummedNLL.apply((logits or readout.logits)(states), wanted[chunk])
+        return SummedNLL.apply((logits or readout.logits)(states), counted[chunk])
 
-    return readout.sum(places, nats, weight)[None]
+    return readout.sum(positions, nats, weight)[None]
 
 
 @torch.no_grad()
-@casts_each_weight_once()
+@cast_each_weight_once()
 def per_position(
     readout: ChunkedLogits,
-    wanted: torch.Tensor,
+    selected: torch.Tensor,
     compute: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
 ) -> torch.Tensor:
-    """Compute values from the logits of the `wanted` positions [batch, tokens], without gradient.
+    """Compute values from the logits of `selected` positions [batch, tokens], without gradient.
 
     `compute` is called with the float32 logits [n, vocabulary] of a chunk of positions and with
     their indices [n] in the flattened [batch, tokens], and returns float32 values [n, ...]. The
     result is [batch, tokens, ...], zero at other positions.
     """
-    places = wanted.flatten().nonzero()[:, 0]
-    states = readout.states.flatten(0, 1)[places]
+    positions = selected.flatten().nonzero()[:, 0]
+    states = readout.states.flatten(0, 1)[positions]
 
-    def score(chunk: slice) -> torch.Tensor:
-        return compute(readout.logits(states[chunk]).float(), places[chunk])
+    def compute_chunk(chunk: slice) -> torch.Tensor:
+        return compute(readout.logits(states[chunk]).float(), positions[chunk])
 
-    values = torch.cat(readout.in_chunks(len(places), score))
-    found = values.new_zeros((wanted.numel(), *values.shape[1:]))
-    found[places] = values
-    return found.unflatten(0, wanted.shape)
+    values = torch.cat(readout.in_chunks(len(positions), compute_chunk))
+    result = values.new_zeros((selected.numel(), *values.shape[1:]))
+    result[positions] = values
+    return result.unflatten(0, selected.shape)
 
 
 def nll_per_token(readout: ChunkedLogits, targets: torch.Tensor) -> torch.Tensor:
@@ -239,8 +267,8 @@ def nll_per_token(readout: ChunkedLogits, targets: torch.Tensor) -> torch.Tensor
     """
     flat = targets.flatten()
 
-    def nats(logits: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.cross_entropy(logits, flat[places], reduction="none")
+    def nats(logits: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(logits, flat[positions], reduction="none")
 
     return per_position(readout, targets.ne(IGNORED), nats)
 
@@ -256,12 +284,12 @@ def targets_ahead(
     moved = torch.nn.functional.pad(labels, (0, ahead), value=IGNORED)[:, ahead:]
     if positions is None:
         return moved
-    there = torch.nn.functional.pad(positions, (0, ahead), value=-1)[:, ahead:]
-    return moved.where(there == positions + ahead, IGNORED)
+    moved_positions = torch.nn.functional.pad(positions, (0, ahead), value=-1)[:, ahead:]
+    return moved.where(moved_positions == positions + ahead, IGNORED)
 
 
 @dataclass(frozen=True)
-class _Rest:
+class _AfterBody:
     """A model from its head on: its own `forward`, with the recorded output of the body."""
 
     model: Any
@@ -271,15 +299,17 @@ class _Rest:
     inputs: dict[str, Any]
 
     def __call__(self, states: torch.Tensor, head: torch.nn.Module | None) -> torch.Tensor:
-        used = self.head if head is None else head
-        # Read before it is replaced: calling the head would call the replacement.
-        forward = adding_linear(used) or (self.head.forward if head is None else head)
-        with (
-            _replaced_forward(self.body, lambda *_, **__: self.output),
-            _replaced_forward(self.head, lambda *_, **__: forward(states[None])),
-        ):
-            # The class's `forward`, without wrappers around the instance's.
-            return type(self.model).forward(self.model, **self.inputs).logits.flatten(0, 1)
+        head = self.head if head is None else head
+        compute = _linear_that_adds_gradients(head) or head
+        model = _with_stand_ins(
+            self.model,
+            {
+                id(self.body): _StandIn(self.body, lambda: self.output),
+                id(self.head): _StandIn(self.head, lambda: compute(states[None])),
+            },
+        )
+        # The class's `forward`, without wrappers around the instance's.
+        return type(self.model).forward(model, **self.inputs).logits.flatten(0, 1)
 
     def parameters(self) -> list[torch.nn.Parameter]:
         """Trained parameters from the head on, tied ones included."""
@@ -287,14 +317,167 @@ class _Rest:
         return [p for p in self.model.parameters() if p.requires_grad and id(p) not in inside]
 
 
-@contextmanager
-def _replaced_forward(module: Any, forward: Callable[..., Any]) -> Iterator[None]:
-    """Replace the `forward` of a module."""
-    before = vars(module).get("forward")
-    module.forward = forward
-    try:
-        yield
-    finally:
-        del module.forward
-        if before is not None:
-            module.forward = before
+class _StandIn:
+    """Has the attributes of a module, but computes something else when it is called."""
+
+    def __init__(self, module: torch.nn.Module, compute: Callable[[], Any]):
+        self._module, self._compute = module, compute
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        return self._compute()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+def _with_stand_ins(module: torch.nn.Module, stand_ins: dict[int, _StandIn]) -> Any:
+    """A shallow copy of a module in which others, by their id, are replaced; it stays as it is."""
+    children = {
+        name: stand_ins.get(id(child)) or _with_stand_ins(child, stand_ins)
+        for name, child in module._modules.items()
+        if child is not None
+    }
+    if all(child is module._modules[name] for name, child in children.items()):
+        return module
+    shallow = copy.copy(module)
+    shallow._modules = {**module._modules, **children}
+    return shallow
+
+
+class _LossAndGradients(torch.autograd.Function):
+    """Sums a loss over chunks of states together with its gradients."""
+
+    @staticmethod
+    @cast_each_weight_once()
+    def forward(context, loss, in_chunks, weight, states, *parameters):
+        """The sum, a scalar, of `loss(states[chunk], chunk)` over the chunks of `in_chunks`.
+
+        `states` are [n, hidden]. With a `weight`, the gradients of `parameters`, times the weight,
+        are added to their `.grad` here; without it, `backward` returns them.
+        """
+        needed = context.needs_input_grad[3:]
+        indices = [index for index, need in enumerate(needed) if need]
+        # Each chunk has its own part of the states' gradient; those of parameters are summed.
+        context.gradients = [torch.zeros_like(states) if needed[0] else None]
+        context.gradients += [None] * len(parameters)
+        context.weight = weight
+
+        # A function, so that a chunk's gradients, which are as large as the head, are freed before
+        # the next chunk's. Gradients are added in place, which allocates nothing.
+        def compute(chunk):
+            with torch.set_grad_enabled(bool(indices)):
+                chunk_states = states[chunk].detach().requires_grad_(needed[0])
+                chunk_loss = loss(chunk_states, chunk)
+            if indices:
+                tensors = [(chunk_states, *parameters)[index] for index in indices]
+                gradients = torch.autograd.grad(chunk_loss, tensors, weight, allow_unused=True)
+                for index, gradient in zip(indices, gradients, strict=True):
+                    if index == 0:
+                        context.gradients[0][chunk] = gradient
+                    elif gradient is None:
+                        continue
+                    elif weight is not None:
+                        parameter = parameters[index - 1]
+                        if parameter.grad is None:
+                            parameter.grad = gradient
+                        else:
+                            parameter.grad += gradient
+                    elif context.gradients[index] is None:
+                        context.gradients[index] = gradient
+                    else:
+                        context.gradients[index] += gradient
+            return chunk_loss.detach()
+
+        token = _casts.set(None if weight is None else {})
+        try:
+            return sum(in_chunks(compute))
+        finally:
+            _casts.reset(token)
+
+    @staticmethod
+    @once_differentiable
+    def backward(context, upstream):
+        """Scale the gradients that `forward` computed by that of the sum, a scalar."""
+        gradients, context.gradients = context.gradients, None  # frees their memory early
+        factor = upstream if context.weight is None else upstream / context.weight
+        scaled = (gradient if gradient is None else gradient.mul_(factor) for gradient in gradients)
+        return None, None, None, *scaled
+
+
+class SummedNLL(torch.autograd.Function):
+    """The sum of the negative log-likelihoods of targets in nats, a float32 scalar.
+
+    It is computed in float32 from logits [n, vocabulary] of any precision and targets [n], like
+    `cross_entropy`, but with a single tensor of the size of the logits. Negative targets do not
+    count. It allows one backward pass.
+    """
+
+    @staticmethod
+    def forward(context, logits, targets):
+        """The sum."""
+        counted, targets = targets >= 0, targets.clamp(min=0)[:, None]
+        # Exponentials, and later the gradient, are computed in place.
+        scores = logits - logits.amax(dim=-1, keepdim=True).float()
+        target_scores = scores.gather(1, targets)
+        sums = scores.exp_().sum(dim=-1, keepdim=True)
+        context.saved = scores, sums, targets, counted[:, None], logits.dtype
+        return (sums.log() - target_scores)[:, 0].mul(counted).sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(context, upstream):
+        """The gradient of the logits, in their precision."""
+        (scores, sums, targets, counted, dtype), context.saved = context.saved, None
+        weights = upstream * counted
+        scores *= weights / sums
+        scores.scatter_add_(1, targets, -weights)
+        return scores.to(dtype), None
+
+
+class _AddingLinear(torch.autograd.Function):
+    """A linear layer that adds the gradient of its weight to `.grad` instead of returning it.
+
+    This saves allocating and reading another large matrix for each chunk. `used` is the weight in
+    the precision that is computed in.
+    """
+
+    @staticmethod
+    def forward(context, states, weight, used):
+        context.dtype, states = states.dtype, states.to(used.dtype)
+        context.save_for_backward(states, weight, used)
+        return torch.nn.functional.linear(states, used)
+
+    @staticmethod
+    @once_differentiable
+    def backward(context, upstream):
+        states, weight, used = context.saved_tensors
+        if weight.grad is None:
+            weight.grad = torch.zeros_like(weight)
+        # First, so that nothing has been added to `.grad` if this does not fit.
+        gradient = (upstream @ used).to(context.dtype)
+        left, right = upstream.flatten(0, -2).t(), states.flatten(0, -2)
+        if used.dtype == weight.dtype:
+            weight.grad.addmm_(left, right)
+        else:
+            kind, _ = _sizes.get() or (weight.device.type, None)
+            rows = max(1, GRADIENT_BLOCK[kind] // weight.shape[1])
+            for part, weight_rows in zip(left.split(rows), weight.grad.split(rows), strict=True):
+                weight_rows += part @ right
+        return gradient, None, None
+
+
+def _linear_that_adds_gradients(head: Any) -> Callable[[torch.Tensor], torch.Tensor] | None:
+    """A head's function that adds its weight's gradient in place; None if this is not possible."""
+    plain = type(head) is torch.nn.Linear and head.bias is None and head.weight.requires_grad
+    casts = _casts.get()
+    if not plain or casts is None or not torch.is_grad_enabled():
+        return None
+    weight = head.weight
+    if weight.dtype != torch.float32:
+        return None
+    used, kind = weight.detach(), weight.device.type
+    if torch.is_autocast_enabled(kind):
+        if weight not in casts:
+            casts[weight] = used.to(torch.get_autocast_dtype(kind))
+        used = casts[weight]
+    return lambda states: _AddingLinear.apply(states, weight, used)

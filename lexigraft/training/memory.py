@@ -1,27 +1,42 @@
-"""Predicts the memory that a training will take, by running it on tensors without values.
+"""How a training uses the memory of its GPU: chosen before it begins, by a simulation.
 
-The training code itself prepares the phases and computes a step of each, at full size, on torch's
+Training's own functions prepare the phases and compute a step of each, at full size, on torch's
 fake tensors, which have a shape and a dtype but no memory. The bytes of live tensors are counted.
-
 Several GPUs are simulated too: one of their processes runs, and its communication is discarded.
-Where a size depends on values, it is the largest possible one: all tokens of a pass are different
-and are predicted, and every row of a sparse adapter has all of its entries.
+Where a size depends on values, it is the largest possible one: all tokens of a micro-batch are
+different and are predicted, and every row of a sparse adapter has all of its entries.
+
+The choices change results only by rounding. Machine settings take precedence; nothing is chosen on
+a CPU, or if several GPUs train a cell.
 """
 
 import copy
-from collections.abc import Iterable
-from contextlib import nullcontext
+import logging
+import os
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
+import torch.distributed as dist
 from scipy.sparse import csr_array
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributed.tensor import DTensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from transformers import PretrainedConfig, PreTrainedModel
 
-from lexigraft.hardware import precision
+from lexigraft.hardware import PRECISION, device, only_cpu, precision
+from lexigraft.inference.batch_sizes import free_memory
+from lexigraft.inference.chunked_logits import LEAST_LOGITS, chunk_sizes
 from lexigraft.initialization.recipe import Recipe
+from lexigraft.machine import setting
 from lexigraft.source.model import auto_class
 from lexigraft.source.token_tables import (
     empty_tables,
@@ -29,37 +44,144 @@ from lexigraft.source.token_tables import (
     set_tables,
     token_tables,
 )
-from lexigraft.training.adapted_layers import attach_adapters, with_auxiliary_loss
-from lexigraft.training.anchored_rows import AnchoredRows, new_rows_of
-from lexigraft.training.distributed import Computation, modules_of, shard
-from lexigraft.training.fake_gpu import AliveBytes, as_on_a_gpu, as_one_of, give_memory
-from lexigraft.training.frozen_weights import FrozenWeights
-from lexigraft.training.objective import Objective, PhaseContext, Progress
-from lexigraft.training.passes import pass_tokens, split_step
-from lexigraft.training.phase import add_modules, recompute_layers
+from lexigraft.training.chunk_distillation import ChunkDistillation
+from lexigraft.training.data import TeacherTokens, TrainingSequence, collate
+from lexigraft.training.distributed import Computation, modules_of, shard, world_size
+from lexigraft.training.new_rows import AnchoredRows, copy_new_rows
+from lexigraft.training.objective import Objective, PenalizedObjective, PhaseContext, Progress
+from lexigraft.training.phase import (
+    PhaseMemory,
+    add_modules,
+    default_memory,
+    micro_batch_tokens,
+    recompute_layers,
+    split_step,
+)
 from lexigraft.training.registry import objective
-from lexigraft.training.settings import AMOUNTS, AdapterSettings, Phase, Strategy
-from lexigraft.training.trainable import decoder_layers
+from lexigraft.training.settings import Phase, Strategy
+from lexigraft.training.trainable import FrozenWeights
+from lexigraft.training.vocadt_adapter import attach_adapters, with_auxiliary_loss
 
-_NO_MEMORY = ("data", "share", *AMOUNTS, "learning_rate")  # keys that do not affect memory
+logger = logging.getLogger(__name__)
+# Of the free memory. The rest is for fragmentation and what libraries allocate for themselves.
+SHARE = 0.92
+# Larger micro-batches are hardly faster.
+MOST_TOKENS = 2**14
+# Shares of the layers that are recomputed, from the fastest to the one that saves most memory.
+_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 # Memory of the machine for everything but weights.
-_REST = 4 * 2**30
+_WITHOUT_WEIGHTS = 4 * 2**30
 
 
-def simulated_peak(
+@dataclass(frozen=True)
+class MemoryPlan:
+    """How each phase uses the memory, and whether trained parameters are offloaded."""
+
+    phases: tuple[PhaseMemory, ...]
+    offload: bool
+
+
+def plan_memory(
     config: PretrainedConfig,
     strategy: Strategy,
     rows: int,
     *,
-    teacher: PretrainedConfig | None = None,
-    **options: Any,
-) -> int:
-    """The peak memory of a training on a GPU, in bytes, over all phases.
+    free: int | None = None,
+    **parts: Any,
+) -> MemoryPlan:
+    """Choose how a training on this process's device uses memory, and log the choice.
 
-    Arguments are those of `simulated_phases`, `options` those of `SimulatedPhase.peak`.
+    `config`, `strategy`, `rows` and `parts` are arguments of `simulated_phases`; `free` are the
+    free bytes of the GPU before the model is loaded, measured by default.
     """
-    phases = simulated_phases(config, strategy, rows, teacher=teacher)
-    return max(phase.peak(**options) for phase in set(phases))
+    if free is None and device().type == "cuda" and world_size() == 1:
+        free = free_memory(device())
+    offload = bool(setting("offload")) and world_size() == 1
+    default = default_memory(device().type if free is None else "cuda")
+    plan = MemoryPlan(len(strategy.phases) * (default,), offload)
+    if free is None or not strategy.phases:
+        return plan
+    start, usable = time.monotonic(), int(SHARE * free)
+    try:
+        phases = simulated_phases(config, strategy, rows, dtype=precision(), **parts)
+        chosen = [_fitting_memory(phase, usable, offload) for phase in phases]
+        if None in chosen and _may_offload(phases, strategy):
+            offload = True
+            chosen = [_fitting_memory(phase, usable, offload) for phase in phases]
+    except Exception as error:  # whatever fake tensors do not support
+        logger.warning("memory cannot be simulated (%s); the defaults are used", error)
+        return plan
+    if None in chosen:
+        logger.warning("this training may not fit into the %s of its GPU", _gibibytes(free))
+    smallest = PhaseMemory(setting("pass_tokens") or 1, default.recompute)
+    plan = MemoryPlan(tuple(memory or smallest for memory in chosen), offload)
+    descriptions = dict.fromkeys(
+        f"micro-batches of {max(memory.tokens, phase.length)} tokens"
+        + f", {memory.recompute:.0%} of the layers recomputed" * strategy.gradient_checkpointing
+        for memory, phase in zip(plan.phases, strategy.phases, strict=True)
+    )
+    logger.info(
+        "%s%s (simulated in %.0f s)",
+        "; then ".join(descriptions),
+        "; trained parameters in the machine's memory" if offload else "",
+        time.monotonic() - start,
+    )
+    return plan
+
+
+def _fitting_memory(simulated: "SimulatedPhase", usable: int, offload: bool) -> PhaseMemory | None:
+    """The fastest way to use memory that fits into the `usable` bytes; None if nothing fits.
+
+    First, micro-batches of the default size, with as few layers recomputed as possible; they are
+    larger if no layer needs to be. On a small GPU, micro-batches are halved.
+    """
+    default, phase = default_memory("cuda"), simulated.phase
+
+    def fits(tokens: int, share: float, **options: Any) -> bool:
+        peak = simulated.peak(tokens, recompute=share, offload=offload, **options)
+        return peak <= usable
+
+    shares = _SHARES if setting("recompute") is None else (default.recompute,)
+    shares = shares if simulated.strategy.gradient_checkpointing else (0.0,)
+    for share in shares:
+        if fits(default.tokens, share):
+            largest = min(MOST_TOKENS, phase.batch_sequences * phase.length)
+            grows = share == 0 and not setting("pass_tokens") and largest > default.tokens
+            sizes = [largest // n for n in (1, 2) if largest // n > default.tokens] * grows
+            # A step of several micro-batches has gradients of earlier ones.
+            fitting = [tokens for tokens in sizes if fits(tokens, share, later=True)]
+            return PhaseMemory(fitting[0] if fitting else default.tokens, share)
+    tokens = default.tokens
+    while not fits(tokens, shares[-1], logits=LEAST_LOGITS, later=tokens < default.tokens):
+        if setting("pass_tokens") or tokens <= phase.length:
+            return None
+        tokens = max(tokens // 2, phase.length)
+    return PhaseMemory(tokens, shares[-1])
+
+
+def _may_offload(phases: Iterable["SimulatedPhase"], strategy: Strategy) -> bool:
+    """Whether trained parameters may be offloaded, and the machine has enough memory."""
+    if setting("offload") is not None or strategy.optimizer != "adamw":
+        return False
+    needed, available = max(phase.machine_memory() for phase in phases), machine_memory()
+    if needed > available:
+        logger.warning(
+            "with %s of machine memory, trained parameters could be offloaded; this job has %s",
+            _gibibytes(needed),
+            _gibibytes(available),
+        )
+    return needed <= available
+
+
+def machine_memory() -> int:
+    """The bytes of machine memory that this job may still use; under Slurm, at most its request."""
+    available = psutil.virtual_memory().available
+    requested = int(os.environ.get("SLURM_MEM_PER_NODE", 0))  # megabytes; 0 means all memory
+    return min(available, requested * 2**20) if requested else available
+
+
+def _gibibytes(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB"
 
 
 def simulated_phases(
@@ -67,29 +189,30 @@ def simulated_phases(
     strategy: Strategy,
     rows: int,
     *,
-    teacher: PretrainedConfig | None = None,
     dtype: torch.dtype = torch.bfloat16,
+    tokenizer: Any = None,
+    teacher: PretrainedConfig | None = None,
+    teacher_tokenizer: Any = None,
 ) -> list["SimulatedPhase"]:
-    """The phases of a training, without weights; consecutive phases of equal memory are one object.
+    """The phases of a training, without weights.
 
     The training computes in the precision `dtype`, on a model of this configuration whose
     vocabulary has been changed to one of `rows` rows. `teacher` is the configuration of the
-    teacher, if the strategy has one.
+    teacher, if the strategy has one. Few objectives need tokenizers to be created.
     """
+    tokenizer = tokenizer or SimpleNamespace(get_vocab=lambda: {"last": rows - 1})
+    empty_teacher = teacher and _EmptyTeacher(teacher, lambda: teacher_tokenizer)
     trained: set[str] = set()
-    found: list[SimulatedPhase] = []
-    before = None
-    with as_on_a_gpu(dtype):
+    phases = []
+    with _like_a_gpu(dtype):
         for phase in strategy.phases:
-            settings = {name: value for name, value in phase if name not in _NO_MEMORY}
-            if settings != before:  # equal for ALMA, whose phases differ only in their text
-                model, loss, names = _prepared(config, strategy, phase, rows, trained, teacher)
-                if phase.adapter is None:
-                    trained |= names
-                one = SimulatedPhase(model, loss, strategy, phase, dtype)
-            before = settings
-            found.append(one)
-    return found
+            model, loss, names = _prepare(
+                config, strategy, phase, rows, trained, tokenizer, empty_teacher
+            )
+            if phase.adapter is None:
+                trained |= names
+            phases.append(SimulatedPhase(model, loss, strategy, phase, dtype))
+    return phases
 
 
 class SimulatedPhase:
@@ -106,61 +229,11 @@ class SimulatedPhase:
         self.model, self.loss, self.strategy, self.phase = model, loss, strategy, phase
         self.dtype = dtype
         inside = set(model.modules())
-        self.beside = [one for one in modules_of(loss) if one not in inside]  # such as a teacher
+        self.outside = [module for module in modules_of(loss) if module not in inside]
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
         with self.mode:
-            for one in (model, *self.beside):
-                give_memory(one)
-
-    def peak(
-        self,
-        tokens: int | None = None,
-        *,
-        gpus: int = 1,
-        offload: bool = False,
-        recompute: float = 1.0,
-        logits: int | None = None,
-        between: bool = False,
-    ) -> int:
-        """The peak memory of a step on a GPU, in bytes.
-
-        CUDA's own memory and fragmentation are not included.
-
-        Parameters
-        ----------
-        tokens
-            The maximum tokens of a pass, by default as on a GPU; a single sequence may have more.
-        gpus
-            Number of GPUs that share the model (`LEXIGRAFT_SHARDED`). One of them is simulated: its
-            shard, and the layers that it gathers.
-        offload
-            Whether trained parameters are in the memory of the machine, see `distributed.shard`.
-        recompute
-            The share of the layers whose activations are recomputed.
-        logits
-            The maximum elements in a chunk's logits, by default that of a GPU with free memory.
-        between
-            Whether there are gradients of an earlier pass even if a step has only one pass.
-        """
-        strategy, phase = self.strategy, self.phase
-        length = phase.length
-        if strategy.gradient_checkpointing:
-            recompute_layers(self.model, recompute)
-        lengths = phase.batch_sequences * [length]
-        passes = split_step(lengths, tokens or pass_tokens("cuda"), gpus)[0]
-        in_parts = offload or gpus > 1
-        with as_on_a_gpu(self.dtype, logits), as_one_of(gpus) if in_parts else nullcontext():
-            computation, loss = Computation(self.model), self.loss
-            if in_parts:
-                place = torch.device("cpu")
-                computation, loss = shard(computation, loss, place, offload=offload)
-            shape = (len(passes[0]), length)
-            return self._peak(computation, loss, shape, between or len(passes) > 1, offload)
-
-    @property
-    def layers(self) -> int:
-        """The number of decoder layers of the model."""
-        return len(decoder_layers(self.model))
+            for module in (model, *self.outside):
+                _allocate(module)
 
     @property
     def trained(self) -> int:
@@ -175,103 +248,299 @@ class SimulatedPhase:
         trained = [p.nbytes for p in self.model.parameters() if p.requires_grad]
         frozen = sum(p.nbytes for p in self.model.parameters() if not p.requires_grad)
         pinned = sum(1 << (size - 1).bit_length() for size in trained)
-        return 2 * pinned + 2 * sum(trained) + frozen + _REST
+        return 2 * pinned + 2 * sum(trained) + frozen + _WITHOUT_WEIGHTS
 
-    def _peak(
+    def peak(
         self,
-        computation: Computation,
-        loss: Objective,
-        shape: tuple[int, int],
-        earlier: bool,
-        offload: bool,
+        tokens: int | None = None,
+        *,
+        gpus: int = 1,
+        offload: bool = False,
+        recompute: float = 1.0,
+        logits: int | None = None,
+        later: bool = False,
     ) -> int:
-        entries = self.phase.adapter.entries if self.phase.adapter else 0
-        own = [parameter for parameter in computation.parameters() if parameter.requires_grad]
-        modules = (computation, *self.beside)
-        there = [t for one in modules for t in (*one.parameters(), *one.buffers())]
-        with self.mode, AliveBytes(there, own if offload else (), entries) as alive:
-            moments = [] if offload else self._moments(computation, own)
-            if earlier and not offload:
-                for parameter in own:
+        """The peak memory of a step on a GPU, in bytes.
+
+        CUDA's own memory and fragmentation are not included.
+
+        Parameters
+        ----------
+        tokens
+            The maximum tokens of a micro-batch, by default as on a GPU; a single sequence may have
+            more.
+        gpus
+            Number of GPUs that share the model (`LEXIGRAFT_SHARDED`). One of them is simulated: its
+            shard, and the layers that it gathers.
+        offload
+            Whether trained parameters are in the memory of the machine, see `distributed.shard`.
+        recompute
+            The share of the layers whose activations are recomputed.
+        logits
+            The maximum elements in a chunk's logits, by default that of a GPU with free memory.
+        later
+            Whether there are gradients of an earlier micro-batch even if a step has only one.
+        """
+        strategy, phase = self.strategy, self.phase
+        if strategy.gradient_checkpointing:
+            recompute_layers(self.model, recompute)
+        lengths = phase.batch_sequences * [phase.length]
+        micro_batches = split_step(lengths, tokens or micro_batch_tokens("cuda"), gpus)[0]
+        later = later or len(micro_batches) > 1
+        computation, loss = Computation(self.model), self.loss
+        with ExitStack() as stack:
+            stack.enter_context(_like_a_gpu(self.dtype, logits))
+            if offload or gpus > 1:
+                stack.enter_context(_first_of(gpus))
+                cpu = torch.device("cpu")
+                computation, loss = shard(computation, loss, cpu, offload=offload)
+            trained = [p for p in computation.parameters() if p.requires_grad]
+            modules = (computation, *self.outside)
+            tensors = [t for module in modules for t in (*module.parameters(), *module.buffers())]
+            entries = phase.adapter.entries if phase.adapter else 0
+            stack.enter_context(self.mode)
+            live = stack.enter_context(_LiveBytes(tensors, trained if offload else (), entries))
+            moments = [] if offload else self._moments(computation, trained)
+            if later and not offload:
+                for parameter in trained:
                     parameter.grad = torch.zeros_like(parameter)
-            batch = loss.largest_batch(*shape)
+            batch = _largest_batch(loss, len(micro_batches[0]), phase.length)
             weights = torch.ones(loss.count_targets(batch).shape)
             losses = computation(loss.losses, batch, weights)
             loss.total(losses).backward()
             del batch, losses
             if not offload:
-                torch.nn.utils.clip_grad_norm_(own, 1.0)
+                torch.nn.utils.clip_grad_norm_(trained, 1.0)
             del moments
             computation.zero_grad()
-        return alive.peak
+        return live.peak
 
     def _moments(
-        self, computation: Computation, own: Iterable[torch.nn.Parameter]
+        self, computation: Computation, trained: Iterable[torch.nn.Parameter]
     ) -> list[torch.Tensor]:
         """AdamW's two moments, allocated in the first step. Fused steps create no other tensor."""
-        eight = self.strategy.optimizer == "adamw-8bit"
         # Moments of embeddings never have 8 bits.
-        looked_up = {
+        embeddings = {
             id(module.weight)
             for module in computation.modules()
             if isinstance(module, torch.nn.Embedding)
         }
+        in_8_bits = self.strategy.optimizer == "adamw-8bit"
         return [
-            torch.zeros_like(p, dtype=torch.uint8 if eight and id(p) not in looked_up else None)
-            for p in own
+            torch.zeros_like(
+                p, dtype=torch.uint8 if in_8_bits and id(p) not in embeddings else None
+            )
+            for p in trained
             for _ in range(2)
         ]
 
 
-def _prepared(
+def _prepare(
     config: PretrainedConfig,
     strategy: Strategy,
     phase: Phase,
     rows: int,
     trained: set[str],
-    teacher: PretrainedConfig | None,
+    tokenizer: Any,
+    teacher: "_EmptyTeacher | None",
 ) -> tuple[PreTrainedModel, Objective, set[str]]:
     """A model prepared for a phase, without weights; the objective; names of what is trained."""
     new_ids = range(config.get_text_config().vocab_size, rows)
     with torch.device("meta"):
-        model = _without_weights(config, torch.float32)
+        model = _empty_model(config, torch.float32)
         if phase.adapter is None:
             set_tables(model, empty_tables(model, token_tables(model), rows))
             resize_vocabulary(model, rows)
         else:
-            _attach_adapters(model, rows, phase.adapter)
+            recipe = _largest_recipe(model, rows, phase)
+            attach_adapters(model, tokenizer, recipe, phase.adapter)
         names, _ = FrozenWeights(model, None).prepare_phase(model, phase, trained, new_ids)
-        kind, teaching = objective(phase.objective), None
-        if kind.needs_teacher and teacher is not None:
-            teaching = _without_weights(teacher, precision()).requires_grad_(False)
-        # Before training, objectives read nothing else of a tokenizer, and no inputs.
-        tokenizer: Any = _vocabulary_of(rows)
-        context = PhaseContext(model, tokenizer, strategy, phase, Progress(), {}, [], teaching)
-        loss = with_auxiliary_loss(kind.for_phase(context), model, phase)
+        context = PhaseContext(model, tokenizer, strategy, phase, Progress(), [], teacher)
+        loss = objective(phase.objective).for_phase(context)
+        loss = with_auxiliary_loss(loss, model, phase)
         if phase.anchor and new_ids:
-            loss = AnchoredRows(loss, new_ids, new_rows_of(model, new_ids), phase.anchor)
+            loss = AnchoredRows(loss, new_ids, copy_new_rows(model, new_ids), phase.anchor)
     add_modules(model, loss)
     return model.train(), loss, set(names)
 
 
-def _without_weights(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
+@dataclass(frozen=True)
+class _EmptyTeacher:
+    """A teacher without weights, see `teacher.Teacher`."""
+
+    config: PretrainedConfig
+    tokenizer: Callable[[], Any]
+    name: str = "teacher"
+
+    def model(self) -> PreTrainedModel:
+        return _empty_model(self.config, precision()).requires_grad_(False)
+
+
+def _empty_model(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
     # A copy, since resizing changes it.
     return auto_class(config).from_config(copy.deepcopy(config), dtype=dtype)
 
 
-def _attach_adapters(model: PreTrainedModel, rows: int, settings: AdapterSettings) -> None:
-    """Attach adapters from a recipe with the longest possible rows; for dense ones, copies.
+def _largest_recipe(model: PreTrainedModel, rows: int, phase: Phase) -> Recipe:
+    """A recipe with the longest possible rows; for dense adapters, copies.
 
     The auxiliary loss is then that of all rows.
     """
+    assert phase.adapter is not None
     source = model.config.get_text_config().vocab_size
-    entries = min(settings.entries, source) if settings.form == "sparse" else 1
+    entries = min(phase.adapter.entries, source) if phase.adapter.form == "sparse" else 1
     columns = np.arange(rows)[:, None] % (source - entries + 1) + np.arange(entries)
     starts = np.arange(rows + 1) * entries
     left = csr_array((np.ones(rows * entries), columns.ravel(), starts), shape=(rows, source))
-    tokenizer: Any = _vocabulary_of(rows)
-    attach_adapters(model, tokenizer, Recipe(left, None, np.arange(0)), settings)
+    return Recipe(left, None, np.arange(0))
 
 
-def _vocabulary_of(rows: int) -> SimpleNamespace:
-    return SimpleNamespace(get_vocab=lambda: {"last": rows - 1})
+def _largest_batch(loss: Objective, sequences: int, length: int) -> dict[str, torch.Tensor]:
+    """The micro-batch of sequences of a length that takes the most memory."""
+    while isinstance(loss, PenalizedObjective):
+        loss = loss.objective
+    sequence = TrainingSequence(np.ones(length, np.int32))
+    if isinstance(loss, ChunkDistillation):  # as many tokens as the teacher may read, all in chunks
+        ones = np.ones(loss.teacher_length, np.int32)
+        sequence = TrainingSequence(
+            sequence.tokens, teacher=TeacherTokens(ones, ones, sequence.tokens)
+        )
+    return collate(sequences * [sequence])
+
+
+@contextmanager
+def _first_of(number: int) -> Iterator[None]:
+    """Simulate being the first of `number` processes; the others do not exist."""
+    # Importing registers a group that sends nothing, and collectives of fake tensors.
+    import torch.testing._internal.distributed.fake_pg
+
+    if number > 1:
+        import torch.distributed._tools.fake_collectives  # noqa: F401
+
+    dist.init_process_group("fake", rank=0, world_size=number, store=dist.HashStore())
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+@contextmanager
+def _like_a_gpu(dtype: torch.dtype, logits: int | None = None) -> Iterator[None]:
+    """Use the precision and the chunks of a GPU for fake tensors, which are on the CPU."""
+    previous = os.environ.get(PRECISION)
+    os.environ[PRECISION] = str(dtype).removeprefix("torch.")
+    try:
+        with only_cpu(), chunk_sizes("cuda", logits):
+            yield
+    finally:
+        del os.environ[PRECISION]
+        if previous is not None:
+            os.environ[PRECISION] = previous
+
+
+def _allocate(model: torch.nn.Module) -> None:
+    """Replace tensors on the meta device by fake tensors; tied ones stay tied."""
+    allocated: dict[int, tuple[Any, Any]] = {}  # with the old tensors, so that ids differ
+    for module in model.modules():
+        for tensors in (module._parameters, module._buffers):
+            for name, old in tensors.items():
+                if old is None:
+                    continue
+                if id(old) not in allocated:
+                    new = torch.zeros(old.shape, dtype=old.dtype)
+                    if isinstance(old, torch.nn.Parameter):
+                        new = torch.nn.Parameter(new, requires_grad=old.requires_grad)
+                    allocated[id(old)] = new, old
+                tensors[name] = allocated[id(old)][0]
+
+
+class _LiveBytes(TorchDispatchMode):
+    """Counts the bytes of live storages; `tensors` are live from the beginning.
+
+    The parameters `elsewhere` do not count, nor do the gradients that FSDP gives them. FSDP's
+    temporary copies of these are live before as many other bytes are, so they create no peak. Rows
+    of sparse adapters have `entries` entries.
+    """
+
+    def __init__(
+        self,
+        tensors: Iterable[torch.Tensor],
+        elsewhere: Iterable[torch.nn.Parameter],
+        entries: int,
+    ):
+        super().__init__()
+        self.bytes = self.peak = 0
+        self.sizes: dict[int, int] = {}
+        self.elsewhere: set[int] = set()
+        self.entries = entries
+        self.hooks = []
+        for parameter in elsewhere:
+            self._leave_out(parameter)
+            hook = parameter.register_post_accumulate_grad_hook(lambda p: self._leave_out(p.grad))
+            self.hooks.append(hook)
+        self._count(tensors)
+
+    def __enter__(self):
+        # FSDP frees and refills gathered tensors by resizing their storage, which is not an
+        # operation on tensors: no dispatch mode or hook sees it. torch's own memory tracker
+        # (torch.distributed._tools) replaces this method, too.
+        self.resize = resize = torch.UntypedStorage.resize_
+
+        def counted_resize(storage, size):
+            resize(storage, size)
+            self._update(storage)
+
+        torch.UntypedStorage.resize_ = counted_resize
+        return super().__enter__()
+
+    def __exit__(self, *raised):
+        torch.UntypedStorage.resize_ = self.resize
+        for hook in self.hooks:
+            hook.remove()
+        return super().__exit__(*raised)
+
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        # Sizes that depend on values are as large as possible.
+        if function is torch.ops.aten.nonzero.default:
+            result = torch.arange(arguments[0].numel())[:, None]
+        elif function is torch.ops.aten._unique2.default:
+            every = torch.arange(arguments[0].numel())
+            result = every, every.view_as(arguments[0]).clone(), every[:0]
+        elif function is torch.ops.aten.repeat_interleave.Tensor:
+            result = torch.arange(len(arguments[0]) * self.entries) // self.entries
+        elif function is torch.ops.aten.index.Tensor:
+            tensor, indices = arguments
+            masks = [index is not None and index.dtype == torch.bool for index in indices]
+            pairs = zip(indices, masks, strict=True)
+            result = function(tensor, [torch.arange(len(i)) if mask else i for i, mask in pairs])
+        else:
+            result = function(*arguments, **(named or {}))
+        self._count(leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor))
+        return result
+
+    def _count(self, tensors: Iterable[torch.Tensor]) -> None:
+        for tensor in tensors:
+            self._update(_storage(tensor))
+
+    def _leave_out(self, tensor: torch.Tensor) -> None:
+        storage = _storage(tensor)
+        self.elsewhere.add(storage._cdata)
+        self._update(storage)
+
+    def _update(self, storage: torch.UntypedStorage) -> None:
+        key = storage._cdata
+        size = 0 if key in self.elsewhere else storage.nbytes()
+        if key not in self.sizes:
+            weakref.finalize(storage, self._forget, key)
+        self.bytes += size - self.sizes.get(key, 0)
+        self.sizes[key] = size
+        self.peak = max(self.peak, self.bytes)
+
+    def _forget(self, key: int) -> None:
+        self.bytes -= self.sizes.pop(key)
+        self.elsewhere.discard(key)
+
+
+def _storage(tensor: torch.Tensor) -> torch.UntypedStorage:
+    local = tensor.to_local() if isinstance(tensor, DTensor) else tensor
+    return local.untyped_storage()

@@ -7,14 +7,14 @@ that compute import torch themselves.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from lexigraft.setting_types import CAUSAL
 from lexigraft.training.settings import Phase, Strategy
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
     from lexigraft.training.data import SequenceDataset
 
@@ -44,13 +44,30 @@ class Progress:
         return self.trained | self.from_adapters | self.with_lora | self.with_new_rows
 
 
+class OpensTeacher(Protocol):
+    """What an objective reads of its teacher, see `teacher.Teacher`."""
+
+    @property
+    def name(self) -> str:
+        """The name of the source model."""
+
+    @property
+    def config(self) -> "PretrainedConfig":
+        """The configuration of the model."""
+
+    def tokenizer(self) -> "PreTrainedTokenizerFast":
+        """Load the tokenizer."""
+
+    def model(self) -> "PreTrainedModel":
+        """Load the model, frozen, in evaluation mode, on the device and in the job's precision."""
+
+
 @dataclass(frozen=True)
 class PhaseContext:
     """What an objective may read when a phase begins.
 
-    `model` is prepared for the phase; `inputs` and `seed` are those of the training job; an
-    objective stores in `progress` what it passes on to later phases. A simulation has a `teacher`
-    without weights; a training has it in its inputs.
+    `model` is prepared for the phase; `seed` is that of the training job; an objective stores in
+    `progress` what it passes on to later phases.
     """
 
     model: "PreTrainedModel"
@@ -58,13 +75,12 @@ class PhaseContext:
     strategy: Strategy
     phase: Phase
     progress: Progress
-    inputs: Mapping[str, Any]
     seed: list[Any]
-    teacher: "PreTrainedModel | None" = None
+    teacher: OpensTeacher | None = None  # if the objective needs one
 
 
 @dataclass(frozen=True)
-class Cost:
+class TokenCost:
     """What a training token costs, compared with a pass through all layers of a model."""
 
     model: float = 1.0  # share of the model's layers that a pass computes
@@ -109,9 +125,9 @@ class Objective(ABC):
         return source if cls.needs_teacher else None
 
     @classmethod
-    def cost(cls, phase: Mapping[str, Any]) -> Cost:
+    def cost(cls, phase: Mapping[str, Any]) -> TokenCost:
         """The cost of a training token in a phase, which is given as plain data."""
-        return Cost()
+        return TokenCost()
 
     @classmethod
     def for_phase(cls, context: PhaseContext) -> "Objective":
@@ -162,15 +178,6 @@ class Objective(ABC):
 
         return torch.stack([part.ne(IGNORED).sum() for part in self.targets(batch)])
 
-    def largest_batch(self, sequences: int, length: int) -> "dict[str, torch.Tensor]":
-        """The micro-batch of `sequences` sequences of `length` that takes the most memory."""
-        import torch
-
-        return {
-            name: torch.ones((sequences, length), dtype=torch.int64)
-            for name in ("input_ids", "attention_mask", "labels")
-        }
-
     @abstractmethod
     def losses(
         self,
@@ -213,10 +220,6 @@ class PenalizedObjective(Objective):
 
         counts = self.objective.count_targets(batch)
         return torch.cat([counts, counts.new_ones(1)])
-
-    def largest_batch(self, sequences: int, length: int) -> "dict[str, torch.Tensor]":
-        """The largest batch of the other objective."""
-        return self.objective.largest_batch(sequences, length)
 
     def losses(
         self,

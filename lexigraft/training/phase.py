@@ -1,10 +1,14 @@
 """Runs one phase with transformers' Trainer: AdamW, gradient clipping at 1, one schedule."""
 
 import logging
+import math
+from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from torch.optim.lr_scheduler import LambdaLR
@@ -14,7 +18,6 @@ from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME
 
 from lexigraft.hardware import device, trainer_arguments
 from lexigraft.machine import setting
-from lexigraft.training.convergence import StopWhenConverged
 from lexigraft.training.data import SequenceDataset, collate
 from lexigraft.training.distributed import (
     Computation,
@@ -30,13 +33,38 @@ from lexigraft.training.distributed import (
     world_size,
 )
 from lexigraft.training.objective import Objective
-from lexigraft.training.passes import PhaseMemory, split_step, usual_memory
-from lexigraft.training.schedule import Schedule, optimizer_steps, schedules
-from lexigraft.training.settings import Phase, Strategy
+from lexigraft.training.schedule import Schedule, have_converged, optimizer_steps, schedules
+from lexigraft.training.settings import ConvergedSettings, Phase, Strategy
 from lexigraft.training.trainable import decoder_layers
 
 logger = logging.getLogger(__name__)
 TRAINED = "trained.safetensors"
+# Default maximum tokens of a micro-batch. The size of the vocabulary does not matter: logits are
+# computed in chunks (`inference.chunked_logits`).
+MICRO_BATCH_TOKENS = {"cpu": 2048, "cuda": 4096}
+
+
+@dataclass(frozen=True)
+class PhaseMemory:
+    """How a phase uses the memory of a GPU.
+
+    The maximum `tokens` of a micro-batch, and the share of the layers whose activations are
+    recomputed if the strategy has `gradient_checkpointing`.
+    """
+
+    tokens: int
+    recompute: float
+
+
+def micro_batch_tokens(device_type: str) -> int:
+    """The maximum tokens of a micro-batch, including padding, by machine settings or hardware."""
+    return setting("pass_tokens") or MICRO_BATCH_TOKENS[device_type]
+
+
+def default_memory(device_type: str) -> PhaseMemory:
+    """How a phase uses memory by default: by the machine's settings, or by the hardware."""
+    share = setting("recompute")
+    return PhaseMemory(micro_batch_tokens(device_type), 1.0 if share is None else share)
 
 
 def run_phase(
@@ -65,10 +93,10 @@ def run_phase(
     The modules of the `objective` are trained in place. Checkpoints of this phase go to `folder`;
     `checkpoint` is a complete one to resume from, with the same result as an uninterrupted run, bit
     for bit on a CPU with the same number of processes. By default, `schedule` is the strategy's,
-    over this phase alone, and `memory` is `usual_memory`. With `offload`, a `model` on the CPU is
+    over this phase alone, and `memory` is `default_memory`. With `offload`, a `model` on the CPU is
     trained on the GPU part by part, see `distributed.shard`.
     """
-    memory = memory or usual_memory(device().type)
+    memory = memory or default_memory(device().type)
     add_modules(model, objective)
     if strategy.gradient_checkpointing:
         recompute_layers(model, memory.recompute)
@@ -77,10 +105,12 @@ def run_phase(
     computation = Computation(model)
     with group_of_one() if offload else nullcontext():
         in_parts = offload or is_sharded()
-        trained, own = computation, objective
+        trained, trained_objective = computation, objective
         if in_parts:
-            trained, own = shard(computation, objective, device(), offload=offload)
-            _release(model)
+            trained, trained_objective = shard(computation, objective, device(), offload=offload)
+            for parameter in model.parameters():  # the shards have the values
+                if parameter.requires_grad:
+                    parameter.data = parameter.data.new_empty(1).expand_as(parameter)
         if setting("compile"):
             for layer in decoder_layers(trained.model):
                 layer.compile()
@@ -103,7 +133,7 @@ def run_phase(
             args=arguments,
             train_dataset=sequences,
             callbacks=callbacks,
-            objective=own,
+            objective=trained_objective,
             batch_sequences=phase.batch_sequences,
             schedule=schedule or schedules(strategy, [steps])[0],
             tokens=memory.tokens,
@@ -117,25 +147,18 @@ def run_phase(
             set_seed(seed + rank())  # for dropout; the model is the same on all ranks
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
         if in_parts:
-            _take_back(model, trained)
+            _gather_parameters(model, trained)
     for name in objective.modules():
         delattr(model, name)
     return int(trainer.state.global_step)
 
 
-def _release(model: PreTrainedModel) -> None:
-    """Free the trained parameters, whose values are in the shards, but keep their shapes."""
-    for parameter in model.parameters():
-        if parameter.requires_grad:
-            parameter.data = parameter.data.new_empty(1).expand_as(parameter)
-
-
-def _take_back(model: PreTrainedModel, sharded: Any) -> None:
+def _gather_parameters(model: PreTrainedModel, sharded: Any) -> None:
     """Copy trained parameters from a sharded copy of a model back into it."""
     sharded.reshard()  # parameters that an evaluation after the last step has gathered
-    for own, part in zip(model.parameters(), sharded.parameters(), strict=True):
-        if own.requires_grad:
-            own.data = full_tensor(part)
+    for parameter, part in zip(model.parameters(), sharded.parameters(), strict=True):
+        if parameter.requires_grad:
+            parameter.data = full_tensor(part)
 
 
 def add_modules(model: PreTrainedModel, objective: Objective) -> None:
@@ -153,19 +176,40 @@ def recompute_layers(model: PreTrainedModel, share: float) -> None:
     if share == 1:
         return
     layers: list[Any] = list(decoder_layers(model))
-    again, count = round(share * len(layers)), len(layers)
+    count = round(share * len(layers))
     for number, layer in enumerate(layers):
-        layer.gradient_checkpointing = (number + 1) * again // count > number * again // count
+        before, after = (n * count // len(layers) for n in (number, number + 1))
+        layer.gradient_checkpointing = after > before
+
+
+def split_step(
+    lengths: Sequence[int] | np.ndarray, tokens: int, processes: int = 1
+) -> list[list[list[int]]]:
+    """Split a step into micro-batches of each process: indices into `lengths`.
+
+    `lengths` are the tokens of the step's sequences. A micro-batch has at most `tokens` tokens,
+    with shorter sequences padded to the longest one, or a single sequence. All processes have the
+    same number of micro-batches, as few as possible; some may be empty. Their sizes differ by at
+    most one sequence. The split changes only the rounding of sums and the draws of dropout.
+    """
+    sizes = np.asarray(lengths)
+    fitting = sizes[sizes <= tokens]
+    fewest = len(sizes) - len(fitting) + math.ceil(fitting.sum() / tokens)
+    for count in range(math.ceil(fewest / processes), len(sizes) + 1):
+        parts = np.array_split(np.arange(len(sizes)), count * processes)
+        if all(len(part) < 2 or len(part) * sizes[part].max() <= tokens for part in parts):
+            break
+    return [[part.tolist() for part in parts[rank::processes]] for rank in range(processes)]
 
 
 class PhaseTrainer(Trainer):
     """A Trainer for one objective, whose checkpoints hold only the trained parameters.
 
     Its model is a `Computation`; `batch_sequences` is the number of sequences of an optimizer step,
-    in all passes of all processes. A batch of the Trainer is a whole step: indices of sequences,
-    which are read and split into passes of at most `tokens` here. If a pass does not fit into the
-    memory of a GPU, the step is restarted with passes of half as many tokens. The second matrices
-    of LoRA's adapters have `lora_ratio` times the learning rate.
+    in all micro-batches of all processes. A batch of the Trainer is a whole step: indices of
+    sequences, which are read and split into micro-batches of at most `tokens` here. If one does not
+    fit into the memory of a GPU, the step is restarted with micro-batches of half as many tokens.
+    The second matrices of LoRA's adapters have `lora_ratio` times the learning rate.
     """
 
     def __init__(
@@ -196,9 +240,9 @@ class PhaseTrainer(Trainer):
         if self.lora_ratio == 1 or not second:
             return optimizer
         for group in list(optimizer.param_groups):
-            faster = [one for one in group["params"] if id(one) in second]
+            faster = [parameter for parameter in group["params"] if id(parameter) in second]
             if faster:
-                group["params"] = [one for one in group["params"] if id(one) not in second]
+                group["params"] = [p for p in group["params"] if id(p) not in second]
                 rate = self.lora_ratio * group["lr"]
                 optimizer.add_param_group({**group, "params": faster, "lr": rate})
         return optimizer
@@ -210,8 +254,8 @@ class PhaseTrainer(Trainer):
 
     def get_train_dataloader(self):
         """The indices of each step's sequences, of all processes."""
-        places = range(len(self.train_dataset))
-        return DataLoader(places, batch_size=self.batch_sequences, collate_fn=list)
+        indices = range(len(self.train_dataset))
+        return DataLoader(indices, batch_size=self.batch_sequences, collate_fn=list)
 
     def get_batch_samples(self, epoch_iterator, num_batches, device):
         """Read the sequences of the step that begins."""
@@ -220,16 +264,19 @@ class PhaseTrainer(Trainer):
         return samples, items
 
     def training_step(self, model, inputs, num_items_in_batch=None):
-        """Compute all passes of the step and return its loss."""
+        """Train on all micro-batches of the step and return its loss."""
         while True:
-            random = _random_state()
+            random_state = torch.get_rng_state()
+            gpu_random_state = torch.cuda.get_rng_state() if torch.cuda.is_available() else None
             try:
-                return self._all_passes(model)
+                return self._train_micro_batches(model)
             except torch.OutOfMemoryError:
                 # Other processes would have to restart the step, too.
-                if world_size() > 1 or all(len(one["input_ids"]) == 1 for one in self.passes):
+                single = all(len(batch["input_ids"]) == 1 for batch in self.micro_batches)
+                if world_size() > 1 or single:
                     raise
-            self.tokens = max(one["input_ids"].numel() for one in self.passes) // 2
+            # Not in the handler: there the exception still holds the tensors of the micro-batch.
+            self.tokens = max(batch["input_ids"].numel() for batch in self.micro_batches) // 2
             logger.warning(
                 "a micro-batch does not fit into memory; from here on micro-batches have at most "
                 "%d tokens",
@@ -237,29 +284,33 @@ class PhaseTrainer(Trainer):
             )
             discard_gradients(model)
             torch.cuda.empty_cache()
-            _set_random_state(random)
+            torch.set_rng_state(random_state)
+            if gpu_random_state is not None:
+                torch.cuda.set_rng_state(gpu_random_state)
             self._begin(inputs)
 
-    def _begin(self, places):
-        """Split a step into this process's passes, and count its targets."""
-        own = split_step(self.lengths[places], self.tokens, world_size())[rank()]
-        self.passes = [collate([self.train_dataset[places[at]] for at in part]) for part in own]
-        counts = torch.stack([self.objective.count_targets(one) for one in self.passes])
+    def _begin(self, indices):
+        """Split a step into this process's micro-batches, and count its targets."""
+        parts = split_step(self.lengths[indices], self.tokens, world_size())[rank()]
+        self.micro_batches = [
+            collate([self.train_dataset[indices[at]] for at in part]) for part in parts
+        ]
+        counts = torch.stack([self.objective.count_targets(batch) for batch in self.micro_batches])
         self.targets = all_reduce_sum(counts.sum(0).to(self.args.device)).clamp(min=1)
         self.losses = torch.zeros(self.targets.shape, device=self.args.device)
-        parts = torch.zeros_like(self.losses, requires_grad=True)
-        [self.weights] = torch.autograd.grad(self._loss(parts), parts)
+        zeros = torch.zeros_like(self.losses, requires_grad=True)
+        [self.weights] = torch.autograd.grad(self._loss(zeros), zeros)
 
-    def _all_passes(self, model):
+    def _train_micro_batches(self, model):
         loss = torch.zeros((), device=self.args.device)
-        for number, one in enumerate(self.passes, 1):
-            last = number == len(self.passes)
+        for number, batch in enumerate(self.micro_batches, 1):
+            last = number == len(self.micro_batches)
             with nullcontext() if last else self.accelerator.no_sync(model):
-                loss += super().training_step(model, dict(one))
+                loss += super().training_step(model, dict(batch))
         return loss
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        """This pass's part of the step's loss."""
+        """This micro-batch's part of the step's loss."""
         losses = model(self.objective.losses, inputs, self.weights)
         self.losses += losses.detach() / self.targets
         return self._loss(losses)
@@ -279,17 +330,18 @@ class PhaseTrainer(Trainer):
         return full_tensor(super()._get_grad_norm(model, grad_norm))
 
     def _save(self, output_dir=None, state_dict=None):
-        if not self._saves():
+        if not (self.args.should_save or is_sharded()):  # each process has shards of all tensors
             return
         folder = Path(output_dir or self.args.output_dir)
-        trained = {n: p for n, p in self.model.model.named_parameters() if p.requires_grad}
+        trained = {name: p for name, p in self.model.model.named_parameters() if p.requires_grad}
         tensors = full_tensors(trained, keep=self.args.should_save)
         if self.args.should_save:
             folder.mkdir(parents=True, exist_ok=True)
-            save_file({n: tensor.contiguous() for n, tensor in tensors.items()}, folder / TRAINED)
+            tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
+            save_file(tensors, folder / TRAINED)
 
     def _save_optimizer_and_scheduler(self, output_dir):
-        if not self._saves():
+        if not (self.args.should_save or is_sharded()):
             return
         state = self.optimizer.state_dict()
         state["state"] = {
@@ -318,20 +370,24 @@ class PhaseTrainer(Trainer):
     def _load_from_checkpoint(self, resume_from_checkpoint, model=None):
         pass  # done in `run_phase`, before the model was sharded
 
-    def _saves(self):
-        # Ranks that take part in saving: rank 0, or all if each has a shard of every tensor.
-        return self.args.should_save or is_sharded()
 
+class StopWhenConverged(TrainerCallback):
+    """Stops the Trainer after the step at which its losses `have_converged`.
 
-def _random_state():
-    on_gpu = torch.cuda.is_available()
-    return torch.get_rng_state(), torch.cuda.get_rng_state() if on_gpu else None
+    All processes log the same loss, and a resumed run reads earlier losses from its checkpoint, so
+    all of them stop at the same step.
+    """
 
+    def __init__(self, settings: ConvergedSettings):
+        self.settings = settings
 
-def _set_random_state(state):
-    torch.set_rng_state(state[0])
-    if state[1] is not None:
-        torch.cuda.set_rng_state(state[1])
+    def on_log(self, args, state, control, **kwargs):
+        """Stop, and save no checkpoint: the state after the phase is written instead."""
+        window = self.settings.window
+        losses = [line["loss"] for line in state.log_history[-2 * window :] if "loss" in line]
+        is_end = state.global_step % window == 0
+        if is_end and have_converged(losses, window, self.settings.improvement):
+            control.should_training_stop, control.should_save = True, False
 
 
 def load_trained(model: PreTrainedModel, file: Path, without: str | None = None) -> None:

@@ -99,11 +99,11 @@ def plan_phases(
     for number, phase in enumerate(strategy.phases):
         if phase.converged:  # whole steps, so that their sum does not depend on where one ends
             steps = len(plan[number]) // phase.batch_sequences or 1
-            hand_on(plan, number, steps * phase.batch_sequences)
+            pass_on_sequences(plan, number, steps * phase.batch_sequences)
     return plan
 
 
-def hand_on(plan: list[SequenceDataset], number: int, kept: int) -> None:
+def pass_on_sequences(plan: list[SequenceDataset], number: int, kept: int) -> None:
     """Move the sequences of a phase after the first `kept` ones to the next phase, in place.
 
     Both phases read the same text in sequences of the same length.

@@ -1,6 +1,7 @@
-"""The learning rate of a phase: a warm-up, and the decay after it."""
+"""How a phase proceeds: the learning rate of each step, and when its loss has converged."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lexigraft.training.settings import Strategy
@@ -53,19 +54,35 @@ def schedules(strategy: Strategy, steps: list[int]) -> list[Schedule]:
     spans = [(count, 0) for count in steps]  # steps of the whole schedule, and before the phase
     if strategy.schedule_over == "strategy":
         spans = [(sum(steps), sum(steps[:number])) for number in range(len(steps))]
-    stable = strategy.schedule == "wsd"
     return [
         Schedule(
             strategy.schedule,
-            math.ceil(strategy.warmup * whole),
-            whole,
-            before,
-            math.ceil(strategy.decay * whole) if stable else None,
+            math.ceil(strategy.warmup * total),
+            total,
+            offset,
+            math.ceil(strategy.decay * total) if strategy.schedule == "wsd" else None,
         )
-        for whole, before in spans
+        for total, offset in spans
     ]
 
 
 def optimizer_steps(sequences: int, batch_sequences: int) -> int:
     """Optimizer steps of a phase; the last one may have fewer sequences."""
     return math.ceil(sequences / batch_sequences)
+
+
+def have_converged(losses: Sequence[float], window: int, improvement: float) -> bool:
+    """Whether the loss has fallen by less than the share `improvement`.
+
+    The mean of the last `window` losses is compared with that of the `window` losses before them;
+    the result is False if there are fewer losses.
+
+    >>> have_converged([4.0, 2.0, 2.0, 1.0], window=2, improvement=0.5)
+    False
+    >>> have_converged([4.0, 2.0, 2.0, 1.1], window=2, improvement=0.5)
+    True
+    """
+    if len(losses) < 2 * window:
+        return False
+    previous, last = sum(losses[-2 * window : -window]), sum(losses[-window:])
+    return last > (1 - improvement) * previous

@@ -18,13 +18,11 @@ from transformers import PreTrainedModel, TrainerCallback
 from lexigraft.hardware import device
 from lexigraft.source.model import load_model
 from lexigraft.training.data import SequenceDataset, TextBlocks
-from lexigraft.training.frozen_weights import FrozenWeights
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
-from lexigraft.training.passes import pass_tokens
-from lexigraft.training.phase import run_phase
+from lexigraft.training.phase import micro_batch_tokens, run_phase
 from lexigraft.training.settings import Phase, Strategy, read_strategy
-from lexigraft.training.trainable import own_parameters
+from lexigraft.training.trainable import FrozenWeights, own_parameters
 
 STEPS = 4  # of each size; the first one is slower and not counted
 
@@ -55,14 +53,14 @@ def step_time(model_folder: str | Path, settings: Mapping[str, Any]) -> StepTime
     source, strategy = Path(model_folder), read_strategy(settings)
     phase = strategy.phases[-1]
 
-    def hold(model: PreTrainedModel) -> None:
-        FrozenWeights(model, source).hold(own_parameters(model, phase))
+    def round_frozen(model: PreTrainedModel) -> None:
+        FrozenWeights(model, source).round_all_but(own_parameters(model, phase))
 
-    model = load_model(source, torch.float32, device(), hold)
+    model = load_model(source, torch.float32, device(), round_frozen)
     size = int(model.config.get_text_config().vocab_size)
     new_ids = range(max(0, size - 1000), size)
     FrozenWeights(model, source).prepare_phase(model, phase, new_ids=new_ids)
-    together = max(2, pass_tokens(device().type) // phase.length)
+    together = max(2, micro_batch_tokens(device().type) // phase.length)
     one, many = (
         _seconds(model, phase.model_copy(update={"batch_sequences": sequences}), strategy)
         for sequences in (1, together)

@@ -2,11 +2,14 @@
 
 import logging
 import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-from transformers import PreTrainedModel, set_seed
+from peft import PeftModel
+from transformers import PreTrainedModel, PreTrainedTokenizerFast, set_seed
 
 from lexigraft.artifacts.atomic import replacing
 from lexigraft.artifacts.completion import fingerprint, output_checksums
@@ -19,12 +22,12 @@ from lexigraft.initialization.graft import graft
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.machine import setting
 from lexigraft.randomness import seed_from
+from lexigraft.setting_types import CAUSAL, MASKED
 from lexigraft.source.document_start import document_start
 from lexigraft.source.matrices import is_tied
 from lexigraft.source.model import is_masked, load_config, load_model, open_source, open_tokenizer
+from lexigraft.source.positions import positions_of
 from lexigraft.source.tokenizer import tokens_without_row
-from lexigraft.training.adapted_layers import attach_adapters, with_auxiliary_loss
-from lexigraft.training.anchored_rows import AnchoredRows, new_rows_of
 from lexigraft.training.checkpointing import (
     Checkpointing,
     RetainedCheckpoints,
@@ -37,11 +40,7 @@ from lexigraft.training.checkpointing import (
     save_progress,
     step_of,
 )
-from lexigraft.training.compatibility import (
-    check_document_separation,
-    check_length,
-    check_objectives,
-)
+from lexigraft.training.data import SequenceDataset
 from lexigraft.training.distributed import (
     Computation,
     init_processes,
@@ -50,22 +49,22 @@ from lexigraft.training.distributed import (
     rank,
     world_size,
 )
-from lexigraft.training.frozen_weights import FrozenWeights
-from lexigraft.training.lora_targets import lora_targets
-from lexigraft.training.memory_plan import MemoryPlan, plan_memory
-from lexigraft.training.objective import PhaseContext
+from lexigraft.training.lora import lora_parameter_count, lora_targets, merge_lora
+from lexigraft.training.memory import plan_memory
+from lexigraft.training.new_rows import AnchoredRows, copy_new_rows
+from lexigraft.training.objective import Objective, PhaseContext, Progress
 from lexigraft.training.objectives.mtp import EXTRA_HEAD
-from lexigraft.training.passes import pass_tokens
-from lexigraft.training.phase import load_trained, run_phase
-from lexigraft.training.plan import cumulative_tokens, hand_on, plan_phases, sample_counts
-from lexigraft.training.registry import objective
-from lexigraft.training.schedule import optimizer_steps, schedules
-from lexigraft.training.settings import check_optimizer, read_strategy
+from lexigraft.training.phase import load_trained, micro_batch_tokens, run_phase
+from lexigraft.training.plan import cumulative_tokens, pass_on_sequences, plan_phases, sample_counts
+from lexigraft.training.registry import objective, objectives
+from lexigraft.training.schedule import Schedule, optimizer_steps, schedules
+from lexigraft.training.settings import Phase, Strategy, check_optimizer, read_strategy
 from lexigraft.training.store import VOCADT, matrix_names, save_cell
+from lexigraft.training.teacher import Teacher
 from lexigraft.training.trainable import (
+    FrozenWeights,
+    check_document_separation,
     finish_phase,
-    lora_parameter_count,
-    merge_lora,
     own_parameters,
     trained_parameter_count,
 )
@@ -77,9 +76,7 @@ from lexigraft.training.training_log import (
     peak_tokens_per_second,
     summarize_run,
 )
-
-if TYPE_CHECKING:
-    from peft import PeftModel
+from lexigraft.training.vocadt_adapter import attach_adapters, with_auxiliary_loss
 
 logger = logging.getLogger(__name__)
 
@@ -104,294 +101,363 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         A setting or an input is wrong, or the loss is not a finite number.
     """
     init_processes()
-    run = _Run(job)
-    if not run.plan:
-        run.heldout.evaluate(0, 0, Computation(run.model))
-    adapter = None
-    for number in range(run.progress.phases, len(run.plan)):
-        adapter = run.train_phase(number, policy or save_policy())
+    cell = _Cell(job)
+    checksums = output_checksums(cell.inputs)
+    # A card marks a complete cell, and this one is incomplete until it has been trained again.
+    for name in ("card.json", VOCADT):
+        (cell.folder / name).unlink(missing_ok=True)
+    strategy = cell.open_inputs()
+    checkpoints = on_rank_zero(checkpoint_folder, cell.folder, fingerprint(job))
+    finished = finished_phases(checkpoints, len(strategy.phases))
+    memory = _plan_memory(cell)
+
+    # Each phase shards a copy of the model, if it is to be sharded or offloaded.
+    in_parts = (is_sharded() or memory.offload) and strategy.phases
+    model, grafted = cell.load_untrained(finished, "cpu" if in_parts else device())
+    # The initializer's values: what earlier phases trained is loaded later.
+    is_anchored = any(phase.anchor for phase in strategy.phases)
+    initial_rows = copy_new_rows(model, cell.new_ids) if is_anchored and cell.new_ids else {}
+    check_objectives(model, strategy)
+    lora_left_out = _weights_without_lora(cell, model)
+    plan = plan_phases(strategy, cell.tokenizer, job)
+    check_length(model, plan)
+    if strategy.packing == "apart":
+        check_document_separation(model)
+
+    training_log = TrainingLog(checkpoints / "log.jsonl")
+    curve = _heldout_curve(cell, training_log, is_masked(model), sum(_steps(plan, strategy)))
+    progress = load_progress(checkpoints, model, len(plan))
+    for number, steps in enumerate(progress.steps):
+        _limit_phase(plan, strategy, number, steps)
+    # A checkpoint within the next phase.
+    checkpoint = on_rank_zero(newest_complete, checkpoints / f"phase-{finished}")
+    resumed = sum(_steps(plan, strategy)[:finished]) + (step_of(checkpoint) if checkpoint else 0)
+    on_rank_zero(training_log.resume_at, resumed)
     if rank() == 0:
-        run.store(adapter)
+        training_log.report = open_report(cell.name, cell.folder, resumed)
+    if resumed:
+        logger.info("%s: resuming after step %d of %d", cell.name, resumed, curve.steps)
+    retained = RetainedCheckpoints(checkpoints, _steps(plan, strategy), strategy.checkpoints)
+    parameters = _size(model)
+    frozen = FrozenWeights(model, cell.source)
+    if not plan:
+        curve.evaluate(0, 0, Computation(model))
 
-
-class _Run:
-    """A cell during training."""
-
-    def __init__(self, job: dict[str, Any]):
-        """Read and check all inputs, and load the state of an interrupted run, if there was one."""
-        self.job, self.inputs, self.folder = job, job["inputs"], Path(job["outputs"]["folder"])
-        self.read = output_checksums(self.inputs)
-        # A card marks a complete cell, and this one is incomplete until it has been trained again.
-        for name in ("card.json", VOCADT):
-            (self.folder / name).unlink(missing_ok=True)
-        cell = "/".join(str(name) for name in job["cell"].values())
-        offload = bool(setting("offload")) and world_size() == 1
-        check_optimizer(job["settings"], is_sharded(), "strategy", offload=offload)
-        self.strategy = strategy = read_strategy(job["settings"])
-        self.source = open_source(self.inputs["source"]).folder
-        self.tokenizer = open_tokenizer(self.inputs["tokenizer"])
-        for name in {phase.objective: None for phase in strategy.phases}:
-            objective(name).check_inputs(self.inputs, self.tokenizer, strategy)
-        self.checkpoints = on_rank_zero(checkpoint_folder, self.folder, fingerprint(job))
-        finished = finished_phases(self.checkpoints, len(strategy.phases))
-        self.memory = self._plan_memory()
-        self.new_ids: list[int] = []  # tokens that the source does not have
-        # Each phase shards a copy of the model, if it is to be sharded or offloaded.
-        in_parts = (is_sharded() or self.memory.offload) and strategy.phases
-        place = "cpu" if in_parts else device()
-        # `changed` are the names of the matrices with new rows.
-        self.model, self.changed = self._load_untrained(finished, place)
-        # The initializer's values: what earlier phases trained is loaded later.
-        anchored = self.new_ids and any(phase.anchor for phase in strategy.phases)
-        self.rows = new_rows_of(self.model, self.new_ids) if anchored else {}
-        check_objectives(self.model, strategy)
-        self.lora_left_out: dict[str, str] = {}
-        for phase in strategy.phases:
-            if "lora" in phase.trainable:
-                self.lora_left_out |= lora_targets(self.model, phase.lora).left_out
-        for name, reason in self.lora_left_out.items():
-            logger.info("%s: LoRA leaves out %s: %s", cell, name, reason)
-        self.plan = plan_phases(strategy, self.tokenizer, job)
-        check_length(self.model, self.plan)
-        if strategy.packing == "apart":
-            check_document_separation(self.model)
-        self.training_log = TrainingLog(self.checkpoints / "log.jsonl")
-        corpus, count = self.inputs["corpus"], strategy.curve.sentences
-        texts = {"": corpus_sentences(corpus, "heldout", count)}
-        if english := corpus_sentences(corpus, "english", count):
-            texts["english_"] = english
-        self.heldout = HeldOutCurve(
-            self.training_log,
-            self._score,
-            texts,
-            steps=sum(self.steps),
-            points=strategy.curve.points,
-            name=cell,
-        )
-        self.progress = load_progress(self.checkpoints, self.model, len(self.plan))
-        for number, steps in enumerate(self.progress.steps):
-            self._hand_on(number, steps)
-        # A checkpoint within the next phase.
-        self.resume = on_rank_zero(newest_complete, self.checkpoints / f"phase-{finished}")
-        inside = step_of(self.resume) if self.resume else 0
-        self.resumed_step = sum(self.steps[:finished]) + inside
-        on_rank_zero(self.training_log.resume_at, self.resumed_step)
-        if rank() == 0:
-            self.training_log.report = open_report(cell, self.folder, self.resumed_step)
-        if self.resumed_step:
-            logger.info(
-                "%s: resuming after step %d of %d", cell, self.resumed_step, sum(self.steps)
-            )
-        self.retained = self._retained_checkpoints()
-        self.parameters = _size(self.model)
-        self.frozen = FrozenWeights(self.model, self.source)
-
-    @property
-    def steps(self) -> list[int]:
-        """The optimizer steps of each phase."""
-        return [
-            optimizer_steps(len(part), phase.batch_sequences)
-            for part, phase in zip(self.plan, self.strategy.phases, strict=True)
-        ]
-
-    def train_phase(self, number: int, policy: SavePolicy) -> "PeftModel | None":
-        """Train one phase; return the PEFT model of LoRA's adapters, which stay in the model."""
-        model, progress, here = self.model, self.progress, f"phase-{number}"
-        strategy, phase = self.strategy, self.strategy.phases[number]
-        folder = self.checkpoints / here
-        seed = seed_from(*self.job["seed"], here)
+    adapter: PeftModel | None = None
+    for number in range(finished, len(plan)):
+        phase, here = strategy.phases[number], f"phase-{number}"
+        seed = seed_from(*job["seed"], here)
         set_seed(seed)  # for the random initialization of adapters
-        names, adapter = self.frozen.prepare_phase(model, phase, progress.changed, self.new_ids)
+        names, adapter = frozen.prepare_phase(model, phase, progress.changed, cell.new_ids)
         progress.trained |= set(names)
         progress.adapter_size += lora_parameter_count(model)
-        tokens = cumulative_tokens(self.plan, number, phase.batch_sequences)
-        kind = objective(phase.objective)
-        context = PhaseContext(
-            model, self.tokenizer, strategy, phase, progress, self.inputs, self.job["seed"]
+        tokens = cumulative_tokens(plan, number, phase.batch_sequences)
+        context = cell.context(model, phase, progress)
+        loss = _loss_of_phase(context, cell.new_ids, initial_rows)
+        planned = _steps(plan, strategy)
+        schedule = schedules(strategy, planned)[number]
+        _warn_of_warmup(cell.name, number, phase, schedule)
+        log_steps = StepLogger(
+            training_log,
+            curve,
+            number,
+            sum(planned[:number]),
+            tokens,
+            peak_tokens_per_second(model),
         )
-        loss = with_auxiliary_loss(kind.for_phase(context), model, phase)
-        if phase.anchor and self.rows:
-            rows = {name: values.to(device()) for name, values in self.rows.items()}
-            loss = AnchoredRows(loss, self.new_ids, rows, phase.anchor)
-        schedule = schedules(strategy, self.steps)[number]
-        if schedule.highest < 1 and rank() == 0:
-            logger.warning(
-                "%s: the warm-up takes %s of phase %d, so its learning rate reaches %.3g instead "
-                "of %.3g; give it more text, or lower warmup or batch_sequences",
-                self.heldout.name,
-                "the only step" if schedule.steps == 1 else f"all {schedule.steps} steps",
-                number,
-                phase.learning_rate * schedule.highest,
-                phase.learning_rate,
-            )
+        save = Checkpointing(checkpoints / here, policy or save_policy(), retained.files(number))
         steps = run_phase(
             model,
             phase,
             strategy,
-            kind.prepare_data(self.plan[number], context, [*self.job["seed"], here]),
+            objective(phase.objective).prepare_data(plan[number], context, [*job["seed"], here]),
             objective=loss,
             seed=seed,
-            folder=folder,
-            checkpoint=self.resume,
+            folder=checkpoints / here,
+            checkpoint=checkpoint,
             schedule=schedule,
-            memory=self.memory.phases[number],
-            offload=self.memory.offload,
-            callbacks=[
-                StepLogger(
-                    self.training_log,
-                    self.heldout,
-                    number,
-                    sum(self.steps[:number]),
-                    tokens,
-                    peak_tokens_per_second(model),
-                ),
-                Checkpointing(folder, policy, self.retained.files(number)),
-            ],
+            memory=memory.phases[number],
+            offload=memory.offload,
+            callbacks=[log_steps, save],
         )
-        self.resume = None
-        if steps < self.steps[number]:
+        checkpoint = None
+        if steps < planned[number]:
             logger.info(
                 "%s: phase %d has converged after %d of %d steps; the next phase takes the rest",
-                self.heldout.name,
-                number,
-                steps,
-                self.steps[number],
-            )
-            self._hand_on(number, steps)
-            self.retained = self._retained_checkpoints()
+                cell.name, number, steps, planned[number],
+            )  # fmt: skip
+            _limit_phase(plan, strategy, number, steps)
+            steps_of_phases = _steps(plan, strategy)
+            retained = RetainedCheckpoints(checkpoints, steps_of_phases, strategy.checkpoints)
         progress.steps.append(steps)
-        recipes = finish_phase(model, self.tokenizer, phase, names, progress)
+        recipes = finish_phase(model, cell.tokenizer, phase, names, progress)
         if recipes is not None:
-            on_rank_zero(recipes.save, self.checkpoints / VOCADT)
-            self.parameters = _size(model)
-        if progress.phases < len(self.plan):
+            on_rank_zero(recipes.save, checkpoints / VOCADT)
+            parameters = _size(model)
+        if progress.phases < len(plan):
             if adapter is not None:
-                self.frozen.restore()
+                frozen.restore()
                 progress.with_lora |= set(merge_lora(adapter))
-            on_rank_zero(save_progress, self.checkpoints, model, progress)
-        return adapter
+            on_rank_zero(save_progress, checkpoints, model, progress)
 
-    def store(self, adapter: "PeftModel | None") -> None:
-        """Write the trained cell, then delete the checkpoints."""
-        job, progress, folder = self.job, self.progress, self.folder
-        self._store_checkpoints()
-        for name in ["log.jsonl", *([VOCADT] if progress.from_adapters else [])]:
-            with replacing(folder / name) as file:
-                shutil.copyfile(self.checkpoints / name, file)
-        save_cell(
-            folder,
-            self.model,
-            self.changed | progress.changed,
-            adapter=adapter,
-            new_ids=None if self.plan else self.new_ids,
-            job=job,
-            read=self.read,
-            trained_parameters=trained_parameter_count(self.model, progress, len(self.new_ids)),
-            total_parameters=self.parameters,
-            untied=bool(progress.from_adapters) and is_tied(self.source),
-            extra_head_parameters=_size(progress.extra_head),
-            resumed_from_step=self.resumed_step or None,
-            checkpoints=len(self.retained.numbers) + 1,
-            samples=sample_counts(self.plan),
-            **({"lora_left_out": self.lora_left_out} if self.lora_left_out else {}),
-            document_start=document_start(self.tokenizer),
-            **summarize_run(self.training_log),
-        )
-        shutil.rmtree(folder / "checkpoints")
+    if rank() != 0:
+        return
+    _store_checkpoints(cell, retained, training_log, checksums)
+    for name in ["log.jsonl", *([VOCADT] if progress.from_adapters else [])]:
+        with replacing(cell.folder / name) as file:
+            shutil.copyfile(checkpoints / name, file)
+    save_cell(
+        cell.folder,
+        model,
+        grafted | progress.changed,
+        adapter=adapter,
+        new_ids=None if plan else cell.new_ids,
+        job=job,
+        read=checksums,
+        trained_parameters=trained_parameter_count(model, progress, len(cell.new_ids)),
+        total_parameters=parameters,
+        untied=bool(progress.from_adapters) and is_tied(cell.source),
+        extra_head_parameters=_size(progress.extra_head),
+        resumed_from_step=resumed or None,
+        checkpoints=len(retained.numbers) + 1,
+        samples=sample_counts(plan),
+        **({"lora_left_out": lora_left_out} if lora_left_out else {}),
+        document_start=document_start(cell.tokenizer),
+        **summarize_run(training_log),
+    )
+    shutil.rmtree(cell.folder / "checkpoints")
 
-    def _store_checkpoints(self) -> None:
-        """Write `checkpoint-<number>/` into the cell's folder, each with its own card."""
-        for old in self.folder.glob("checkpoint-*"):
-            shutil.rmtree(old)
-        tokens = {line["step"]: line["tokens"] for line in self.training_log.lines("step")}
-        for step, number in self.retained.numbers.items():
-            phase = self.retained.phase_of(step)
-            finished = phase + (step == self.retained.ends[phase])
-            model, changed = self._load_untrained(finished, "cpu")
-            progress = load_progress(self.checkpoints, model, finished)
-            adapter: PeftModel | None = None
-            if finished == phase:
-                settings = self.strategy.phases[phase]
-                frozen = FrozenWeights(model, self.source)
-                names, adapter = frozen.prepare_phase(
-                    model, settings, progress.changed, self.new_ids
-                )
-                progress.trained |= set(names)
-                load_trained(model, self.retained.file(step), without=EXTRA_HEAD)
-                finish_phase(model, self.tokenizer, settings, names, progress)
-            save_cell(
-                self.folder / f"checkpoint-{number}",
-                model,
-                changed | progress.changed,
-                adapter=adapter,
-                job=self.job,
-                read=self.read,
-                checkpoint=number,
-                step=step,
-                tokens=tokens[step],
-            )
 
-    def _hand_on(self, number: int, steps: int) -> None:
-        """Limit a phase to `steps` optimizer steps; the next phase takes the rest."""
-        if steps < self.steps[number]:
-            hand_on(self.plan, number, steps * self.strategy.phases[number].batch_sequences)
+@dataclass
+class _Cell:
+    """A cell's job, and what its inputs are read as."""
 
-    def _retained_checkpoints(self) -> RetainedCheckpoints:
-        return RetainedCheckpoints(self.checkpoints, self.steps, self.strategy.checkpoints)
+    job: dict[str, Any]
+    strategy: Strategy = field(init=False)
+    source: Path = field(init=False)  # the Hugging Face folder of the source model
+    tokenizer: PreTrainedTokenizerFast = field(init=False)
+    new_ids: list[int] = field(default_factory=list)  # tokens that the source does not have
 
-    def _plan_memory(self) -> MemoryPlan:
-        config, teacher = load_config(self.source), self.inputs.get("teacher")
-        changed = self.inputs.get("initialization")
-        return plan_memory(
-            config,
-            self.strategy,
-            max(self.tokenizer.get_vocab().values()) + 1
-            if changed
-            else config.get_text_config().vocab_size,
-            teacher=load_config(open_source(teacher).folder) if teacher else None,
-        )
+    @property
+    def inputs(self) -> dict[str, Any]:
+        return self.job["inputs"]
 
-    def _load_untrained(
+    @property
+    def folder(self) -> Path:
+        return Path(self.job["outputs"]["folder"])
+
+    @property
+    def name(self) -> str:
+        return "/".join(str(name) for name in self.job["cell"].values())
+
+    @property
+    def teacher(self) -> Teacher | None:
+        folder = self.inputs.get("teacher")
+        return Teacher(folder, self.strategy.packing == "apart") if folder else None
+
+    def open_inputs(self) -> Strategy:
+        """Read strategy, source and tokenizer, and check that they fit together."""
+        offload = bool(setting("offload")) and world_size() == 1
+        check_optimizer(self.job["settings"], is_sharded(), "strategy", offload=offload)
+        self.strategy = read_strategy(self.job["settings"])
+        self.source = open_source(self.inputs["source"]).folder
+        self.tokenizer = open_tokenizer(self.inputs["tokenizer"])
+        for name in dict.fromkeys(phase.objective for phase in self.strategy.phases):
+            objective(name).check_inputs(self.inputs, self.tokenizer, self.strategy)
+        return self.strategy
+
+    def load_untrained(
         self, finished: int, place: torch.device | str
     ) -> tuple[PreTrainedModel, set[str]]:
-        """Load the model before training; also return names of the matrices with new rows.
+        """Load the model before training, and return names of the matrices with new rows.
 
-        Weights that the phase after `finished` ones trains are loaded in float32, others as
-        `FrozenWeights` holds them. If this phase trains VocADT's adapters, these are attached
-        instead of new rows.
+        It is prepared for the phase after `finished` ones: weights that this phase trains are
+        loaded in float32, others as `FrozenWeights` holds them. If it trains VocADT's adapters,
+        these are attached instead of new rows.
         """
         phase = next(iter(self.strategy.phases[finished:]), None)
-        adapter = phase.adapter if phase else None
+        settings = phase.adapter if phase else None
 
-        def hold(model: PreTrainedModel) -> None:
+        def round_frozen(model: PreTrainedModel) -> None:
             # The adapters are not attached yet, and nothing else is trained with them.
-            trained = own_parameters(model, phase) if phase and not adapter else ()
-            FrozenWeights(model, self.source).hold(trained)
+            trained: Iterable[str] = own_parameters(model, phase) if phase and not settings else ()
+            FrozenWeights(model, self.source).round_all_but(trained)
 
-        model = load_model(self.source, torch.float32, place, hold)
-        changed: set[str] = set()
+        model = load_model(self.source, torch.float32, place, round_frozen)
         if self.inputs.get("initialization"):
             initializer = load_initialization(Path(self.inputs["initialization"]))
             self.new_ids = initializer.new_ids.tolist()
-            if adapter is not None:
-                attach_adapters(model, self.tokenizer, initializer, adapter)
-                return model, changed
+            if settings is not None:
+                attach_adapters(model, self.tokenizer, initializer, settings)
+                return model, set()
             model = graft(model, self.tokenizer, initializer)
-            changed = matrix_names(model)
-        elif adapter is not None:
+        elif settings is not None:
             raise UserError(
                 "strategy: an adapter is trained for a new vocabulary, but this cell has none; "
                 "give it a vocabulary and an initializer, or another strategy"
             )
         rows = next(model.get_input_embeddings().parameters()).shape[0]
         tokens_without_row(self.tokenizer, rows, self.inputs["tokenizer"])
-        return model, changed
+        return model, matrix_names(model) if self.inputs.get("initialization") else set()
 
-    def _score(self, model: PreTrainedModel, sentences: list[str]) -> Likelihood:
-        score = score_masked if is_masked(self.model) else score_texts
+    def context(self, model: PreTrainedModel, phase: Phase, progress: Progress) -> PhaseContext:
+        """What the objective of a phase may read."""
+        return PhaseContext(
+            model, self.tokenizer, self.strategy, phase, progress, self.job["seed"], self.teacher
+        )
+
+
+def check_objectives(model: PreTrainedModel, strategy: Strategy) -> None:
+    """Raise a UserError if an objective of a strategy is for another kind of model.
+
+    It is also raised if VocADT's adapter is to be trained in an encoder: VocADT defines it for
+    causal models only.
+    """
+    kind = MASKED if is_masked(model) else CAUSAL
+    for number, phase in enumerate(strategy.phases):
+        if objective(phase.objective).model_kind != kind:
+            fitting = [name for name in objectives() if objective(name).model_kind == kind]
+            raise UserError(
+                f"strategy.phases[{number}]: objective {phase.objective} does not fit "
+                f"{type(model).__name__}, a {kind} language model; use {' or '.join(fitting)}"
+            )
+        if kind == MASKED and phase.adapter is not None:
+            raise UserError(
+                f"strategy.phases[{number}]: an adapter is for causal models; for an encoder, "
+                "train embeddings and head themselves"
+            )
+
+
+def check_length(model: PreTrainedModel, plan: Iterable[SequenceDataset]) -> None:
+    """Raise a UserError if a phase has a sequence that is longer than the model's context."""
+    limit = positions_of(model)
+    for number, sequences in enumerate(plan):
+        longest = int(sequences.tokens().max())
+        if limit is not None and longest > limit:
+            raise UserError(
+                f"strategy: phase {number} reads sequences of {longest} tokens, but the source "
+                f"model has {limit} positions; lower the phase's length to {limit}"
+            )
+
+
+def _plan_memory(cell: _Cell) -> Any:
+    config, teacher = load_config(cell.source), cell.teacher
+    rows = config.get_text_config().vocab_size
+    if cell.inputs.get("initialization"):
+        rows = max(cell.tokenizer.get_vocab().values()) + 1
+    return plan_memory(
+        config,
+        cell.strategy,
+        rows,
+        tokenizer=cell.tokenizer,
+        teacher=teacher.config if teacher else None,
+        teacher_tokenizer=teacher.tokenizer() if teacher else None,
+    )
+
+
+def _weights_without_lora(cell: _Cell, model: PreTrainedModel) -> dict[str, str]:
+    """Weights that LoRA leaves out, and why; logged."""
+    left_out: dict[str, str] = {}
+    for phase in cell.strategy.phases:
+        if "lora" in phase.trainable:
+            left_out |= lora_targets(model, phase.lora).left_out
+    for name, reason in left_out.items():
+        logger.info("%s: LoRA leaves out %s: %s", cell.name, name, reason)
+    return left_out
+
+
+def _heldout_curve(
+    cell: _Cell, training_log: TrainingLog, masked: bool, steps: int
+) -> HeldOutCurve:
+    """The curve of held-out sentences, and of English ones if there are any."""
+    corpus, settings = cell.inputs["corpus"], cell.strategy.curve
+    texts = {"": corpus_sentences(corpus, "heldout", settings.sentences)}
+    if english := corpus_sentences(corpus, "english", settings.sentences):
+        texts["english_"] = english
+
+    def score(model: PreTrainedModel, sentences: list[str]) -> Likelihood:
+        score_sentences = score_masked if masked else score_texts
         # Processes that share a model wait for each other in each batch: all need the same batches.
-        most = pass_tokens(device().type) if is_sharded() else None
-        return score(model, self.tokenizer, sentences, batch_tokens=most)
+        tokens = micro_batch_tokens(device().type) if is_sharded() else None
+        return score_sentences(model, cell.tokenizer, sentences, batch_tokens=tokens)
+
+    return HeldOutCurve(
+        training_log, score, texts, steps=steps, points=settings.points, name=cell.name
+    )
+
+
+def _loss_of_phase(
+    context: PhaseContext, new_ids: list[int], initial_rows: dict[str, torch.Tensor]
+) -> Objective:
+    """The objective of a phase, with the penalties that its settings add."""
+    phase = context.phase
+    loss = objective(phase.objective).for_phase(context)
+    loss = with_auxiliary_loss(loss, context.model, phase)
+    if phase.anchor and initial_rows:
+        rows = {name: values.to(device()) for name, values in initial_rows.items()}
+        loss = AnchoredRows(loss, new_ids, rows, phase.anchor)
+    return loss
+
+
+def _warn_of_warmup(cell: str, number: int, phase: Phase, schedule: Schedule) -> None:
+    if schedule.highest < 1 and rank() == 0:
+        logger.warning(
+            "%s: the warm-up takes %s of phase %d, so its learning rate reaches %.3g instead of "
+            "%.3g; give it more text, or lower warmup or batch_sequences",
+            cell,
+            "the only step" if schedule.steps == 1 else f"all {schedule.steps} steps",
+            number,
+            phase.learning_rate * schedule.highest,
+            phase.learning_rate,
+        )
+
+
+def _steps(plan: list[SequenceDataset], strategy: Strategy) -> list[int]:
+    """The optimizer steps of each phase."""
+    pairs = zip(plan, strategy.phases, strict=True)
+    return [optimizer_steps(len(part), phase.batch_sequences) for part, phase in pairs]
+
+
+def _limit_phase(plan: list[SequenceDataset], strategy: Strategy, number: int, steps: int) -> None:
+    """Limit a phase to `steps` optimizer steps; the next phase takes the rest."""
+    if steps < _steps(plan, strategy)[number]:
+        pass_on_sequences(plan, number, steps * strategy.phases[number].batch_sequences)
+
+
+def _store_checkpoints(
+    cell: _Cell,
+    retained: RetainedCheckpoints,
+    training_log: TrainingLog,
+    checksums: dict[str, str],
+) -> None:
+    """Write `checkpoint-<number>/` into the cell's folder, each with its own card."""
+    for old in cell.folder.glob("checkpoint-*"):
+        shutil.rmtree(old)
+    tokens = {line["step"]: line["tokens"] for line in training_log.lines("step")}
+    for step, number in retained.numbers.items():
+        phase_number = retained.phase_of(step)
+        finished = phase_number + (step == retained.ends[phase_number])
+        model, grafted = cell.load_untrained(finished, "cpu")
+        progress = load_progress(retained.folder, model, finished)
+        adapter: PeftModel | None = None
+        if finished == phase_number:
+            phase = cell.strategy.phases[phase_number]
+            frozen = FrozenWeights(model, cell.source)
+            names, adapter = frozen.prepare_phase(model, phase, progress.changed, cell.new_ids)
+            progress.trained |= set(names)
+            load_trained(model, retained.file(step), without=EXTRA_HEAD)
+            finish_phase(model, cell.tokenizer, phase, names, progress)
+        save_cell(
+            cell.folder / f"checkpoint-{number}",
+            model,
+            grafted | progress.changed,
+            adapter=adapter,
+            job=cell.job,
+            read=checksums,
+            checkpoint=number,
+            step=step,
+            tokens=tokens[step],
+        )
 
 
 def _size(module: torch.nn.Module | None) -> int:

@@ -1,34 +1,46 @@
-"""Prepares a model for what a phase trains, and merges what was attached to it afterwards."""
+"""What a phase trains: a model is prepared for a phase, and what was attached to it is merged.
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+Weights that a phase does not train are stored in bfloat16, if the model computes in bfloat16. Under
+autocast, a linear layer rounds its weights to bfloat16, whatever their dtype. Rounded once, they
+take half the memory and need no cast in each pass; losses and gradients are the same, bit for bit.
+Autocast does not round embeddings and norms, so these stay in float32.
+"""
 
+import inspect
+from collections.abc import Collection, Container, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from peft import PeftModel, get_peft_model
 from torch.nn import Module, ModuleList, Parameter
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
+from lexigraft.hardware import precision
 from lexigraft.initialization.recipe import RecipePair
+from lexigraft.source.matrices import stored_parameters
 from lexigraft.source.model import is_masked
-from lexigraft.training.adapted_layers import attached_adapters, merge_adapters
-from lexigraft.training.lora_targets import lora_config, lora_targets
+from lexigraft.source.weights import read_tensor
+from lexigraft.training.lora import lora_config, lora_targets
 from lexigraft.training.new_rows import attach_new_rows, merge_new_rows
 from lexigraft.training.objective import Progress
 from lexigraft.training.settings import Phase
-from lexigraft.training.store import matrix_names
+from lexigraft.training.store import linear_weights, matrix_names
+from lexigraft.training.vocadt_adapter import attached_adapters, merge_adapters
 
-if TYPE_CHECKING:
-    from peft import PeftModel
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+_TOLERANCE = 0.01  # for rounding, as a share of the effect of another document
 
 
 def prepare_phase(
-    model: "PreTrainedModel", phase: Phase, new_ids: Sequence[int] = ()
-) -> tuple[list[str], "PeftModel | None"]:
+    model: PreTrainedModel, phase: Phase, new_ids: Sequence[int] = ()
+) -> tuple[list[str], PeftModel | None]:
     """Freeze everything, then unfreeze what `phase.trainable` names.
 
-    LoRA's adapters (see `lora_targets`) are added to `model` itself. Embeddings
-    and head are trained as plain parameters, not as PEFT's `modules_to_save`: those are copies, and
-    copies of tied matrices would differ. New rows, of the tokens `new_ids` that the source does not
-    have, get separate parameters, which `finish_phase` merges.
+    LoRA's adapters (see `lora_targets`) are added to `model` itself. Embeddings and head are
+    trained as plain parameters, not as PEFT's `modules_to_save`: those are copies, and copies of
+    tied matrices would differ. New rows, of the tokens `new_ids` that the source does not have, get
+    separate parameters, which `finish_phase` merges.
 
     Returns the names of the model's own parameters that are trained, in the model's order, and the
     PEFT model of the adapters, which wraps `model`.
@@ -38,25 +50,23 @@ def prepare_phase(
     UserError
         The model lacks a named part, or the vocabulary has no new tokens.
     """
-    chosen = own_parameters(model, phase)
+    trained = own_parameters(model, phase)
     model.requires_grad_(False)
     adapter = None
     if "lora" in phase.trainable:
-        from peft import get_peft_model
-
         targets = lora_targets(model, phase.lora)
         task_type = None if is_masked(model) else "CAUSAL_LM"
         adapter = get_peft_model(model, lora_config(targets, phase.lora, task_type))
-    for parameter in chosen.values():
+    for parameter in trained.values():
         parameter.requires_grad_(True)
     if "new-rows" in phase.trainable:
         attach_new_rows(model, new_ids)
-    return list(chosen), adapter
+    return list(trained), adapter
 
 
 def finish_phase(
-    model: "PreTrainedModel",
-    tokenizer: "PreTrainedTokenizerFast",
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
     phase: Phase,
     names: list[str],
     progress: Progress,
@@ -79,59 +89,73 @@ def finish_phase(
     return recipes
 
 
-def trains_head(phase: Phase) -> bool:
-    """Whether a phase trains the output head, and with it the extra head of objective `mtp`."""
-    return bool({"head", "outside-layers", "all"} & set(phase.trainable))
+class FrozenWeights:
+    """The weights of a model's linear layers that are unchanged from its source.
 
-
-def merge_lora(adapter: "PeftModel") -> list[str]:
-    """Merge LoRA's adapters into their model; return the names of the parameters that change."""
-    from peft.tuners.tuners_utils import BaseTunerLayer
-
-    adapted = set()
-    for name, module in adapter.get_base_model().named_modules():
-        if isinstance(module, BaseTunerLayer):
-            weight = getattr(module, "parameter_name", "weight")
-            adapted.add(f"{name.replace('.base_layer', '')}.{weight}")
-    return [name for name, _ in adapter.merge_and_unload().named_parameters() if name in adapted]
-
-
-def lora_parameter_count(model: "PreTrainedModel") -> int:
-    """The number of parameters of LoRA's adapters in a model."""
-    return sum(p.numel() for name, p in model.named_parameters() if "lora_" in name)
-
-
-def trained_parameter_count(model: "PreTrainedModel", progress: Progress, new_rows: int) -> int:
-    """The number of parameters trained so far: each of the model's own once, and adapters.
-
-    LoRA's adapters may still be in the model. `new_rows` is the number of trained rows of a matrix
-    of which only the new rows are trained.
+    Matrices with a row for each token are excluded, since new rows are grafted into them. So are
+    weights without a tensor of their own in the files of the `source`, from which rounded weights
+    are read again. A model without files stays rounded.
     """
-    named = model.named_parameters()
-    own = {name.replace(".base_layer", ""): parameter for name, parameter in named}
-    whole = sum(own[name].numel() for name in progress.trained)
-    in_rows = progress.with_new_rows - progress.trained
-    rows = sum(new_rows * own[name][0].numel() for name in in_rows)
-    return whole + rows + progress.adapter_size
+
+    def __init__(self, model: PreTrainedModel, source: Path | None):
+        self._stored = None if source is None else stored_parameters(source, model)
+        self._weights = linear_weights(model, self._stored)
+
+    def prepare_phase(
+        self,
+        model: PreTrainedModel,
+        phase: Phase,
+        trained: Collection[str] = (),
+        new_ids: Sequence[int] = (),
+    ) -> tuple[list[str], PeftModel | None]:
+        """Round weights that no phase up to this one trains, and call `prepare_phase`.
+
+        `trained` are names of parameters that earlier phases trained. DoRA computes norms of
+        weights in float32, so with DoRA none is rounded.
+        """
+        if "lora" in phase.trainable and phase.lora.dora:
+            self.restore()
+            return prepare_phase(model, phase, new_ids)
+        self.round_all_but({*trained, *own_parameters(model, phase)})
+        with self.appearing_as_float32():
+            return prepare_phase(model, phase, new_ids)
+
+    def round_all_but(self, names: Container[str]) -> None:
+        """Round weights to bfloat16; restore those of `names` to the source's float32.
+
+        `names` are those of parameters without adapters that will be trained or merged, or that
+        have been, which are never changed here.
+        """
+        if precision() != torch.bfloat16:
+            return
+        for name, parameter in self._weights.items():
+            if name not in names:
+                parameter.data = parameter.data.to(torch.bfloat16)
+            elif parameter.dtype == torch.bfloat16:
+                values = read_tensor(*self._stored[name][:2]) if self._stored else parameter.data
+                parameter.data = values.to(parameter.device).float()
+
+    def restore(self) -> None:
+        """Restore all weights to the source's float32 values."""
+        self.round_all_but(self._weights)
+
+    @contextmanager
+    def appearing_as_float32(self) -> Iterator[None]:
+        """Make the weights appear as float32, without their values and without memory.
+
+        PEFT creates and initializes adapters in the dtype of their layer.
+        """
+        values = {name: parameter.data for name, parameter in self._weights.items()}
+        for parameter in self._weights.values():
+            parameter.data = parameter.data.new_empty(1, dtype=torch.float32).expand_as(parameter)
+        try:
+            yield
+        finally:
+            for name, parameter in self._weights.items():
+                parameter.data = values[name]
 
 
-def decoder_layers(model: "PreTrainedModel") -> ModuleList:
-    """The stack of decoder layers, whatever the architecture calls it.
-
-    Raises a UserError if no list of modules is as long as the configuration says.
-    """
-    count = model.config.get_text_config().num_hidden_layers
-    lists = (module for module in model.modules() if isinstance(module, ModuleList))
-    stacks = [modules for modules in lists if len(modules) == count]
-    if not stacks:
-        raise UserError(
-            f"trainable: {type(model).__name__} has no stack of {count} decoder layers; single "
-            "layers of this architecture cannot be trained"
-        )
-    return max(stacks, key=lambda stack: sum(p.numel() for p in stack.parameters()))
-
-
-def own_parameters(model: "PreTrainedModel", phase: Phase) -> "dict[str, Parameter]":
+def own_parameters(model: PreTrainedModel, phase: Phase) -> dict[str, Parameter]:
     """The model's own parameters that a phase trains, by name.
 
     Raises a UserError if the model lacks a named part.
@@ -155,8 +179,73 @@ def own_parameters(model: "PreTrainedModel", phase: Phase) -> "dict[str, Paramet
                 )
             modules.append(stack[index])
     # By identity: a tied head is the input embedding under a second name.
-    wanted = {id(parameter) for module in modules for parameter in module.parameters()}
+    ids = {id(parameter) for module in modules for parameter in module.parameters()}
     if "outside-layers" in phase.trainable:
         inside = {id(parameter) for parameter in decoder_layers(model).parameters()}
-        wanted |= {id(parameter) for parameter in model.parameters()} - inside
-    return {name: p for name, p in model.named_parameters() if id(p) in wanted}
+        ids |= {id(parameter) for parameter in model.parameters()} - inside
+    return {name: p for name, p in model.named_parameters() if id(p) in ids}
+
+
+def trains_head(phase: Phase) -> bool:
+    """Whether a phase trains the output head, and with it the extra head of objective `mtp`."""
+    return bool({"head", "outside-layers", "all"} & set(phase.trainable))
+
+
+def decoder_layers(model: PreTrainedModel) -> ModuleList:
+    """The stack of decoder layers, whatever the architecture calls it.
+
+    Raises a UserError if no list of modules is as long as the configuration says.
+    """
+    count = model.config.get_text_config().num_hidden_layers
+    lists = (module for module in model.modules() if isinstance(module, ModuleList))
+    stacks = [modules for modules in lists if len(modules) == count]
+    if not stacks:
+        raise UserError(
+            f"trainable: {type(model).__name__} has no stack of {count} decoder layers; single "
+            "layers of this architecture cannot be trained"
+        )
+    return max(stacks, key=lambda stack: sum(p.numel() for p in stack.parameters()))
+
+
+def trained_parameter_count(model: PreTrainedModel, progress: Progress, new_rows: int) -> int:
+    """The number of parameters trained so far: each of the model's own once, and adapters.
+
+    LoRA's adapters may still be in the model. `new_rows` is the number of trained rows of a matrix
+    of which only the new rows are trained.
+    """
+    named = model.named_parameters()
+    own = {name.replace(".base_layer", ""): parameter for name, parameter in named}
+    whole = sum(own[name].numel() for name in progress.trained)
+    in_rows = progress.with_new_rows - progress.trained
+    rows = sum(new_rows * own[name][0].numel() for name in in_rows)
+    return whole + rows + progress.adapter_size
+
+
+def check_document_separation(model: PreTrainedModel) -> None:
+    """Raise a UserError if an architecture does not support `packing: apart`.
+
+    Most architectures recognize documents by their positions. The model itself is tested, in
+    evaluation mode: the second of two documents must have the same logits as alone, up to rounding.
+    """
+    attention = model.config._attn_implementation
+    if attention == "flash_attention_2":  # does so only in batches of one sequence
+        raise UserError(f"packing: {attention} does not keep documents apart; use flex_attention")
+    if attention == "flex_attention":  # has the same mask as others, but runs on GPUs only
+        model.set_attn_implementation("eager")
+    separates = False
+    if "position_ids" in inspect.signature(model.forward).parameters:
+        documents = torch.arange(1, 9, device=model.device)[None]
+        positions = torch.arange(4, device=model.device).repeat(2)[None]
+        with torch.no_grad():
+            joined = model(input_ids=documents, use_cache=False).logits[:, 4:]
+            alone = model(input_ids=documents[:, 4:], use_cache=False).logits
+            packed = model(input_ids=documents, position_ids=positions, use_cache=False).logits
+            packed = packed[:, 4:]
+        difference = (joined - alone).abs().max()
+        separates = bool((packed - alone).abs().max() <= _TOLERANCE * difference)
+    model.set_attn_implementation(attention)
+    if not separates:
+        raise UserError(
+            f"packing: {type(model).__name__} does not keep the documents of a sequence apart; "
+            "use packing: joined"
+        )

@@ -86,7 +86,7 @@ def test_the_memory_of_a_training_is_planned_and_offloading_changes_losses_by_ro
     training_setup_in, offload, monkeypatch, tmp_path_factory, caplog
 ):
     monkeypatch.setenv("LEXIGRAFT_PRECISION", "float32")
-    caplog.set_level("INFO", "lexigraft.training.memory_plan")
+    caplog.set_level("INFO", "lexigraft.training.memory")
     runs = test_offload.runs(training_setup_in, tmp_path_factory)
     # Weights are not compared: AdamW's first steps are as large for gradients near 0, which are
     # mostly rounding, as for others.

@@ -6,11 +6,10 @@ from peft import LoraConfig, get_peft_model
 from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from lexigraft.inference import chunk_gradients
 from lexigraft.inference import chunked_logits as module
-from lexigraft.inference.chunk_gradients import SummedNLL
 from lexigraft.inference.chunked_logits import (
     IGNORED,
+    SummedNLL,
     chunked_logits,
     nll_per_token,
     sum_nll,
@@ -104,7 +103,7 @@ def test_gradients_in_bfloat16_that_are_added_by_blocks_are_the_same(
 ):
     model, inputs = tiny_llama(50, tied), padded()
     rows = 7 * model.config.hidden_size  # of 50
-    monkeypatch.setitem(chunk_gradients.BLOCK, "cpu", rows)
+    monkeypatch.setitem(module.GRADIENT_BLOCK, "cpu", rows)
     weight, found = torch.tensor(2.0), []  # a power of two, so that rounding is the same
     for given in (None, weight):
         model.zero_grad()
@@ -147,22 +146,6 @@ def test_nats_of_each_position_are_those_of_all_logits_at_once(family, padded):
     assert (found[targets == IGNORED] == 0).all()
 
 
-def limit_chunks(model, positions, fails):
-    """Let the head have memory for so many positions; returns how many it was given each time."""
-    given = []
-
-    def out_of_memory(*_):
-        raise torch.OutOfMemoryError
-
-    def check(head, states, logits):
-        given.append(logits.shape[-2])
-        if given[-1] > positions:
-            logits.register_hook(out_of_memory) if fails == "backward" else out_of_memory()
-
-    model.lm_head.register_forward_hook(check)
-    return given
-
-
 @pytest.mark.fault(
     "machine",
     "GPU memory runs out for a chunk of logits",
@@ -180,19 +163,44 @@ def test_chunks_that_do_not_fit_into_memory_are_halved_and_give_the_same_gradien
     expected = plain_nats(model, inputs)
     wanted = gradients(model, expected)
     model.zero_grad()
-    given = limit_chunks(model, 5, fails)
-    for _ in range(2):  # passes of a step
-        found = sum_nll(chunked_logits(model, inputs), targets_of(inputs), weight=weight)
+    sizes, targets = [], targets_of(inputs)
+
+    def out_of_memory(*_):
+        raise torch.OutOfMemoryError
+
+    def logits_of_five_positions(states):
+        logits = readout.logits(states)
+        sizes[-1].append(len(logits))
+        if len(logits) > 5:
+            logits.register_hook(out_of_memory) if fails == "backward" else out_of_memory()
+        return logits
+
+    for _ in range(2):  # micro-batches of a step
+        sizes.append([])
+        readout = chunked_logits(model, inputs)
+        found = sum_nll(readout, targets, logits_of_five_positions, weight=weight)
         (found * (1 if weight is None else weight)).sum().backward()
     assert found.item() == pytest.approx(expected.item(), rel=1e-5)
     scale = 3 / 2 / (1 if weight is None else weight)
     for name, gradient in wanted.items():
         parameter = model.get_parameter(name)
         assert torch.allclose(parameter.grad * scale, gradient, rtol=1e-4, atol=1e-4), name
-    # Passes begin with one position; the first finds out how many of 30 are not too many.
-    first, second = given[1 : given.index(1, 1)], given[given.index(1, 1) + 1 :]
-    assert first == [15, 7, 3, 4, 4, 4, 3, 4, 4, 4] and second == [*[4] * 7, 2]
+    # The first micro-batch finds out how many of 30 positions fit.
+    assert sizes == [[15, 7, 3, 4, 4, 4, 3, 4, 4, 4], [*[4] * 7, 2]]
     assert len(caplog.records) == 2
+
+
+def limit_chunks(model, positions):
+    """Let the head have memory for so many positions; returns how many it was given each time."""
+    sizes = []
+
+    def check(head, states, logits):
+        sizes.append(logits.shape[-2])
+        if sizes[-1] > positions:
+            raise torch.OutOfMemoryError
+
+    model.lm_head.register_forward_hook(check)
+    return sizes
 
 
 @torch.no_grad()
@@ -202,13 +210,13 @@ def test_chunks_are_halved_where_tokens_are_scored(tiny_llama, padded, monkeypat
     monkeypatch.setitem(module.CHUNK_LOGITS, "cpu", 16 * 50)
     monkeypatch.setattr(module, "LEAST_LOGITS", 5 * 50)
     monkeypatch.setattr(module, "_halved", {})
-    limit_chunks(model, 5, "forward")
+    limit_chunks(model, 5)
     found = nll_per_token(chunked_logits(model, inputs), targets_of(inputs))
     assert torch.allclose(found, expected, rtol=1e-5, atol=1e-6)
-    given = limit_chunks(model, 1, "forward")
+    sizes = limit_chunks(model, 1)
     with pytest.raises(torch.OutOfMemoryError):
         nll_per_token(chunked_logits(model, inputs), targets_of(inputs))
-    assert 2 <= given[-1] <= 5  # fewer positions would not help
+    assert 2 <= sizes[-1] <= 5  # fewer positions would not help
 
 
 @pytest.mark.parametrize(

@@ -61,11 +61,10 @@ def train(job, processes=1, *, sharded=False, dies_at=None, tokens=None):
 def _train(job, environment, dies_at, tokens):
     os.environ.update(environment)
     from lexigraft.training.checkpointing import SavePolicy
-    from lexigraft.training.passes import TOKENS
     from lexigraft.training.train import train_cell
 
     if tokens is not None:
-        os.environ[TOKENS] = str(tokens)
+        os.environ["LEXIGRAFT_PASS_TOKENS"] = str(tokens)
     if dies_at is not None:
         _die_at(dies_at)
     train_cell(job, SavePolicy(seconds=0, factor=0))

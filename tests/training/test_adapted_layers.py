@@ -13,9 +13,9 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair, assemble_recipe
 from lexigraft.initialization.registry import initializer
-from lexigraft.training.adapted_layers import attach_adapters, attached_adapters, merge_adapters
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.settings import AdapterSettings
+from lexigraft.training.vocadt_adapter import attach_adapters, attached_adapters, merge_adapters
 from lexigraft.vocabulary.expand import expand_tokenizer
 from tests.architectures import tiny_model, tokenizers
 

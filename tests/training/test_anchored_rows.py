@@ -11,8 +11,7 @@ from lexigraft.initialization.graft import graft
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import save_initialization
 from lexigraft.source.model import load_model
-from lexigraft.training.anchored_rows import AnchoredRows, new_rows_of
-from lexigraft.training.new_rows import attach_new_rows
+from lexigraft.training.new_rows import AnchoredRows, attach_new_rows, copy_new_rows
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog
@@ -24,7 +23,7 @@ IDS = [40, 41, 45]
 
 
 def anchored(model, weight=0.5):
-    return AnchoredRows(CausalModeling(), IDS, new_rows_of(model, IDS), weight)
+    return AnchoredRows(CausalModeling(), IDS, copy_new_rows(model, IDS), weight)
 
 
 @pytest.mark.parametrize(("tied", "matrices"), [(True, 1), (False, 2)])

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lexigraft.training.adapted_layers import WithAuxiliaryLoss
 from lexigraft.training.objective import Objective
+from lexigraft.training.vocadt_adapter import WithAuxiliaryLoss
 
 
 class Two(Objective):

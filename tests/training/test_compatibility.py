@@ -17,10 +17,11 @@ from transformers import (
 )
 
 from lexigraft.errors import UserError
-from lexigraft.training.compatibility import check_document_separation, check_length
 from lexigraft.training.data import SequenceDataset, collate, concatenate, pack
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.objectives.mtp import EXTRA_HEAD, MultiTokenPrediction, new_extra_head
+from lexigraft.training.train import check_length
+from lexigraft.training.trainable import check_document_separation
 
 DOCUMENTS = [[5, 9, 3, 7, 11], [6, 2], [8, 4, 10, 12, 13, 14, 15], [1], [16, 17, 18]]
 SIZES = {

@@ -14,7 +14,6 @@ from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import save_initialization
 from lexigraft.source.model import load_model
 from lexigraft.training.export import export
-from lexigraft.training.passes import TOKENS
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog
@@ -136,7 +135,7 @@ def test_how_many_sequences_fit_the_memory_does_not_change_the_step(place, monke
     config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     (place.source / "config.json").write_text(json.dumps(config))
     for size in (1, 4):
-        monkeypatch.setenv(TOKENS, str(64 * size))
+        monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", str(64 * size))
         job = place.job({**STEPS, "phases": [ALL], "epochs": 0.5})
         train_cell(job)
         losses.append([line["loss"] for line in lines(job, "step")])

@@ -10,11 +10,10 @@ from transformers import AutoConfig, AutoModelForCausalLM, core_model_loading
 from lexigraft.hardware import device
 from lexigraft.source.model import load_model
 from lexigraft.training.distributed import Computation
-from lexigraft.training.frozen_weights import FrozenWeights
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.train import train_cell
-from lexigraft.training.trainable import own_parameters, prepare_phase
+from lexigraft.training.trainable import FrozenWeights, own_parameters, prepare_phase
 from lexigraft.training.training_log import TrainingLog
 from tests.inference.conftest import FAMILIES, SMALL
 from tests.training.interruption import EAGER, interrupted_at
@@ -68,9 +67,9 @@ def prepared(model, phase, folder=None):
     """A model ready for a phase as training prepares it; with a folder, frozen weights are held."""
     frozen = FrozenWeights(model, folder)
     if folder is not None:
-        frozen.hold(own_parameters(model, phase))
+        frozen.round_all_but(own_parameters(model, phase))
     torch.manual_seed(1)
-    with frozen.shown_as_float32():
+    with frozen.appearing_as_float32():
         prepare_phase(model, phase, [40, 41, 45])
     return model.train()
 
@@ -115,7 +114,7 @@ def test_weights_are_read_as_they_are_held(name, dtype, tmp_path, monkeypatch):
         lambda *given: read.append(inner(*given)) or read[-1],
     )
     held = load_model(
-        folder, torch.float32, prepare=lambda one: FrozenWeights(one, folder).hold(trained)
+        folder, torch.float32, prepare=lambda one: FrozenWeights(one, folder).round_all_but(trained)
     )
     head = plain.get_output_embeddings()
     layers = [one for one in plain.modules() if isinstance(one, torch.nn.Linear) and one != head]
@@ -141,10 +140,10 @@ def test_weights_that_are_trained_later_have_their_own_values_again(dtype, tmp_p
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     frozen = FrozenWeights(model, folder)
-    frozen.hold(())
+    frozen.round_all_but(())
     name = "model.layers.0.mlp.up_proj.weight"
     assert model.get_parameter(name).dtype == torch.bfloat16
-    frozen.hold({name})
+    frozen.round_all_but({name})
     assert torch.equal(model.get_parameter(name), before[name])
     assert model.get_parameter(name.replace("up", "down")).dtype == torch.bfloat16
     frozen.restore()
@@ -155,7 +154,7 @@ def test_on_hardware_that_computes_in_float32_nothing_is_rounded(tmp_path, monke
     monkeypatch.setenv("LEXIGRAFT_PRECISION", "float32")
     folder = source_of("llama", tmp_path)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    FrozenWeights(model, folder).hold(())
+    FrozenWeights(model, folder).round_all_but(())
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
 
 

@@ -12,11 +12,11 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from lexigraft.errors import UserError
 from lexigraft.hardware import autocast
 from lexigraft.inference.likelihood import score_texts
-from lexigraft.training.lora_targets import lora_targets
+from lexigraft.training.lora import lora_targets, merge_lora
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.store import _save_adapter, load_cell
 from lexigraft.training.train import train_cell
-from lexigraft.training.trainable import merge_lora, prepare_phase
+from lexigraft.training.trainable import prepare_phase
 
 SMALL = {
     "vocab_size": 60, "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2,

@@ -11,13 +11,13 @@ from transformers import TrainerCallback
 
 from lexigraft.inference.likelihood import score_texts
 from lexigraft.training.data import SequenceDataset, concatenate, pack
-from lexigraft.training.frozen_weights import FrozenWeights
+from lexigraft.training.lora import merge_lora
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
-from lexigraft.training.trainable import merge_lora, prepare_phase
+from lexigraft.training.trainable import FrozenWeights, prepare_phase
 from tests.training.interruption import EAGER, interrupted_at
 
 
@@ -84,7 +84,7 @@ def test_the_norms_of_dora_start_as_those_of_the_weights(
     model.save_pretrained(tmp_path)
     weights = {name: p.detach().clone() for name, p in model.named_parameters()}
     frozen = FrozenWeights(model, tmp_path)
-    frozen.hold(())
+    frozen.round_all_but(())
     frozen.prepare_phase(model, strategy_of(dora=True).phases[0])
     norms = {n: p for n, p in model.named_parameters() if "lora_magnitude_vector" in n}
     assert len(norms) == 4 * 7

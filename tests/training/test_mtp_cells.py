@@ -16,7 +16,6 @@ from lexigraft.training import checkpointing
 from lexigraft.training import train as training
 from lexigraft.training.data import SequenceDataset, concatenate, pack
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
-from lexigraft.training.passes import TOKENS
 from lexigraft.training.phase import run_phase
 from lexigraft.training.plan import visiting_order
 from lexigraft.training.settings import read_strategy
@@ -137,7 +136,7 @@ def test_the_heldout_curve_is_that_of_the_next_token(train):
 def test_how_many_sequences_fit_the_memory_does_not_change_the_step(train, monkeypatch, limit):
     settings = {**SHARED, "phases": [LAYERS], "epochs": 0.5}
     alone = steps_of(train(settings))
-    monkeypatch.setenv(TOKENS, str(limit))
+    monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", str(limit))
     for line, other in zip(steps_of(train(settings)), alone, strict=True):
         for name in ("loss", "next_loss", "after_next_loss"):
             assert line[name] == pytest.approx(other[name], 1e-4)

@@ -9,7 +9,7 @@ import pytest
 from lexigraft.errors import UserError
 from lexigraft.setting_types import MASKED
 from lexigraft.training import registry
-from lexigraft.training.objective import Cost
+from lexigraft.training.objective import TokenCost
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.registry import objective, objective_file, objectives, register
 from lexigraft.training.settings import Phase, left_out, read_strategy
@@ -34,7 +34,7 @@ def test_an_objective_declares_its_teacher_and_cost():
     assert objective("distill").teacher_name(phase, "own") == "large"
     assert objective("aim").teacher_name({}, "own") == "own"
     assert objective("clm").teacher_name({}, "own") is None
-    assert objective("aim").cost({}) == Cost(1 / 3, 1 / 3, teacher_tokenizes=True)
+    assert objective("aim").cost({}) == TokenCost(1 / 3, 1 / 3, teacher_tokenizes=True)
     assert objective("aim").cost({"aim": {"next_weight": 1.0}}).model == 1
 
 

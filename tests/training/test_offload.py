@@ -11,7 +11,6 @@ import torch.distributed as dist
 from lexigraft.errors import UserError
 from lexigraft.training.distributed import Computation, full_tensor, group_of_one, shard
 from lexigraft.training.objectives.clm import CausalModeling
-from lexigraft.training.passes import TOKENS
 from lexigraft.training.train import train_cell
 from tests.training.interruption import EAGER, interrupted_at
 from tests.training.test_passes import limited
@@ -52,7 +51,7 @@ def runs(training_setup_in, tmp_path_factory):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("LEXIGRAFT_OFFLOAD", str(int(offload)))
             patch.setenv("LEXIGRAFT_PRECISION", precision)
-            patch.setenv(TOKENS, str(tokens))
+            patch.setenv("LEXIGRAFT_PASS_TOKENS", str(tokens))
             if stop is not None:
                 with interrupted_at(stop):
                     train_cell(job, EAGER)

@@ -10,7 +10,7 @@ from lexigraft.errors import UserError
 from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.training.data import collate
 from lexigraft.training.objectives.clm import CausalModeling
-from lexigraft.training.passes import TOKENS, pass_tokens, split_step
+from lexigraft.training.phase import micro_batch_tokens, split_step
 from lexigraft.training.train import train_cell
 from tests.training.test_train import LAYERS, SHARED, TWO_STAGE, folder_of, log_of, tensors_of
 
@@ -54,16 +54,16 @@ def test_a_process_without_a_sequence_has_a_pass_without_targets():
 
 
 def test_the_environment_overrides_the_hardware(monkeypatch):
-    assert pass_tokens("cuda") > pass_tokens("cpu")
-    monkeypatch.setenv(TOKENS, "77")
-    assert pass_tokens("cuda") == pass_tokens("cpu") == 77
+    assert micro_batch_tokens("cuda") > micro_batch_tokens("cpu")
+    monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", "77")
+    assert micro_batch_tokens("cuda") == micro_batch_tokens("cpu") == 77
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "many", "1.5"])
 def test_an_environment_that_makes_no_sense_is_refused(given, monkeypatch):
-    monkeypatch.setenv(TOKENS, given)
-    with pytest.raises(UserError, match=f"^{TOKENS} .*: "):
-        pass_tokens("cpu")
+    monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", given)
+    with pytest.raises(UserError, match=f"^{'LEXIGRAFT_PASS_TOKENS'} .*: "):
+        micro_batch_tokens("cpu")
 
 
 @pytest.fixture
@@ -98,9 +98,9 @@ def test_a_step_that_does_not_fit_ends_like_one_that_did(
     setup, found = training_setup(), []
     for name in ("small", "halved"):
         if name == "small":
-            monkeypatch.setenv(TOKENS, "32")
+            monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", "32")
         else:
-            monkeypatch.setenv(TOKENS, "128")
+            monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", "128")
             limited(32)
         job = setup.job({**SHARED, "phases": phases}, strategy=name)
         job["seed"] = ["study", "training", "same"]

@@ -11,7 +11,6 @@ from lexigraft.training import phase as module
 from lexigraft.training.data import SequenceDataset, concatenate, pack
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
-from lexigraft.training.passes import TOKENS
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.trainable import prepare_phase
@@ -93,7 +92,7 @@ def test_compiled_layers_train_as_others_do(tiny_llama, tmp_path, monkeypatch):
 def test_the_loss_is_a_mean_over_the_step_whatever_the_model_accepts(
     tiny_llama, tmp_path, monkeypatch
 ):
-    monkeypatch.setenv(TOKENS, "32")
+    monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", "32")
     model = tiny_llama(50)
     model.accepts_loss_kwargs = False  # as old architectures: the Trainer would scale by itself
     next_loss, after_next_loss, loss = first_losses(model, 4, tmp_path)
@@ -116,4 +115,4 @@ def test_a_process_reads_its_own_sequences_alone(monkeypatch):
     trainer.lengths, trainer.tokens = trainer.train_dataset.tokens(), 1000
     trainer.objective, trainer.args = CausalModeling(), SimpleNamespace(device="cpu")
     trainer._begin([3, 4, 5, 6])
-    assert read == [5, 6] and [len(one["input_ids"]) for one in trainer.passes] == [2]
+    assert read == [5, 6] and [len(one["input_ids"]) for one in trainer.micro_batches] == [2]

@@ -13,7 +13,7 @@ from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.inference.text_encoding import encode
 from lexigraft.source.document_start import document_start
 from lexigraft.training.data import TrainingSequence, concatenate, pack
-from lexigraft.training.token_alignment import TokenAligner
+from lexigraft.training.teacher import TokenAligner
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.token_bytes import special_ids, token_bytes
 

@@ -19,7 +19,6 @@ from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
 from lexigraft.randomness import seed_from
 from lexigraft.training.data import concatenate, pack
-from lexigraft.training.passes import TOKENS
 from lexigraft.training.plan import visiting_order
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
@@ -161,7 +160,7 @@ def test_how_many_sequences_fit_the_memory_does_not_change_the_step(train, monke
     settings = {**SHARED, "phases": [LAYERS], "epochs": 0.5}
     alone = log_of(train(settings), "step")
     for limit in (32, 64, 10_000):
-        monkeypatch.setenv(TOKENS, str(limit))
+        monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", str(limit))
         steps = log_of(train(settings), "step")
         assert [line["tokens"] for line in steps] == [line["tokens"] for line in alone]
         losses = [line["loss"] for line in alone]

@@ -8,14 +8,13 @@ from transformers import TrainerCallback
 
 from lexigraft.errors import UserError
 from lexigraft.training.data import SequenceDataset, concatenate, pack
+from lexigraft.training.lora import lora_parameter_count, merge_lora
 from lexigraft.training.objective import Progress
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.trainable import (
     decoder_layers,
-    lora_parameter_count,
-    merge_lora,
     prepare_phase,
     trained_parameter_count,
     trains_head,

@@ -13,9 +13,13 @@ from pydantic import Field
 
 from lexigraft.errors import UserError
 from lexigraft.settings import Settings, optional
-from lexigraft.training.objective import Cost, PhaseContext
+from lexigraft.training.chunk_distillation import (
+    ChunkDistillation,
+    chunks_of,
+    pop_teacher_inputs,
+)
+from lexigraft.training.objective import PhaseContext, TokenCost
 from lexigraft.training.settings import Phase, left_out
-from lexigraft.training.taught_by_chunks import TaughtByChunks, own_chunks, take_teacher
 
 if TYPE_CHECKING:
     import torch
@@ -53,7 +57,7 @@ class AimPhase(Phase):
     aim: AimSettings = left_out(AimSettings, "the layers and the loss")
 
 
-class AttentionInfluence(TaughtByChunks):
+class AttentionInfluence(ChunkDistillation):
     """The mean squared difference of influences in one attention layer, over pairs of chunks.
 
     See `attention_influence`. The layer is the last of the first `layers`. Later layers are not
@@ -75,10 +79,10 @@ class AttentionInfluence(TaughtByChunks):
             self.loss_names = ("next_loss", "aim_loss")
 
     @classmethod
-    def cost(cls, phase: Mapping[str, Any]) -> Cost:
+    def cost(cls, phase: Mapping[str, Any]) -> TokenCost:
         """The first third of the layers, and of the teacher, which reads its own tokens."""
         whole = (phase.get("aim") or {}).get("next_weight")
-        return Cost(1.0 if whole else 1 / _SHARE, 1 / _SHARE, teacher_tokenizes=True)
+        return TokenCost(1.0 if whole else 1 / _SHARE, 1 / _SHARE, teacher_tokenizes=True)
 
     @classmethod
     def for_phase(cls, context: PhaseContext) -> Self:
@@ -118,7 +122,7 @@ class AttentionInfluence(TaughtByChunks):
 
         from lexigraft.training.attention_influence import Pieces
 
-        pairs = Pieces.of(batch, own_chunks(batch)).count_pairs()[None]
+        pairs = Pieces.of(batch, chunks_of(batch)).count_pairs()[None]
         if not self.settings.next_weight:
             return pairs
         return torch.cat([super().count_targets(batch), pairs])
@@ -140,7 +144,7 @@ class AttentionInfluence(TaughtByChunks):
         )
 
         [next_tokens] = self.targets(inputs)
-        chunks, theirs = own_chunks(inputs), take_teacher(inputs)
+        chunks, theirs = chunks_of(inputs), pop_teacher_inputs(inputs)
         ours = Pieces.of(inputs, chunks)
         parts = []
         if self.settings.next_weight:

@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import Field
 
 from lexigraft.settings import Settings, optional
-from lexigraft.training.objective import Cost, PhaseContext
+from lexigraft.training.chunk_distillation import (
+    ChunkDistillation,
+    chunks_of,
+    pop_teacher_inputs,
+)
+from lexigraft.training.objective import PhaseContext, TokenCost
 from lexigraft.training.settings import Phase, left_out
-from lexigraft.training.taught_by_chunks import TaughtByChunks, own_chunks, take_teacher
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,17 +63,17 @@ class AlmPhase(Phase):
     alm: AlmSettings = left_out(AlmSettings, "the teacher and the loss")
 
 
-class LikelihoodMatching(TaughtByChunks):
+class LikelihoodMatching(ChunkDistillation):
     """A binary cross-entropy of chunk probabilities, plus the next-token loss.
 
     `weight x matching + next_weight x nats`, see `matching`. A chunk is a piece of text of whole
-    tokens in both tokenizers (`token_alignment`); its probability under a model is the product of
+    tokens in both tokenizers (`teacher.TokenAligner`); its probability under a model is the product of
     those of its tokens. In the training log, the parts are without their weights.
 
     With the setting `debias`, a threshold, chunks are joined (`join_chunks`) where the teacher's
     probability that a word ends does not exceed it, and the probability of each joined chunk
-    includes that of a word's end after it. `word_ends` are then the ids of the tokens before which
-    a word ends (`word_end_ids`), of the model and of the teacher, int64. The mean of the loss is
+    includes that of a word's end after it. `word_ends` and `teacher_word_ends` are then the ids of
+    the tokens before which a word ends (`word_end_ids`), int64. The mean of the loss is
     still over the number of chunks before they are joined, which is known before the passes.
     """
 
@@ -78,15 +82,8 @@ class LikelihoodMatching(TaughtByChunks):
     teacher_key = "alm.teacher"
     loss_names = ("next_loss", "alm_loss")
 
-    def __init__(
-        self,
-        teacher: "PreTrainedModel",
-        settings: AlmSettings,
-        teacher_length: int,
-        word_ends: "tuple[np.ndarray | None, np.ndarray | None]" = (None, None),
-    ):
-        super().__init__(teacher, settings, teacher_length)
-        self._own_word_ends, self._their_word_ends = word_ends
+    word_ends: "np.ndarray | None" = None
+    teacher_word_ends: "np.ndarray | None" = None
 
     @classmethod
     def teacher_name(cls, phase: Mapping[str, Any], source: str | None) -> str | None:
@@ -94,33 +91,26 @@ class LikelihoodMatching(TaughtByChunks):
         return (phase.get("alm") or {}).get("teacher") or source
 
     @classmethod
-    def cost(cls, phase: Mapping[str, Any]) -> Cost:
+    def cost(cls, phase: Mapping[str, Any]) -> TokenCost:
         """The teacher reads its own tokens."""
-        return Cost(teacher_tokenizes=True)
+        return TokenCost(teacher_tokenizes=True)
 
     @classmethod
     def for_phase(cls, context: PhaseContext) -> Self:
         """Create the objective with the teacher of the training job."""
-        import numpy as np
-
-        from lexigraft.source.model import open_tokenizer
-
-        made = super().for_phase(context)
-        if made.settings.debias is None:
-            return made
-        if context.teacher is None:
-            teaching = open_tokenizer(context.inputs["teacher"])
-            ends = word_end_ids(context.tokenizer), word_end_ids(teaching)
-        else:  # a simulation has no tokenizers, and memory does not depend on these tokens
-            ends = np.array([0]), np.array([0])
-        return cls(made.teacher, made.settings, made.teacher_length, ends)
+        objective = super().for_phase(context)
+        if objective.settings.debias is not None:
+            assert context.teacher is not None
+            objective.word_ends = word_end_ids(context.tokenizer)
+            objective.teacher_word_ends = word_end_ids(context.teacher.tokenizer())
+        return objective
 
     def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
         """The next tokens; and each chunk, at the position of its last token."""
         from lexigraft.inference.chunked_logits import IGNORED
 
         [tokens] = super().targets(batch)
-        chunks = own_chunks(batch)
+        chunks = chunks_of(batch)
         return [tokens, chunks.where(_is_last(chunks), IGNORED)]
 
     def losses(
@@ -141,12 +131,12 @@ class LikelihoodMatching(TaughtByChunks):
         from lexigraft.inference.chunked_logits import IGNORED, chunked_logits
 
         next_tokens, _ = self.targets(inputs)
-        chunks, theirs = own_chunks(inputs), take_teacher(inputs)
+        chunks, theirs = chunks_of(inputs), pop_teacher_inputs(inputs)
         with torch.no_grad():
             taught, chunks = self._taught(theirs, chunks)
         learned = chunked_logits(model, {**inputs, "use_cache": False})
         ends = _is_last(chunks)
-        nats, end_nats = _nats(learned, next_tokens, ends, self._own_word_ends)
+        nats, end_nats = _nats(learned, next_tokens, ends, self.word_ends)
         ours = _of_chunks(nats, chunks, chunks.shape[1]) - end_nats
         with torch.enable_grad():
             each = matching(taught, ours.requires_grad_(), self.settings.temperature)
@@ -160,7 +150,7 @@ class LikelihoodMatching(TaughtByChunks):
         factors = (factors + next_weight * next_tokens.ne(IGNORED)).flatten()
         # Those of a word's end, which is predicted at the last token of a chunk.
         end_factors = (-own_weight * slope.where(ends, 0.0)).flatten()
-        if self._own_word_ends is None:
+        if self.word_ends is None:
             end_factors = torch.zeros_like(end_factors)
         places = (factors.ne(0) | end_factors.ne(0)).nonzero()[:, 0]
         wanted, factors = next_tokens.flatten()[places], factors[places]
@@ -170,9 +160,9 @@ class LikelihoodMatching(TaughtByChunks):
             logits = learned.logits(states).float()
             each = torch.nn.functional.cross_entropy(logits, wanted[chunk], reduction="none")
             total = (each * factors[chunk]).sum()
-            if self._own_word_ends is not None:
+            if self.word_ends is not None:
                 at = end_factors[chunk].nonzero()[:, 0]
-                found = _word_end_nats(logits, at, self._own_word_ends)
+                found = _word_end_nats(logits, at, self.word_ends)
                 total = total + (found * end_factors[chunk][at]).sum()
             return total
 
@@ -203,9 +193,9 @@ class LikelihoodMatching(TaughtByChunks):
         ends = theirs.ne(torch.nn.functional.pad(theirs[:, 1:], (0, 1), value=IGNORED))
         ends &= theirs.ne(IGNORED)
         logits = chunked_logits(self.teacher, {**inputs, "use_cache": False})
-        nats, end_nats = _nats(logits, wanted, ends, self._their_word_ends)
+        nats, end_nats = _nats(logits, wanted, ends, self.teacher_word_ends)
         size = chunks.shape[1]
-        if self._their_word_ends is None:
+        if self.teacher_word_ends is None:
             return _of_chunks(nats, theirs, size), chunks
         places = theirs.where(ends, size)  # the last column is for no chunk
         ended = nats.new_zeros((len(nats), size + 1)).scatter(1, places, -end_nats)[:, :size]

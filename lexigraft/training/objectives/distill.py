@@ -69,12 +69,10 @@ class LogitDistillation(Objective):
 
     @classmethod
     def for_phase(cls, context: PhaseContext) -> "LogitDistillation":
-        """Create the objective with the teacher of the training job, see `load_teacher`."""
-        from lexigraft.training.teacher import load_teacher
-
-        assert isinstance(context.phase, DistillPhase)
+        """Create the objective with the teacher of the training job."""
+        assert isinstance(context.phase, DistillPhase) and context.teacher is not None
         shared = max(context.tokenizer.get_vocab().values()) + 1
-        return cls(load_teacher(context), context.phase.distill, shared)
+        return cls(context.teacher.model(), context.phase.distill, shared)
 
     @classmethod
     def check_inputs(
@@ -90,19 +88,19 @@ class LogitDistillation(Objective):
             The teacher has another id for a token of the tokenizer, its context is shorter than a
             sequence of the strategy, or it predicts masked tokens.
         """
-        from lexigraft.source.tokenizer import load_tokenizer
-        from lexigraft.training.teacher import check_teacher
+        from lexigraft.training.teacher import Teacher
 
-        length = max(p.length for p in strategy.phases if isinstance(p, DistillPhase))
-        source = check_teacher(inputs["teacher"], "distill.teacher", length)
-        theirs = load_tokenizer(source.folder).get_vocab()
-        for token, number in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]):
-            if theirs.get(token) != number:
-                there = f"assigns id {theirs[token]} to" if token in theirs else "lacks"
+        teacher = Teacher(inputs["teacher"])
+        phases = [phase for phase in strategy.phases if isinstance(phase, DistillPhase)]
+        teacher.check("distill.teacher", max(phase.length for phase in phases))
+        teacher_ids = teacher.tokenizer().get_vocab()
+        for token, token_id in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]):
+            if teacher_ids.get(token) != token_id:
+                fault = f"assigns id {teacher_ids[token]} to" if token in teacher_ids else "lacks"
                 raise UserError(
-                    f"distill.teacher: {source.name} {there} the cell's token {token!r} with id "
-                    f"{number}; specify a teacher that has the cell's vocabulary, or let the cell "
-                    "take the teacher's (vocabularies.yaml, `tokenizer`)"
+                    f"distill.teacher: {teacher.name} {fault} the cell's token {token!r} with id "
+                    f"{token_id}; specify a teacher that has the cell's vocabulary, or let the "
+                    "cell take the teacher's (vocabularies.yaml, `tokenizer`)"
                 )
 
     def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":

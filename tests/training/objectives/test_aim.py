@@ -16,7 +16,7 @@ from lexigraft.training.objective import Progress
 from lexigraft.training.objectives.aim import AimSettings, AttentionInfluence, layers_for
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.settings import read_strategy
-from lexigraft.training.token_alignment import TokenAligner
+from lexigraft.training.teacher import TokenAligner
 from lexigraft.training.trainable import prepare_phase
 from lexigraft.vocabulary.expand import expand_tokenizer
 
@@ -220,8 +220,8 @@ def phase_of(**given):
 
 def context_of(model, teacher, strategy):
     return SimpleNamespace(
-        model=model, teacher=teacher, strategy=strategy, phase=strategy.phases[0],
-        progress=Progress(), inputs={}, seed=[],
+        model=model, strategy=strategy, phase=strategy.phases[0], progress=Progress(), seed=[],
+        teacher=SimpleNamespace(config=teacher.config, model=lambda: teacher),
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from lexigraft.training.objectives.alm import (
 )
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.settings import read_strategy
-from lexigraft.training.token_alignment import TokenAligner
+from lexigraft.training.teacher import Teacher, TokenAligner
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.token_bytes import token_bytes
 
@@ -145,7 +145,8 @@ def test_loss_and_gradients_are_those_of_all_spans(
         {"temperature": temperature} | ({} if debias is None else {"debias": debias})
     )
     ends = (None, None) if debias is None else (word_end_ids(target), word_end_ids(without_bos))
-    objective = LikelihoodMatching(teacher, given, MOST, ends)
+    objective = LikelihoodMatching(teacher, given, MOST)
+    objective.word_ends, objective.teacher_word_ends = ends
     counts = objective.count_targets(batch())
     expected, count, joined = by_brute_force(
         model, teacher, target, without_bos, sequences, temperature, debias
@@ -315,9 +316,7 @@ def test_tokenizers_without_a_boundary_in_common_are_refused(
 ):
     own = byte_tokenizer()
     phase = alm().phases[0]
-    context = SimpleNamespace(
-        phase=phase, tokenizer=own, inputs={"teacher": teacher_folder}, teacher=None
-    )
+    context = SimpleNamespace(phase=phase, tokenizer=own, teacher=Teacher(teacher_folder))
 
     def dataset(tokens):
         return SequenceDataset(pack(concatenate([tokens]), 32), np.arange(2))

@@ -20,6 +20,7 @@ from lexigraft.training.objectives.distill import (
     divergence,
 )
 from lexigraft.training.settings import read_strategy
+from lexigraft.training.teacher import Teacher
 
 SHARED = 47  # of 50 rows: the last three are padding
 
@@ -280,8 +281,7 @@ def test_a_teacher_is_loaded_frozen_and_in_the_jobs_precision(
         phase=phase,
         strategy=strategy(),
         tokenizer=without_bos,
-        inputs={"teacher": teacher_folder()},
-        teacher=None,
+        teacher=Teacher(teacher_folder()),
     )
     for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
         monkeypatch.setenv("LEXIGRAFT_PRECISION", name)

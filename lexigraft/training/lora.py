@@ -1,19 +1,20 @@
-"""Which weights of a model LoRA adapts: those of linear layers and of fused experts."""
+"""LoRA: which weights of a model are adapted, and what becomes of the adapters."""
 
 import inspect
 import re
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from peft import LoraConfig, PeftModel
+from peft.tuners.tuners_utils import BaseTunerLayer
+from peft.utils.transformers_weight_conversion import convert_peft_config_for_transformers
 from torch.nn import Conv1d, Linear
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
 
 from lexigraft.errors import UserError
 from lexigraft.training.settings import Lora
-
-if TYPE_CHECKING:
-    from peft import LoraConfig
-    from transformers import PreTrainedModel
 
 
 @dataclass
@@ -30,14 +31,12 @@ class LoraTargets:
     left_out: dict[str, str] = field(default_factory=dict)
 
 
-def lora_targets(model: "PreTrainedModel", settings: Lora) -> LoraTargets:
+def lora_targets(model: PreTrainedModel, settings: Lora) -> LoraTargets:
     """Find what LoRA adapts: every linear layer but the head and routers, and fused experts.
 
     The layers of a model are inspected, not its name. Raises a UserError if nothing remains.
     """
-    from transformers.pytorch_utils import Conv1D
-
-    found, plain = LoraTargets(), {Linear.forward, Conv1D.forward}
+    targets, plain = LoraTargets(), {Linear.forward, Conv1D.forward}
     taken_for_experts = cache(partial(_is_taken_for_experts, model))
     # The number of experts of a block, by the name of the block.
     experts: dict[str, int] = {}
@@ -48,9 +47,9 @@ def lora_targets(model: "PreTrainedModel", settings: Lora) -> LoraTargets:
                 continue
             experts[path.rpartition(".")[0]] = len(parameter)
             if settings.dora:
-                found.left_out[_shown(name)] = "DoRA does not support fused experts"
+                targets.left_out[_without_numbers(name)] = "DoRA does not support fused experts"
             else:
-                found.parameters.append(name)
+                targets.parameters.append(name)
     for name, module in model.named_modules():
         if not isinstance(module, Linear | Conv1D) or module is model.get_output_embeddings():
             continue
@@ -58,35 +57,35 @@ def lora_targets(model: "PreTrainedModel", settings: Lora) -> LoraTargets:
         parent: Any = type(model.get_submodule(path))
         blocks = [block for block in experts if name.startswith(f"{block}.")]
         if type(module).forward not in plain:
-            found.left_out[_shown(name)] = f"{type(module).__name__} is not a plain linear layer"
+            targets.left_out[_without_numbers(name)] = (
+                f"{type(module).__name__} is not a plain linear layer"
+            )
         elif own in _read_directly(parent):
-            found.left_out[_shown(name)] = (
+            targets.left_out[_without_numbers(name)] = (
                 "a fused kernel reads its weight directly, past an adapter"
             )
         elif any(experts[block] == module.weight.shape[0] for block in blocks):
-            found.left_out[_shown(name)] = "it is a router"
+            targets.left_out[_without_numbers(name)] = "it is a router"
         elif not taken_for_experts(own):
-            found.modules.append(name)
+            targets.modules.append(name)
         elif settings.dora:
-            found.left_out[_shown(name)] = (
+            targets.left_out[_without_numbers(name)] = (
                 "PEFT treats it as fused experts, which DoRA does not support"
             )
         else:
-            found.parameters.append(f"{name}.weight")
-    if not found.modules and not found.parameters:
+            targets.parameters.append(f"{name}.weight")
+    if not targets.modules and not targets.parameters:
         raise UserError(
             f"trainable: {type(model).__name__} has no layer that LoRA can adapt; train layers, "
             "or embeddings and head"
         )
-    if found.parameters and settings.dropout:
-        found.left_out["the setting dropout"] = "PEFT does not support dropout for fused experts"
-    return found
+    if targets.parameters and settings.dropout:
+        targets.left_out["the setting dropout"] = "PEFT does not support dropout for fused experts"
+    return targets
 
 
-def lora_config(targets: LoraTargets, settings: Lora, task_type: str | None) -> "LoraConfig":
+def lora_config(targets: LoraTargets, settings: Lora, task_type: str | None) -> LoraConfig:
     """PEFT's configuration of the adapters of these targets."""
-    from peft import LoraConfig
-
     return LoraConfig(
         r=settings.r,
         lora_alpha=settings.alpha,  # type: ignore[arg-type]  # declared int, but divided by r
@@ -102,13 +101,28 @@ def lora_config(targets: LoraTargets, settings: Lora, task_type: str | None) -> 
     )
 
 
-def _expert_counts(model: "PreTrainedModel") -> set[int]:
+def merge_lora(adapter: PeftModel) -> list[str]:
+    """Merge LoRA's adapters into their model; return the names of the parameters that change."""
+    adapted = set()
+    for name, module in adapter.get_base_model().named_modules():
+        if isinstance(module, BaseTunerLayer):
+            weight = getattr(module, "parameter_name", "weight")
+            adapted.add(f"{name.replace('.base_layer', '')}.{weight}")
+    return [name for name, _ in adapter.merge_and_unload().named_parameters() if name in adapted]
+
+
+def lora_parameter_count(model: PreTrainedModel) -> int:
+    """The number of parameters of LoRA's adapters in a model."""
+    return sum(p.numel() for name, p in model.named_parameters() if "lora_" in name)
+
+
+def _expert_counts(model: PreTrainedModel) -> set[int]:
     """Numbers of experts according to the configuration."""
     settings = model.config.get_text_config().to_dict()
     return {n for key, n in settings.items() if "expert" in key and isinstance(n, int) and n > 1}
 
 
-def _shown(name: str) -> str:
+def _without_numbers(name: str) -> str:
     return re.sub(r"(?<=\.)\d+(?=\.|$)", "*", name)
 
 
@@ -125,15 +139,12 @@ def _read_directly(kind: Any) -> set[str]:
     return set(re.findall(r"\bself\.(\w+)\.weight\b(?!\.(?:dtype|device|shape))", source))
 
 
-def _is_taken_for_experts(model: "PreTrainedModel", name: str) -> bool:
+def _is_taken_for_experts(model: PreTrainedModel, name: str) -> bool:
     """Whether PEFT takes a linear layer of this name for a part of fused experts.
 
     For architectures whose experts were linear layers before transformers 5, it replaces names of
     those layers by names of the fused weights, also where a shared expert has the same names.
     """
-    from peft import LoraConfig
-    from peft.utils.transformers_weight_conversion import convert_peft_config_for_transformers
-
     config = LoraConfig(target_modules=[name])
     try:
         convert_peft_config_for_transformers(config, model, None)
