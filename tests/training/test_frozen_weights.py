@@ -184,7 +184,7 @@ def test_a_cell_ends_as_with_float32_weights(training_setup, phases, dtype, monk
         job["seed"] = ["study", "training", "same"]
         with monkeypatch.context() as patch:
             if not hold:
-                patch.setattr(FrozenWeights, "hold", lambda *_: None)
+                patch.setattr(FrozenWeights, "round_all_but", lambda *_: None)
             else:
                 with interrupted_at(last):
                     train_cell(job, EAGER)

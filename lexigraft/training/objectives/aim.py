@@ -3,10 +3,17 @@
 Haltiuk and Smywiński-Pohl (2025), "Model-Aware Tokenizer Transfer" (MATT, arXiv 2510.21954). It
 warms up the embeddings of new tokens, at a third of the cost of a whole pass, before a phase of
 another objective.
+
+The influence of a piece of text on a later one is what its tokens contribute to the output of an
+attention head at the last token of the later piece: the sum of their value vectors, weighted by
+attention, [head_size]. It does not depend on the number of tokens of a piece, so it is comparable
+between models with different vocabularies.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field
@@ -26,6 +33,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _SHARE = 3  # by default, the first third of the layers is computed
+_RECORDING = "lexigraft-recording"  # an implementation in transformers' attention registry
 
 
 class AimSettings(Settings):
@@ -60,9 +68,9 @@ class AimPhase(Phase):
 class AttentionInfluence(ChunkDistillation):
     """The mean squared difference of influences in one attention layer, over pairs of chunks.
 
-    See `attention_influence`. The layer is the last of the first `layers`. Later layers are not
-    computed, except those of the model if `next_weight` adds the next-token loss, which also trains
-    later layers and an untied head. In the training log, the parts are without their weights.
+    The layer is the last of the first `layers`. Later layers are not computed, except those of the
+    model if `next_weight` adds the next-token loss, which also trains later layers and an untied
+    head. In the training log, the parts are without their weights.
     """
 
     predicts = (
@@ -91,11 +99,12 @@ class AttentionInfluence(ChunkDistillation):
         Raises a UserError if the model has fewer layers, or the phase trains parameters that the
         loss does not depend on.
         """
-        from lexigraft.training.attention_influence import keep_first_layers
+        from lexigraft.training.trainable import decoder_layers
 
         objective = super().for_phase(context)
         objective.layers = layers_for(objective.settings.layers, context.model)
-        keep_first_layers(objective.teacher, objective.layers)
+        del decoder_layers(objective.teacher)[objective.layers :]
+        objective.teacher.config.get_text_config().num_hidden_layers = objective.layers
         objective.check_trained(context.model)
         return objective
 
@@ -107,12 +116,15 @@ class AttentionInfluence(ChunkDistillation):
             return
         modules = [model.get_input_embeddings(), *decoder_layers(model)[: self.layers - 1]]
         read = {id(parameter) for module in modules for parameter in module.parameters()}
-        trained = (name for name, one in model.named_parameters() if one.requires_grad)
-        lost = [name for name in trained if id(model.get_parameter(name)) not in read]
-        if lost:
-            more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        unused = [
+            name
+            for name, parameter in model.named_parameters()
+            if parameter.requires_grad and id(parameter) not in read
+        ]
+        if unused:
+            more = f" and {len(unused) - 1} more" if len(unused) > 1 else ""
             raise UserError(
-                f"aim: the attention of layer {self.layers} does not depend on {lost[0]}{more}, "
+                f"aim: the attention of layer {self.layers} does not depend on {unused[0]}{more}, "
                 "which the phase trains; remove it from 'trainable', or set aim.next_weight"
             )
 
@@ -120,9 +132,7 @@ class AttentionInfluence(ChunkDistillation):
         """The number of next tokens, if they count, and of pairs of chunks."""
         import torch
 
-        from lexigraft.training.attention_influence import Pieces
-
-        pairs = Pieces.of(batch, chunks_of(batch)).count_pairs()[None]
+        pairs = _Pieces.of(batch, chunks_of(batch)).count_pairs()[None]
         if not self.settings.next_weight:
             return pairs
         return torch.cat([super().count_targets(batch), pairs])
@@ -137,52 +147,253 @@ class AttentionInfluence(ChunkDistillation):
         import torch
 
         from lexigraft.inference.chunked_logits import chunked_logits, sum_nll
-        from lexigraft.training.attention_influence import (
-            Pieces,
-            influence_difference,
-            recorded_attention,
-        )
 
         [next_tokens] = self.targets(inputs)
-        chunks, theirs = chunks_of(inputs), pop_teacher_inputs(inputs)
-        ours = Pieces.of(inputs, chunks)
+        chunks, teacher_inputs = chunks_of(inputs), pop_teacher_inputs(inputs)
+        pieces = _Pieces.of(inputs, chunks)
         parts = []
         if self.settings.next_weight:
-            with recorded_attention(model, self.layers - 1) as found:
-                learned = chunked_logits(model, {**inputs, "use_cache": False})
-            [own] = found
+            with _recorded_attention(model, self.layers - 1) as recorded:
+                logits = chunked_logits(model, {**inputs, "use_cache": False})
+            [attention] = recorded
             next_weight = None if weights is None else weights[0]
-            parts.append(sum_nll(learned, next_tokens, weight=next_weight))
+            parts.append(sum_nll(logits, next_tokens, weight=next_weight))
         else:
-            own = self._attention(model, inputs)
-        if not theirs:  # in a process with no sequence left, nothing counts
-            return torch.cat([*parts, own.value.float().sum()[None] * 0])
-        pieces = Pieces.of(theirs, theirs.pop("chunks"))
+            attention = self._attention(model, inputs)
+        if not teacher_inputs:  # in a process with no sequence left, nothing counts
+            return torch.cat([*parts, attention.value.float().sum()[None] * 0])
+        teacher_pieces = _Pieces.of(teacher_inputs, teacher_inputs.pop("chunks"))
         with torch.no_grad():
-            taught = self._attention(self.teacher, theirs)
-        return torch.cat([*parts, influence_difference(taught, own, pieces, ours)[None]])
+            teacher_attention = self._attention(self.teacher, teacher_inputs)
+        difference = _influence_difference(teacher_attention, attention, teacher_pieces, pieces)
+        return torch.cat([*parts, difference[None]])
 
     def total(self, losses: "torch.Tensor") -> "torch.Tensor":
         """The weighted sum of both."""
         total = self.settings.weight * losses[-1]
         return total + self.settings.next_weight * losses[0] if len(losses) > 1 else total
 
-    def _attention(self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]") -> Any:
+    def _attention(
+        self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]"
+    ) -> "_Attention":
         """The attention inputs of the layer; later layers of the model are not run."""
-        from lexigraft.training.attention_influence import first_layers, recorded_attention
-
-        with recorded_attention(model, self.layers - 1) as found, first_layers(model, self.layers):
+        layer = self.layers - 1
+        with _recorded_attention(model, layer) as recorded, _first_layers(model, self.layers):
             model.base_model(**inputs, use_cache=False)
-        [attention] = found
+        [attention] = recorded
         return attention
 
 
-def layers_for(asked: int | None, model: "PreTrainedModel") -> int:
+def layers_for(requested: int | None, model: "PreTrainedModel") -> int:
     """The number of a model's decoder layers that are used: as requested, or a third.
 
     Raises a UserError if the model has fewer.
     """
-    there = model.config.get_text_config().num_hidden_layers
-    if asked is not None and asked > there:
-        raise UserError(f"aim.layers: {asked} is more than the model's {there} layers; lower it")
-    return asked or math.ceil(there / _SHARE)
+    count: int = model.config.get_text_config().num_hidden_layers
+    if requested is not None and requested > count:
+        raise UserError(
+            f"aim.layers: {requested} is more than the model's {count} layers; lower it"
+        )
+    return requested or math.ceil(count / _SHARE)
+
+
+@dataclass(frozen=True)
+class _Attention:
+    """The inputs of one attention layer for a batch.
+
+    `query` is [batch, heads, tokens, head_size]; `key` and `value` have the same shape, or fewer
+    heads, each of which is shared by several consecutive heads of the query.
+    """
+
+    query: "torch.Tensor"
+    key: "torch.Tensor"
+    value: "torch.Tensor"
+    scaling: float
+    softcap: float | None
+    window: int | None
+
+    def weights(
+        self, sequence: int, rows: "torch.Tensor", documents: "torch.Tensor"
+    ) -> "torch.Tensor":
+        """Attention weights of the tokens `rows` of a sequence, [heads, rows, tokens], float32.
+
+        Padding needs no mask: it is on the right, and attention is causal.
+        """
+        import torch
+
+        query, key = self.query[sequence][:, rows].float(), self.key[sequence].float()
+        key = key.repeat_interleave(len(query) // len(key), dim=0)
+        scores = query @ key.transpose(1, 2) * self.scaling
+        if self.softcap is not None:
+            scores = self.softcap * torch.tanh(scores / self.softcap)
+        distance = rows[:, None] - torch.arange(key.shape[1], device=rows.device)
+        visible = (distance >= 0) & (documents[rows][:, None] == documents)
+        if self.window is not None:
+            visible &= distance < self.window
+        return scores.masked_fill(~visible, -torch.inf).softmax(-1)
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """The chunk and the document of each token of a batch, both [batch, tokens] int64.
+
+    A chunk's number is the position of its last token in the training sequence, as in
+    `TeacherTokens`, and IGNORED for a token in no chunk.
+    """
+
+    chunks: "torch.Tensor"
+    documents: "torch.Tensor"
+
+    @classmethod
+    def of(cls, inputs: "dict[str, torch.Tensor]", chunks: "torch.Tensor") -> "_Pieces":
+        """The pieces of a batch of `data.collate`."""
+        if "position_ids" in inputs:
+            return cls(chunks, inputs["position_ids"].eq(0).cumsum(1))
+        return cls(chunks, inputs["input_ids"].new_zeros(inputs["input_ids"].shape))
+
+    def count_pairs(self) -> "torch.Tensor":
+        """Count pairs of a chunk with itself or an earlier one of its document, int64.
+
+        Only for pieces of the model's own tokens, not of the teacher's.
+        """
+        import torch
+
+        ends = self.chunks == torch.arange(self.chunks.shape[1], device=self.chunks.device)
+        pairs = self.documents[:, :, None] == self.documents[:, None, :]
+        pairs &= ends[:, :, None] & ends[:, None, :]
+        return pairs.tril().sum()
+
+
+def _influence_difference(
+    teacher: _Attention, model: _Attention, teacher_pieces: _Pieces, pieces: _Pieces
+) -> "torch.Tensor":
+    """The squared difference of two models' influences, summed over pairs of chunks, a scalar.
+
+    For each pair, it is the mean over heads and their dimensions, in float32. Only `model` gets a
+    gradient.
+    """
+    import torch
+    from torch.utils.checkpoint import checkpoint
+
+    total = model.value.new_zeros((), dtype=torch.float32)
+    with torch.autocast(model.value.device.type, enabled=False):
+        for sequence in range(len(pieces.chunks)):
+            # The weights of all pairs are as large as the rest of a pass, so they are recomputed.
+            total = total + checkpoint(
+                _difference_in_sequence,
+                teacher, model, teacher_pieces, pieces, sequence, use_reentrant=False,
+            )  # fmt: skip
+    return total / (model.query.shape[1] * model.query.shape[3])
+
+
+def _difference_in_sequence(
+    teacher: _Attention,
+    model: _Attention,
+    teacher_pieces: _Pieces,
+    pieces: _Pieces,
+    sequence: int,
+) -> "torch.Tensor":
+    """The squared differences of one sequence, summed over pairs, heads and dimensions.
+
+    The difference of a pair is a weighted sum of value vectors of both models. Its square therefore
+    needs only the products of these vectors within each chunk, and no vector per pair.
+    """
+    import torch
+
+    from lexigraft.inference.chunked_logits import IGNORED
+
+    own, theirs = pieces.chunks[sequence], teacher_pieces.chunks[sequence]
+    size, device = len(own), own.device
+    positions = torch.arange(size, device=device)
+    # The teacher's last token of each chunk, at the index of its number.
+    slots = theirs.where(theirs.ne(IGNORED), size)
+    last = torch.zeros(size + 1, dtype=torch.int64, device=device)
+    teacher_positions = torch.arange(len(theirs), device=device)
+    last = last.scatter_reduce(0, slots, teacher_positions, "amax")[:-1]
+    with torch.no_grad():
+        weights = teacher.weights(sequence, last, teacher_pieces.documents[sequence])
+    own_weights = model.weights(sequence, positions, pieces.documents[sequence])
+    weights = torch.cat([weights, -own_weights], -1) * own.eq(positions)[:, None]
+    values = torch.cat([teacher.value[sequence].detach(), model.value[sequence]], dim=1).float()
+    chunks = torch.cat([theirs, own])
+    in_one_chunk = (chunks[:, None] == chunks) & chunks.ne(IGNORED)
+    products = (values @ values.transpose(1, 2)).masked_fill(~in_one_chunk, 0)
+    products = products.repeat_interleave(len(weights) // len(products), dim=0)
+    return ((weights @ products) * weights).sum()
+
+
+@contextmanager
+def _first_layers(model: "PreTrainedModel", count: int) -> Iterator[None]:
+    """Restrict a model to its first `count` decoder layers within the context."""
+    from torch.nn import ModuleList
+
+    from lexigraft.training.trainable import decoder_layers
+
+    stack = decoder_layers(model)
+    [(owner, name)] = [
+        (module, name)
+        for module in model.modules()
+        for name, child in module.named_children()
+        if child is stack
+    ]
+    setattr(owner, name, ModuleList(list(stack)[:count]))
+    try:
+        yield
+    finally:
+        setattr(owner, name, stack)
+
+
+class _ReachedAttention(Exception):
+    """Raised to leave a layer as soon as its attention is reached."""
+
+    def __init__(self, attention: _Attention):
+        super().__init__()
+        self.attention = attention
+
+
+@contextmanager
+def _recorded_attention(model: "PreTrainedModel", number: int) -> Iterator[list[_Attention]]:
+    """Record the attention inputs of decoder layer `number`, counted from 0.
+
+    Each forward pass adds an entry to the list. Raises a UserError if the layer does not look up
+    its attention in transformers' registry.
+    """
+    from transformers import AttentionInterface
+
+    from lexigraft.training.trainable import decoder_layers
+
+    layer: Any = decoder_layers(model)[number]
+    configs = [
+        module.config
+        for module in layer.modules()
+        if hasattr(module, "config") and hasattr(module, "layer_idx")
+    ]
+    if not configs:
+        raise UserError(
+            f"aim: {type(layer).__name__} does not return its attention; use objective alm instead"
+        )
+    config = configs[0]
+    recorded: list[_Attention] = []
+
+    def stop(module, query, key, value, mask, scaling=None, softcap=None, **options):
+        scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+        window = options.get("sliding_window")
+        raise _ReachedAttention(_Attention(query, key, value, scaling, softcap, window))
+
+    def record(_: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        # Without gradient checkpointing, as what is recorded is not recomputed.
+        previous = config._attn_implementation, getattr(layer, "gradient_checkpointing", False)
+        config._attn_implementation, layer.gradient_checkpointing = _RECORDING, False
+        try:
+            layer.forward(*arguments, **named)
+        except _ReachedAttention as reached:
+            recorded.append(reached.attention)
+        finally:
+            config._attn_implementation, layer.gradient_checkpointing = previous
+
+    AttentionInterface.register(_RECORDING, stop)
+    hook = layer.register_forward_pre_hook(record, with_kwargs=True)
+    try:
+        yield recorded
+    finally:
+        hook.remove()
