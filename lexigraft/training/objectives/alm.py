@@ -67,7 +67,7 @@ class LikelihoodMatching(ChunkDistillation):
     """A binary cross-entropy of chunk probabilities, plus the next-token loss.
 
     `weight x matching + next_weight x nats`, see `matching`. A chunk is a piece of text of whole
-    tokens in both tokenizers (`teacher.TokenAligner`); its probability under a model is the product of
+    tokens in both tokenizers (`TokenAligner`); its probability under a model is the product of
     those of its tokens. In the training log, the parts are without their weights.
 
     With the setting `debias`, a threshold, chunks are joined (`join_chunks`) where the teacher's
