@@ -24,7 +24,7 @@ def both(vec):
     return vec(turned, "other.vec"), vec(english, "english.vec")
 
 
-def test_vectors_come_to_lie_beside_those_of_their_translations(both):
+def test_aligned_vectors_are_similar_to_those_of_their_translations(both):
     vectors = TokenVectors(np.array([4, 9]), np.array([[0, -1], [2, 6]], np.float32))
     pairs = [("dog", "hund"), ("cat", "katze"), ("nobody", "niemand")]
     found, used = align_vectors(vectors, *both, pairs)
@@ -34,14 +34,14 @@ def test_vectors_come_to_lie_beside_those_of_their_translations(both):
     np.testing.assert_allclose(found.vectors[0], [1, 0], atol=1e-6)
 
 
-def test_words_are_tried_in_lower_case_and_with_a_capital(both):
+def test_words_are_also_looked_up_in_lower_case_and_capitalized(both):
     vectors = TokenVectors(np.array([0]), np.array([[0, -1]], np.float32))
     found, used = align_vectors(vectors, *both, [("paris", "Paris"), ("DOG", "Hund")])
     assert used == 2
     np.testing.assert_allclose(found.vectors, [[1, 0]], atol=1e-6)
 
 
-def test_a_dictionary_of_other_words_is_refused(both):
+def test_a_dictionary_without_known_words_is_refused(both):
     vectors = TokenVectors(np.array([0]), np.ones((1, 2), np.float32))
     with pytest.raises(UserError, match="contain vectors for none of its pairs"):
         align_vectors(vectors, *both, [("hund", "dog")])

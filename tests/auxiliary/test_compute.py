@@ -42,7 +42,7 @@ def run(job):
     return load_vectors(folder), json.loads((folder / "card.json").read_text())
 
 
-def test_fasttext_is_stored_with_its_settings_and_counts(job, fasttext):
+def test_fasttext_vectors_are_stored_with_settings_and_counts(job, fasttext):
     settings = {"dimensions": 6, "minimum_count": 5}
     found, card = run(job("fasttext", **settings))
     assert found.vectors.shape == (card["tokens_with_vector"], 6)
@@ -69,7 +69,7 @@ def test_word_vectors_are_stored_with_the_checksum_of_their_file(job):
     assert len(card["word_vectors"]["sha256"]) == 64
 
 
-def test_glove_is_stored_with_its_settings_and_counts(job):
+def test_glove_vectors_are_stored_with_settings_and_counts(job):
     settings = {"dimensions": 6, "minimum_count": 5, "epochs": 1, "window": 4}
     found, card = run(job("glove", **settings))
     assert found.vectors.shape == (card["tokens_with_vector"], 6)
@@ -77,7 +77,7 @@ def test_glove_is_stored_with_its_settings_and_counts(job):
     assert card["versions"]["numba"]
 
 
-def test_vectors_of_a_source_are_those_of_the_tokenizer_that_it_points_to(job, tmp_path):
+def test_the_tokenizer_of_a_prepared_source_is_found(job, tmp_path):
     settings = {"dimensions": 4, "minimum_count": 20, "epochs": 1}
     found, _ = run(job("glove", **settings))
     pointing = job("glove", **settings)

@@ -5,17 +5,17 @@ import sys
 import numpy as np
 import pytest
 
-from lexigraft.auxiliary.fasttext import train_fasttext
-from lexigraft.errors import UserError
+from lexigraft.auxiliary.fasttext import (
+    numbered_words,
+    spelled_words,
+    train_fasttext,
+    write_sentences,
+)
+from lexigraft.vocabulary.token_bytes import special_ids
+from tests.auxiliary.conftest import TOKENS
 
-pytestmark = pytest.mark.usefixtures("fasttext")
+SPLITS = set(" \n\r\t\v\f\0")
 SMALL = {"dimensions": 12, "minimum_count": 3, "buckets": 500}
-
-
-def cosine(vectors, one, other):
-    rows = dict(zip(vectors.tokens.tolist(), vectors.vectors, strict=True))
-    a, b = rows[one], rows[other]
-    return a @ b / np.linalg.norm(a) / np.linalg.norm(b)
 
 
 NGRAMS = [None, (3, 6)]
@@ -27,7 +27,12 @@ def runs(mistral_model_file, greek, tmp_path_factory):
     corpus = tmp_path_factory.mktemp("runs") / "greek.txt"
     corpus.write_text("\n".join(greek), encoding="utf-8")
     code = f"""
-from lexigraft.auxiliary.fasttext import train_fasttext
+from lexigraft.auxiliary.fasttext import (
+    numbered_words,
+    spelled_words,
+    train_fasttext,
+    write_sentences,
+)
 from lexigraft.source.sentencepiece import sentencepiece_to_fast
 tokenizer = sentencepiece_to_fast({str(mistral_model_file)!r})
 lines = open({str(corpus)!r}, encoding="utf-8").read().splitlines()
@@ -48,30 +53,17 @@ for ngrams in {NGRAMS}:
     ]
 
 
+@pytest.mark.usefixtures("fasttext")
 @pytest.mark.parametrize("at", range(len(NGRAMS)), ids=map(str, NGRAMS))
-def test_another_process_trains_the_same_bits(at, runs):
+def test_training_in_another_process_gives_the_same_bits(at, runs):
     one, other = (bytes.fromhex(run[at]) for run in runs)
     assert one == other
     assert len(one) > 50 * 12 * 4
 
 
-def test_another_seed_trains_other_vectors(letters, mixed_texts):
-    one, other, same = (train_fasttext(letters, mixed_texts, seed=s, **SMALL) for s in (1, 2, 1))
-    assert np.array_equal(one.vectors, same.vectors)
-    assert np.array_equal(one.tokens, other.tokens)
-    assert not np.allclose(one.vectors, other.vectors)
-
-
-def test_tokens_have_a_vector_if_they_occur_often_enough(smollm2_tokenizer, telugu):
-    found = train_fasttext(smollm2_tokenizer, telugu, **{**SMALL, "minimum_count": 10})
-    ids = smollm2_tokenizer(telugu, add_special_tokens=False)["input_ids"]
-    counts = np.bincount([i for sentence in ids for i in sentence])
-    assert found.tokens.tolist() == np.flatnonzero(counts >= 10).tolist()
-    assert found.vectors.shape == (len(found.tokens), 12)
-
-
+@pytest.mark.usefixtures("fasttext")
 @pytest.mark.parametrize("ngrams", [None, (1, 3)])
-def test_tokens_of_white_space_and_the_end_of_line_break_nothing(letters, ngrams):
+def test_tokens_with_white_space_or_the_end_of_line_get_vectors(letters, ngrams):
     texts = ["a</s>b c\n__label__a"] * 20
     found = train_fasttext(letters, texts, character_ngrams=ngrams, **SMALL)
     ids = letters(texts[0])["input_ids"]
@@ -79,19 +71,15 @@ def test_tokens_of_white_space_and_the_end_of_line_break_nothing(letters, ngrams
     assert {" ", "\n"} <= set(letters.convert_ids_to_tokens(found.tokens.tolist()))
 
 
-def test_tokens_in_the_same_places_come_out_alike(letters, mixed_texts):
-    found = train_fasttext(letters, mixed_texts, **SMALL, epochs=20, subsampling=1.0)
-    a, b, c = (letters.get_vocab()[token] for token in "abc")
-    assert cosine(found, a, b) > 0.9 > cosine(found, a, c)
-
-
-def test_training_starts_from_values_that_are_all_drawn(letters, mixed_texts):
+@pytest.mark.usefixtures("fasttext")
+def test_all_initial_values_are_random(letters, mixed_texts):
     found = train_fasttext(letters, mixed_texts, **SMALL, learning_rate=1e-30)
     assert 0 < np.abs(found.vectors).min() < np.abs(found.vectors).max() <= 1 / 12
     assert abs(found.vectors.mean()) < 1 / 36
 
 
-def test_character_ngrams_bring_tokens_of_similar_spelling_together(mistral_tokenizer, greek):
+@pytest.mark.usefixtures("fasttext")
+def test_character_ngrams_make_tokens_of_similar_spelling_similar(mistral_tokenizer, greek):
     vectors = [
         train_fasttext(mistral_tokenizer, greek, **SMALL, character_ngrams=ngrams).vectors
         for ngrams in (None, (1, 4))
@@ -100,16 +88,75 @@ def test_character_ngrams_bring_tokens_of_similar_spelling_together(mistral_toke
     assert not np.allclose(*vectors)
 
 
-def test_a_text_in_which_every_token_is_rare_is_refused(letters):
-    with pytest.raises(UserError, match="minimum_count: no token occurs 10 times in 3 sentences"):
-        train_fasttext(letters, ["abc"] * 3)
+@pytest.fixture(params=["letters", "smollm2_tokenizer", "mistral_tokenizer"])
+def tokenizer(request):
+    return request.getfixturevalue(request.param)
 
 
-def test_one_string_is_no_corpus(letters):
-    with pytest.raises(UserError, match="corpus is one string"):
-        train_fasttext(letters, "abc")
+@pytest.mark.parametrize("spell", [numbered_words, spelled_words])
+def test_each_ordinary_token_is_written_as_a_different_word(tokenizer, spell):
+    words = spell(tokenizer)
+    special = special_ids(tokenizer)
+    ids = sorted(set(tokenizer.get_vocab().values()) - special)
+    spelled = [words[number] for number in ids]
+    assert len(set(spelled)) == len(spelled)
+    assert not any(set(word) & SPLITS or word in ("", "</s>") for word in spelled)
+    assert {words[number] for number in special} == {""}
 
 
-def test_special_tokens_in_the_text_get_no_vector(letters):
-    found = train_fasttext(letters, ["<s>ab"] * 20, **SMALL)
-    assert letters.bos_token_id not in found.tokens
+def test_words_are_vocabulary_strings_without_white_space(letters):
+    words = dict(zip(TOKENS, spelled_words(letters), strict=True))
+    assert words["Ġa"] == "Ġa"
+    assert words["\u00a0"] == "\u00a0"  # fastText does not split at it
+    assert words[" "] == "␠"
+    assert words["\n"] == "␊␊␊"  # the picture of a line feed, alone and twice, are tokens
+    assert words["</s>"] == "</s>>"
+
+
+def test_each_sentence_is_one_line_of_tokens(letters, tmp_path):
+    file = tmp_path / "text"
+    counts, lines = write_sentences(letters, ["a b", "a\nb"], numbered_words(letters), file)
+    assert file.read_text().splitlines() == ["t1 t5 t2", "t1 t6 t2"]
+    assert lines == 2
+    assert counts.tolist() == [0, 2, 2, 0, 0, 1, 1, 0, 0, 0, 0, 0]
+
+
+def test_special_tokens_in_the_text_and_empty_sentences_are_left_out(letters, tmp_path):
+    file = tmp_path / "text"
+    counts, lines = write_sentences(letters, ["<s>ab", "", "<s>"], numbered_words(letters), file)
+    assert (file.read_text(), lines) == ("t1 t2\n", 1)
+    assert counts[0] == 0
+
+
+def test_a_long_corpus_is_read_in_batches(letters, tmp_path):
+    read = []
+
+    def corpus():
+        for number in range(2500):
+            read.append(number)
+            yield "ab"
+            if number == 2200:
+                # Two parts are written by now, up to what the file keeps back.
+                assert (tmp_path / "text").stat().st_size > 0
+
+    words = numbered_words(letters)
+    counts, lines = write_sentences(letters, corpus(), words, tmp_path / "text")
+    assert len(read) == lines == len((tmp_path / "text").read_text().splitlines()) == 2500
+    assert np.array_equal(np.flatnonzero(counts == 2500), [1, 2])
+
+
+@pytest.mark.parametrize(
+    "text, kept",
+    [
+        ("one two three four five", True),
+        ("one two three four", False),
+        ("రెండు పదాలు", False),
+        ("短い文です", True),  # five characters
+        ("短い文だ", False),
+        ("ขอบคุณ", True),
+    ],
+)
+def test_short_sentences_are_left_out_with_minimum_words(mistral_tokenizer, tmp_path, text, kept):
+    words = numbered_words(mistral_tokenizer)
+    _, lines = write_sentences(mistral_tokenizer, [text], words, tmp_path / "text", 5)
+    assert lines == kept

@@ -56,7 +56,7 @@ def slope(matrix, start, side, at):
 
 
 @pytest.mark.parametrize("x", [0.4, 25.0])
-def test_the_first_step_goes_down_the_slope_and_the_second_is_shortened(x):
+def test_the_first_step_follows_the_gradient_and_the_second_is_smaller(x):
     matrix = np.array([[0.0, x], [0.0, 0.0]])
     start = list(np.random.default_rng(1).normal(size=(2, 2, 4)).astype(np.float32))
     cells = stratify(cooccurrences(matrix), 10.0, 0.75, np.random.default_rng(0))
@@ -77,7 +77,7 @@ def test_the_first_step_goes_down_the_slope_and_the_second_is_shortened(x):
         start = [array.copy() for array in moved]
 
 
-def test_a_matrix_that_vectors_can_make_is_made():
+def test_a_matrix_of_low_rank_is_reconstructed():
     draws = np.random.default_rng(3)
     vectors, bias = draws.normal(0, 0.7, (30, 3)), draws.normal(0, 1, 30)
     matrix = np.exp(vectors @ vectors.T + bias[:, None] + bias)
@@ -89,7 +89,7 @@ def test_a_matrix_that_vectors_can_make_is_made():
     assert np.abs(made - np.log(matrix))[heavy].max() < 0.1
 
 
-def test_the_threads_do_not_change_a_bit():
+def test_the_number_of_threads_does_not_change_the_result():
     matrix = random_matrix(60)
     runs = [run(matrix, epochs=3, threads=threads) for threads in (1, 2, 5)]
     for _, parameters, costs in runs[1:]:
@@ -98,7 +98,7 @@ def test_the_threads_do_not_change_a_bit():
         assert costs == runs[0][2]
 
 
-def test_cells_are_all_there_once_with_their_weights():
+def test_strata_contain_each_cell_once_with_its_weight():
     matrix = random_matrix(50)
     cells = stratify(cooccurrences(matrix), 10.0, 0.75, np.random.default_rng(0))
     made, weights = np.zeros((50, 50)), np.zeros((50, 50))
@@ -110,7 +110,7 @@ def test_cells_are_all_there_once_with_their_weights():
     assert len(rows) == np.count_nonzero(matrix)
 
 
-def test_strata_that_are_done_at_a_time_share_no_token():
+def test_strata_processed_together_share_no_token():
     cells = stratify(cooccurrences(random_matrix(90)), 10.0, 0.75, np.random.default_rng(0))
     for shift in range(16):
         strata = [block * 16 + (block + shift) % 16 for block in range(16)]
@@ -119,7 +119,7 @@ def test_strata_that_are_done_at_a_time_share_no_token():
             assert sum(map(len, seen)) == len(set().union(*seen))
 
 
-def test_starting_values_lie_within_half_over_the_width():
+def test_initial_values_are_within_their_bounds():
     start = initial_parameters(200, 9, np.random.default_rng(0))
     both = np.concatenate(start)
     assert 0.049 < np.abs(both).max() <= 0.05

@@ -13,18 +13,18 @@ def dictionary(tmp_path):
     return write
 
 
-def test_entries_between_tabs_may_be_of_several_words(dictionary):
+def test_entries_separated_by_a_tab_may_have_several_words(dictionary):
     file = dictionary("sugar cane\tచెరకు\nday\tపండుగ రోజు\n".encode())
     assert read_dictionary(file) == [("sugar cane", "చెరకు"), ("day", "పండుగ రోజు")]
 
 
-def test_without_a_tab_two_words_are_a_pair(dictionary):
+def test_two_words_without_a_tab_are_a_pair(dictionary):
     assert read_dictionary(dictionary(b"dog hund\ncat   katze\n")) == [
         ("dog", "hund"), ("cat", "katze"),
     ]  # fmt: skip
 
 
-def test_windows_line_ends_a_byte_order_mark_and_repeated_or_empty_lines_do_not_count(dictionary):
+def test_line_ends_byte_order_mark_and_repeated_or_empty_lines_are_ignored(dictionary):
     file = dictionary(b"\xef\xbb\xbfdog\thund\r\n\r\ndog\thund\r\ndog\tdogge\r\n")
     assert read_dictionary(file) == [("dog", "hund"), ("dog", "dogge")]
 

@@ -26,7 +26,7 @@ def test_each_token_has_the_vector_of_its_text(smollm2_cut):
     assert any(piece == b"\xe0" for piece in texts.values())  # no whole character, read as U+FFFD
 
 
-def test_texts_that_another_tokenizer_has_keep_their_vectors(smollm2_cut, letters):
+def test_texts_of_a_known_tokenizer_are_not_encoded_again(smollm2_cut, letters):
     class Noting(Lengths):
         def vectors(self, texts):
             encoded.extend(texts)
@@ -45,6 +45,6 @@ def test_texts_that_another_tokenizer_has_keep_their_vectors(smollm2_cut, letter
     assert (everything.vectors == moved.vectors).all()
 
 
-def test_special_tokens_have_none(letters):
+def test_special_tokens_have_no_vector(letters):
     found = encode_tokens(letters, Lengths())
     assert set(range(len(letters))) - {*found.tokens.tolist()} == {letters.bos_token_id}

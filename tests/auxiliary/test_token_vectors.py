@@ -8,7 +8,7 @@ TOKENS = np.array([1, 4, 9], dtype=np.int64)
 VECTORS = np.arange(6, dtype=np.float32).reshape(3, 2)
 
 
-def test_vectors_come_back_as_they_were_and_the_same_bytes_are_written(tmp_path):
+def test_saved_vectors_are_read_back_unchanged(tmp_path):
     files = []
     for folder in (tmp_path / "one", tmp_path / "two"):
         files.append((folder / save_vectors(TokenVectors(TOKENS, VECTORS), folder)).read_bytes())
@@ -17,7 +17,7 @@ def test_vectors_come_back_as_they_were_and_the_same_bytes_are_written(tmp_path)
     assert files[0] == files[1]
 
 
-def test_a_folder_without_vectors_says_so(tmp_path):
+def test_a_folder_without_vectors_is_an_error(tmp_path):
     with pytest.raises(UserError, match=r"contains no vectors\.safetensors"):
         load_vectors(tmp_path)
 
@@ -32,7 +32,7 @@ def test_a_file_that_is_cut_off_says_so(tmp_path):
         load_vectors(tmp_path)
 
 
-def test_a_file_of_other_tensors_says_so(tmp_path):
+def test_a_file_with_other_tensors_is_an_error(tmp_path):
     from safetensors.numpy import save_file
 
     save_file({"tokens": TOKENS, "vectors": VECTORS[:2]}, tmp_path / "vectors.safetensors")
@@ -52,7 +52,7 @@ def test_a_file_of_other_tensors_says_so(tmp_path):
         (TOKENS, np.full_like(VECTORS, np.inf)),
     ],
 )
-def test_arrays_that_are_no_token_vectors_are_refused(tokens, vectors):
+def test_arrays_of_wrong_types_or_shapes_are_refused(tokens, vectors):
     with pytest.raises(ValueError):
         TokenVectors(tokens, vectors)
 

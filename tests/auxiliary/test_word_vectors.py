@@ -29,18 +29,18 @@ def test_tokens_that_are_no_whole_characters_or_special_have_no_vector(smollm2_t
     assert {"a", "Ġa"} <= set(found) <= whole
 
 
-def test_a_word_given_twice_keeps_its_first_vector(letters, vec):
+def test_of_a_repeated_word_the_first_vector_counts(letters, vec):
     file = vec({"a": "1 1", "b": "2 2"}, header="3 2")
     file.write_text(file.read_text() + "a 5 5\n")
     assert rows(read_word_vectors(letters, file), letters)["a"] == [1, 1]
 
 
-def test_vectors_of_zeros_point_nowhere_and_are_left_out(letters, vec):
+def test_zero_vectors_are_left_out(letters, vec):
     found = read_word_vectors(letters, vec({"a": "0 0", "b": "1 0"}))
     assert rows(found, letters) == {"b": [1, 0]}
 
 
-def test_a_compressed_file_reads_the_same(smollm2_tokenizer, vec, tmp_path):
+def test_a_compressed_file_has_the_same_vectors(smollm2_tokenizer, vec, tmp_path):
     file = vec({"the": "1 -2", "of": "2 2"})
     (tmp_path / "words.vec.gz").write_bytes(gzip.compress(file.read_bytes()))
     found = [
@@ -62,7 +62,7 @@ def test_a_model_gives_the_vectors_of_the_words_that_it_lists(
         assert np.array_equal(vector, model.get_word_vector(word))
 
 
-def test_words_that_it_does_not_list_are_made_of_ngrams_only_when_asked(
+def test_unlisted_words_are_composed_of_ngrams_only_with_the_option(
     mistral_tokenizer, word_model, fasttext
 ):
     model = fasttext.load_model(str(word_model))
@@ -74,7 +74,7 @@ def test_words_that_it_does_not_list_are_made_of_ngrams_only_when_asked(
     assert "▁the" not in listed
 
 
-def test_a_text_file_holds_no_ngrams(letters, vec):
+def test_a_text_file_has_no_ngrams(letters, vec):
     with pytest.raises(UserError, match=r"words\.vec: unlisted_words needs a \.bin file"):
         read_word_vectors(letters, vec({"a": "1 1"}), unlisted_words=True)
 
@@ -169,7 +169,7 @@ def test_a_token_has_the_mean_of_the_words_that_it_occurs_in(letters, vec):
     assert found == {"a": [1, 0], "b": [0.5, 1.5], "c": [0, 3], " ": [0.5, 1.5]}
 
 
-def test_words_of_a_batch_each_add_up_to_the_same(letters, vec, monkeypatch):
+def test_the_batch_size_does_not_change_the_means(letters, vec, monkeypatch):
     file = vec({"ab": "1 0", "bbc": "0 3", "ca": "2 2"})
     whole = read_word_vectors(letters, file, pooling="uniform")
     monkeypatch.setattr(word_vector_files, "_WORDS_AT_ONCE", 1)
@@ -178,7 +178,7 @@ def test_words_of_a_batch_each_add_up_to_the_same(letters, vec, monkeypatch):
     assert np.allclose(whole.vectors, single.vectors)
 
 
-def test_special_tokens_and_the_end_of_line_give_and_get_nothing(letters, vec):
+def test_special_tokens_and_the_end_of_line_are_ignored(letters, vec):
     file = vec({"<s>a": "1 0", "</s>": "5 5"})
     assert rows(read_word_vectors(letters, file, pooling="uniform"), letters) == {
         "a": [1, 0], " ": [1, 0],
@@ -212,7 +212,7 @@ def test_colexnet_writes_the_language_and_the_edges_of_words(byte_letters, vec):
 
 
 @pytest.mark.parametrize("tokenizer", ["smollm2_tokenizer", "mistral_tokenizer"])
-def test_weighted_by_frequency_they_are_those_of_wechsel(tokenizer, request, word_model, fasttext):
+def test_pooling_by_frequency_equals_the_wechsel_package(tokenizer, request, word_model, fasttext):
     import wechsel
 
     tokenizer = request.getfixturevalue(tokenizer)
@@ -232,7 +232,7 @@ def test_weighted_by_frequency_they_are_those_of_wechsel(tokenizer, request, wor
     np.testing.assert_allclose(found.vectors[kept], expected[known], atol=1e-6)
 
 
-def test_the_words_of_a_model_weigh_alike_when_asked(mistral_tokenizer, word_model, fasttext):
+def test_uniform_pooling_ignores_frequencies(mistral_tokenizer, word_model, fasttext):
     uniform = rows(
         read_word_vectors(mistral_tokenizer, word_model, pooling="uniform"), mistral_tokenizer
     )

@@ -36,7 +36,7 @@ def test_rows_are_softmax_of_the_logits_times_the_matrix(made):
     np.testing.assert_allclose(weights, softmax(logits)[numbers], atol=1e-6)
 
 
-def test_before_training_the_weights_are_those_of_the_offsets():
+def test_initial_weights_are_the_softmax_of_the_offsets():
     offsets = csr_array(np.log(np.array([[1.0, 3.0, 1.0], [1.0, 1.0, 1.0]])))
     rows = ConvexRows(torch.eye(3), offsets, 2, np.random.default_rng(0))
     np.testing.assert_allclose(
@@ -44,7 +44,7 @@ def test_before_training_the_weights_are_those_of_the_offsets():
     )
 
 
-def test_small_blocks_make_the_same_rows_and_gradients(made, monkeypatch):
+def test_the_block_size_changes_neither_rows_nor_gradients(made, monkeypatch):
     numbers = np.array([4, 1, 0, 2])
     found = []
     for at_once in (1 << 20, 9, 20):
@@ -60,7 +60,7 @@ def test_small_blocks_make_the_same_rows_and_gradients(made, monkeypatch):
 
 
 @given(st.integers(0, 10_000), st.integers(1, 12), st.integers(1, 5))
-def test_the_heaviest_weights_and_the_mean_of_all_are_a_convex_sum(seed, keep, n):
+def test_truncated_weights_are_non_negative_and_sum_to_one(seed, keep, n):
     weights = np.random.default_rng(seed).dirichlet(np.full(8, 0.3), size=n)
     columns, values, on_all, moved = truncate_weights(weights, keep)
     restored = np.repeat(on_all[:, None] / 8, 8, axis=1)
@@ -74,14 +74,14 @@ def test_the_heaviest_weights_and_the_mean_of_all_are_a_convex_sum(seed, keep, n
     np.testing.assert_allclose(kept, order, atol=1e-12)
 
 
-def test_weights_that_are_all_alike_are_the_mean_of_all():
+def test_equal_weights_become_the_mean_of_all():
     _, values, on_all, moved = truncate_weights(np.full((2, 10), 0.1), 3)
     assert np.abs(values).max() < 1e-12
     np.testing.assert_allclose(on_all, 1)
     assert moved < 1e-12
 
 
-def test_what_is_kept_whole_is_not_moved():
+def test_without_truncation_no_weight_is_moved():
     weights = np.array([[0.5, 0.2, 0.3]])
     columns, values, on_all, moved = truncate_weights(weights, 3)
     assert (columns.tolist(), values.tolist()) == ([[0, 1, 2]], [[0.5, 0.2, 0.3]])

@@ -66,7 +66,7 @@ def test_the_bias_of_a_new_token_is_the_recipe_of_its_pieces(
         assert bias_of(grafted)[new].item() == pytest.approx(expected.item(), abs=1e-5)
 
 
-def test_english_is_restored_as_before_an_expansion(
+def test_an_expanded_encoder_predicts_english_as_before(
     model, roberta_tokenizer, expanded, telugu, english
 ):
     tokens = roberta_tokenizer(english[:4], return_tensors="pt", padding=True)
@@ -78,7 +78,7 @@ def test_english_is_restored_as_before_an_expansion(
     assert torch.equal(before, after)
 
 
-def test_a_text_of_shared_tokens_is_read_as_before_a_replacement(
+def test_a_replaced_encoder_reads_shared_tokens_as_before(
     model, roberta_tokenizer, replaced, telugu
 ):
     """Under other ids, with another padding token, shared tokens have the logits that they had."""

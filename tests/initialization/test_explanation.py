@@ -11,7 +11,7 @@ from lexigraft.initialization.recipe import Recipe
 from lexigraft.initialization.registry import initializer
 
 
-def test_bytes_that_are_no_text_are_written_in_hexadecimal():
+def test_invalid_bytes_are_shown_in_hexadecimal():
     assert readable("త".encode()[:2]) == r"\xe0\xb0"
     assert readable("త".encode() + b"\xff") == r"త\xff"
 
@@ -37,12 +37,12 @@ def test_a_token_is_found_without_its_leading_space(byte_level):
     assert fitted.explain("bc") == "'bc' = 1 'bc'"
 
 
-def test_weights_come_heaviest_first(byte_level):
+def test_the_largest_weights_are_shown_first(byte_level):
     fitted = initializer("merge").fit(byte_level([]), byte_level([("a", "b"), ("ab", "z")]))
     assert fitted.explain("abz").startswith("'abz' = 0.5 'z' + 0.25")
 
 
-def test_only_the_heaviest_dozen_parts_are_written():
+def test_only_the_twelve_largest_weights_are_shown():
     text = describe("x", [("a", 0.24)] + [("b", 0.04)] * 19)
     assert text.count("0.04") == 11
     assert text.endswith("+ … (8 more)")
@@ -59,7 +59,7 @@ def test_before_fit_there_is_nothing_to_explain():
         initializer("mean").explain("a")
 
 
-def test_of_two_tokens_for_one_text_the_new_one_is_meant(byte_fallback):
+def test_of_two_tokens_with_one_text_the_new_one_is_explained(byte_fallback):
     # Both "▁" and the byte <0x20> stand for a space.
     pair = pair_vocabularies(byte_fallback([]), byte_fallback([("a", "b")]))
     ids = pair.target_tokenizer.get_vocab()
@@ -69,12 +69,12 @@ def test_of_two_tokens_for_one_text_the_new_one_is_meant(byte_fallback):
         assert token_id_of(replace(pair, source_of=source_of), " ") == ids[new]
 
 
-def test_a_part_with_a_weight_below_zero_is_taken_away():
+def test_a_negative_weight_is_subtracted():
     assert describe("x", [("a", 1.5), ("b", -0.5)]) == "'x' = 1.5 'a' - 0.5 'b'"
     assert describe("x", [("b", -2.0), ("a", 1.5)]) == "'x' = - 2 'b' + 1.5 'a'"
 
 
-def test_parts_come_by_magnitude():
+def test_parts_are_sorted_by_magnitude():
     weights = csr_array(np.array([[0.4, -1.2, 1.8, 0.0]]))
     recipe = Recipe(weights, None, np.array([0]))
     assert parts_of(recipe, 0, [b"a", b"b", b"c"]) == [("c", 1.8), ("b", -1.2), ("a", 0.4)]
@@ -93,20 +93,20 @@ def chain(count):
     return [("a" + "b" * n, "b") for n in range(count)]
 
 
-def test_examples_reach_from_the_first_to_the_last_and_the_shortest_to_the_longest(byte_level):
+def test_examples_cover_all_ranks_and_lengths(byte_level):
     fitted = initializer("mean").fit(byte_level([]), byte_level([*chain(40), ("y", "z")]))
     shown = [example["text"] for example in fitted.examples()]
     assert {"yz", "ab", "a" + "b" * 40} <= set(shown)
     assert 6 <= len(shown) <= 12
 
 
-def test_a_small_vocabulary_is_shown_whole(byte_level):
+def test_all_tokens_of_a_small_vocabulary_are_examples(byte_level):
     fitted = initializer("mean").fit(byte_level([]), byte_level(chain(3)))
     assert [example["token"] for example in fitted.examples()] == ["ab", "abb", "abbb"]
     assert fitted.examples()[0]["parts"] == [["a", 0.5], ["b", 0.5]]
 
 
-def test_long_recipes_are_cut_and_say_how_much_is_missing(byte_level):
+def test_long_recipes_are_truncated_with_a_count(byte_level):
     source = byte_level([])
     fitted = initializer("mean-of-all").fit(source, byte_level(chain(1)))
     (example,) = fitted.examples()
@@ -114,7 +114,7 @@ def test_long_recipes_are_cut_and_say_how_much_is_missing(byte_level):
     assert len(example["parts"]) == 12
 
 
-def test_drawn_rows_have_no_parts(byte_level):
+def test_random_rows_have_no_parts(byte_level):
     fitted = initializer("random").fit(byte_level([]), byte_level(chain(1)))
     assert fitted.examples()[0]["parts"] == []
 
@@ -123,7 +123,7 @@ def test_nothing_new_gives_no_examples(byte_level):
     assert initializer("mean").fit(byte_level([]), byte_level([])).examples() == []
 
 
-def test_special_tokens_are_no_examples(byte_level):
+def test_special_tokens_are_not_examples(byte_level):
     target = byte_level(chain(2), pad_token="<pad>")
     fitted = initializer("mean").fit(byte_level([]), target)
     assert target.pad_token_id in fitted.new_ids

@@ -48,7 +48,7 @@ def fit(name, pair, **options):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_tied_model_stays_tied_and_runs(pair, model, name):
+def test_a_tied_model_stays_tied(pair, model, name):
     grafted = graft(model(), pair[1], fit(name, pair))
     assert grafted.lm_head.weight is grafted.model.embed_tokens.weight
     ids = pair[1]("abc de abde", return_tensors="pt")["input_ids"]
@@ -57,7 +57,7 @@ def test_a_tied_model_stays_tied_and_runs(pair, model, name):
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_the_config_and_both_layers_know_the_new_size(pair, model, tied):
+def test_config_and_layers_have_the_new_size(pair, model, tied):
     grafted = graft(model(tied), pair[1], fit("mean", pair))
     size = len(pair[1])
     assert grafted.config.vocab_size == grafted.vocab_size == size
@@ -100,7 +100,7 @@ def test_source_rows_of_a_bfloat16_model_are_bit_identical(pair, model):
         assert torch.equal(old[:n].view(torch.int16), new[:n].view(torch.int16))
 
 
-def test_a_matrix_with_room_in_its_padding_keeps_its_size(pair, tiny_llama):
+def test_a_matrix_with_enough_padding_keeps_its_size(pair, tiny_llama):
     rows = len(pair[0]) + 50
     source = tiny_llama(rows)
     before = source.model.embed_tokens.weight.clone()
@@ -126,7 +126,7 @@ def test_a_stored_initialization_is_grafted_like_a_fitted_one(pair, model, tmp_p
     assert torch.equal(one.model.embed_tokens.weight, two.model.embed_tokens.weight)
 
 
-def test_a_model_with_two_matrices_stays_untied_whatever_its_config_says(pair, model):
+def test_a_model_with_two_matrices_stays_untied_despite_its_config(pair, model):
     source = model(tied=True)
     source.lm_head.weight = torch.nn.Parameter(torch.randn_like(source.lm_head.weight))
     expected = fit("mean", pair).apply(source.lm_head.weight, "output")
@@ -175,7 +175,7 @@ def test_another_tokenizer_is_an_error(pair, model, byte_level):
         graft(model(), other, fit("mean", pair))
 
 
-def test_a_grafted_model_is_saved_and_loaded_whole(pair, model, tmp_path):
+def test_a_grafted_model_is_saved_and_loaded(pair, model, tmp_path):
     from transformers import AutoModelForCausalLM
 
     grafted = graft(model(), pair[1], fit("merge", pair))
@@ -212,13 +212,13 @@ def test_padding_rows_of_nan_and_zero_rows_change_no_new_row(name, pair):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_token_whose_row_holds_nan_is_named_before_it_spreads(name, pair):
+def test_a_source_row_with_nan_is_refused(name, pair):
     token = pair[0].convert_ids_to_tokens(20)
     with pytest.raises(UserError, match=rf"{re.escape(repr(token))} \(id 20\) holds NaN"):
         new_rows(name, pair, matrices_of(pair, bad=20))
 
 
-def test_a_dimension_reduction_leaves_out_padding_rows_of_nan(pair):
+def test_projections_ignore_padding_rows_of_nan(pair):
     found = []
     for bad in (None, len(pair[0]) + 1):
         matrix = matrices_of(pair, bad)["input"]
@@ -249,7 +249,7 @@ def test_sums_too_large_for_the_dtype_are_an_error(pair):
         fitted.apply(matrix)
 
 
-def test_a_model_that_fit_reads_is_checked_too(pair, model):
+def test_the_model_that_fit_reads_is_checked_for_nan(pair, model):
     source = model()
     with torch.no_grad():
         source.get_input_embeddings().weight[20] = float("inf")

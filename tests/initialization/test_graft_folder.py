@@ -34,7 +34,7 @@ def gemma(english, tmp_path):
 
 
 @pytest.mark.parametrize("change", ["expanded", "replaced"])
-def test_a_prompt_in_a_batch_continues_as_alone(gemma, change, english, telugu, tmp_path):
+def test_a_padded_prompt_is_continued_as_without_padding(gemma, change, english, telugu, tmp_path):
     target = expand_tokenizer(load_tokenizer(gemma), telugu, new_tokens=10)
     if change == "replaced":  # by the tokenizer of a model that pads on the right
         target = train_tokenizer(telugu, "sentencepiece-bpe", 400)
@@ -54,7 +54,7 @@ def test_a_prompt_in_a_batch_continues_as_alone(gemma, change, english, telugu, 
     assert torch.equal(alone, batch)
 
 
-def test_what_another_model_s_tokenizer_takes_from_the_source(bert_tokenizer, gemma):
+def test_another_models_tokenizer_gets_settings_of_the_source(bert_tokenizer, gemma):
     source = load_tokenizer(gemma)
     source.model_max_length = 77
     source.mask_token = source.eos_token  # Gemma has one, and is no encoder

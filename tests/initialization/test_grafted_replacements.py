@@ -82,7 +82,7 @@ def test_configs_name_the_target_s_special_tokens(model, source, target):
         assert config.pad_token_id is None  # the target has none
 
 
-def test_no_row_but_that_of_padding_is_kept_from_learning(model, source, target):
+def test_only_the_padding_row_gets_no_gradient(model, source, target):
     target.add_special_tokens({"pad_token": "<|pad|>"})
     grafted = graft(model(tied=False), target, fit(source, target))
     assert grafted.config.pad_token_id == target.pad_token_id
@@ -92,7 +92,7 @@ def test_no_row_but_that_of_padding_is_kept_from_learning(model, source, target)
     assert learns[: len(target) - 1].all()
 
 
-def test_a_role_that_the_config_names_twice_keeps_its_other_tokens(model, source, target):
+def test_a_role_with_several_ids_keeps_them(model, source, target):
     source.add_tokens(["<|turn|>"], special_tokens=True)
     target.add_tokens(["<|turn|>"], special_tokens=True)
     made = model()
@@ -103,7 +103,7 @@ def test_a_role_that_the_config_names_twice_keeps_its_other_tokens(model, source
     assert grafted.generation_config.eos_token_id == expected
 
 
-def test_generation_ends_at_every_copy_of_what_ended_it(byte_level, byte_fallback, tiny_llama):
+def test_generation_ends_at_every_copy_of_an_end_token(byte_level, byte_fallback, tiny_llama):
     source, target = byte_level([], eos_token="<s>"), byte_fallback([])
     made = tiny_llama(len(source))
     for config in (made.config, made.generation_config):

@@ -25,7 +25,7 @@ def fit(pair):
 
 @pytest.mark.parametrize("name", RECIPES + ROWS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_what_is_stored_applies_like_what_was_fitted(fit, pair, matrix, tmp_path, name, dtype):
+def test_a_stored_initialization_equals_the_fitted_one(fit, pair, matrix, tmp_path, name, dtype):
     fitted = fit(name)
     matrices = {
         which: torch.from_numpy(matrix(len(pair[0]) + 1, seed=seed)).to(dtype)
@@ -45,12 +45,12 @@ def test_a_recipe_needs_no_matrices(fit, tmp_path):
     assert save_initialization(fit("mean"), tmp_path) == "recipe.npz"
 
 
-def test_drawn_rows_need_matrices(fit, tmp_path):
+def test_random_rows_need_matrices_to_be_saved(fit, tmp_path):
     with pytest.raises(UserError, match=r"'random'.*matrices"):
         save_initialization(fit("random"), tmp_path)
 
 
-def test_saving_again_replaces_the_other_kind(fit, pair, matrix, tmp_path):
+def test_saving_another_kind_replaces_the_file(fit, pair, matrix, tmp_path):
     save_initialization(fit("mean"), tmp_path)
     save_initialization(fit("random"), tmp_path, {"input": matrix(len(pair[0]) + 1)})
     assert [file.name for file in tmp_path.iterdir()] == ["rows.safetensors"]
@@ -121,7 +121,7 @@ def test_a_recipe_whose_indices_lie_outside_is_an_error(fit, tmp_path):
         load_initialization(tmp_path)
 
 
-def test_rows_of_a_tied_model_have_none_for_a_head(fit, pair, matrix, tmp_path):
+def test_rows_of_a_tied_model_have_no_output_rows(fit, pair, matrix, tmp_path):
     rows = matrix(len(pair[0]) + 1)
     save_initialization(fit("random"), tmp_path, {"input": rows})
     with pytest.raises(UserError, match="'output'"):

@@ -103,12 +103,12 @@ def test_the_same_job_writes_the_same_bytes_and_another_seed_others(job):
     assert files[0] == files[1] != files[2]
 
 
-def test_options_reach_the_method(job):
+def test_options_are_passed_to_the_method(job):
     loaded, _ = run(job("multivariate", covariance_scale=0))
     assert np.ptp(loaded.new["input"], axis=0).max() == 0
 
 
-def test_vectors_of_the_auxiliary_reach_the_method(job):
+def test_vectors_are_passed_to_the_method(job):
     loaded, card = run(job("focus"))
     assert loaded.weights[[258]].toarray()[0].tolist().count(0.5) == 2
     assert card["fallback_tokens"] == ["de"]
@@ -124,14 +124,14 @@ def test_translations_can_be_the_entries_of_a_dictionary(job):
     assert (by_samples.weights != by_dictionary.weights).nnz == 0
 
 
-def test_a_method_that_needs_an_auxiliary_says_so(job):
+def test_a_missing_auxiliary_is_an_error(job):
     without = job("focus")
     del without["inputs"]["auxiliary"]
     with pytest.raises(UserError, match="specify one in its config entry"):
         run(without)
 
 
-def test_the_card_says_how_long_it_took_with_the_vectors_that_were_trained_for_it(job):
+def test_the_time_on_the_card_includes_training_the_vectors(job):
     one = job("unifyvocab")
     for role, seconds in (("target", 1000), ("source", 200)):
         card = Path(one["inputs"]["auxiliary"][role], "card.json")

@@ -19,7 +19,7 @@ def test_the_methods_are_the_files_of_the_folder():
     assert {"align", "mean", "mean-of-all", "merge", "multivariate", "random"} <= set(methods())
 
 
-def test_every_method_can_be_made_without_further_options_and_knows_its_name():
+def test_every_method_has_defaults_and_the_name_of_its_file():
     assert [made(name).name for name in methods()] == methods()
 
 
@@ -53,29 +53,29 @@ def test_pairs_of_samples_are_parallel_text_or_a_dictionary():
     assert roles == ["parallel", "dictionary", None]
 
 
-def test_an_unknown_method_names_the_one_that_was_meant():
+def test_for_an_unknown_method_a_similar_name_is_suggested():
     with pytest.raises(UserError, match=r"'marge' is not known; did you mean 'merge'\?"):
         initializer("marge")
 
 
-def test_a_method_like_none_names_all():
+def test_for_a_method_like_no_other_all_names_are_listed():
     with pytest.raises(
         UserError, match=r"choose from align, clp, cw2v, dictionary-alignment, distill"
     ):
         initializer("zzz")
 
 
-def test_a_path_is_no_method():
+def test_a_path_is_not_a_method():
     with pytest.raises(UserError, match="is not known"):
         initializer("../registry")
 
 
-def test_an_unknown_option_names_the_one_that_was_meant():
+def test_for_an_unknown_option_a_similar_name_is_suggested():
     with pytest.raises(UserError, match="did you mean 'covariance_scale'"):
         initializer("multivariate", covariance_scal=2)
 
 
-def test_a_method_without_options_says_so():
+def test_an_option_for_a_method_without_options_is_refused():
     with pytest.raises(UserError, match="'random' has no options; remove 'window'"):
         initializer("random", window=3)
 

@@ -7,7 +7,7 @@ from lexigraft.initialization.matrix import leading_singular_vectors, project
 
 
 @pytest.mark.parametrize("rank", [1, 3, 8])
-def test_the_axes_span_what_the_leading_singular_vectors_span(matrix, rank):
+def test_the_vectors_span_the_leading_singular_vectors(matrix, rank):
     rows = matrix(40).astype(np.float64)
     axes = leading_singular_vectors(rows, rank)
     _, _, vectors = np.linalg.svd(rows, full_matrices=False)
@@ -16,7 +16,7 @@ def test_the_axes_span_what_the_leading_singular_vectors_span(matrix, rank):
     np.testing.assert_allclose(axes.T @ axes, np.eye(rank), atol=1e-12)
 
 
-def test_blocks_of_rows_and_tensors_give_the_same_axes(matrix, monkeypatch):
+def test_blocks_and_tensors_give_the_same_vectors(matrix, monkeypatch):
     rows = matrix(40)
     whole = leading_singular_vectors(rows, 3)
     monkeypatch.setattr(matrices, "_BLOCK_VALUES", 24)  # three rows of eight
@@ -26,7 +26,7 @@ def test_blocks_of_rows_and_tensors_give_the_same_axes(matrix, monkeypatch):
         np.testing.assert_allclose(axes @ axes.T, whole @ whole.T, atol=1e-6)
 
 
-def test_rows_are_projected_a_block_of_columns_at_a_time(matrix, monkeypatch):
+def test_projection_by_blocks_of_columns_equals_projection_at_once(matrix, monkeypatch):
     rows, (axes, _) = matrix(5), np.linalg.qr(matrix(8, h=2, seed=1))
     monkeypatch.setattr(matrices, "_BLOCK_VALUES", 15)  # three columns of five
     sums = [(slice(0, 6), rows[:, :6]), (slice(6, 8), rows[:, 6:])]

@@ -13,7 +13,7 @@ def drawn(seed, n, dimensions):
     return np.random.default_rng(seed).normal(size=(n, dimensions)).astype(np.float32)
 
 
-def test_atoms_are_taken_by_what_is_left_over():
+def test_atoms_are_chosen_by_the_residual():
     # (3, 4, 5): first the third axis (5), then the second (4); two atoms leave the first over.
     chosen, weights, missed = matching_pursuit(float32((3, 4, 5)), np.eye(3, dtype=np.float32), 2)
     assert chosen.tolist() == [[2, 1]]
@@ -21,7 +21,7 @@ def test_atoms_are_taken_by_what_is_left_over():
     np.testing.assert_allclose(missed, 3**2 / (3**2 + 4**2 + 5**2), rtol=1e-6)
 
 
-def test_all_chosen_atoms_are_fitted_anew():
+def test_all_chosen_atoms_are_fitted_again():
     # First (1, 1, 0) with 3.5 / 2; then (1, 0, 0), with which the first gets 3 and it 0.5.
     atoms = float32((1, 1, 0), (0.9, 0, 0), (0, 0, 1))
     chosen, weights, _ = matching_pursuit(float32((3.45, 3, 0)), atoms, 2)
@@ -35,7 +35,7 @@ def test_a_negative_weight_counts_like_a_positive_one():
     assert weights.tolist() == [[-2]]
 
 
-def test_a_target_that_is_reached_takes_no_more():
+def test_a_matched_target_gets_no_further_atoms():
     atoms = drawn(0, 20, 8)
     chosen, weights, _ = matching_pursuit(3 * atoms[[7]] / 2, 10 * np.eye(8, dtype=np.float32), 8)
     assert (chosen >= 0).all()
@@ -45,21 +45,21 @@ def test_a_target_that_is_reached_takes_no_more():
     np.testing.assert_allclose(weights, [[3, 0, 0, 0, 0]], atol=1e-5)
 
 
-def test_a_second_copy_of_an_atom_is_passed_over():
+def test_a_copy_of_a_chosen_atom_is_not_chosen():
     atoms = float32((2, 0), (2, 0), (0, 1))
     chosen, weights, _ = matching_pursuit(float32((4, 1)), atoms, 3)
     assert sorted(chosen[0, :2].tolist()) == [0, 2]
     np.testing.assert_allclose(weights[0] @ atoms[chosen[0]], (4, 1), atol=1e-6)
 
 
-def test_as_many_atoms_as_dimensions_rebuild_everything():
+def test_as_many_atoms_as_dimensions_match_every_target():
     targets, atoms = drawn(0, 5, 6), drawn(1, 40, 6)
     chosen, weights, _ = matching_pursuit(targets, atoms, 64)
     rebuilt = np.einsum("nk,nkd->nd", weights, atoms[chosen])
     np.testing.assert_allclose(rebuilt, targets, atol=1e-4)
 
 
-def test_a_small_block_finds_the_same(monkeypatch):
+def test_the_block_size_does_not_change_the_result(monkeypatch):
     targets, atoms = drawn(0, 9, 12), drawn(1, 30, 12)
     whole = matching_pursuit(targets, atoms, 5)
     monkeypatch.setattr(module, "_SCORE_BLOCK", 60)
@@ -68,7 +68,7 @@ def test_a_small_block_finds_the_same(monkeypatch):
     np.testing.assert_allclose(whole[1], small[1], atol=1e-5)
 
 
-def test_with_as_many_candidates_as_atoms_it_finds_the_same():
+def test_with_all_atoms_as_candidates_the_result_is_the_same():
     targets, atoms = drawn(0, 9, 12), drawn(1, 30, 12)
     whole = matching_pursuit(targets, atoms, 5)
     for candidates in (30, 31):
@@ -77,7 +77,7 @@ def test_with_as_many_candidates_as_atoms_it_finds_the_same():
         np.testing.assert_array_equal(whole[1], found[1])
 
 
-def test_with_candidates_each_target_has_a_dictionary_of_its_own(monkeypatch):
+def test_candidates_are_chosen_for_each_target(monkeypatch):
     targets, atoms = drawn(0, 9, 12), drawn(1, 3000, 12)
     monkeypatch.setattr(module, "_BASIS_BLOCK", 12 * 8 * 2)  # two targets at a time
     chosen, weights, _ = matching_pursuit(targets, atoms, 5, candidates=8)
@@ -88,7 +88,7 @@ def test_with_candidates_each_target_has_a_dictionary_of_its_own(monkeypatch):
         np.testing.assert_allclose(weights[i], expected[0], atol=1e-4)
 
 
-def test_with_atoms_of_length_one_it_is_scikit_learns():
+def test_with_unit_atoms_it_equals_scikit_learn():
     from sklearn.linear_model import orthogonal_mp
 
     targets, atoms = drawn(0, 12, 32), drawn(1, 200, 32)
@@ -101,7 +101,7 @@ def test_with_atoms_of_length_one_it_is_scikit_learns():
 
 
 @pytest.mark.parametrize("k", [1, 8, 64])
-def test_with_any_atoms_it_is_mergekits(k):
+def test_with_any_atoms_it_equals_mergekit(k):
     import torch
     from mergekit.tokensurgeon import batch_omp
 

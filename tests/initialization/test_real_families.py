@@ -39,7 +39,7 @@ def test_align_equals_mean_with_continued_merges(recipes):
     assert abs(rows[0] - rows[1]).max() < 1e-12
 
 
-def test_merge_and_mean_lean_on_the_same_bytes(recipes):
+def test_merge_and_mean_use_the_same_bytes(recipes):
     for token_id in recipes["mean"].new_ids:
         pieces = []
         for fitted in (recipes["merge"], recipes["mean"]):
@@ -48,7 +48,7 @@ def test_merge_and_mean_lean_on_the_same_bytes(recipes):
         assert pieces[0] == pieces[1]
 
 
-def test_no_recipe_leans_on_a_special_token(recipes):
+def test_no_recipe_uses_a_special_token(recipes):
     for name in ("align", "mean", "merge"):
         fitted = recipes[name]
         used = set(fitted.recipe_.rows(fitted.new_ids).indices.tolist())

@@ -114,13 +114,13 @@ def test_a_matrix_with_another_number_of_rows_is_an_error():
 @pytest.mark.parametrize(
     "matrix", [np.zeros((4, 2), int), np.zeros(4), [[0.0]] * 4, torch.zeros(4, 2).int()]
 )
-def test_only_floating_point_matrices_are_taken(matrix):
+def test_only_floating_point_matrices_are_accepted(matrix):
     recipe = expansion(csr_array((0, 5)), np.zeros(0, np.int64), 4, np.arange(4))
     with pytest.raises(UserError, match="matrix: give"):
         recipe.apply(matrix)
 
 
-def test_nothing_new_is_a_recipe_too():
+def test_a_vocabulary_without_new_tokens_has_a_recipe():
     recipe = expansion(csr_array((0, 5)), np.zeros(0, np.int64), 4, np.arange(4))
     assert (recipe.weights != eye_array(4)).nnz == 0
 

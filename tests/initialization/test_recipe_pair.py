@@ -36,7 +36,7 @@ def fitted(tokenizers):
     return Mine().fit(*tokenizers, n_source=len(tokenizers[0]) + 1)
 
 
-def test_each_matrix_goes_by_its_own_recipe(fitted, tokenizers, matrix):
+def test_each_matrix_has_its_recipe(fitted, tokenizers, matrix):
     vocabulary, rows = tokenizers[0].get_vocab(), matrix(fitted.n_source)
     new = fitted.new_ids[0]
     assert np.array_equal(fitted.apply(rows, "input")[new], rows[vocabulary["ab"]])
@@ -47,12 +47,12 @@ def test_each_matrix_goes_by_its_own_recipe(fitted, tokenizers, matrix):
     assert fitted.weights_["output"].shape == (fitted.n_target, fitted.n_source)
 
 
-def test_no_third_matrix(fitted, matrix):
+def test_there_is_no_third_matrix(fitted, matrix):
     with pytest.raises(UserError, match="'head'"):
         fitted.apply(matrix(fitted.n_source), "head")
 
 
-def test_what_is_stored_applies_like_what_was_fitted(fitted, matrix, tmp_path):
+def test_a_stored_initialization_equals_the_fitted_one(fitted, matrix, tmp_path):
     assert save_initialization(fitted, tmp_path) == "recipes.npz"
     loaded = load_initialization(tmp_path)
     rows = matrix(fitted.n_source)

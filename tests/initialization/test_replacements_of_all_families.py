@@ -53,7 +53,7 @@ def pair(source, target):
     return pair_vocabularies(source, target)
 
 
-def test_shared_tokens_stand_for_the_same_bytes_and_no_new_one_for_those_of_a_source_token(pair):
+def test_shared_tokens_have_equal_bytes_and_new_tokens_have_other_bytes(pair):
     shared = pair.shared_ids.tolist()
     assert len(shared) > 20
     for i in shared:
@@ -112,7 +112,7 @@ def test_new_rows_are_convex_and_shared_rows_are_copies(source, of_target, greek
         assert not np.isin(used, list(fitted.pair_.source_special_ids)).any()
 
 
-def test_align_sees_nearly_every_target_token_of_the_text(source, target, greek):
+def test_align_counts_nearly_every_target_token_of_the_text(source, target, greek):
     fitted = initializer("align").fit(source, target, corpus=greek)
     ids = target(greek, add_special_tokens=False)["input_ids"]
     seen = np.unique(np.concatenate([np.array(one) for one in ids]))

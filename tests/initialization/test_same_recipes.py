@@ -30,14 +30,14 @@ def pair(request, llama_2, smollm2_tokenizer, telugu):
     model.ignore_merges = False
 
 
-def test_align_is_mean_where_merges_are_appended(pair, telugu):
+def test_align_equals_mean_with_appended_merges(pair, telugu):
     aligned = initializer("align").fit(*pair, corpus=telugu)
     assert (aligned.occurrences_ > 0).mean() > 0.9
     mean = initializer("mean").fit(*pair)
     assert abs(aligned.weights_ - mean.weights_).max() < 1e-12
 
 
-def test_the_published_mean_is_another(pair):
+def test_the_published_mean_differs(pair):
     published = initializer("mean", pieces="spelling").fit(*pair)
     new = published.new_ids
     apart = abs(published.weights_[new] - initializer("mean").fit(*pair).weights_[new])

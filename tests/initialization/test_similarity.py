@@ -94,7 +94,7 @@ def unit(rows):
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
-def test_the_nearest_get_the_softmax_of_their_cosines():
+def test_nearest_tokens_get_the_softmax_of_their_cosines():
     queries = np.array([[1, 0]], np.float32)
     anchors = np.array([[0, 1], [0.6, 0.8], [-1, 0], [0.8, 0.6]], np.float32)
     weights = softmax_of_nearest(queries, anchors, 2, 0.1).toarray()[0]
@@ -103,7 +103,7 @@ def test_the_nearest_get_the_softmax_of_their_cosines():
     assert weights.sum() == pytest.approx(1)
 
 
-def test_rows_equal_the_definition_row_by_row_whatever_the_block(monkeypatch):
+def test_weights_equal_the_definition_for_any_block_size(monkeypatch):
     draws = np.random.default_rng(0)
     queries, anchors = unit(draws.normal(size=(23, 5))), unit(draws.normal(size=(40, 5)))
     expected = np.zeros((23, 40))
@@ -124,7 +124,7 @@ def test_fewer_anchors_than_neighbours_all_count():
     assert (found.toarray() > 0).all()
 
 
-def test_a_small_temperature_leaves_the_nearest_alone():
+def test_a_small_temperature_selects_the_nearest():
     anchors = unit(np.random.default_rng(1).normal(size=(30, 4)))
     found = softmax_of_nearest(anchors[:5], anchors, 10, 1e-4).toarray()
     np.testing.assert_allclose(found, np.eye(5, 30), atol=1e-9)

@@ -46,7 +46,7 @@ def test_the_loss_of_all_batches_is_the_definition(sentences, window, size):
 
 @given(SENTENCES, st.integers(1, 4), st.integers(1, 9))
 @settings(deadline=None, max_examples=60)
-def test_a_pass_pairs_every_token_with_its_neighbours_once(sentences, window, size):
+def test_an_epoch_pairs_every_token_with_its_neighbours_once(sentences, window, size):
     text = TokenStream.from_sentences(sentences)
     found = np.zeros((7, 7))
     for batch in batches(
@@ -61,7 +61,7 @@ def test_a_pass_pairs_every_token_with_its_neighbours_once(sentences, window, si
 
 @given(SENTENCES, st.integers(1, 4), st.integers(1, 9), st.data())
 @settings(deadline=None, max_examples=40)
-def test_where_some_tokens_are_centres_their_pairs_alone_are_found(sentences, window, size, data):
+def test_only_pairs_of_centres_are_batched(sentences, window, size, data):
     text = TokenStream.from_sentences(sentences)
     n = len(text.tokens)
     text = replace(
@@ -81,7 +81,7 @@ def test_where_some_tokens_are_centres_their_pairs_alone_are_found(sentences, wi
     assert np.array_equal(found, expected)
 
 
-def test_a_token_is_a_centre_with_the_root_of_the_threshold_over_its_count():
+def test_the_probability_of_a_centre_follows_from_its_count():
     counts = np.array([2, 1, 32, 50_000])
     text = TokenStream.from_sentences([np.repeat(np.arange(4), counts)])
     thinned = text.subsampled(counts, 2, np.random.default_rng(0))
@@ -92,7 +92,7 @@ def test_a_token_is_a_centre_with_the_root_of_the_threshold_over_its_count():
     assert np.array_equal(thinned.tokens, text.tokens)  # which still are contexts
 
 
-def test_drawn_noise_has_the_distribution_in_the_mean():
+def test_sampled_noise_has_the_right_distribution():
     text = TokenStream.from_sentences([np.repeat(np.arange(40), np.arange(1, 41))])
     noise, draws = NoiseDistribution.from_text(text), np.random.default_rng(0)
     mean = np.zeros(40)
@@ -104,7 +104,7 @@ def test_drawn_noise_has_the_distribution_in_the_mean():
     assert noise.shares[39] / noise.shares[0] == pytest.approx(40**0.75)
 
 
-def test_the_order_of_sentences_is_drawn_anew_for_each_pass():
+def test_each_epoch_has_another_order_of_sentences():
     text = TokenStream.from_sentences([np.array([i, i]) for i in range(30)])
     noise, draws = NoiseDistribution.from_text(text), np.random.default_rng(0)
     passes = [
@@ -118,7 +118,7 @@ def from_table(score):
     return minus_log_sigmoid((np.floor((score + 6) * 83) / 1000 * 2 - 1) * 6)
 
 
-def test_the_loss_is_what_gensim_reports_for_the_same_vectors(telugu):
+def test_the_loss_equals_that_of_gensim(telugu):
     """In the mean: gensim draws its noise pair by pair."""
     from gensim.models import Word2Vec
 

@@ -57,7 +57,7 @@ def test_a_copy_is_scaled_too_and_a_row_of_zeros_stays(tokenizers, matrices):
     assert not fitted.apply(matrix)[fitted.new_ids[0]].any()
 
 
-def test_it_is_stored(tokenizers, matrices, tmp_path):
+def test_scaling_is_stored(tokenizers, matrices, tmp_path):
     fitted = fit(tokenizers)
     save_initialization(fitted, tmp_path)
     stored = load_initialization(tmp_path)

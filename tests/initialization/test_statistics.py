@@ -73,7 +73,7 @@ def test_statistics_count_every_token_of_those_that_share_a_row():
     assert found["mean_nonzeros"] == (2 + 2 + 2 + 1) / 4
 
 
-def test_nothing_new_has_no_shares():
+def test_without_new_tokens_there_are_no_shares():
     recipe = expansion(csr_array((0, 5)), np.zeros(0, np.int64), 4, np.arange(4))
     found = statistics(recipe)
     assert found.pop("new_tokens") == 0
@@ -132,7 +132,7 @@ def test_cosines_do_not_depend_on_how_columns_are_cut_into_blocks(monkeypatch, m
     assert cosine(recipe, source, np.arange(30)) == expected
 
 
-def test_of_two_recipes_each_matrix_has_its_own_cosine(matrix):
+def test_each_of_two_recipes_has_its_cosine(matrix):
     def copying(source_id):
         rows = csr_array(([1.0], ([0], [source_id])), shape=(1, 5))
         return expansion(rows, np.arange(4, 5), 5, np.arange(4))

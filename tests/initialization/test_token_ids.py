@@ -75,7 +75,7 @@ def grafted(model, change):
 
 
 @pytest.mark.parametrize("change", ["expand", "prune"])
-def test_lists_of_tokens_follow_them_and_lose_those_that_are_gone(change):
+def test_lists_of_token_ids_are_translated_without_missing_tokens(change):
     source, targets = tokenizers()
     ids = source(TEXT).input_ids[:3]
     tokens = source.convert_ids_to_tokens(ids)
@@ -103,7 +103,7 @@ def test_lists_of_tokens_follow_them_and_lose_those_that_are_gone(change):
     assert found.forced_decoder_ids == [[1, a], *([] if lost else [[2, gone]])]
 
 
-def test_moved_settings_are_saved_and_take_effect(tmp_path):
+def test_translated_settings_are_saved_and_take_effect(tmp_path):
     source, targets = tokenizers()
     model = source_model()
     prompt = source(TEXT).input_ids[:2]
@@ -123,7 +123,7 @@ def test_moved_settings_are_saved_and_take_effect(tmp_path):
 
 @pytest.mark.parametrize("file", ["config.json", "generation_config.json"])
 @pytest.mark.parametrize("role", ["pad", "eos", "bos"])
-def test_an_id_of_minus_one_names_no_token_after_grafting_either(role, file, tmp_path):
+def test_an_id_of_minus_one_never_names_a_token(role, file, tmp_path):
     source_model().save_pretrained(tmp_path)
     place = tmp_path / file
     place.write_text(json.dumps(json.loads(place.read_text()) | {f"{role}_token_id": -1}))

@@ -17,7 +17,7 @@ def scores(request):
 
 
 @pytest.mark.parametrize("k", [1, 10, 100, 2999, 3000])
-def test_they_are_the_highest(scores, k):
+def test_top_k_are_the_highest_scores(scores, k):
     columns = top_k(scores, k)
     assert columns.shape == (5, k)
     for row, chosen in zip(scores, columns, strict=True):
@@ -28,7 +28,7 @@ def test_they_are_the_highest(scores, k):
 
 
 @pytest.mark.parametrize("k", [1, 10, 100])
-def test_what_is_left_out_is_lower_than_what_is_not(scores, k):
+def test_excluded_scores_are_lower_than_candidates(scores, k):
     rows, columns = top_k_candidates(scores, k)
     held = np.zeros(scores.shape, dtype=bool)
     held[rows, columns] = True
@@ -37,18 +37,18 @@ def test_what_is_left_out_is_lower_than_what_is_not(scores, k):
         assert row[inside].min() >= row[~inside].max(initial=-np.inf)
 
 
-def test_of_many_scores_little_more_than_asked_for_is_looked_at():
+def test_few_candidates_are_examined():
     draws = np.random.default_rng(1)
     rows, _ = top_k_candidates(draws.standard_normal((3, 100_000)).astype(np.float32), 10)
     assert len(rows) < 3 * 15
 
 
-def test_without_rows_there_is_nothing():
+def test_no_rows_give_no_columns():
     assert top_k(np.empty((0, 500), np.float32), 3).shape == (0, 3)
 
 
 @pytest.mark.parametrize("m", [12, 3000])
-def test_of_tied_scores_the_lower_columns_are_taken_whatever_the_rounding(m):
+def test_of_tied_scores_the_lower_columns_are_chosen(m):
     draws = np.random.default_rng(2)
     scores = draws.random((200, m)).astype(np.float32) / 2
     tied = np.stack([np.sort(draws.choice(m, 8, replace=False)) for _ in range(200)])
@@ -61,7 +61,7 @@ def test_of_tied_scores_the_lower_columns_are_taken_whatever_the_rounding(m):
     assert top_k(scores[:1], 2)[0].tolist() == sorted([above, tied[0, 0]])
 
 
-def test_scores_that_differ_by_more_than_rounding_are_no_ties():
+def test_scores_that_differ_by_more_than_rounding_are_not_ties():
     scores = np.array([[0.5, 0.50001, 0.2]], np.float32)
     assert highest(scores).tolist() == [1]
     assert top_k(scores, 1).tolist() == [[1]]

@@ -37,7 +37,7 @@ def texts_of(pair, found):
     ]
 
 
-def test_a_snippet_is_cut_in_both_ways(pair, find):
+def test_a_snippet_has_both_tokenizations(pair, find):
     (snippet,) = find(["xabcdey"])
     letters = pair.source_tokenizer.convert_tokens_to_ids
     assert snippet.source.tolist() == letters([*"xabcdey"])
@@ -47,17 +47,17 @@ def test_a_snippet_is_cut_in_both_ways(pair, find):
     assert snippet.ends.tolist() == [1, 3, 6, 7]
 
 
-def test_text_without_new_tokens_is_passed_over(find):
+def test_text_without_new_tokens_is_skipped(find):
     assert not find(["xyz", "a b"])
 
 
-def test_each_token_gets_its_number_and_shares_snippets(pair, find):
+def test_each_token_gets_its_number_of_snippets_and_shares_them(pair, find):
     found = find(["ab1", "ab2", "abcd3", "cd4", "ab5", "cd6"], per_token=2)
     # `ab` has two after the second; the third is taken for `cd`.
     assert texts_of(pair, found) == ["ab1", "ab2", "abcd3", "cd4"]
 
 
-def test_once_each_token_has_its_number_no_more_text_is_read(find, monkeypatch):
+def test_reading_stops_when_each_token_has_its_snippets(find, monkeypatch):
     # Or it would read a thousand sentences at once.
     monkeypatch.setattr("lexigraft.source.encoding._TEXTS_AT_ONCE", 1)
 
@@ -73,7 +73,7 @@ def test_the_token_is_in_the_middle_and_snippets_do_not_overlap(pair, find):
     assert texts_of(pair, find(["123ab456ab789"], length=4)) == ["23ab4", "56ab7"]
 
 
-def test_a_snippet_is_no_longer_than_the_model_reads(pair, find):
+def test_a_snippet_fits_into_the_context_of_the_model(pair, find):
     assert texts_of(pair, find(["12345678ab12345678"], context=6)) == ["8ab123"]
     assert texts_of(pair, find(["1cde2"], context=3)) == ["cde"]
     assert not find(["1cde2"], context=2)
@@ -83,7 +83,7 @@ def test_a_token_without_pieces_ends_a_snippet(pair, find):
     assert texts_of(pair, find(["12cde34ab56cde78"], tokens=["ab"])) == ["34ab56"]
 
 
-def test_every_twentieth_is_watched():
+def test_every_twentieth_item_is_held_out():
     learned, watched = validation_split(list(range(1, 46)))
     assert watched == [20, 40]
     assert sorted(learned + watched) == list(range(1, 46))
@@ -91,7 +91,7 @@ def test_every_twentieth_is_watched():
     assert len(validation_split(list(range(19)))[1]) == 19
 
 
-def test_special_tokens_are_no_text(pair):
+def test_special_tokens_are_not_part_of_the_text(pair):
     (ids,) = tokenized_sentences(pair.target_tokenizer, ["<s>ab", "<s>"])
     assert pair.target_tokenizer.convert_ids_to_tokens(ids.tolist()) == ["ab"]
     assert ids.dtype == np.int64

@@ -5,13 +5,13 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.pairing import pair_vocabularies, shared_tokens
 
 
-def test_tokens_behind_the_source_are_new(byte_level):
+def test_tokens_after_the_source_are_new(byte_level):
     pair = pair_vocabularies(byte_level([("a", "b")]), byte_level([("a", "b"), ("ab", "c")]))
     assert pair.new_tokens == ["abc"]
     assert pair.n_target == pair.n_source + 1
 
 
-def test_new_tokens_may_lie_on_padding_rows(byte_level):
+def test_new_tokens_may_replace_padding_rows(byte_level):
     source, target = byte_level([]), byte_level([("a", "b"), ("ab", "c")])
     pair = pair_vocabularies(source, target, n_source=len(source) + 10)
     assert pair.n_target == pair.n_source == len(source) + 10
@@ -112,7 +112,7 @@ def test_special_and_new_ids_are_disjoint_from_shared_ones_on_real_text(
     assert np.array_equal(pair.source_ids, np.arange(len(smollm2_cut)))
 
 
-def test_a_letter_is_shared_with_the_token_in_use_and_not_with_its_byte(byte_level, byte_fallback):
+def test_a_letter_is_shared_with_its_token_and_not_with_its_byte(byte_level, byte_fallback):
     source, target = byte_fallback([]), byte_level([])
     shared = shared_tokens(source, target)
     source_ids, target_ids = source.get_vocab(), target.get_vocab()
@@ -120,9 +120,7 @@ def test_a_letter_is_shared_with_the_token_in_use_and_not_with_its_byte(byte_lev
     assert shared[target_ids["z"]] == source_ids["<0x7A>"]  # no token of its own
 
 
-def test_wordpiece_words_are_shared_with_words_and_insides_with_insides(
-    bert_tokenizer, mistral_tokenizer
-):
+def test_wordpiece_tokens_match_by_position_in_a_word(bert_tokenizer, mistral_tokenizer):
     shared = shared_tokens(mistral_tokenizer, bert_tokenizer)
     old, new = mistral_tokenizer.get_vocab(), bert_tokenizer.get_vocab()
     assert shared[new["the"]] == old["▁the"]
@@ -134,7 +132,9 @@ def test_wordpiece_words_are_shared_with_words_and_insides_with_insides(
     assert old["▁The"] not in back  # BERT reads no capitals
 
 
-def test_what_begins_and_ends_a_text_is_shared_across_families(bert_tokenizer, mistral_tokenizer):
+def test_tokens_that_begin_and_end_texts_are_shared_across_families(
+    bert_tokenizer, mistral_tokenizer
+):
     shared = shared_tokens(mistral_tokenizer, bert_tokenizer)
     assert shared[bert_tokenizer.cls_token_id] == mistral_tokenizer.bos_token_id
     assert shared[bert_tokenizer.sep_token_id] == mistral_tokenizer.eos_token_id
@@ -153,7 +153,7 @@ def test_an_unknown_token_that_ends_texts_in_the_source_is_not_shared(byte_level
     assert target.unk_token_id not in shared
 
 
-def test_a_token_that_begins_and_ends_texts_goes_by_the_end(byte_level, byte_fallback):
+def test_a_token_that_begins_and_ends_texts_matches_by_the_end(byte_level, byte_fallback):
     source, target = byte_fallback([]), byte_level([])
     target.add_special_tokens({"bos_token": "<|text|>", "eos_token": "<|text|>"})
     assert shared_tokens(source, target)[target.eos_token_id] == source.eos_token_id

@@ -58,7 +58,7 @@ def test_counts_are_those_of_fast_align(tension):
         )
 
 
-def test_units_align_to_those_with_which_they_keep_occurring():
+def test_units_align_to_those_that_they_co_occur_with():
     found = counts_of([([0, 1], [0, 1]), ([0, 2], [0, 2]), ([1, 2], [1, 2])] * 5, iterations=20)
     assert found.toarray().argmax(axis=0).tolist() == [0, 1, 2]
 
@@ -69,7 +69,7 @@ def test_a_unit_aligns_no_more_often_than_it_occurs():
     assert (found.sum(axis=0) <= occurrences + 1e-9).all()
 
 
-def test_tension_draws_links_to_the_diagonal():
+def test_tension_prefers_similar_positions():
     alone = [([0, 1], [0, 1])]
     assert np.ptp(counts_of(alone).data) == pytest.approx(0)
     found = counts_of(alone, diagonal_tension=4.0).toarray()
@@ -82,7 +82,7 @@ def test_pairs_with_an_empty_side_are_left_out():
     assert counts_of([([], [1])]).shape == (0, 0)
 
 
-def test_where_memory_is_bounded_the_rarest_pairs_go_first(monkeypatch):
+def test_with_bounded_memory_the_rarest_pairs_are_left_out(monkeypatch):
     pairs = [([0, 1], [0, 1])] * 3 + [([0, 1], [2])]
     assert counts_of(pairs)[0, 2] > 0
     monkeypatch.setattr(word_alignment, "_MAX_PAIRS", 4)

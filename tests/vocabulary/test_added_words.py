@@ -48,7 +48,7 @@ def test_the_corpus_uses_every_new_token_of_a_source_with_added_words(name, kind
 
 
 @pytest.mark.parametrize(("name", "kind"), KINDS)
-def test_no_new_token_stands_for_the_text_of_an_added_word(name, kind, sources, telugu):
+def test_no_new_token_has_the_text_of_an_added_word(name, kind, sources, telugu):
     source = sources(name, kind)
     target = expand_tokenizer(source, telugu, 100)
     stands_for = token_bytes(target)
@@ -69,7 +69,7 @@ def test_no_new_token_of_an_auxiliary_tokenizer_contains_an_added_word(merges, s
 
 
 @pytest.mark.parametrize(("name", "kind"), KINDS)
-def test_the_words_are_those_that_the_tokenizer_gives_to_its_model(name, kind, sources, telugu):
+def test_words_are_those_that_the_model_of_the_tokenizer_gets(name, kind, sources, telugu):
     source = sources(name, kind)
     split, backend = WordSplitter(source.backend_tokenizer), source.backend_tokenizer
     added = set(source.added_tokens_decoder)
@@ -79,7 +79,7 @@ def test_the_words_are_those_that_the_tokenizer_gives_to_its_model(name, kind, s
         assert own == [number for number in ids if number not in added]
 
 
-def test_a_text_of_added_words_alone_has_no_words(sources, telugu):
+def test_a_text_of_added_words_only_has_no_words(sources, telugu):
     source = sources("smollm2_cut", "plain")
     split = WordSplitter(source.backend_tokenizer)
     assert words_of(split, read_bpe(source), frequent_words(telugu)[3]) == []

@@ -26,7 +26,7 @@ def test_appending_skips_a_token_that_old_merges_make_unreachable():
     assert rules.merges() == [("b", "c"), ("a", "b"), ("a", "d")]
 
 
-def test_put_first_the_same_token_is_reachable():
+def test_with_auxiliary_merges_first_the_same_token_is_reachable():
     rules = PairRules({"a", "b", "c", "d", "bc"}, [])
     auxiliary = [("a", "b"), ("ab", "c"), ("a", "d")]
     assert choose_tokens(auxiliary, rules, 2, EVERYTHING, reorder=True) == ["ab", "abc"]
@@ -39,7 +39,7 @@ def test_a_token_whose_part_was_skipped_is_skipped():
     assert choose_tokens(auxiliary, rules, 5, admits, reorder=False) == ["bc"]
 
 
-def test_only_the_published_order_moves_merges_of_the_source_forward():
+def test_only_auxiliary_first_reorders_merges_of_the_source():
     known = {"a", "b", "c", "ab", "bc"}
     appended, first = PairRules(known, [("b", "c")]), PairRules(known, [])
     choose_tokens([("a", "b")], appended, 1, EVERYTHING, reorder=False)
@@ -55,7 +55,7 @@ def test_a_character_without_a_token_comes_before_its_first_token_and_counts():
     assert choose_tokens(auxiliary, rules, 3, EVERYTHING, reorder=False) == ["క", "▁క", "▁a"]
 
 
-def test_the_auxiliary_tokenizer_learns_by_frequency_and_never_across_words():
+def test_the_auxiliary_tokenizer_learns_frequent_merges_within_words():
     bpe = Bpe({}, [], False, True, frozenset(), False, None, True)
     words = Counter({"▁ab": 5, "▁cd": 3, "▁e": 1})
     merges = train_auxiliary(words, bpe, 1_000)
@@ -109,7 +109,7 @@ def test_new_tokens_are_the_first_of_sentencepiece_that_can_be_reached(mistral_t
     assert [[piece.value for piece in model.tokenize(token)] for token in new] == [[t] for t in new]
 
 
-def test_sentencepiece_makes_no_piece_of_more_than_sixteen_letters(mistral_tokenizer):
+def test_sentencepiece_pieces_have_at_most_sixteen_letters(mistral_tokenizer):
     word = "కఖగఘచఛజఝటఠడఢణతథదధనపఫబభ"
     bpe = Bpe({}, [], False, True, frozenset(), False, None, True)
     pieces = train_auxiliary_pieces([word] * 20, bpe, 2000)

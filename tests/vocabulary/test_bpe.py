@@ -21,7 +21,7 @@ def byte_level(vocab, merges, **flags):
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer)
 
 
-def test_the_real_tokenizers_are_read_with_their_family(smollm2_tokenizer, mistral_tokenizer):
+def test_the_family_of_real_tokenizers_is_recognized(smollm2_tokenizer, mistral_tokenizer):
     smollm2, mistral = read_bpe(smollm2_tokenizer), read_bpe(mistral_tokenizer)
     assert (smollm2.family, len(smollm2.vocab), len(smollm2.merges)) == (
         "byte-level BPE", 49_152, 48_900,
@@ -100,7 +100,7 @@ def test_a_slow_tokenizer_is_refused():
         read_bpe(object())
 
 
-def test_added_tokens_behind_the_model_count_as_tokens():
+def test_added_tokens_after_the_model_are_tokens():
     tokenizer = byte_level({"a": 0, "b": 1, "ab": 2}, [("a", "b")])
     tokenizer.add_tokens([AddedToken("<pad>", special=True)])
     assert read_bpe(tokenizer).vocab["<pad>"] == 3
@@ -121,7 +121,7 @@ def with_unused_ids(tokenizer, moved):
     [lambda i: i + (i > 0), lambda i: i + 7 * (i > 100), lambda i: 3 * i + 5],
     ids=["one", "a range", "nearly all"],
 )
-def test_a_tokenizer_with_unused_ids_is_expanded_behind_its_last_id(family, moved):
+def test_new_tokens_of_a_tokenizer_with_unused_ids_follow_its_last_id(family, moved):
     english, swahili = ["the rice and the river"] * 5, ["mto na mvua", "mto na maji ya mvua"] * 5
     plain = train_tokenizer(english, family, 265 if family == "byte-level-bpe" else 280)
     source = with_unused_ids(plain, moved)

@@ -33,14 +33,14 @@ def test_a_worked_example():
     assert rules.merges() == [("a", "b"), ("c", "d"), ("ab", "c"), ("ab", "cd")]
 
 
-def test_ties_go_to_the_smaller_pair():
+def test_ties_are_resolved_in_favour_of_the_smaller_pair():
     bpe = byte_level({"a": 0, "b": 1, "c": 2, "d": 3}, [])
     rules = PairRules(bpe.mergeable, [])
     words = Counter({"cd": 2, "ab": 2, "ad": 2})
     assert continue_merges(words, bpe, rules, 3, lambda token: True) == ["ab", "ad", "cd"]
 
 
-def test_a_pair_of_old_tokens_that_makes_an_old_token_is_left_alone():
+def test_a_merge_of_old_tokens_into_an_old_token_is_not_learned():
     # "bc" is a token without a merge; making (b,c) one would change text without a new token.
     bpe = byte_level({"a": 0, "b": 1, "c": 2, "bc": 3}, [])
     rules = PairRules(bpe.mergeable, [])
@@ -48,7 +48,7 @@ def test_a_pair_of_old_tokens_that_makes_an_old_token_is_left_alone():
     assert ("b", "c") not in rules.merges()
 
 
-def test_a_merge_with_a_new_token_into_an_old_one_does_not_count():
+def test_a_merge_of_a_new_token_into_an_old_one_does_not_count():
     # ab is new; ab+c makes abc, which the source has: a merge more, but no token more.
     bpe = byte_level({"a": 0, "b": 1, "c": 2, "d": 3, "abc": 4}, [])
     rules = PairRules(bpe.mergeable, [])
@@ -57,7 +57,7 @@ def test_a_merge_with_a_new_token_into_an_old_one_does_not_count():
     assert rules.merges() == [("a", "b"), ("ab", "c"), ("ab", "d")]
 
 
-def test_a_character_competes_with_merges_by_the_tokens_that_it_saves():
+def test_a_character_and_a_merge_are_compared_by_saved_tokens():
     # "ఆ" has no token: three bytes become one token, so 2 occurrences save 4; (a,b) 3 times saves
     # 3. With its token "ఆ" can merge, twice with "a".
     vocab = {token: number for number, token in enumerate([*sorted(BYTE_TOKENS), "▁", "a", "b"])}
@@ -79,7 +79,7 @@ def test_a_character_competes_with_merges_by_the_tokens_that_it_saves():
         ([("bc", "d"), ("a", "bcd"), ("c", "bd")], "xabcdbd", ["cd", "xabcd"]),
     ],
 )
-def test_a_new_piece_may_set_off_old_merges_beside_it(merges, word, learned):
+def test_a_new_piece_can_enable_old_merges_next_to_it(merges, word, learned):
     tokens = {
         *BYTE_TOKENS,
         *"abcdefx",
@@ -92,7 +92,7 @@ def test_a_new_piece_may_set_off_old_merges_beside_it(merges, word, learned):
     assert continue_merges(words, bpe, rules, 2, set(learned).__contains__) == learned
 
 
-def test_a_token_is_one_string_in_all_words():
+def test_all_words_share_one_string_per_token():
     # As in scripts without spaces, where words are sentences: 20,000 tokens.
     draw = random.Random(0)
     words = Counter("".join(draw.choices("αβγδ", k=2000)) for _ in range(10))
@@ -116,7 +116,7 @@ def small_byte_level(lines, size):
 
 
 @pytest.mark.parametrize("language", ["greek", "telugu", "english"])
-def test_it_learns_what_recounting_everything_learns(language, english, request):
+def test_it_learns_the_same_merges_as_recounting_the_corpus(language, english, request):
     source = small_byte_level(english[:100], 400)
     bpe = read_bpe(PreTrainedTokenizerFast(tokenizer_object=source))
     words = Counter()
@@ -158,7 +158,7 @@ def test_it_learns_what_recounting_everything_learns(language, english, request)
     assert rules.merges() == merges
 
 
-def test_it_learns_what_recounting_with_the_sentencepiece_library_learns(tmp_path, english, telugu):
+def test_it_learns_the_same_pieces_as_recounting_with_sentencepiece(tmp_path, english, telugu):
     buffer = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(english), model_writer=buffer, vocab_size=600, model_type="bpe",
@@ -233,7 +233,7 @@ def small_world(seed):
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_in_small_worlds_it_learns_what_recounting_learns_and_all_of_it_is_reachable(seed):
+def test_on_random_corpora_it_learns_what_recounting_learns_and_all_tokens_are_reachable(seed):
     bpe, words = small_world(seed)
     kind = PairRules if bpe.byte_level else PieceRules
     rules = kind(bpe.mergeable, bpe.merges)
@@ -279,7 +279,7 @@ def test_in_small_worlds_it_learns_what_recounting_learns_and_all_of_it_is_reach
     assert all([part.value for part in model.tokenize(token)] == [token] for token in new)
 
 
-def test_tokens_are_learned_from_a_run_of_one_letter_in_seconds():
+def test_learning_from_a_long_run_of_one_letter_is_fast():
     bpe = byte_level({"a": 0, "b": 1}, [])
     rules = PairRules(bpe.mergeable, [])
     began = time.process_time()

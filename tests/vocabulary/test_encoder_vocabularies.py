@@ -22,13 +22,13 @@ def pair_of(tokenizer):
     return shown
 
 
-def test_the_source_joins_pairs_as_roberta_does(roberta_tokenizer):
+def test_pair_separators_of_roberta_are_read(roberta_tokenizer):
     assert surrounding(roberta_tokenizer) == (["<s>"], ["</s>"])
     assert pair_separators(roberta_tokenizer) == (["</s>", "</s>"], 0)
     assert pair_of(roberta_tokenizer) == ["cls", ".", "sep", "sep", ".", "sep"]
 
 
-def test_a_causal_model_s_tokenizer_gets_what_an_encoder_needs(
+def test_the_tokenizer_of_a_causal_model_gets_the_tokens_of_an_encoder(
     roberta_tokenizer, mistral_tokenizer
 ):
     taken = take_tokenizer(mistral_tokenizer, roberta_tokenizer)
@@ -40,7 +40,9 @@ def test_a_causal_model_s_tokenizer_gets_what_an_encoder_needs(
     assert taken("one two")["input_ids"] == [taken.cls_token_id, *plain, taken.sep_token_id]
 
 
-def test_another_encoder_s_tokenizer_keeps_its_own_tokens(roberta_tokenizer, bert_tokenizer):
+def test_the_tokenizer_of_another_encoder_keeps_its_special_tokens(
+    roberta_tokenizer, bert_tokenizer
+):
     taken = take_tokenizer(bert_tokenizer, roberta_tokenizer)
     assert taken.get_vocab() == bert_tokenizer.get_vocab()
     assert [getattr(taken, f"{role}_token") for role in ROLES] == [
@@ -49,14 +51,16 @@ def test_another_encoder_s_tokenizer_keeps_its_own_tokens(roberta_tokenizer, ber
     assert pair_of(taken) == pair_of(roberta_tokenizer)
 
 
-def test_a_source_without_a_mask_token_asks_for_none(mistral_tokenizer):
+def test_without_a_mask_token_in_the_source_none_is_added(mistral_tokenizer):
     taken = take_tokenizer(mistral_tokenizer, mistral_tokenizer)
     assert taken.get_vocab() == mistral_tokenizer.get_vocab()
     assert taken.mask_token is None and taken.pad_token is None
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_trained_tokenizer_has_the_source_s_roles_and_pairs(family, roberta_tokenizer, english):
+def test_a_trained_tokenizer_has_the_roles_and_pairs_of_the_source(
+    family, roberta_tokenizer, english
+):
     trained = train_tokenizer(english, family, 400, roberta_tokenizer)
     for role in ROLES:
         assert getattr(trained, f"{role}_token") == getattr(roberta_tokenizer, f"{role}_token")
@@ -64,7 +68,7 @@ def test_a_trained_tokenizer_has_the_source_s_roles_and_pairs(family, roberta_to
     assert pair_of(trained) == pair_of(roberta_tokenizer)
 
 
-def test_an_expansion_keeps_them_too(roberta_tokenizer, telugu):
+def test_an_expansion_keeps_roles_and_pairs(roberta_tokenizer, telugu):
     expanded = expand_tokenizer(roberta_tokenizer, telugu, new_tokens=20)
     for role in ROLES:
         name = f"{role}_token_id"

@@ -76,7 +76,7 @@ def test_no_new_token_spans_two_words(cell):
 
 
 @keeping
-def test_english_keeps_its_tokens(cell, english):
+def test_english_text_keeps_its_tokens(cell, english):
     source, target, _ = cell
     assert encoded(target, english) == encoded(source, english)
 
@@ -135,7 +135,7 @@ def test_text_without_the_letters_of_a_new_token_keeps_its_tokens(source, merges
     assert all(any(token in f" {text}" for token in new) for text in changed)
 
 
-def test_published_merge_order_segments_english_anew(expansions, english):
+def test_auxiliary_first_changes_how_english_is_segmented(expansions, english):
     source, target, _ = expansions("mistral_cut", "telugu", "auxiliary-first")
     assert encoded(target, english) != encoded(source, english)
 
@@ -151,7 +151,7 @@ def test_expanding_again_gives_the_same_bytes(source, merges, expansions):
 
 
 @pytest.mark.parametrize("source", ["smollm2_cut", "mistral_cut"])
-def test_sizes_that_are_learned_together_are_those_learned_alone(source, telugu, request):
+def test_sizes_learned_together_equal_sizes_learned_separately(source, telugu, request):
     source, text = request.getfixturevalue(source), telugu[:25]
     found = dict(expanded_sizes(source, text, [30, 5, 10**6]))
     assert list(found)[:2] == [5, 30]
@@ -192,7 +192,7 @@ def llama3_like(english):
 
 
 @pytest.mark.parametrize("merges", MERGES)
-def test_special_tokens_behind_the_model_keep_their_ids(llama3_like, telugu, tmp_path, merges):
+def test_special_tokens_after_the_model_keep_their_ids(llama3_like, telugu, tmp_path, merges):
     target = expand_tokenizer(llama3_like, telugu, 50, merges=merges)
     assert new_token_ids(llama3_like, target) == list(range(523, 573))
     assert target.bos_token_id == 501 and target.convert_tokens_to_ids("<|reserved_19|>") == 522
@@ -212,11 +212,11 @@ def test_flags_and_settings_survive(llama3_like, telugu, english):
         assert getattr(target, name) == getattr(llama3_like, name)
 
 
-def test_ignore_merges_does_not_hide_an_unreachable_token(llama3_like):
+def test_an_unreachable_token_is_found_despite_ignore_merges(llama3_like):
     assert unreachable_by_merges(llama3_like, ["whole", "a"]) == ["whole"]
 
 
-def test_the_source_is_left_as_it_was(llama3_like, telugu):
+def test_the_source_tokenizer_is_not_changed(llama3_like, telugu):
     before = llama3_like.backend_tokenizer.to_str()
     expand_tokenizer(llama3_like, telugu[:50], 10)
     assert llama3_like.backend_tokenizer.to_str() == before
@@ -253,7 +253,7 @@ def test_impossible_sizes_are_refused_in_one_line(llama3_like, corpus, sizes, me
 
 
 @pytest.mark.parametrize("merges", MERGES)
-def test_asking_for_too_many_says_how_many_there_are(llama3_like, telugu, merges):
+def test_the_error_for_too_many_tokens_gives_the_available_number(llama3_like, telugu, merges):
     with pytest.raises(UserError, match=r"only \d+ can be added") as caught:
         expand_tokenizer(llama3_like, telugu[:30], 9_999, merges=merges)
     possible = int(str(caught.value).split("only ")[1].split()[0])
@@ -283,13 +283,13 @@ def test_the_description_lists_every_new_token_as_text(expansions):
     ("source", "language"),
     [("smollm2_cut", "telugu"), ("smollm2_cut", "greek"), ("mistral_cut", "burmese")],
 )
-def test_the_corpus_uses_every_token_that_continues_the_merges(source, language, expansions):
+def test_the_corpus_uses_every_new_token_with_continued_merges(source, language, expansions):
     tokenizer, target, texts = expansions(source, language, "continued")
     used = {number for ids in encoded(target, texts) for number in ids}
     assert used.issuperset(new_token_ids(tokenizer, target))
 
 
-def test_tokens_are_left_unused_only_where_no_others_are_left(llama3_like):
+def test_unused_tokens_are_learned_only_without_other_candidates(llama3_like):
     # Each word is one token of a chain, whose other tokens occur nowhere else.
     texts = ["అఆఇఈ అఆఇఈ ఉఊఋఎ ఉఊఋఎ"]
     with pytest.raises(UserError, match="only") as caught:
@@ -306,7 +306,7 @@ def german():
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.03])
-def test_english_sentences_change_as_often_as_allowed_at_most(share, smollm2_cut, german, english):
+def test_the_share_of_changed_english_sentences_is_limited(share, smollm2_cut, german, english):
     def changed(**options):
         target = expand_tokenizer(smollm2_cut, german, K, english=english, **options)
         before, after = encoded(smollm2_cut, english), encoded(target, english)
@@ -317,6 +317,6 @@ def test_english_sentences_change_as_often_as_allowed_at_most(share, smollm2_cut
 
 
 @pytest.mark.parametrize("options", [{"merges": "append", "english": ["a"]}, {}])
-def test_a_limit_needs_english_sentences_and_merges_that_continue(options, llama3_like, telugu):
+def test_english_change_needs_sentences_and_continued_merges(options, llama3_like, telugu):
     with pytest.raises(UserError, match="english_change: needs merges: continued, and English"):
         expand_tokenizer(llama3_like, telugu, 5, english_change=0.1, **options)

@@ -50,14 +50,14 @@ def test_an_expansion_loses_nothing_of_its_corpus(lossy, telugu):
 
 
 @pytest.mark.parametrize("merges", ["append", "auxiliary-first"])
-def test_neither_does_one_with_the_merges_of_an_auxiliary_tokenizer(merges, smollm2_cut, telugu):
+def test_an_expansion_with_auxiliary_merges_loses_nothing_either(merges, smollm2_cut, telugu):
     lossy = without_bytes(smollm2_cut, set(range(0x80, 0x100)))
     target = expand_tokenizer(lossy, telugu, 150, merges=merges)
     assert len(new_token_ids(lossy, target)) == 150
     assert lost_text(target, telugu) == 0
 
 
-def test_the_bytes_count_as_new_tokens_and_need_room(smollm2_cut, telugu):
+def test_missing_bytes_count_as_new_tokens(smollm2_cut, telugu):
     lossy = without_bytes(smollm2_cut, set(range(0x80, 0x100)))
     missing = len({byte for text in telugu for byte in text.encode() if byte >= 0x80})
     with pytest.raises(UserError, match=f"no tokens for {missing} of the byte values in the text"):
@@ -67,7 +67,7 @@ def test_the_bytes_count_as_new_tokens_and_need_room(smollm2_cut, telugu):
     assert sizes == [missing + 9]
 
 
-def test_a_tokenizer_that_has_all_bytes_of_a_text_is_expanded_as_before(smollm2_cut, telugu):
+def test_a_tokenizer_with_all_bytes_of_the_text_gets_no_bytes(smollm2_cut, telugu):
     lossy = without_bytes(smollm2_cut, {0x07, 0xF1})
     new = [
         [target.convert_ids_to_tokens(i) for i in new_token_ids(source, target)]
@@ -91,7 +91,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("family", MODELS)
-def test_the_share_of_lost_text_is_that_of_the_letters_without_a_token(family):
+def test_the_share_of_lost_text_counts_letters_without_a_token(family):
     backend = Tokenizer(MODELS[family])
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     unknown = None if family == "bpe" else "<unk>"
@@ -102,7 +102,7 @@ def test_the_share_of_lost_text_is_that_of_the_letters_without_a_token(family):
     assert lost_text(tokenizer, ["the theλ"]) == pytest.approx(lost / 8)
 
 
-def test_inspection_says_what_is_lost(smollm2_cut, telugu):
+def test_inspection_reports_lost_text(smollm2_cut, telugu):
     lossy = without_bytes(smollm2_cut, set(range(0x80, 0x100)))
     found = inspect_tokenizer(lossy, iter(telugu), sizes=(100,))
     assert found.metrics["lost_text"] > 0.8

@@ -84,7 +84,7 @@ def test_english_keeps_its_tokens_and_the_language_needs_fewer(expansion, englis
     assert target.batch_decode(after) == source.batch_decode(before)
 
 
-def test_what_begins_a_text_is_what_began_it(expansion, english):
+def test_the_token_at_the_beginning_of_texts_is_unchanged(expansion, english):
     _, source, target, *_ = expansion
     assert target(english[:5])["input_ids"] == source(english[:5])["input_ids"]
 
@@ -112,7 +112,7 @@ def test_merge_gives_every_new_token_a_convex_recipe_over_its_own_bytes(
         assert set(b"".join(pair.source_bytes[i] for i in pieces)) == set(data[token_id])
 
 
-def test_only_gemma_reads_the_spelling_of_a_token_as_the_token(pair, expansion, monkeypatch):
+def test_only_gemma_tokenizes_the_spelling_of_a_token_as_the_token(pair, expansion, monkeypatch):
     # `mean-as-published` is `mean` there, an alias in config/studies/lowres.yaml.
     monkeypatch.setattr(interface, "pair_vocabularies", lambda *_: pair)
     model, source, target, *_ = expansion

@@ -74,7 +74,7 @@ def mark_free(english, greek):
 
 
 @each
-def test_text_without_marks_is_cut_as_before(name, mark_free):
+def test_text_without_marks_is_split_as_before(name, mark_free):
     before, after = pipeline(PRE_TOKENIZERS[name]), joined(PRE_TOKENIZERS[name])
     assert len(mark_free) > 800
     for text in mark_free:
@@ -84,7 +84,7 @@ def test_text_without_marks_is_cut_as_before(name, mark_free):
 
 
 @each
-def test_marks_without_a_letter_stay_where_they_were(name):
+def test_marks_without_a_letter_are_split_as_before(name):
     before, after = pipeline(PRE_TOKENIZERS[name]), joined(PRE_TOKENIZERS[name])
     for text in (*EMOJI, "\u0301 a", "12\u0301", "-\u0c3e-"):
         assert cut(after, text) == cut(before, text)
@@ -107,7 +107,7 @@ def test_letters_are_joined_with_their_marks(text, apart, together):
 
 
 @each
-def test_no_word_of_a_marked_script_is_cut_inside(name, telugu):
+def test_words_of_scripts_with_marks_are_not_split(name, telugu):
     after = joined(PRE_TOKENIZERS[name])
     for text in telugu:
         ends = {end for _, (_, end) in after.pre_tokenizer.pre_tokenize_str(text)}
@@ -123,7 +123,9 @@ def test_no_word_of_a_marked_script_is_cut_inside(name, telugu):
     ],
     ids=["prefix-space", "other-pattern"],
 )
-def test_other_pre_tokenizers_are_refused_or_left(pre_tokenizer, telugu, caplog):
+def test_pre_tokenizers_that_cannot_be_changed_are_refused_or_unchanged(
+    pre_tokenizer, telugu, caplog
+):
     backend = pipeline(pre_tokenizer)
     with pytest.raises(UserError, match=r"cannot be changed .*; set marks: apart"):
         pre_tokenization(backend, "joined", telugu)
@@ -138,7 +140,7 @@ def test_an_unknown_value_is_refused():
         pre_tokenization(pipeline(None), "join", [])
 
 
-def test_the_text_decides_where_nothing_is_said(telugu, burmese, greek, english):
+def test_with_auto_the_text_determines_whether_marks_are_joined(telugu, burmese, greek, english):
     backend = pipeline(PRE_TOKENIZERS["gpt-2"])
     for texts, marked in ((telugu, True), (burmese, True), (greek, False), (english, False)):
         assert is_in_marked_script(texts) is marked
@@ -154,7 +156,7 @@ def test_the_text_decides_where_nothing_is_said(telugu, burmese, greek, english)
         split(r"[\p{L}\p{M}]+|[^\p{L}\p{M}]"),
     ],
 )
-def test_pre_tokenizers_that_do_not_cut_at_marks_are_left(pre_tokenizer, telugu):
+def test_pre_tokenizers_that_keep_marks_are_unchanged(pre_tokenizer, telugu):
     backend = pipeline(pre_tokenizer)
     assert pre_tokenization(backend, "joined", telugu).to_str() == backend.to_str()
 
@@ -185,7 +187,7 @@ def has_letter_with_mark(text):
     return "LM" in kinds
 
 
-def test_only_joined_tokens_hold_letters_with_their_marks(expansions, smollm2_cut):
+def test_only_with_joined_marks_tokens_contain_letters_with_marks(expansions, smollm2_cut):
     _, apart, together = expansions
     assert not any(map(has_letter_with_mark, new_texts(smollm2_cut, apart)))
     assert sum(map(has_letter_with_mark, new_texts(smollm2_cut, together))) > K / 10
@@ -214,7 +216,7 @@ def test_joined_tokenizers_restore_every_text(expansions, lines):
     assert together.batch_decode(ids, clean_up_tokenization_spaces=False) == texts
 
 
-def test_a_saved_one_is_read_by_transformers_alone(expansions, tmp_path):
+def test_a_saved_tokenizer_is_read_by_transformers(expansions, tmp_path):
     from transformers import AutoTokenizer
 
     texts, _, together = expansions
@@ -222,7 +224,7 @@ def test_a_saved_one_is_read_by_transformers_alone(expansions, tmp_path):
     assert encoded(AutoTokenizer.from_pretrained(tmp_path), texts) == encoded(together, texts)
 
 
-def test_too_few_tokens_are_blamed_on_the_pre_tokenizer(smollm2_cut, telugu):
+def test_the_error_for_too_few_tokens_names_the_pre_tokenizer(smollm2_cut, telugu):
     message = r"combining marks; set marks: joined, ask for fewer"
     with pytest.raises(UserError, match=message):
         expand_tokenizer(smollm2_cut, telugu[:20], 5000, marks="apart")

@@ -16,20 +16,20 @@ def test_a_byte_level_rule_merges_one_pair_only():
     assert rules.new == {"abc"}
 
 
-def test_a_pair_that_is_there_keeps_its_rank():
+def test_an_existing_pair_keeps_its_rank():
     rules = PairRules({"a", "b", "ab"}, [("a", "b")])
     rules.add(("a", "b"))
     assert rules.merges() == [("a", "b")]
 
 
-def test_a_sentencepiece_rule_merges_every_split_behind_the_old_ones():
+def test_a_new_piece_is_merged_from_all_its_splits_after_old_pieces():
     rules = PieceRules({"a", "b", "c", "ab", "bc"}, [("a", "b"), ("b", "c")])
     rules.add("abc")
     assert rules.rank("b", "c") < rules.rank("ab", "c") < rules.rank("a", "bc")
     assert rules.merges() == [("a", "b"), ("b", "c"), ("ab", "c"), ("a", "bc")]
 
 
-def test_a_new_piece_joins_to_an_old_one_with_the_priority_of_the_old_one():
+def test_a_split_of_an_old_piece_with_a_new_token_has_the_priority_of_the_piece():
     # "abc" is old and made of ab+c; the new piece "bc" makes it of a+bc as well, as early.
     rules = PieceRules(
         {"a", "b", "c", "x", "ab", "abc", "xx"}, [("a", "b"), ("ab", "c"), ("x", "x")]
@@ -38,7 +38,7 @@ def test_a_new_piece_joins_to_an_old_one_with_the_priority_of_the_old_one():
     assert rules.merges() == [("a", "b"), ("ab", "c"), ("a", "bc"), ("x", "x"), ("b", "c")]
 
 
-def test_two_old_tokens_do_not_gain_a_merge_to_an_old_one():
+def test_two_old_tokens_get_no_new_merge_into_an_old_token():
     # a+bc is no merge of this source, though its pieces are all there.
     rules = PieceRules({"a", "b", "c", "ab", "bc", "abc"}, [("a", "b"), ("b", "c"), ("ab", "c")])
     rules.add("xy")

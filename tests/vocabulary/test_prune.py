@@ -53,13 +53,13 @@ def tokens(tokenizer, texts):
 
 
 @cells
-def test_the_sample_is_cut_into_the_same_tokens(cell, sample):
+def test_the_sample_is_segmented_into_the_same_tokens(cell, sample):
     before, after, _ = cell
     assert tokens(after, sample) == tokens(before, sample)
 
 
 @cells
-def test_other_text_decodes_to_what_it_did(cell, lines):
+def test_other_text_is_still_decoded_correctly(cell, lines):
     before, after, _ = cell
     ids = [tokenizer(lines)["input_ids"] for tokenizer in (before, after)]
     assert after.batch_decode(ids[1]) == before.batch_decode(ids[0])
@@ -67,7 +67,7 @@ def test_other_text_decodes_to_what_it_did(cell, lines):
 
 
 @cells
-def test_what_goes_is_used_by_no_line_and_what_stays_has_a_reason(cell, sample):
+def test_removed_tokens_are_unused_and_kept_tokens_are_needed(cell, sample):
     before, after, keep = cell
     used = {token for line in tokens(before, sample) for token in line}
     stay, bpe = after.get_vocab().keys(), read_bpe(before)
@@ -83,7 +83,7 @@ def test_what_goes_is_used_by_no_line_and_what_stays_has_a_reason(cell, sample):
 
 
 @cells
-def test_a_token_that_could_be_produced_still_can(cell):
+def test_reachable_tokens_stay_reachable(cell):
     before, after, _ = cell
     stay = read_bpe(after).mergeable
     assert unreachable_by_merges(after, stay) == unreachable_by_merges(before, stay)
@@ -145,13 +145,13 @@ def toy(byte_tokenizer):
         ("xyz", {"keep": [260]}, {"de", "def"}),
     ],
 )
-def test_leaves_go_one_after_the_other(toy, text, options, left):
+def test_leaves_are_removed_one_after_the_other(toy, text, options, left):
     after = prune_tokenizer(toy, [text], **options)
     assert {token for token in after.get_vocab() if 1 < len(token) < 4} == left
     assert after.eos_token_id == 0 and len(after) == 257 + len(left)
 
 
-def test_of_the_splits_of_a_piece_only_that_keeps_its_parts_by_which_it_is_made():
+def test_a_piece_keeps_only_the_parts_of_the_split_that_is_merged():
     """`abc` is `ab` and `c`; `bc`, of another of its splits, is not needed for it."""
     vocab = ["<unk>", *sorted(BYTE_TOKENS), *"abc", "ab", "bc", "abc"]
     merges = [("a", "b"), ("b", "c"), ("ab", "c"), ("a", "bc")]
@@ -166,7 +166,7 @@ def test_of_the_splits_of_a_piece_only_that_keeps_its_parts_by_which_it_is_made(
     assert after.tokenize("abc") == ["abc"]
 
 
-def test_a_word_that_needs_no_merges_stays_if_it_is_used(byte_tokenizer):
+def test_a_used_word_without_merges_is_kept(byte_tokenizer):
     """With `ignore_merges`, as in Llama 3, a word that is a token is taken as it is."""
     state = json.loads(byte_tokenizer(("a", "b")).backend_tokenizer.to_str())
     state["model"]["vocab"] |= {"xyz": 258, "uvw": 259}
@@ -189,7 +189,7 @@ def test_tokenizer_model_is_pruned_with_tokenizer_json(pruned, mistral_model_fil
     assert (library.unk_id(), library.bos_id(), library.eos_id()) == (0, 1, 2)
 
 
-def test_an_expansion_takes_out_as_many_tokens_as_it_adds(smollm2_cut, telugu, english):
+def test_an_expansion_removes_as_many_tokens_as_it_adds(smollm2_cut, telugu, english):
     settings = {"mode": "expand", "new_tokens": 50, "merges": "continued", "prune": "never-used"}
     tokenizer, described = change_tokenizer(smollm2_cut, telugu, settings, english)
     assert len(tokenizer) == len(smollm2_cut) == described["size"] == described["source_size"]
@@ -200,7 +200,7 @@ def test_an_expansion_takes_out_as_many_tokens_as_it_adds(smollm2_cut, telugu, e
     assert tokens(tokenizer, english) == tokens(smollm2_cut, english)
 
 
-def test_english_stays_unless_it_is_let_go(smollm2_cut, telugu, english):
+def test_tokens_of_english_are_kept_by_default(smollm2_cut, telugu, english):
     settings = {"mode": "prune", "prune": "never-used"}
     kept, described = change_tokenizer(smollm2_cut, telugu, settings, english)
     assert (
@@ -222,7 +222,7 @@ def test_english_stays_unless_it_is_let_go(smollm2_cut, telugu, english):
         (["a"], {"at_most": 0}, "at_most: 0 is not a number of tokens"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(toy, corpus, options, message):
+def test_impossible_arguments_are_refused(toy, corpus, options, message):
     with pytest.raises(UserError, match=message):
         prune_tokenizer(toy, corpus, **options)
 

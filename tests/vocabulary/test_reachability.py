@@ -42,7 +42,7 @@ def merges(draw):
 
 @given(merges())
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_unreachable_is_what_no_text_of_six_letters_is_cut_into(byte_tokenizer, pairs):
+def test_unreachable_tokens_are_those_that_no_short_text_contains(byte_tokenizer, pairs):
     tokenizer = byte_tokenizer(*pairs)
     texts = ["".join(letters) for size in range(1, 7) for letters in product("abc", repeat=size)]
     used = {token for ids in tokenizer(texts)["input_ids"] for token in ids}
@@ -58,7 +58,7 @@ def test_bytes_that_no_text_contains_are_unreachable(byte_tokenizer):
     assert found == {bytes([byte]) for byte in NEVER}
 
 
-def test_a_token_that_the_pre_tokenizer_cuts_is_unreachable(byte_tokenizer):
+def test_a_token_that_the_pre_tokenizer_splits_is_unreachable(byte_tokenizer):
     from tokenizers import pre_tokenizers
 
     tokenizer = byte_tokenizer(("1", "2"), ("a", "b"))
@@ -78,7 +78,7 @@ def test_a_token_that_the_normalizer_changes_is_unreachable(byte_tokenizer):
     assert "ab" not in names(tokenizer)
 
 
-def test_a_prefix_space_makes_no_token_unreachable(byte_tokenizer):
+def test_a_prefix_space_does_not_make_tokens_unreachable(byte_tokenizer):
     from tokenizers import pre_tokenizers
 
     tokenizer = byte_tokenizer(("a", "b"), ("Ġ", "ab"))
@@ -93,7 +93,7 @@ def test_no_token_of_real_text_is_unreachable(name, lines, request):
     assert not {token for ids in encoded for token in ids} & unreachable(tokenizer)
 
 
-def test_fallback_bytes_are_needed_only_for_what_is_no_token(mistral_tokenizer):
+def test_the_byte_of_a_character_that_is_a_token_is_unreachable(mistral_tokenizer):
     found = names(mistral_tokenizer)
     assert {"<0x41>", "<0xC0>", "<0xFF>"} <= found  # "A" is a token; the others are no UTF-8
     assert not {"<0xE0>", "<0x80>", "<0x0A>"} & found  # a line feed is none

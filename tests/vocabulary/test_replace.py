@@ -41,7 +41,7 @@ def with_bos(mistral_tokenizer):
     return fast_tokenizer(backend, settings_of(mistral_tokenizer))
 
 
-def test_cls_and_sep_begin_and_end_texts_only_as_the_source_does(with_bos, smollm2_tokenizer):
+def test_cls_and_sep_are_added_only_if_the_source_adds_such_tokens(with_bos, smollm2_tokenizer):
     assert surrounding(bert()) == (["[CLS]"], ["[SEP]"])
     led, plain = take_tokenizer(bert(), with_bos), take_tokenizer(bert(), smollm2_tokenizer)
     assert (led.bos_token, led.eos_token) == (plain.bos_token, plain.eos_token) == (
@@ -61,13 +61,11 @@ def test_the_original_tokenizer_is_not_changed(with_bos):
     assert taken.bos_token is None
 
 
-def test_its_chat_template_is_left_out(with_bos):
+def test_the_chat_template_is_removed(with_bos):
     assert take_tokenizer(bert(), with_bos).chat_template is None
 
 
-def test_what_the_source_needs_and_it_lacks_is_added_behind_its_last_id(
-    with_bos, smollm2_tokenizer
-):
+def test_missing_special_tokens_are_added_after_the_last_id(with_bos, smollm2_tokenizer):
     backend = Tokenizer.from_str(smollm2_tokenizer.backend_tokenizer.to_str())
     roles = ("bos_token", "eos_token", "pad_token", "unk_token")
     bare = {k: v for k, v in settings_of(smollm2_tokenizer).items() if k not in roles}

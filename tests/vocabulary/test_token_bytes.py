@@ -37,7 +37,7 @@ def test_unigram_and_wordpiece_spellings_are_undone():
     assert token_bytes(PreTrainedTokenizerFast(tokenizer_object=wordpiece))[1:] == [b" un", b"do"]
 
 
-def test_wordpiece_tokens_that_are_words_of_their_own_have_no_leading_space(bert_tokenizer):
+def test_punctuation_in_wordpiece_has_no_leading_space(bert_tokenizer):
     data, ids = token_bytes(bert_tokenizer), bert_tokenizer.get_vocab()
     expected = {
         "the": b" the", "##ing": b"ing", ".": b".", "(": b"(", "中": "中".encode(), "2": b" 2",
@@ -53,7 +53,7 @@ def test_wordpiece_tokens_join_to_the_words_of_a_text(bert_tokenizer):
     ]  # fmt: skip
 
 
-def test_special_tokens_are_those_with_a_role_and_those_marked(smollm2_tokenizer):
+def test_special_tokens_have_a_role_or_are_marked_as_special(smollm2_tokenizer):
     special = special_ids(smollm2_tokenizer)
     assert {0, 1, 2} <= special and 16 in special
     assert smollm2_tokenizer.convert_tokens_to_ids("Ġthe") not in special

@@ -37,7 +37,7 @@ def test_sentencepiece_tokens_do_not_join_letters_with_digits_or_punctuation(tok
 
 
 @pytest.mark.parametrize("token", ["ను", "▁తెలుగు", "క్\u200cష", "౧", "।", "▁।।"])
-def test_target_letters_marks_joiners_and_single_characters_are_admitted(token):
+def test_letters_marks_joiners_and_single_characters_are_accepted(token):
     assert sentencepiece()(token)
 
 
@@ -65,7 +65,7 @@ def test_a_corpus_in_latin_script_may_have_latin_tokens():
         (b"\x80\x99", False),  # ends any of them
     ],
 )
-def test_cut_characters_count_for_what_they_may_become(data, admitted):
+def test_incomplete_characters_are_judged_by_their_completions(data, admitted):
     token = "".join(LETTER[byte] for byte in data)
     assert byte_level(Counter({spelled("తెలుగు"): 1}))(token) is admitted
 
@@ -87,13 +87,13 @@ def test_sentencepiece_words_begin_at_spaces_without_a_pre_tokenizer(mistral_tok
 
 
 @pytest.mark.parametrize("token", ["für", "▁für", "ü.", "a", "я1"])
-def test_tokens_with_ascii_are_refused_where_none_is_wanted(token):
+def test_without_ascii_tokens_with_ascii_characters_are_rejected(token):
     german = Counter({"▁für": 5})
     bpe = Bpe({"▁": 0}, [], False, True, frozenset(), False, None, True)
     assert not token_filter(bpe, german, False, ascii=False)(token)
 
 
 @pytest.mark.parametrize("token", ["ß", "▁ü", "▁తెలుగు", "ను"])
-def test_tokens_without_ascii_are_admitted_then_a_space_before_them_aside(token):
+def test_without_ascii_a_leading_space_is_allowed(token):
     bpe = Bpe({"▁": 0}, [], False, True, frozenset(), False, None, True)
     assert token_filter(bpe, Counter({"▁für": 5}), False, ascii=False)(token)

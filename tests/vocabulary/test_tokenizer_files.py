@@ -35,7 +35,7 @@ def test_a_saved_tokenizer_reads_back_with_identical_ids(
     assert sorted(files) == sorted(path.name for path in (tmp_path / "out").iterdir())
 
 
-def test_a_saved_tokenizer_names_what_transformers_4_knows(smollm2_cut, tmp_path):
+def test_a_saved_tokenizer_names_a_class_of_transformers_4(smollm2_cut, tmp_path):
     """It has no class TokenizersBackend, and takes a list of tokens for a table of roles."""
     target = copy.deepcopy(smollm2_cut)
     target.extra_special_tokens = ["<|im_start|>"]
@@ -47,7 +47,7 @@ def test_a_saved_tokenizer_names_what_transformers_4_knows(smollm2_cut, tmp_path
     assert AutoTokenizer.from_pretrained(tmp_path).extra_special_tokens == ["<|im_start|>"]
 
 
-def test_the_tokenizer_of_a_qwen2_loads_beside_its_config(smollm2_cut, telugu, tmp_path):
+def test_a_qwen2_tokenizer_is_loaded_beside_its_config(smollm2_cut, telugu, tmp_path):
     source = tmp_path / "source"
     smollm2_cut.save_pretrained(source)
     (source / "config.json").write_text('{"model_type": "qwen2"}')
@@ -146,7 +146,7 @@ def test_new_pieces_score_below_all_old_ones_in_order(
     assert [piece.type for piece in read_model(file).pieces[32_000:]] == [1] * 50
 
 
-def test_added_tokens_behind_the_model_become_pieces(mistral_model_file, telugu):
+def test_added_tokens_after_the_model_become_pieces(mistral_model_file, telugu):
     tokenizer = sentencepiece_to_fast(mistral_model_file)
     tokenizer.add_special_tokens({"pad_token": "<pad>"})
     target = expand_tokenizer(tokenizer, telugu, 20)

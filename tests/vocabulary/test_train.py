@@ -33,7 +33,7 @@ def test_it_has_exactly_the_requested_size_and_no_gap(family, trained):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_text_comes_back_and_none_has_an_unknown_token(family, trained, lines):
+def test_decoding_restores_every_text_without_unknown_tokens(family, trained, lines):
     tokenizer = trained[family][0]
     ids = tokenizer(lines, add_special_tokens=False)["input_ids"]
     assert [tokenizer.decode(row) for row in ids] == lines
@@ -41,7 +41,9 @@ def test_every_text_comes_back_and_none_has_an_unknown_token(family, trained, li
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_it_shortens_its_languages(family, trained, smollm2_tokenizer, telugu, greek):
+def test_texts_of_its_languages_need_fewer_tokens(
+    family, trained, smollm2_tokenizer, telugu, greek
+):
     texts = [*telugu[300:], *greek[300:]]
     ours, source = (
         sum(map(len, tokenizer(texts, add_special_tokens=False)["input_ids"]))
@@ -51,7 +53,7 @@ def test_it_shortens_its_languages(family, trained, smollm2_tokenizer, telugu, g
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_what_is_special_is_the_sources(family, trained, smollm2_tokenizer):
+def test_special_tokens_are_those_of_the_source(family, trained, smollm2_tokenizer):
     tokenizer = trained[family][0]
     for role in ("bos_token", "eos_token", "pad_token"):
         assert getattr(tokenizer, role) == getattr(smollm2_tokenizer, role)
@@ -64,7 +66,7 @@ def test_what_is_special_is_the_sources(family, trained, smollm2_tokenizer):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_text_is_led_by_what_leads_it_in_the_source(family, telugu, mistral_tokenizer):
+def test_texts_begin_with_the_token_of_the_source(family, telugu, mistral_tokenizer):
     source = mistral_tokenizer
     from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, set_surrounding, settings_of
 
@@ -94,7 +96,7 @@ def test_byte_level_tokens_contain_letters_with_their_vowel_signs(trained):
 
 
 @pytest.mark.parametrize("family", SENTENCEPIECE)
-def test_tokenizer_model_and_tokenizer_json_segment_alike(family, trained, lines, tmp_path):
+def test_tokenizer_model_and_tokenizer_json_segment_identically(family, trained, lines, tmp_path):
     tokenizer, model = trained[family]
     files = save_tokenizer(tokenizer, tmp_path, samples=lines, model=model)
     assert "tokenizer.model" in files
@@ -111,7 +113,7 @@ def test_the_same_texts_give_the_same_tokenizer(family, telugu):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_without_a_source_there_is_an_end_of_text(family, telugu):
+def test_without_a_source_there_is_an_end_of_text_token(family, telugu):
     tokenizer = train_tokenizer(telugu, family, SMALL)
     assert tokenizer.eos_token == ("<|endoftext|>" if family == FAMILIES[2] else "</s>")
     assert surrounding(tokenizer) == ([], [])

@@ -50,14 +50,14 @@ def test_untrained_rows_are_the_mean_of_all(fit, pair, keep):
         np.testing.assert_allclose(list(found.values()), 1 / len(pair[0]), rtol=1e-5)
 
 
-def test_untrained_rows_can_be_nine_tenths_the_mean_of_the_pieces(fit, pair):
+def test_rows_can_start_as_nine_tenths_of_the_mean_of_the_pieces(fit, pair):
     found = by_string(fit(CORPUS, epochs=0, start="mean"), "ab", "output")
     spread = 0.1 / len(pair[0])
     assert (found["a"], found["b"]) == pytest.approx((0.45 + spread, 0.45 + spread))
     assert found["c"] == pytest.approx(spread)
 
 
-def test_the_watched_loss_is_the_definition_before_and_after(fit, pair, matrices):
+def test_the_validation_loss_equals_its_definition(fit, pair, matrices):
     fitted = fit(CORPUS, epochs=4, learning_rate=0.05, keep=1000)
     target = pair[1]
     sentences = [np.array(ids) for ids in target(CORPUS)["input_ids"]]
@@ -72,7 +72,7 @@ def test_the_watched_loss_is_the_definition_before_and_after(fit, pair, matrices
     assert statistics["loss_after"] == fitted.losses_[-1]
 
 
-def test_recipes_find_the_source_rows_that_fit_and_differ_between_the_matrices(fit, pair, matrices):
+def test_trained_recipes_find_the_right_source_rows_of_each_matrix(fit, pair, matrices):
     # `ab` stands beside `c` alone: what suits it best is `q` as input and `r` as output.
     vocabulary = pair[0].get_vocab()
     planted = {which: 0.1 * rows for which, rows in matrices.items()}
@@ -87,7 +87,7 @@ def test_recipes_find_the_source_rows_that_fit_and_differ_between_the_matrices(f
     assert min(found["input"]["q"], found["output"]["r"]) > 0.5
 
 
-def test_rows_stay_in_the_hull_and_source_rows_stay_as_they_are(fit, pair, matrices):
+def test_rows_stay_in_the_hull_and_source_rows_do_not_change(fit, pair, matrices):
     fitted = fit(CORPUS, epochs=3, learning_rate=0.1, keep=4)
     for which, weights in fitted.weights_.items():
         np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-6)
@@ -99,7 +99,7 @@ def test_rows_stay_in_the_hull_and_source_rows_stay_as_they_are(fit, pair, matri
     assert 0 < statistics["moved_weight"] < 0.5
 
 
-def test_a_token_that_is_never_beside_another_falls_back_to_its_pieces(fit):
+def test_a_token_without_neighbours_falls_back_to_its_pieces(fit):
     fitted = fit([*CORPUS, "xyz"])
     assert fitted.fallbacks_ == ["xyz"]
     for which in ("input", "output"):
@@ -107,7 +107,7 @@ def test_a_token_that_is_never_beside_another_falls_back_to_its_pieces(fit):
     assert fitted.statistics()["share_fallback"] == pytest.approx(1 / 3)
 
 
-def test_a_corpus_without_new_tokens_teaches_nothing(fit):
+def test_a_corpus_without_new_tokens_trains_nothing(fit):
     fitted = fit(["ccc", "xyz"])
     assert fitted.fallbacks_ == ["ab", "de", "xyz"]
     assert fitted.losses_ == []
@@ -115,19 +115,19 @@ def test_a_corpus_without_new_tokens_teaches_nothing(fit):
     assert by_string(fitted, "ab", "output") == {"a": 0.5, "b": 0.5}
 
 
-def test_a_dictionary_is_text_too(fit):
+def test_entries_of_a_dictionary_are_sentences(fit):
     fitted = fit(CORPUS, dictionary=[("cat", "xyz")])
     assert fitted.fallbacks_ == []
     assert fit([*CORPUS, "cat xyz"]).losses_ == fitted.losses_
 
 
-def test_every_twentieth_sentence_is_watched_and_not_learned_from(fit):
+def test_every_twentieth_sentence_is_held_out(fit):
     # `xyz` stands beside another token in the twentieth sentence alone.
     assert fit([*["abcde"] * 19, "xyzc"]).fallbacks_ == ["xyz"]
     assert fit([*["abcde"] * 18, "xyzc", "abcde"]).fallbacks_ == []
 
 
-def test_frequent_tokens_are_fewer_centres_of_what_is_learned_from_and_watched(fit):
+def test_subsampling_reduces_centres_in_training_and_validation(fit):
     every, thinned, none = (fit(CORPUS, epochs=1, subsampling=at) for at in (None, 1, 1e9))
     assert none.losses_ == fit(CORPUS, epochs=1, subsampling=1e8).losses_
     assert none.losses_[0] == pytest.approx(every.losses_[0], rel=1e-6)
@@ -153,7 +153,7 @@ def test_the_seed_decides(fit):
         assert abs(weights - other.weights_[which]).max() > 1e-6
 
 
-def test_padding_rows_and_special_tokens_take_no_part(pair, matrix):
+def test_padding_rows_and_special_tokens_are_not_trained_on(pair, matrix):
     padded = {"input": matrix(len(pair[0]) + 1)}
     padded["input"][-1] = np.nan
     fitted = initializer("cw2v", **SMALL).fit(
@@ -164,7 +164,7 @@ def test_padding_rows_and_special_tokens_take_no_part(pair, matrix):
     assert np.isfinite(fitted.apply(padded["input"])[fitted.new_ids]).all()
 
 
-def test_a_replaced_vocabulary_learns_beside_the_rows_that_it_copies(byte_fallback, byte_level):
+def test_a_replaced_vocabulary_is_trained_beside_its_copied_rows(byte_fallback, byte_level):
     source = byte_level([("a", "b")])
     target = byte_fallback([("a", "b"), ("c", "d")])
     matrices = {"input": np.random.default_rng(0).normal(size=(len(source), 8))}
@@ -181,7 +181,7 @@ def test_a_replaced_vocabulary_learns_beside_the_rows_that_it_copies(byte_fallba
     assert vocabulary["ab"] not in fitted.new_ids
 
 
-def test_real_text_is_predicted_better_than_at_the_start(smollm2_cut, telugu):
+def test_training_on_real_text_lowers_the_loss(smollm2_cut, telugu):
     target = expand_tokenizer(smollm2_cut, telugu, 40)
     rng = np.random.default_rng(0)
     matrices = {"input": rng.normal(size=(len(smollm2_cut), 16)).astype(np.float32)}
@@ -193,7 +193,7 @@ def test_real_text_is_predicted_better_than_at_the_start(smollm2_cut, telugu):
     assert fitted.statistics()["share_in_hull"] == 1.0
 
 
-def test_what_is_missing_is_named(pair, matrices):
+def test_missing_inputs_are_named(pair, matrices):
     fitted = initializer("cw2v")
     with pytest.raises(UserError, match="corpus"):
         fitted.fit(*pair, auxiliary={"matrices": matrices})

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from lexigraft.errors import UserError
 from lexigraft.initialization.methods.dictionary_alignment import _ShrinkingTokenizer, _tokenized
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.word_alignment import expected_counts
@@ -22,7 +21,7 @@ def fit(pair):
 ENTRIES = [("x", "abc"), ("y", "de"), ("xz", "abcz"), ("yz", "dez")]
 
 
-def test_a_token_is_what_it_is_aligned_to_in_the_entries(fit, row):
+def test_a_token_has_the_weights_of_its_alignments_in_the_entries(fit, row):
     fitted = fit(ENTRIES)
     for token, source, other in (("abc", "x", "y"), ("de", "y", "x")):
         weights = row(fitted, token)
@@ -32,7 +31,7 @@ def test_a_token_is_what_it_is_aligned_to_in_the_entries(fit, row):
     assert fitted.statistics()["entries"] == 4
 
 
-def test_a_token_that_longer_ones_hide_is_aligned_once_these_are_removed(fit, row, byte_level):
+def test_shorter_tokens_are_aligned_after_longer_ones_are_removed(fit, row, byte_level):
     """No entry is cut into `ab` while there is `abc`."""
     tokenizers = byte_level([]), byte_level([("a", "b"), ("ab", "c")])
     fitted = fit([("x", "abc"), ("y", "z")], tokenizers)
@@ -42,7 +41,7 @@ def test_a_token_that_longer_ones_hide_is_aligned_once_these_are_removed(fit, ro
     assert weights["x"] == max(weights.values())
 
 
-def test_letters_are_not_removed_as_they_cannot_be_cut_shorter(fit, row, byte_level):
+def test_letters_are_not_removed(fit, row, byte_level):
     """The published code removes `a`, so that no merge makes `ab` any more."""
     tokenizers = byte_level([]), byte_level([("a", "b"), ("ab", "c")])
     entries = [("x", "abc"), ("y", "a")]
@@ -50,23 +49,23 @@ def test_letters_are_not_removed_as_they_cannot_be_cut_shorter(fit, row, byte_le
     assert fit(entries, tokenizers, alphabet="removed").fallbacks_ == ["ab"]
 
 
-def test_translations_are_read_in_lower_case(fit):
+def test_translations_are_lower_cased(fit):
     assert fit([("x", "ABC")]).aligned_ == 1
 
 
-def test_a_token_that_no_entry_has_falls_back_to_its_pieces(fit, row):
+def test_a_token_in_no_entry_falls_back_to_its_pieces(fit, row):
     fitted = fit([("x", "abc")])
     assert fitted.fallbacks_ == ["de"]
     assert row(fitted, "de") == {"d": 0.5, "e": 0.5}
 
 
-def test_what_aligns_too_rarely_is_ignored(fit):
+def test_rare_alignments_are_ignored(fit):
     fitted = fit(ENTRIES, minimum_count=9)
     assert fitted.rounds_ == 0
     assert set(fitted.fallbacks_) == {"abc", "de"}
 
 
-def test_of_parallel_text_short_english_makes_a_dictionary(fit):
+def test_short_sentences_of_parallel_text_serve_as_a_dictionary(fit):
     sentence = ("x y x", "abc de abc")
     fitted = fit([*ENTRIES, sentence], maximum_words=2)
     assert fitted.entries_ == len(ENTRIES)
@@ -74,13 +73,10 @@ def test_of_parallel_text_short_english_makes_a_dictionary(fit):
     assert fit([*ENTRIES, sentence]).entries_ == len(ENTRIES) + 1
 
 
-def test_without_a_dictionary_it_says_what_it_needs(pair):
-    with pytest.raises(UserError, match="needs pairs of English words and their translations"):
-        initializer("dictionary-alignment").fit(*pair)
-
-
 @pytest.mark.parametrize("family", ["byte-level", "byte-fallback", "unigram", "wordpiece"])
-def test_what_is_removed_is_cut_shorter_and_the_rest_keeps_its_ids(family, small_tokenizer, greek):
+def test_without_removed_tokens_words_are_split_shorter_and_ids_stay(
+    family, small_tokenizer, greek
+):
     tokenizer = small_tokenizer(family, greek, 500)
     remaining, special = _ShrinkingTokenizer(tokenizer), {tokenizer.unk_token_id}
     before = _tokenized(remaining.tokenizer(), greek[:50], special)
@@ -101,7 +97,7 @@ def test_what_is_removed_is_cut_shorter_and_the_rest_keeps_its_ids(family, small
 MODULE = "lexigraft.initialization.methods.dictionary_alignment"
 
 
-def test_as_published_the_weights_are_the_counts_rounded_up(fit, pair, monkeypatch):
+def test_published_weights_are_counts_rounded_up(fit, pair, monkeypatch):
     """`abc` aligns in the first round, whose counts are here rounded up and divided by hand."""
     first_round = []
 
@@ -121,9 +117,7 @@ def test_as_published_the_weights_are_the_counts_rounded_up(fit, pair, monkeypat
     assert abs(expected - published).max() > 0.01
 
 
-def test_a_count_that_exceeds_an_integer_in_its_seventh_digit_only_is_not_rounded_up(
-    fit, monkeypatch
-):
+def test_counts_are_rounded_to_six_digits_before_rounding_up(fit, monkeypatch):
     """The published code reads the six digits that fast_align prints."""
     weights = []
     for excess in (0.0, 1e-7):

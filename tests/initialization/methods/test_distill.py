@@ -57,7 +57,7 @@ def difference(pair, model, grafted, texts):
     return float(torch.cat(squares).mean())
 
 
-def test_hidden_states_come_nearer_to_those_of_the_pieces(pair, build):
+def test_training_reduces_the_difference_of_hidden_states(pair, build):
     model = build()
     mean = graft(build(), pair[1], initializer("mean").fit(*pair, n_source=len(pair[0]) + 1))
     fitted = fit(pair, model)
@@ -73,7 +73,7 @@ def test_hidden_states_come_nearer_to_those_of_the_pieces(pair, build):
     assert statistics["snippets"] == 4
 
 
-def test_only_input_rows_of_tokens_in_the_text_are_learned(pair, build):
+def test_only_rows_of_tokens_in_the_text_are_trained(pair, build):
     model = build()
     matrices = {"input": model.get_input_embeddings().weight, "output": model.lm_head.weight}
     mean = initializer("mean").fit(*pair, n_source=len(pair[0]) + 1)
@@ -129,7 +129,7 @@ def test_head_rows_follow_the_gradient_of_the_next_token_loss(pair, build, bias)
     torch.testing.assert_close(made[new.index(unseen)], grafted.lm_head.weight[unseen].detach())
 
 
-def test_head_rows_learn_and_input_rows_do_not_notice(pair, build):
+def test_training_the_head_does_not_change_input_rows(pair, build):
     model = build()
     fitted = fit(pair, model, epochs=8)
     assert fitted.head_losses_[-1] < 0.95 * fitted.head_losses_[0]
@@ -138,7 +138,7 @@ def test_head_rows_learn_and_input_rows_do_not_notice(pair, build):
     assert np.array_equal(fitted._trained["input"], plain._trained["input"])
 
 
-def test_a_head_whose_logits_are_changed_is_refused(pair, build):
+def test_a_head_whose_logits_are_transformed_is_refused(pair, build):
     model = build()
     own = model.forward
 
@@ -153,7 +153,7 @@ def test_a_head_whose_logits_are_changed_is_refused(pair, build):
     assert fit(pair, model, head="mean", epochs=1).head_losses_ == []
 
 
-def test_the_model_is_left_as_it_was(pair, build):
+def test_the_source_model_is_not_changed(pair, build):
     model = build().train()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     fit(pair, model, epochs=1)
@@ -183,7 +183,7 @@ def test_a_tied_model_has_rows_for_its_one_matrix(pair, build):
 
 
 @pytest.mark.parametrize("name", ["gemma3_text", "inkling_text"])
-def test_new_rows_are_scaled_or_normalized_as_the_embedding_does(pair, name):
+def test_new_rows_are_scaled_or_normalized_by_the_embedding_layer(pair, name):
     from transformers import AutoConfig, AutoModelForCausalLM
 
     torch.manual_seed(0)
@@ -199,27 +199,27 @@ def test_new_rows_are_scaled_or_normalized_as_the_embedding_does(pair, name):
     assert fitted.losses_[-1] == pytest.approx(difference(pair, model, grafted, CORPUS), rel=1e-4)
 
 
-def test_a_text_without_new_tokens_leaves_the_means(pair, build):
+def test_a_text_without_new_tokens_keeps_the_means(pair, build):
     fitted = fit(pair, build(), corpus=["ccc"])
     assert fitted.losses_ == []
     assert fitted.fallbacks_ == ["ab", "de", "xyz"]
     assert fitted.statistics()["loss_before"] is None
 
 
-def test_a_new_row_is_said_to_be_learned(pair, build):
+def test_the_explanation_of_a_new_row_says_that_it_is_trained(pair, build):
     fitted = fit(pair, build(), epochs=0)
     assert fitted.explain("ab") == f"'ab' ~ {fitted.distribution}"
     assert fitted.explain("a") == "'a' = 1 'a'"
 
 
-def test_what_is_missing_is_named(pair, build):
+def test_missing_inputs_are_named(pair, build):
     with pytest.raises(UserError, match="model"):
         initializer("distill").fit(*pair, corpus=CORPUS)
     with pytest.raises(UserError, match="corpus"):
         fit(pair, build(), corpus=None)
 
 
-def test_snippets_begin_as_texts_do_in_training(byte_level):
+def test_snippets_begin_with_the_token_that_begins_texts(byte_level):
     from tokenizers.processors import TemplateProcessing
 
     from lexigraft.inference.text_encoding import encode
@@ -236,7 +236,7 @@ def test_snippets_begin_as_texts_do_in_training(byte_level):
     assert beginnings[1] != beginnings[2]
 
 
-def test_a_snippet_of_one_token_teaches_the_head_nothing(byte_level, tiny_llama):
+def test_a_snippet_of_one_token_does_not_train_the_head(byte_level, tiny_llama):
     pair = byte_level([]), byte_level([("a", "b")])
     pair[0].init_kwargs["document_start"] = ""  # or the token would follow one
     fitted = fit(pair, tiny_llama(len(pair[0]), tied=False), corpus=["ab"], epochs=2)

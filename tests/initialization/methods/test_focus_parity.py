@@ -36,7 +36,7 @@ def agreed(pair):
     return {i for i in ids if theirs.get(i, [-1])[0] == pair.source_of[i]}
 
 
-def test_both_match_tokens_alike_but_for_bytes_spaces_and_special_tokens(pair, agreed):
+def test_shared_tokens_are_those_of_deepfocus_except_bytes_spaces_and_special_tokens(pair, agreed):
     special = pair.target_special_ids
     for i in set(pair.target_tokenizer.get_vocab().values()) - agreed - special:
         data = pair.target_bytes[i]

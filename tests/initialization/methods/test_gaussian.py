@@ -4,14 +4,8 @@ import pytest
 from lexigraft.initialization.registry import initializer
 
 
-@pytest.fixture
-def many_new(byte_level):
-    """A source and a target with 1,500 tokens more."""
-    return byte_level([]), byte_level([("a" + "b" * n, "b") for n in range(1500)])
-
-
 @pytest.mark.parametrize("variance", [0.02, 4.0])
-def test_rows_have_that_variance_around_zero_whatever_the_source_rows_are(many_new, variance):
+def test_rows_have_the_given_variance_around_zero(many_new, variance):
     matrix = np.full((len(many_new[0]), 8), 100.0)
     fitted = initializer("gaussian", variance=variance).fit(*many_new, seed=1)
     new = fitted.apply(matrix)[fitted.new_ids]

@@ -18,7 +18,7 @@ def fitted(byte_fallback):
     return initializer("heuristics").fit(source, target, seed=1)
 
 
-def test_rows_are_drawn_around_the_source_rows_of_their_script_and_place(fitted):
+def test_rows_are_drawn_from_source_rows_of_the_same_script_and_position(fitted):
     source = fitted.pair_.source_tokenizer.get_vocab()
     target = fitted.pair_.target_tokenizer.get_vocab()
     rows = np.zeros((len(source), 4))
@@ -40,13 +40,13 @@ def test_deviations_are_those_of_the_group(fitted):
     assert wanted.std() == pytest.approx(1, rel=0.05)
 
 
-def test_a_script_that_the_source_lacks_falls_back_to_all_source_rows(fitted):
+def test_a_script_without_source_rows_falls_back_to_all_source_rows(fitted):
     assert fitted.fallbacks_ == ["త"]
     found = fitted.statistics()
     assert found["share_fallback"] == 1 / found["new_tokens"]
 
 
-def test_a_place_that_the_script_lacks_goes_by_the_script(byte_fallback):
+def test_a_position_without_source_rows_uses_the_script(byte_fallback):
     source = byte_fallback([], new_characters="αβ")
     target = byte_fallback([], new_characters="αβ", new_merges=[("▁", "α")])
     fitted = initializer("heuristics").fit(source, target)

@@ -25,7 +25,7 @@ def test_a_byte_split_token_over_three_bytes_is_their_mean(byte_level, spelled, 
     assert row(fitted, spelled("త")) == pytest.approx(dict.fromkeys((first, second, third), 1 / 3))
 
 
-def test_bytes_that_are_no_character_are_not_encoded_a_second_time(byte_level, spelled, row):
+def test_bytes_of_incomplete_characters_are_not_encoded_twice(byte_level, spelled, row):
     first, second, _ = spelled("త")
     fitted = initializer("mean").fit(byte_level([]), byte_level([(first, second)]))
     assert row(fitted, first + second) == {first: 0.5, second: 0.5}
@@ -43,7 +43,7 @@ def test_no_space_is_put_before_a_token_that_begins_no_word(byte_fallback, row):
     assert row(initializer("mean").fit(source, target), "ab") == {"a": 0.5, "b": 0.5}
 
 
-def test_an_added_token_is_spelled_as_the_vocabulary_spells_it(byte_level, spelled, row):
+def test_an_added_token_is_decomposed_by_its_vocabulary_string(byte_level, spelled, row):
     source, target = byte_level([]), byte_level([])
     target.add_tokens(["త a"])
     fitted = initializer("mean").fit(source, target)
@@ -128,7 +128,7 @@ def test_sentencepiece_pieces_of_a_wordpiece_token(pieces_of, token, pieces):
     assert pieces_of("mistral", token) == pieces
 
 
-def test_a_token_is_read_as_the_normalizer_of_the_source_has_it(byte_level, spelled, row):
+def test_a_token_is_normalized_as_the_source_does(byte_level, spelled, row):
     from tokenizers import normalizers
 
     source, (first, second) = byte_level([]), spelled("\u0301")
@@ -148,7 +148,9 @@ def test_a_new_special_token_has_no_pieces_and_is_the_mean_of_all(byte_level):
 
 
 @pytest.mark.parametrize("cuts", [True, False])
-def test_a_token_with_marks_is_decomposed_as_the_source_cuts_words(cuts, byte_level, spelled, row):
+def test_a_token_with_marks_is_decomposed_as_the_source_splits_words(
+    cuts, byte_level, spelled, row
+):
     # A letter of three bytes and its vowel sign, of the same first two. The source has a token of
     # the last byte and the first one, which is never used in words that are cut between both.
     letters = spelled("కా")
@@ -161,13 +163,13 @@ def test_a_token_with_marks_is_decomposed_as_the_source_cuts_words(cuts, byte_le
     assert row(initializer("mean").fit(source, target), letters) == pytest.approx(expected)
 
 
-def test_a_spelling_that_is_read_as_text_begins_a_word(byte_fallback, row):
+def test_a_spelling_tokenized_as_text_begins_a_word(byte_fallback, row):
     source, target = byte_fallback([]), byte_fallback([], new_merges=[("a", "b")])
     fitted = initializer("mean", pieces="spelling").fit(source, target)
     assert row(fitted, "ab") == pytest.approx({"▁": 1 / 3, "a": 1 / 3, "b": 1 / 3})
 
 
-def test_a_byte_level_spelling_that_is_read_as_text_is_bytes_of_bytes(byte_level, spelled, row):
+def test_a_byte_level_spelling_tokenized_as_text_is_encoded_twice(byte_level, spelled, row):
     first, second, third = spelled("త")
     source, target = byte_level([]), byte_level([(first, second), (first + second, third)])
     fitted = initializer("mean", pieces="spelling").fit(source, target)

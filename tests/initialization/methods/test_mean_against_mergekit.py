@@ -17,7 +17,7 @@ def readable(pair):
 
 
 @pytest.mark.parametrize("language", ["greek", "telugu"])
-def test_byte_level_means_are_mergekits(language, request, smollm2_cut, matrix):
+def test_byte_level_means_equal_mergekit(language, request, smollm2_cut, matrix):
     import torch
     from mergekit.tokensurgeon import subword_approximate
 
@@ -30,7 +30,7 @@ def test_byte_level_means_are_mergekits(language, request, smollm2_cut, matrix):
     assert len(tokens) > 40
 
 
-def test_sentencepiece_means_are_mergekits_at_the_beginning_of_words(
+def test_sentencepiece_means_equal_mergekit_at_the_beginning_of_words(
     mistral_tokenizer, greek, matrix
 ):
     import torch

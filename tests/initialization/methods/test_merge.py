@@ -36,7 +36,7 @@ def test_recursion_ends_at_source_tokens(byte_level, row):
     assert row(initializer("merge").fit(source, target), "abc") == {"a": 0.5, "bc": 0.5}
 
 
-def test_rules_may_come_in_any_order(byte_level, row):
+def test_the_order_of_rules_does_not_matter(byte_level, row):
     merges = [("a", "bcd"), ("b", "cd"), ("c", "d")]
     fitted = initializer("merge").fit(byte_level([]), byte_level(merges))
     assert row(fitted, "abcd") == {"a": 0.5, "b": 0.25, "c": 0.125, "d": 0.125}
@@ -53,7 +53,7 @@ def test_a_new_character_is_the_mean_of_its_bytes(byte_fallback, row):
     assert fitted.fallbacks_ == []
 
 
-def test_a_part_that_the_source_does_not_know_is_left_out(byte_fallback, row):
+def test_a_part_without_source_pieces_is_left_out(byte_fallback, row):
     source = byte_fallback([], fallback=False)
     merges = [("a", "త"), ("aత", "b"), ("త", "త")]
     target = byte_fallback([], new_characters="త", new_merges=merges, fallback=False)

@@ -32,7 +32,7 @@ def low_rank(matrix, rank, rows, h=8):
     return matrix(rows, rank) @ matrix(rank, h, seed=3)
 
 
-def test_with_all_dimensions_it_is_wechsel_but_for_case(pair, fit, row):
+def test_with_all_dimensions_it_equals_wechsel_except_for_case(pair, fit, row):
     ofa, wechsel = fit(), fit("wechsel")
     for token in ("abc", "de"):
         assert row(ofa, token) == row(wechsel, token)
@@ -40,7 +40,7 @@ def test_with_all_dimensions_it_is_wechsel_but_for_case(pair, fit, row):
     assert ofa.statistics()["share_copy"] == pytest.approx(1 / 3)
 
 
-def test_of_source_tokens_that_are_alike_but_for_case_the_one_in_lower_case_is_taken(
+def test_of_source_tokens_that_differ_in_case_the_lower_case_one_is_copied(
     byte_level, random_vectors, row
 ):
     pair = byte_level([("A", "b"), ("a", "b")]), byte_level([("A", "b"), ("a", "b"), ("A", "B")])
@@ -69,7 +69,7 @@ def test_a_matrix_of_no_higher_rank_loses_nothing(pair, fit, matrix, dimensions)
     np.testing.assert_allclose(found, whole, atol=1e-4)
 
 
-def test_too_few_dimensions_do(pair, fit, matrix):
+def test_too_few_dimensions_change_rows(pair, fit, matrix):
     rows = low_rank(matrix, 3, len(pair[0]))
     fitted = fit(dimensions=2)
     found, whole = fitted.apply(rows), fit().apply(rows)
@@ -77,7 +77,7 @@ def test_too_few_dimensions_do(pair, fit, matrix):
     assert np.linalg.matrix_rank(found[fitted.new_ids], tol=1e-4) == 2
 
 
-def test_each_matrix_of_an_untied_model_is_reduced_by_itself(pair, fit, tiny_llama, tmp_path):
+def test_each_matrix_of_an_untied_model_is_projected_separately(pair, fit, tiny_llama, tmp_path):
     model, fitted = tiny_llama(len(pair[0]), tied=False), fit(dimensions=4)
     matrices = {
         "input": model.model.embed_tokens.weight.detach().clone(),
@@ -105,22 +105,10 @@ def test_rows_of_fewer_dimensions_are_rounded_once(pair, fit, matrix):
     assert steps.max() <= 1
 
 
-def test_what_leaves_the_hull_is_not_said_to_be_in_it(fit):
+def test_projected_rows_are_not_counted_as_in_the_hull(fit):
     assert fit().statistics()["share_in_hull"] == 1.0
     assert fit(dimensions=3).statistics()["share_in_hull"] is None
     assert fit(dimensions=3).statistics()["share_copy"] == 0
-
-
-def test_a_token_without_a_vector_falls_back_to_the_mean_of_its_pieces(pair, token_vectors, row):
-    roles = {
-        "target": token_vectors(pair[1], {"de": (1, 0)}),
-        "source": token_vectors(pair[0], {"x": (1, 0)}),
-    }
-    fitted = initializer("ofa").fit(*pair, auxiliary=roles)
-    assert fitted.fallbacks_ == ["abc"]
-    assert row(fitted, "abc") == {"ab": 0.5, "c": 0.5}
-    assert row(fitted, "de") == {"x": 1.0}
-    assert row(fitted, "AB") == {"ab": 1.0}
 
 
 def test_a_recipe_of_rank_zero_on_disk_is_refused(fit, tmp_path):

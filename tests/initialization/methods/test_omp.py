@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer
 from lexigraft.vocabulary.expand import expand_tokenizer
 
@@ -17,7 +16,7 @@ def fit(pair, token_vectors):
     return run
 
 
-def test_a_token_is_rebuilt_from_the_tokens_that_rebuild_it_in_the_donor(fit, row):
+def test_a_token_has_the_weights_that_reconstruct_it_in_the_donor(fit, row):
     donor = {"abc": (4, 3, 1), "x": (1, 0, 0), "y": (0, 1, 0), "z": (0, 0, 1)}
     fitted = fit(donor, atoms=2)
     assert row(fitted, "abc") == pytest.approx({"x": 4, "y": 3})
@@ -25,26 +24,9 @@ def test_a_token_is_rebuilt_from_the_tokens_that_rebuild_it_in_the_donor(fit, ro
     assert fitted.statistics()["anchors"] == 3
 
 
-def test_a_token_that_is_another_in_the_donor_copies_it(fit, row):
+def test_a_token_equal_to_another_in_the_donor_copies_it(fit, row):
     fitted = fit({"abc": (0, 2), "x": (1, 0), "y": (0, 2)})
     assert row(fitted, "abc") == pytest.approx({"y": 1.0})
-
-
-def test_a_token_without_a_row_falls_back_to_the_mean_of_its_pieces(fit, row):
-    fitted = fit({"abc": (0, 0), "de": (1, 1), "x": (1, 0), "y": (0, 1)})
-    assert fitted.fallbacks_ == ["abc"]
-    assert row(fitted, "abc") == {"ab": 0.5, "c": 0.5}
-
-
-def test_special_tokens_take_no_part(fit, row):
-    assert row(fit({"abc": (1, 0), "<s>": (1, 0), "x": (1, 1)}, atoms=1), "abc") == pytest.approx(
-        {"x": 0.5}
-    )
-
-
-def test_no_shared_token_with_a_row_is_refused(fit):
-    with pytest.raises(UserError, match="no shared token has a row"):
-        fit({"abc": (1, 0)})
 
 
 @pytest.mark.parametrize(
@@ -55,7 +37,7 @@ def test_no_shared_token_with_a_row_is_refused(fit):
         ("smollm2_tokenizer", "replace"),
     ],
 )
-def test_on_real_tokenizers_rows_are_mergekits(
+def test_on_real_tokenizers_rows_equal_mergekit(
     source, mode, request, greek, bert_cut, random_vectors, matrix
 ):
     import torch

@@ -47,7 +47,7 @@ def test_weights_are_seven_tenths_the_pieces_and_three_tenths_the_nearest(fit, r
     assert row(fit(TARGET, SOURCE), "abc") == pytest.approx(expected, abs=1e-6)
 
 
-def test_with_a_threshold_they_are_those_of_the_version_before(fit, row):
+def test_with_a_threshold_weights_are_those_of_the_earlier_version(fit, row):
     # Of pieces the cosine counts from 0.7 * 0.9 on, and 1 / n is the same for all.
     local = softmax([0.8 + 1 / 2 + 2 / 3, 0 + 1 / 2 + 1 / 3])
     neighbours = softmax([1, 0.96])
@@ -73,14 +73,7 @@ def test_the_weight_moves_from_the_pieces_to_the_neighbours(fit, row):
     assert set(row(fit(TARGET, SOURCE, weight=1), "abc")) == {"x", "y", "ab"}
 
 
-def test_a_token_without_a_vector_falls_back_to_the_mean_of_its_pieces(fit, row):
-    fitted = fit(TARGET, SOURCE)
-    assert fitted.fallbacks_ == ["de"]
-    assert row(fitted, "de") == {"d": 0.5, "e": 0.5}
-    assert row(fit(TARGET, {"x": (0, 0)}), "abc") == {"ab": 0.5, "c": 0.5}
-
-
-def test_a_token_that_differs_in_case_or_space_alone_copies(fit, row, byte_level):
+def test_a_token_that_differs_only_in_case_or_space_copies_a_source_token(fit, row, byte_level):
     source = byte_level([("a", "b"), ("A", "b"), ("Ġ", "ab")])
     target = byte_level([("A", "B"), ("Ġ", "AB"), ("a", "c")])
     fitted = fit({"ac": (1, 0)}, {"x": (1, 0)}, (source, target))
@@ -90,7 +83,7 @@ def test_a_token_that_differs_in_case_or_space_alone_copies(fit, row, byte_level
     assert fitted.statistics()["copied_tokens"] == len(fitted.pair_.shared_ids) + 2
 
 
-def test_of_several_the_one_in_lower_case_is_copied_in_any_script(fit, row, byte_fallback):
+def test_of_several_source_tokens_the_lower_case_one_is_copied(fit, row, byte_fallback):
     source = byte_fallback([("Д", "а"), ("д", "а")], new_characters="Дда")
     target = byte_fallback([], new_characters="ДА", new_merges=[("Д", "А")])
     fitted = fit({"А": (1, 0)}, {"a": (1, 0)}, (source, target))

@@ -25,7 +25,7 @@ def fit(pair):
 PAIRS = [("x!y", "abc!de"), ("x", "abc"), ("y", "de"), ("!", "!")] * 10
 
 
-def test_a_token_is_what_it_is_aligned_to(fit, row):
+def test_a_token_has_the_weights_of_its_alignments(fit, row):
     fitted = fit(PAIRS)
     for token, source in (("abc", "x"), ("de", "y")):
         weights = row(fitted, token)
@@ -35,11 +35,11 @@ def test_a_token_is_what_it_is_aligned_to(fit, row):
     assert (found["pairs"], found["aligned"], found["related"]) == (40, 2, 0)
 
 
-def test_shared_tokens_are_copied_whatever_they_align_to(fit, row):
+def test_shared_tokens_copy_their_source_row(fit, row):
     assert row(fit([("x", "a"), ("y", "b")] * 10), "a") == {"a": 1.0}
 
 
-def test_what_aligns_too_rarely_is_ignored(fit):
+def test_rare_alignments_are_ignored(fit):
     assert fit([("x", "abc")] * 30).aligned_ == 1
     assert fit([("x", "abc")] * 30, minimum_count=31).aligned_ == 0
 
@@ -62,7 +62,7 @@ def test_counts_of_words_are_divided_as_in_the_published_code(n, m):
     np.testing.assert_allclose(token_shares(n, m), published_shares(n, m))
 
 
-def test_of_two_source_and_three_target_tokens_the_middle_one_is_both():
+def test_the_middle_of_three_target_tokens_is_shared_by_two_source_tokens():
     np.testing.assert_allclose(token_shares(2, 3), [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]])
 
 
@@ -90,14 +90,14 @@ def longer(byte_level):
     return byte_level(merges), byte_level([*merges, ("ab", "c"), ("abc", "d")])
 
 
-def test_a_token_that_does_not_align_is_the_mean_of_the_longest_tokens_in_it(fit, row, longer):
+def test_a_token_without_alignments_is_the_mean_of_the_longest_tokens_in_it(fit, row, longer):
     fitted = fit([("x", "abc")] * 30, longer)
     assert row(fitted, "abc") == {"x": 1.0}
     assert row(fitted, "abcd") == pytest.approx({"x": 0.5, "d": 0.5})
     assert (fitted.aligned_, fitted.related_) == (1, 1)
 
 
-def test_and_of_the_tokens_that_begin_with_it(fit, row, longer):
+def test_tokens_that_begin_with_it_are_relatives(fit, row, longer):
     fitted = fit([("x", "abcd")] * 30, longer)
     assert row(fitted, "abc") == pytest.approx({"x": 1 / 3, "ab": 1 / 3, "c": 1 / 3})
 
@@ -109,12 +109,7 @@ def test_source_tokens_that_begin_a_word_weigh_twice_among_relatives(fit, row, b
     assert row(fitted, "abcd") == pytest.approx({"Ġx": 2 / 3, "d": 1 / 3})
 
 
-def test_without_parallel_text_it_says_what_it_needs(pair):
-    with pytest.raises(UserError, match="needs pairs of English sentences and their translations"):
-        initializer("transtokenizers").fit(*pair)
-
-
-def test_without_evidence_every_token_has_relatives_in_its_bytes(fit, row):
+def test_without_alignments_tokens_have_relatives_in_their_bytes(fit, row):
     assert row(fit([("x", "q")]), "abc") == pytest.approx({"ab": 0.5, "c": 0.5})
 
 
@@ -145,7 +140,7 @@ def relatives_by_strings(known, token):
 
 @pytest.mark.parametrize("source_family", ["byte-level", "byte-fallback"])
 @pytest.mark.parametrize("family", ["byte-level", "byte-fallback"])
-def test_relatives_are_those_of_the_vocabulary_strings(
+def test_relatives_equal_those_by_vocabulary_strings(
     source_family, family, small_tokenizer, english, greek
 ):
     """Without alignments, the known tokens are those that share the spelling of a letter."""

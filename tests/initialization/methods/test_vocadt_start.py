@@ -22,7 +22,7 @@ def fit(byte_fallback):
     return build
 
 
-def test_a_shared_token_is_one_hot_and_pieces_are_equal(fit, row):
+def test_shared_tokens_are_copies_and_pieces_have_equal_weights(fit, row):
     fitted = fit(without_pieces="random")
     assert row(fitted, "a") == {"a": 1}
     assert row(fitted, "ab") == {"a": 0.5, "b": 0.5}
@@ -47,7 +47,7 @@ def test_the_same_seed_draws_the_same_weights(fit):
     assert (one != same).nnz == 0 and (one != other).nnz > 0
 
 
-def test_where_all_tokens_have_pieces_nothing_is_drawn(byte_fallback):
+def test_tokens_with_pieces_have_no_random_weights(byte_fallback):
     source, target = byte_fallback([]), byte_fallback([], new_characters="త")
     plain, random = (
         initializer("mean", without_pieces=what).fit(source, target).weights_
@@ -56,7 +56,7 @@ def test_where_all_tokens_have_pieces_nothing_is_drawn(byte_fallback):
     assert (plain != random).nnz == 0
 
 
-def test_more_random_weights_than_memory_holds_are_refused(fit, monkeypatch):
+def test_random_weights_that_exceed_memory_are_refused(fit, monkeypatch):
     monkeypatch.setattr(decomposition, "_MOST_WEIGHTS", 500)  # two tokens on 265
     with pytest.raises(UserError, match="set its option 'without_pieces' to mean-of-all"):
         fit(without_pieces="random")

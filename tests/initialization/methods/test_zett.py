@@ -151,7 +151,9 @@ class Reference:
 
 @pytest.mark.parametrize("untied", [True, False])
 @pytest.mark.parametrize("language", [None, "te"])
-def test_rows_are_those_of_the_network(untied, language, published, fit, source, matrices):
+def test_rows_equal_the_predictions_of_the_network(
+    untied, language, published, fit, source, matrices
+):
     folder = published(untied, languages=["en", "te"] if language else [])
     if not untied:
         del matrices["output"]
@@ -200,14 +202,16 @@ def test_the_network_has_the_size_of_published_files(changed, megabytes, publish
     assert size / 1e6 == pytest.approx(megabytes, rel=2e-3)
 
 
-def test_what_is_too_long_is_cut_off_and_counted(published, fit, matrices):
+def test_long_tokens_are_truncated_and_counted(published, fit, matrices):
     fitted = fit(published())
     rows = fitted.rows(matrices).new["input"]
     assert fitted.statistics()["cut"] == 1
     assert not np.allclose(rows[3], rows[4])  # three pieces and four of six
 
 
-def test_a_model_gets_both_matrices(published, fit, source, target, tiny_llama, tmp_path):
+def test_both_matrices_of_an_untied_model_are_predicted(
+    published, fit, source, target, tiny_llama, tmp_path
+):
     model = tiny_llama(len(source), tied=False)
     old = model.get_input_embeddings().weight.detach().numpy().copy()
     folder = published(n_embd=32)
@@ -244,7 +248,7 @@ def test_a_model_of_another_width_or_vocabulary_is_refused(
         fit(published(original_vocab_size=999)).rows(matrices)
 
 
-def test_a_language_must_be_one_that_it_knows(published, fit):
+def test_an_unknown_language_is_refused(published, fit):
     with pytest.raises(UserError, match="'xx' is not one of en, te"):
         fit(published(languages=["en", "te"]), language="xx")
     with pytest.raises(UserError, match="has no language embedding"):
