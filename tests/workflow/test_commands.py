@@ -305,7 +305,7 @@ def test_a_new_study_fits_its_text(tmp_path, registries):
         (["--language", "Telugu"], "is not an ISO 639 code"),
         (["--model", "no-such-model"], "neither a folder nor a name on the Hugging Face hub"),
         (["--text", "latin1.txt"], "is not UTF-8"),
-        (["--text", "short.txt"], "at least 20 sentences are needed"),
+        (["--text", "short.txt"], "at least 20 are needed"),
     ],
 )
 def test_what_cannot_become_a_study_is_one_line(tmp_path, monkeypatch, capsys, arguments, said):
