@@ -1,9 +1,10 @@
-"""Who follows docs/adding-an-initializer.md has a new initializer, to the letter."""
+"""docs/adding-an-initializer.md, followed to the letter, adds an initializer."""
 
 import os
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -12,11 +13,17 @@ from tests.workflow.conftest import REPOSITORY, copy_project
 PAGE = REPOSITORY / "docs" / "adding-an-initializer.md"
 
 
+def parts() -> tuple[str, str]:
+    """The text about the repository, and the text about a file outside it."""
+    inside, outside = PAGE.read_text(encoding="utf-8").split("## A method outside the repository")
+    return inside, outside
+
+
 def blocks() -> dict[str, str]:
-    """Each code block of the page, by the file that the text before it names last."""
+    """Each code block for the repository, by the file that the text before it names last."""
     found = {}
-    parts = re.split(r"```\w+\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for text, code in zip(parts[::2], parts[1::2], strict=False):
+    split = re.split(r"```\w+\n(.*?)```", parts()[0], flags=re.DOTALL)
+    for text, code in zip(split[::2], split[1::2], strict=False):
         (*_, file) = re.findall(r"`((?:lexigraft|config|tests)/[\w./]+)`", text)
         found[file] = code
     return found
@@ -43,7 +50,7 @@ def test_the_method_is_one_file_of_under_forty_lines():
     assert len(blocks()[written[0]].splitlines()) < 40
 
 
-def test_the_test_of_the_page_passes(followed):
+def test_the_test_on_the_page_passes(followed):
     (test,) = [file for file in blocks() if file.startswith("tests/")]
     done = subprocess.run(
         [followed.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", test],
@@ -54,7 +61,7 @@ def test_the_test_of_the_page_passes(followed):
     assert "2 passed" in done.stdout
 
 
-def test_a_study_may_name_it(followed, miniature):
+def test_a_study_can_name_the_method(followed, miniature):
     name = re.search(r"^  ([\w-]+):", blocks()["config/initializers.yaml"], re.MULTILINE)[1]
     followed.config = {**miniature, "cells": miniature["cells"][:1]}
     followed.change(
@@ -64,3 +71,17 @@ def test_a_study_may_name_it(followed, miniature):
     )
     planned = followed.planned()
     assert any(name in job for job in planned)
+
+
+def test_the_method_works_in_a_file_outside_the_repository(tmp_path):
+    (method,) = [code for file, code in blocks().items() if file.startswith("lexigraft/")]
+    named, used = re.findall(r"```python\n(.*?)```", parts()[1], flags=re.DOTALL)
+    header, name = named.splitlines()
+    method = method.replace("    title =", f"{name}\n    title =", 1)
+    assert header in method
+    (tmp_path / "my_methods.py").write_text(method, encoding="utf-8")
+    code = f"import lexigraft\n{used}print(type(initializer).__name__, initializer.power)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "LengthMean 2.0\n"
