@@ -68,10 +68,10 @@ def prepare_corpus(
         (TRANSLATION, split.translation, "target"),
         (SUMMARIZATION, split.summarization, "reference"),
     ):
-        rows = (
+        rows = [
             {"id": f"{code}-{number:04d}", "source": source, target_key: target}
             for number, (source, target) in enumerate(pairs, start=1)
-        )
+        ]
         write_jsonl(folder / file, rows)
     logger.info(
         "%s: %d training sentences, %d held-out sentences, %d translation pairs, %d articles",

@@ -125,21 +125,18 @@ def table_loader(
     add further keys of a text, `more_pairs` are other models of pairs, and `functions` further
     arguments of `Loader`.
     """
-    name, described = rows.__name__, rows.__doc__
-    texts = create_model(
-        f"{name}Text", __base__=text or rows, __doc__=f"A {column} of: {described}",
-        **{column: (str, optional(COLUMN))},
-    )  # fmt: skip
-    pairs = create_model(
-        f"{name}Pairs", __base__=rows, __doc__=f"Two {column}s of: {described}",
-        **{f"{side}_{column}": (str, ...) for side in ("source", "target")},
-    )  # fmt: skip
-    rated = create_model(
-        f"Rated{name}Pairs", __base__=pairs, __doc__=f"The same with a {column} of qualities.",
-        **{f"quality_{column}": (str, optional(f"the {column} with the quality of a pair"))},
-    )  # fmt: skip
+    name = rows.__name__
+
+    def model(suffix: str, base: type[Settings], described: str, **fields: Any) -> type[Settings]:
+        return create_model(f"{name}{suffix}", __base__=base, __doc__=described, **fields)
+
+    text_model = model("Text", text or rows, "A text.", **{column: (str, optional(COLUMN))})
+    sides = {f"{side}_{column}": (str, ...) for side in ("source", "target")}
+    pairs = model("Pairs", rows, "Pairs of texts.", **sides)
+    quality = (str, optional(f"the {column} with the quality of a pair"))
+    rated = model("RatedPairs", pairs, "Rated pairs.", **{f"quality_{column}": quality})
     return Loader(
-        text=(texts,),
+        text=(text_model,),
         pairs=(pairs, *more_pairs),
         rated_pairs=(rated, *more_pairs),
         articles=(pairs,),

@@ -21,8 +21,8 @@ _SEPARATORS = (
 
 def document_start(tokenizer: PreTrainedTokenizerFast) -> str:
     """The token that begins a text, added by the tokenizer or by `start_ids`; empty without one."""
-    own, _ = surrounding(tokenizer)
-    return "".join(own) if own else _separator(tokenizer)
+    added, _ = surrounding(tokenizer)
+    return "".join(added) if added else _separator(tokenizer)
 
 
 def start_ids(tokenizer: PreTrainedTokenizerFast) -> list[int]:
@@ -56,13 +56,13 @@ def set_document_start(tokenizer: PreTrainedTokenizerFast, token: str, source: s
 
     A tokenizer that itself begins a text with a special token keeps it.
     """
-    own = "".join(surrounding(tokenizer)[0])
-    if own and token != own:
+    added = "".join(surrounding(tokenizer)[0])
+    if added and token != added:
         raise UserError(
             f"source {source}: document_start is '{token}', but the source's tokenizer itself "
-            f"begins every text with '{own}'; remove document_start"
+            f"begins every text with '{added}'; remove document_start"
         )
-    if token and not own and token not in tokenizer.get_vocab():
+    if token and not added and token not in tokenizer.get_vocab():
         raise UserError(
             f"source {source}: document_start '{token}' is not a token of its tokenizer; choose "
             f"from {', '.join(candidates(tokenizer)[:6]) or 'the tokens in its tokenizer.json'}"
@@ -82,14 +82,14 @@ def surrounding(tokenizer: PreTrainedTokenizerFast) -> tuple[list[str], list[str
     encoding = tokenizer("a", return_special_tokens_mask=True).encodings[0]
     tokens, mask = list(encoding.tokens), encoding.special_tokens_mask
     # A tokenizer may drop the letter, which then leaves only special tokens.
-    text = [place for place, special in enumerate(mask) if not special] or [len(tokens)]
+    text = [position for position, special in enumerate(mask) if not special] or [len(tokens)]
     return tokens[: text[0]], tokens[text[-1] + 1 :]
 
 
 def _separator(tokenizer: PreTrainedTokenizerFast) -> str:
     """The token by the rule of `start_ids`, for a tokenizer that adds none; may be empty."""
-    if (given := tokenizer.init_kwargs.get(DOCUMENT_START)) is not None:
-        return str(given)
+    if (token := tokenizer.init_kwargs.get(DOCUMENT_START)) is not None:
+        return str(token)
     roles = [str(role) for role in (tokenizer.eos_token, tokenizer.bos_token) if role is not None]
     named = _named(tokenizer)
     return next(iter([*(role for role in roles[:1] if role in named), *named, *roles]), "")

@@ -157,8 +157,8 @@ class PartialFile:
                     self._note(Remote(self.remote.url, self.size, self.remote.etag))
             except _broken() as error:
                 cause = str(error) or type(error).__name__
-                shown = without_secrets(self.remote.url)
-                logger.info("%s: interrupted at byte %d; resuming", shown, self.size)
+                address = without_secrets(self.remote.url)
+                logger.info("%s: interrupted at byte %d; resuming", address, self.size)
             failures = 0 if self.size > before else failures + 1
             if failures == _ATTEMPTS:
                 raise _UnansweredError(self.remote.url, cause)
@@ -179,20 +179,20 @@ class PartialFile:
         """Request the bytes that follow those on disk; yields the server's answer."""
         import requests
 
-        have, known = self.size, self.remote
+        size, known = self.size, self.remote
         headers = {"Accept-Encoding": "identity"}
-        if have:
-            headers["Range"] = f"bytes={have}-"
+        if size:
+            headers["Range"] = f"bytes={size}-"
             if known.is_same(known):
                 headers["If-Range"] = str(known.etag)
         with requests.get(known.url, headers=headers, stream=True, timeout=SECONDS) as answer:
             if answer.status_code in _BUSY:
                 raise requests.ConnectionError(f"the server returned status {answer.status_code}")
-            found = _described(known.url, answer)
+            remote = _described(known.url, answer)
             if not answer.ok and answer.status_code != _BEYOND:
                 raise RefusedError(known.url, answer.status_code)
-            is_rest = answer.status_code == 206 and _first_byte(answer) == have
-            if have and not (is_rest and known.is_same(found)):
+            is_rest = answer.status_code == 206 and _first_byte(answer) == size
+            if size and not (is_rest and known.is_same(remote)):
                 self.forget()
                 self.remote = Remote(known.url)
                 raise ChangedError(
@@ -200,10 +200,12 @@ class PartialFile:
                     "reports no version (ETag, Last-Modified) or no ranges; run again to download "
                     "it from the beginning, or download it yourself and give its path"
                 )
-            if found.bytes is None and "chunked" not in answer.headers.get("Transfer-Encoding", ""):
+            if remote.bytes is None and "chunked" not in answer.headers.get(
+                "Transfer-Encoding", ""
+            ):
                 raise EndlessError(known.url)
-            if not have:
-                self._note(found)
+            if not size:
+                self._note(remote)
             yield answer
 
 
@@ -233,18 +235,18 @@ def _ask(url: str) -> Remote:
     headers = {"Accept-Encoding": "identity"}
     try:
         with requests.head(url, headers=headers, allow_redirects=True, timeout=SECONDS) as answer:
-            found = answer
-        if found.status_code in (403, 405, 501):  # some servers do not support HEAD
-            own = headers | {"Range": "bytes=0-0"}
-            with requests.get(url, headers=own, stream=True, timeout=SECONDS) as answer:
-                found = answer
+            response = answer
+        if response.status_code in (403, 405, 501):  # some servers do not support HEAD
+            headers["Range"] = "bytes=0-0"
+            with requests.get(url, headers=headers, stream=True, timeout=SECONDS) as answer:
+                response = answer
     except _broken() as error:
         raise _UnansweredError(url, str(error) or type(error).__name__) from None
-    if found.status_code in _BUSY:
-        raise _UnansweredError(url, f"the server returned status {found.status_code}")
-    if not found.ok:
-        raise RefusedError(url, found.status_code)
-    return _described(url, found)
+    if response.status_code in _BUSY:
+        raise _UnansweredError(url, f"the server returned status {response.status_code}")
+    if not response.ok:
+        raise RefusedError(url, response.status_code)
+    return _described(url, response)
 
 
 def _described(url: str, answer: "Response") -> Remote:

@@ -25,7 +25,7 @@ TOKENIZER = [
 ]  # fmt: skip
 
 
-def resolve(spec: Mapping[str, Any], wanted: list[str] = WANTED) -> tuple[Path, str | None]:
+def resolve(spec: Mapping[str, Any], patterns: list[str] = WANTED) -> tuple[Path, str | None]:
     """The folder and the commit of a model; a hub model is downloaded if it is not in the cache.
 
     Parameters
@@ -34,7 +34,7 @@ def resolve(spec: Mapping[str, Any], wanted: list[str] = WANTED) -> tuple[Path, 
         `{"hub": "org/name", "revision": …}`, where the revision is a branch, a tag or a commit
         and is optional, or `{"folder": path}`, whose commit is None; the path may end in
         `MODEL_FILES`.
-    wanted
+    patterns
         Patterns of the files to download: `WANTED`, or `TOKENIZER` for the tokenizer alone.
 
     Raises
@@ -44,17 +44,17 @@ def resolve(spec: Mapping[str, Any], wanted: list[str] = WANTED) -> tuple[Path, 
         not in the cache and the hub cannot be reached (or `HF_HUB_OFFLINE=1` is set).
     """
     if "folder" in spec:
-        named = folder_of(spec["folder"])
-        folder = Path(named).expanduser().resolve()
+        path = folder_of(spec["folder"])
+        folder = Path(path).expanduser().resolve()
         if not folder.is_dir():
-            raise UserError(f"source folder {named}: there is no such folder")
+            raise UserError(f"source folder {path}: there is no such folder")
         return folder, None
     name, revision = spec["hub"], spec.get("revision")
     try:
-        place = snapshot_download(
-            name, revision=revision, allow_patterns=wanted, ignore_patterns=_UNWANTED
+        snapshot = snapshot_download(
+            name, revision=revision, allow_patterns=patterns, ignore_patterns=_UNWANTED
         )
-        return Path(place), Path(place).name
+        return Path(snapshot), Path(snapshot).name
     except errors.GatedRepoError:
         reason = "access is restricted; accept its terms on the hub and run `hf auth login`"
     except errors.RevisionNotFoundError:
@@ -73,8 +73,8 @@ def resolve(spec: Mapping[str, Any], wanted: list[str] = WANTED) -> tuple[Path, 
             f"the download was interrupted ({type(error).__name__}); run again, complete files "
             "are kept"
         )
-    named = f"{name} at revision {revision}" if revision else name
-    raise UserError(f"source hub {named}: {reason}")
+    subject = f"{name} at revision {revision}" if revision else name
+    raise UserError(f"source hub {subject}: {reason}")
 
 
 def _answer(error: BaseException | None) -> str:

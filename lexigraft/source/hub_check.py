@@ -41,7 +41,7 @@ COMMIT = re.compile("[0-9a-f]{40}")
 MAIN = "main"  # the branch of an asset without a revision
 _ATTEMPTS, _LONGEST = 5, 60.0  # attempts of a request, and maximum seconds between two of them
 _SECONDS = 20.0  # timeout of an answer
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,12 @@ def ask_hub(
     from huggingface_hub import HfApi, errors
 
     api = HfApi(endpoint=endpoint)
-    shown = without_secrets(api.endpoint)
+    address = without_secrets(api.endpoint)
     try:
         return _retried(lambda: _ask(api, asset), sleep)
     except errors.GatedRepoError:
         return HubAnswer(
-            GATED, f"accept its terms at {shown}/{_path(asset)}, then run `hf auth login`"
+            GATED, f"accept its terms at {address}/{_path(asset)}, then run `hf auth login`"
         )
     except errors.RevisionNotFoundError:
         return HubAnswer(MISSING, f"no revision {asset.revision}")
@@ -103,7 +103,7 @@ def ask_hub(
             )
         return HubAnswer(NO_ANSWER, f"the hub returned status {status}; try again later")
     except (errors.HTTPError, OSError) as error:  # HTTPError: from the library's connections
-        return HubAnswer(NO_ANSWER, f"{shown} cannot be reached ({type(error).__name__})")
+        return HubAnswer(NO_ANSWER, f"{address} cannot be reached ({type(error).__name__})")
 
 
 def is_folder(place: str) -> bool:
@@ -136,22 +136,26 @@ def _ask(api: "HfApi", asset: HubAsset) -> HubAnswer:
     if getattr(info, "gated", False) or getattr(info, "private", False):
         api.auth_check(asset.name, repo_type=kind)
     siblings = getattr(info, "siblings", None) or ()
-    files = {one.rfilename: one.size or 0 for one in siblings}
-    if lacking := _lacking(asset, files):
-        return HubAnswer(UNUSABLE, lacking, commit=info.sha)
+    files = {file.rfilename: file.size or 0 for file in siblings}
+    if problem := _missing_files(asset, files):
+        return HubAnswer(UNUSABLE, problem, commit=info.sha)
     patterns = asset.files or _READ.get(asset.kind, ("*",))
     size = sum(size for name, size in files.items() if _matches(name, patterns, asset))
     if not asset.is_pinned:
-        named = f"revision {asset.revision}" if asset.revision else "no revision"
-        return HubAnswer(NOT_PINNED, f"{named}; the current commit is {info.sha}", size, info.sha)
+        revision = f"revision {asset.revision}" if asset.revision else "no revision"
+        return HubAnswer(
+            NOT_PINNED, f"{revision}; the current commit is {info.sha}", size, info.sha
+        )
     return HubAnswer(OK, "", size, info.sha)
 
 
-def _lacking(asset: HubAsset, files: dict[str, int]) -> str:
+def _missing_files(asset: HubAsset, files: dict[str, int]) -> str:
     """The files that an asset needs and lacks, as a message; empty if none."""
     if asset.files:
-        gone = [one for one in asset.files if not any(fnmatch(name, one) for name in files)]
-        return f"no file {', '.join(gone)}" if gone else ""
+        missing = [
+            pattern for pattern in asset.files if not any(fnmatch(name, pattern) for name in files)
+        ]
+        return f"no file {', '.join(missing)}" if missing else ""
     for patterns in _NEEDED[asset.kind]:
         if not any(_matches(name, patterns, asset) for name in files):
             if asset.kind == "data set" and any(name.endswith(".py") for name in files):
@@ -175,7 +179,7 @@ def _path(asset: HubAsset) -> str:
     return f"datasets/{asset.name}" if asset.kind == "data set" else asset.name
 
 
-def _retried(ask: Callable[[], Found], sleep: Callable[[float], None]) -> Found:
+def _retried(ask: Callable[[], Answer], sleep: Callable[[float], None]) -> Answer:
     from huggingface_hub.errors import HfHubHTTPError
 
     for attempt in range(1, _ATTEMPTS):
@@ -189,7 +193,7 @@ def _retried(ask: Callable[[], Found], sleep: Callable[[float], None]) -> Found:
     return ask()
 
 
-def _pause(asked: Any, attempt: int) -> float:
+def _pause(retry_after: Any, attempt: int) -> float:
     """Seconds until the next attempt: the hub's `Retry-After`, or exponential backoff."""
-    seconds = float(asked) if str(asked or "").isdigit() else 2.0**attempt
+    seconds = float(retry_after) if str(retry_after or "").isdigit() else 2.0**attempt
     return min(seconds, _LONGEST)

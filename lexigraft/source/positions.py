@@ -47,8 +47,8 @@ def follow_padding(model: "PreTrainedModel", padding: int | None) -> None:
         if not shift:
             continue
         rows, hidden = len(old.weight) + shift, old.embedding_dim
-        place: dict[str, Any] = {"device": old.weight.device, "dtype": old.weight.dtype}
-        new = Embedding(rows, hidden, padding_idx=padding, **place)
+        options: dict[str, Any] = {"device": old.weight.device, "dtype": old.weight.dtype}
+        new = Embedding(rows, hidden, padding_idx=padding, **options)
         new.weight.requires_grad_(old.weight.requires_grad)
         with no_grad():
             new.weight.zero_()  # rows before the padding token's id are unused
@@ -58,7 +58,7 @@ def follow_padding(model: "PreTrainedModel", padding: int | None) -> None:
         # Buffers with one entry per position.
         for name, fill in (("position_ids", arange(rows)), ("token_type_ids", zeros(rows))):
             if name in dict(module.named_buffers(recurse=False)):
-                values = fill.to(place["device"], long).expand((1, -1))
+                values = fill.to(options["device"], long).expand((1, -1))
                 module.register_buffer(name, values, persistent=False)
         model.config.max_position_embeddings = rows
 

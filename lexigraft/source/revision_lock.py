@@ -48,12 +48,14 @@ def lock(results: str | Path, assets: Iterable[HubAsset]) -> dict[str, str]:
     is taken from its local cache, which holds the last read; otherwise the asset stays unlocked.
     """
     known = read_lock(results)
-    wanted = {one.key: one for one in assets if not one.is_pinned and one.key not in known}
-    if not wanted:
+    unlocked = {
+        asset.key: asset for asset in assets if not asset.is_pinned and asset.key not in known
+    }
+    if not unlocked:
         return known
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = zip(wanted, pool.map(_commit, wanted.values()), strict=True)
-        return add(results, {key: commit for key, commit in found if commit})
+        commits = zip(unlocked, pool.map(_commit, unlocked.values()), strict=True)
+        return add(results, {key: commit for key, commit in commits if commit})
 
 
 def add(results: str | Path, commits: dict[str, str]) -> dict[str, str]:

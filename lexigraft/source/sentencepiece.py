@@ -82,8 +82,8 @@ def pipeline(model: Any) -> Tokenizer:
 
 def splits(piece: str, tokens: Collection[str]) -> Iterator[tuple[str, str]]:
     """All pairs of tokens whose concatenation is `piece`."""
-    for place in range(1, len(piece)):
-        left, right = piece[:place], piece[place:]
+    for length in range(1, len(piece)):
+        left, right = piece[:length], piece[length:]
         if left in tokens and right in tokens:
             yield left, right
 

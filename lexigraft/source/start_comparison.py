@@ -102,10 +102,10 @@ def _bits_per_byte(
 
 
 def _warn(source: str, measured: Mapping[str, float | None], chosen: str, is_added: bool) -> None:
-    own = measured[chosen]
+    value_of_chosen = measured[chosen]
     finite = {token: value for token, value in measured.items() if value is not None}
     best = min(finite, key=finite.__getitem__, default=chosen)
-    if own is not None and finite[best] < 0.99 * own:
+    if value_of_chosen is not None and finite[best] < 0.99 * value_of_chosen:
         names = [f"'{token}'" if token else "no token" for token in (chosen, best)]
         advice = f"set document_start: '{best}' in the source's entry"
         if is_added:
@@ -113,5 +113,5 @@ def _warn(source: str, measured: Mapping[str, float | None], chosen: str, is_add
         logger.warning(
             "source %s: texts begin with %s, after which English has %.3f bits per byte, but %.3f "
             "after %s; %s",
-            source, names[0], own, finite[best], names[1], advice,
+            source, names[0], value_of_chosen, finite[best], names[1], advice,
         )  # fmt: skip

@@ -42,9 +42,9 @@ def token_tables(model: PreTrainedModel, subject: str = "model") -> dict[str, in
             f"{outputs}; only models with as many input rows as output rows can get another "
             "vocabulary, so choose another source"
         )
-    if found := [key for key in _HASHES if getattr(config.get_text_config(), key, None)]:
+    if keys := [key for key in _HASHES if getattr(config.get_text_config(), key, None)]:
         raise UserError(
-            f"{subject}: {name} looks up embeddings by hashes of token ids ({found[0]} in "
+            f"{subject}: {name} looks up embeddings by hashes of token ids ({keys[0]} in "
             "config.json), which would change with the vocabulary; choose another source"
         )
     if any(hasattr(getattr(config, part), "vocab_offset") for part in config.sub_configs):
@@ -52,12 +52,12 @@ def token_tables(model: PreTrainedModel, subject: str = "model") -> dict[str, in
             f"{subject}: {name} takes all token ids from a number on (vocab_offset in config.json) "
             "as parts of images or sounds, so it cannot get new tokens; choose its text model alone"
         )
-    own = {id(tensor) for tensor in (embeddings.weight, head.weight, head.bias)}
+    matrices = {id(tensor) for tensor in (embeddings.weight, head.weight, head.bias)}
     sizes = {rows, getattr(config.get_text_config(), _PER_LAYER, None)}
     candidates = {
         tensor_name: tensor.shape
         for tensor_name, tensor in _tensors(model).items()
-        if id(tensor) not in own and not sizes.isdisjoint(tensor.shape)
+        if id(tensor) not in matrices and not sizes.isdisjoint(tensor.shape)
     }
     if not candidates:
         return {}

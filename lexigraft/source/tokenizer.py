@@ -55,8 +55,8 @@ def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerFast:
         raise UserError(f"source {file}: not a tokenizer ({first_line(error)})") from error
     _take_settings_of_class(tokenizer, Path(folder))
     # transformers 5 ignores this setting if there is a tokenizer.json, even one that adds no BOS.
-    begins = _read_json(file.parent / "tokenizer_config.json").get("add_bos_token")
-    if begins is True and tokenizer.bos_token is not None:
+    adds_bos = _read_json(file.parent / "tokenizer_config.json").get("add_bos_token")
+    if adds_bos is True and tokenizer.bos_token is not None:
         tokenizer.init_kwargs.setdefault(DOCUMENT_START, str(tokenizer.bos_token))
     return tokenizer
 
@@ -168,11 +168,11 @@ def _take_settings_of_class(tokenizer: PreTrainedTokenizerFast, folder: Path) ->
     of_class = auto_tokenizer(folder)
     if of_class is None:
         return
-    known, settings = tokenizer.get_vocab(), _settings_of_any(of_class)
+    vocabulary, settings = tokenizer.get_vocab(), _settings_of_any(of_class)
     extra = settings["extra_special_tokens"]
-    settings["extra_special_tokens"] = [token for token in extra if token in known]
+    settings["extra_special_tokens"] = [token for token in extra if token in vocabulary]
     for name in (*SETTINGS, *ROLES, "extra_special_tokens"):
-        if name in settings and (name not in ROLES or str(settings[name]) in known):
+        if name in settings and (name not in ROLES or str(settings[name]) in vocabulary):
             setattr(tokenizer, name, settings[name])
 
 

@@ -59,17 +59,17 @@ def read_shapes(file: str | Path) -> dict[str, tuple[int, ...]]:
 def tensors(folder: str | Path) -> dict[str, tuple[Path, tuple[int, ...]]]:
     """File and shape of every tensor of the model, by name."""
     folder = Path(folder)
-    found: dict[str, tuple[Path, tuple[int, ...]]] = {}
+    located: dict[str, tuple[Path, tuple[int, ...]]] = {}
     for file in weight_files(folder):
-        found |= {name: (file, shape) for name, shape in read_shapes(file).items()}
+        located |= {name: (file, shape) for name, shape in read_shapes(file).items()}
     if not (folder / SINGLE_FILE).is_file():
         for name, file_name in _weight_map(folder).items():
-            if found.get(name, (None,))[0] != folder / file_name:
+            if located.get(name, (None,))[0] != folder / file_name:
                 raise UserError(
                     f"source {folder}: {INDEX_FILE} assigns {name} to {file_name}, which does not "
                     "contain it; fetch the model again"
                 )
-    return found
+    return located
 
 
 def read_tensor(file: str | Path, name: str) -> torch.Tensor:

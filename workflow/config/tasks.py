@@ -58,15 +58,18 @@ class _Labelled(_Table):
     labels: list[str] = optional("names of the labels, instead of those of `examples`")
 
 
-class _Questions(_OfLanguages, _Table):
+class _QuestionKeys(_OfLanguages, _Table):
     """The keys that all texts with questions have."""
 
 
 if TYPE_CHECKING:
-    LabelledText = QuestionText = PairText = ArticleText = Settings
+    LabelledText = Settings
+    QuestionText = Settings
+    PairText = Settings
+    ArticleText = Settings
 else:
     LabelledText = text_of("rows", keys=_Labelled)
-    QuestionText = text_of("questions", keys=_Questions)
+    QuestionText = text_of("questions", keys=_QuestionKeys)
     PairText = text_of("pairs", keys=_OfLanguages, packages=False)
     ArticleText = text_of("articles", keys=_OfLanguages, packages=False)
 
@@ -193,7 +196,7 @@ def _tag(value: Any) -> str:
     return f"@{model.__name__}"
 
 
-_MODELS = dict.fromkeys([Task, _Benchmark, *_BY_ROWS.values()])
+_MODELS: dict[type[Task], None] = dict.fromkeys([Task, _Benchmark, *_BY_ROWS.values()])
 AnyTask: Any = Annotated[
     reduce(or_, (Annotated[model, Tag(f"@{model.__name__}")] for model in _MODELS)),
     Discriminator(_tag),

@@ -147,7 +147,13 @@ def text_of(
 
 
 if TYPE_CHECKING:
-    Text = SearchedText = Pairs = RatedPairs = Articles = Rows = Settings
+    # The type checker sees only their base class: the models are known when they are registered.
+    Text = Settings
+    SearchedText = Settings
+    Pairs = Settings
+    RatedPairs = Settings
+    Articles = Settings
+    Rows = Settings
 else:
     Text = text_of("text", CorpusText)
     SearchedText = text_of("text", packages=False)  # is searched for in the training text

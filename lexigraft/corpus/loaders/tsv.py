@@ -26,7 +26,8 @@ class RatedTsvPairs(TsvPairs):
 
 
 def _pairs(text: Mapping[str, Any], _: Inputs) -> Iterator[tuple[Pair, str | None]]:
-    path, quality = text["path"], text.get("quality_column")
+    path: str = text["path"]
+    quality: int = text.get("quality_column", 0)  # 0: none
     source, target = text.get("source_column", 1), text.get("target_column", 2)
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip():
@@ -37,11 +38,9 @@ def _pairs(text: Mapping[str, Any], _: Inputs) -> Iterator[tuple[Pair, str | Non
                 f"{path}: line {number} has {len(columns)} columns, but columns {source} and "
                 f"{target} are needed; columns are separated by tabs"
             )
-        is_rated = quality is not None and len(columns) >= quality
-        yield (
-            (columns[source - 1], columns[target - 1]),
-            columns[quality - 1] if is_rated else None,
-        )
+        pair = columns[source - 1], columns[target - 1]
+        is_rated = 0 < quality <= len(columns)
+        yield pair, columns[quality - 1] if is_rated else None
 
 
 LOADER = Loader(pairs=(TsvPairs,), rated_pairs=(RatedTsvPairs,), read_pairs=_pairs)
