@@ -1,10 +1,11 @@
 """Generate a source model's answers to the prompts of other samples, to train on them."""
 
 from lexigraft.job import Job, Written, run
-from lexigraft.training.teacher_answers import answer_samples
 
 
 def stage(job: Job) -> Written:
+    from lexigraft.training.teacher_answers import answer_samples
+
     inputs, options = job["inputs"], {"versions": job.get("versions"), **job["settings"]}
     folder = job["outputs"]["folder"]
     return answer_samples(inputs["prompts"], inputs["teacher"], folder, **options)

@@ -40,7 +40,7 @@ _THREADS = 8  # simultaneous requests
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedAsset:
     """An asset that a study reads, and the result of its check."""
 
     kind: str
@@ -50,7 +50,7 @@ class Checked:
     revision: str | None = None
 
 
-Check = tuple[Checked, Callable[[], HubAnswer]]
+Check = tuple[CheckedAsset, Callable[[], HubAnswer]]
 
 
 # ---- assets of jobs -----------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def _kind_of_hub(job: Job) -> str:
 # ---- checks -------------------------------------------------------------------------------------
 
 
-def check_assets(study: Study, jobs: Mapping[str, Job]) -> list[Checked]:
+def check_assets(study: Study, jobs: Mapping[str, Job]) -> list[CheckedAsset]:
     """Check all assets of a study, and lock the commits that the hub reports (`revision_lock`)."""
     checks = [*_hub_checks(study, jobs), *_web_checks(study, jobs), *_package_checks(jobs)]
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -165,11 +165,11 @@ def check_assets(study: Study, jobs: Mapping[str, Job]) -> list[Checked]:
     return results + _local_checks(study, jobs)
 
 
-def _key(asset: Checked) -> str:
+def _key(asset: CheckedAsset) -> str:
     return HubAsset(asset.kind, asset.name, asset.revision).key  # type: ignore[arg-type]
 
 
-def _with_lock(checked: Checked, locked: Mapping[str, str]) -> Checked:
+def _with_lock(checked: CheckedAsset, locked: Mapping[str, str]) -> CheckedAsset:
     """An asset that is not pinned, with its locked commit if there is one."""
     if checked.answer.state != NOT_PINNED or _key(checked) not in locked:
         return checked
@@ -181,7 +181,7 @@ def _with_lock(checked: Checked, locked: Mapping[str, str]) -> Checked:
 def _hub_checks(study: Study, jobs: Mapping[str, Job]) -> Iterator[Check]:
     locked = {commit: key for key, commit in read_lock(study.results).items()}
     for asset in sorted(hub_assets(jobs.values()), key=lambda asset: (asset.kind, asset.name)):
-        checked = Checked(asset.kind, asset.name, asset.where, HubAnswer(OK), asset.revision)
+        checked = CheckedAsset(asset.kind, asset.name, asset.where, HubAnswer(OK), asset.revision)
         key = locked.get(asset.revision or "", "")
         if key.startswith(asset.key.partition("@")[0] + "@"):
             branch = key.partition("@")[2]
@@ -189,7 +189,7 @@ def _hub_checks(study: Study, jobs: Mapping[str, Job]) -> Iterator[Check]:
         else:
             yield checked, partial(ask_hub, asset)
     for asset in _benchmark_data(jobs):
-        checked = Checked(asset.kind, asset.name, asset.where, HubAnswer(OK), asset.revision)
+        checked = CheckedAsset(asset.kind, asset.name, asset.where, HubAnswer(OK), asset.revision)
         yield checked, partial(_ask_benchmark, asset)
 
 
@@ -235,12 +235,12 @@ def _ask_benchmark(asset: HubAsset) -> HubAnswer:
 
 def _web_checks(study: Study, jobs: Mapping[str, Job]) -> Iterator[Check]:
     for url, readers in web_files(jobs.values()).items():
-        checked = Checked("file", without_secrets(url), readers, HubAnswer(OK))
+        checked = CheckedAsset("file", without_secrets(url), readers, HubAnswer(OK))
         yield checked, partial(ask_web, url)
     recipes = recipes_of(local_files(jobs.values()), study.config["files"])
     for recipe in {recipe.path: recipe for recipe in recipes.values()}.values():
         if recipe.url and (recorded := recipe.recorded()):
-            checked = Checked("file", recipe.path, f"files.{recipe.name}", HubAnswer(OK))
+            checked = CheckedAsset("file", recipe.path, f"files.{recipe.name}", HubAnswer(OK))
             yield checked, partial(ask_web, recipe.url, recorded)
 
 
@@ -249,22 +249,24 @@ def _package_checks(jobs: Mapping[str, Job]) -> Iterator[Check]:
         if job.rule == "fetch_package":
             settings = job.description["settings"]
             name = f"{settings['name']} {settings['version']}"
-            checked = Checked("package", name, settings["registry"], HubAnswer(OK))
+            checked = CheckedAsset("package", name, settings["registry"], HubAnswer(OK))
             is_unpacked = Path(job.card).exists()
             unpacked = partial(HubAnswer, OK, "unpacked")
             yield checked, unpacked if is_unpacked else partial(ask_package, settings)
 
 
-def _local_checks(study: Study, jobs: Mapping[str, Job]) -> list[Checked]:
+def _local_checks(study: Study, jobs: Mapping[str, Job]) -> list[CheckedAsset]:
     """The user's missing files: how to download or create them."""
     recipes, unknown = needed_recipes(jobs.values(), study.config["files"])
     with ThreadPoolExecutor(_THREADS) as pool:
         answers = pool.map(_ask_recipe, recipes)
         results = [
-            Checked("file", recipe.path, f"files.{recipe.name}", answer)
+            CheckedAsset("file", recipe.path, f"files.{recipe.name}", answer)
             for recipe, answer in zip(recipes, answers, strict=True)
         ]
-    return results + [Checked("file", file, "the study", HubAnswer(MISSING)) for file in unknown]
+    return results + [
+        CheckedAsset("file", file, "the study", HubAnswer(MISSING)) for file in unknown
+    ]
 
 
 def _ask_recipe(recipe: FileRecipe) -> HubAnswer:

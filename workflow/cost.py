@@ -359,7 +359,7 @@ def chosen_device(config: Mapping[str, Any]) -> str | None:
 
 
 @dataclass
-class Cost:
+class JobCosts:
     """Sums over jobs.
 
     `job_hours` and `gpu_hours` are estimates, of `estimated` jobs, and `work` the GPU-hours by kind
@@ -377,7 +377,7 @@ class Cost:
     unsized: int = 0
     work: dict[str, float] = field(default_factory=dict)
 
-    def add(self, cost: "Cost") -> None:
+    def add(self, cost: "JobCosts") -> None:
         """Add the sums of another."""
         for name, value in vars(cost).items():
             if name != "work":
@@ -386,27 +386,27 @@ class Cost:
             self.work[kind] = self.work.get(kind, 0.0) + hours
 
 
-def costs_by_rule(model: CostModel, jobs: Iterable[Job]) -> dict[str, Cost]:
+def costs_by_rule(model: CostModel, jobs: Iterable[Job]) -> dict[str, JobCosts]:
     """Rule -> the sums over its jobs, in the order of the first job of each."""
-    costs: dict[str, Cost] = {}
+    costs: dict[str, JobCosts] = {}
     for job in jobs:
-        costs.setdefault(job.rule, Cost()).add(cost_of(model, job))
+        costs.setdefault(job.rule, JobCosts()).add(cost_of(model, job))
     return costs
 
 
-def total_cost(costs: Mapping[str, Cost]) -> Cost:
+def total_cost(costs: Mapping[str, JobCosts]) -> JobCosts:
     """The sum over all rules."""
-    total = Cost()
+    total = JobCosts()
     for cost in costs.values():
         total.add(cost)
     return total
 
 
-def cost_of(model: CostModel, job: Job) -> Cost:
+def cost_of(model: CostModel, job: Job) -> JobCosts:
     """The cost of one job."""
     gpus = 0 if model.device == CPU else job.gpus
     megabytes = cell_megabytes(model, job) if job.rule == "train" else 0.0
-    cost = Cost(jobs=1, gigabytes=(megabytes or 0.0) / 1000, unsized=int(megabytes is None))
+    cost = JobCosts(jobs=1, gigabytes=(megabytes or 0.0) / 1000, unsized=int(megabytes is None))
     if seconds := model.of_job(job):
         cost.estimated, cost.job_hours = 1, sum(seconds.values()) / 3600
         cost.gpu_hours = gpus * cost.job_hours
@@ -423,7 +423,7 @@ def job_hours(model: CostModel, job: Job) -> float:
     return cost.job_hours + cost.most_job_hours
 
 
-def cost_text(title: str, costs: Mapping[str, Cost], device: str) -> str:
+def cost_text(title: str, costs: Mapping[str, JobCosts], device: str) -> str:
     """The costs by rule, for a terminal; `device` is the one for which they were estimated."""
     total = total_cost(costs)
     if not total.jobs:

@@ -28,7 +28,7 @@ class Job:
     """A job of a study: its rule, what it reads and writes, and what it requests.
 
     `card` is the output that marks it as complete, `inputs` are cards of other jobs and the user's
-    files, and `description` is what its script reads.
+    files, and `description` is what its script reads, the last argument of its `command`.
     """
 
     rule: str
@@ -38,6 +38,7 @@ class Job:
     log: str
     description: Mapping[str, Any]
     message: str = ""
+    command: str = ""
     memory_mb: int = 0
     minutes: int = 0
     gpus: int = 0
@@ -102,5 +103,6 @@ def _job(facts: Mapping[str, Any], prefix: str | None) -> Job:
         next(iter(facts["log"]), ""),
         json.loads(with_prefix(text, prefix)),
         facts["message"],
+        facts["command"],
         *(facts["resources"].get(name, 0) for name in ("mem_mb", "runtime", "gpu")),
     )

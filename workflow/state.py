@@ -33,7 +33,7 @@ from lexigraft.training.progress import describe_progress
 from lexigraft.usage import DONE as SUCCEEDED
 from lexigraft.usage import USAGE, read_usage
 from workflow.config.checks import check_local_files
-from workflow.cost import Cost, CostModel, aligned, costs_by_rule, job_hours, total_cost
+from workflow.cost import CostModel, JobCosts, aligned, costs_by_rule, job_hours, total_cost
 from workflow.jobs import Job
 from workflow.stages.study import Study
 
@@ -259,7 +259,7 @@ def plan_text(study: Study, file: str, jobs: Mapping[str, Job], device: str) -> 
     return "\n".join([*lines, "", f"To run it: lexigraft run {file}"])
 
 
-def _time(cost: Cost) -> str:
+def _time(cost: JobCosts) -> str:
     """Estimated time, plus the time limits of jobs without an estimate."""
     parts = [f"≈ {duration(cost.job_hours)}"] * bool(cost.job_hours)
     parts += [f"≤ {duration(cost.most_job_hours)}"] * bool(cost.most_job_hours)

@@ -9,14 +9,15 @@ Of rules that read only what other jobs made, one job is run, and the report is 
 
 import json
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
 
 from lexigraft.artifacts.checksums import files_at
+from lexigraft.installation import ROOT
+from workflow.jobs import jobs_of
 from workflow.preloaded_python import run_as_python
-from workflow.stages import STAGES
-from workflow.stages.study import ROOT, open_study
 
 ONCE = ("train", "evaluate", "measure_fragmentation", "measure_alignment")
 NEVER = ("build_report", "score_predictions")  # which read the others, or need another Python
@@ -49,27 +50,24 @@ def opened_by(script: str, job: str, log: str) -> list[str]:
 
 
 def main(file: str) -> None:
-    study = open_study(file)
-    os.environ.update(study.environment())
-    jobs = study.jobs()
+    jobs = jobs_of(file)
     found: dict[str, dict[str, list[str]]] = {}
 
     def run(card: str) -> None:
         if card in found:
             return
         job, listed = jobs[card], set()
-        for need in job.needs:
+        for need in filter(jobs.__contains__, job.inputs):
             run(need)
             # Cards of sources have the checksums of the models' files, which are read in place.
             listed |= {*found[need]["sources"]}
-        wildcards = job.output.wildcards
-        described = study.described(job.rule, wildcards)
+        described = job.description
         own = {absolute(file) for path in described.get("contents", {}) for file in files_at(path)}
         if "state" in described:  # a digest of the content of the files of a metric
             named = (described["settings"][key] for key in ("checkpoint", "encoder"))
             own |= {absolute(file) for path in named for file in files_at(path)}
-        text = study.job(job.rule, wildcards)
-        opened = opened_by(f"{ROOT}/{STAGES[job.rule].script}", text, job.log)
+        script = re.search(r"scripts/\w+\.py", job.command)[0]
+        opened = opened_by(f"{ROOT}/{script}", json.dumps(described), job.log)
         sources = own if job.rule == "prepare_source" else listed
         found[card] = {
             "opened": opened, "listed": sorted(own | listed), "sources": sorted(sources)

@@ -11,7 +11,7 @@ from workflow.commands.studies import OWN, study_named
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from workflow.assets import Checked
+    from workflow.assets import CheckedAsset
 
 
 def doctor(
@@ -61,7 +61,7 @@ def check_study(named: str) -> None:
         raise typer.Exit(1)
 
 
-def table(found: "Iterable[Checked]") -> list[str]:
+def table(found: "Iterable[CheckedAsset]") -> list[str]:
     """A line for each asset: state, kind, name, size, its use, and what to do."""
     cells = [
         (
