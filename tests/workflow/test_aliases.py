@@ -33,7 +33,7 @@ def cells(config, registries, **alias):
     return {(cell.vocabulary, cell.initializer) for cell in study.cells}
 
 
-def test_cells_of_an_alias_are_those_of_the_other_in_its_vocabularies(config, registries):
+def test_cells_of_an_alias_have_the_vocabularies_of_the_alias(config, registries):
     assert cells(config, registries, vocabularies=["one"]) == {
         ("one", "align"), ("two", "mean"), ("two", "align"),
     }  # fmt: skip
@@ -44,7 +44,7 @@ def test_cells_of_an_alias_are_those_of_the_other_in_its_vocabularies(config, re
     assert len(cells(config, registries, vocabularies=["one"], sources=["other"])) == 4
 
 
-def test_without_cells_of_the_other_its_cells_are_made_all_the_same(config, registries):
+def test_an_alias_has_cells_without_cells_of_its_original(config, registries):
     config["cells"][0]["initializers"] = ["mean"]
     config["report"]["items"] = ["results"]
     assert cells(config, registries, vocabularies=["one", "two"]) == {
@@ -78,7 +78,7 @@ def test_an_alias_that_cannot_be_is_refused(config, registries, change, message)
     assert message in str(error.value)
 
 
-def test_a_task_that_is_run_on_an_alias_alone_is_refused(config, registries):
+def test_a_task_only_for_an_alias_is_refused(config, registries):
     config["aliases"] = [{"initializer": "mean", "same_as": "align", "vocabularies": ["one"]}]
     (task,) = list(config["run_tasks"])[:1]
     config["run_tasks"] = {task: {"initializers": ["mean"]}}

@@ -84,7 +84,7 @@ def test_an_unknown_auxiliary_in_a_role_is_named_with_its_role(config):
     assert "initializers.own.auxiliary.source: 'glov' is not known" in refused(config)
 
 
-def test_a_name_alone_is_the_auxiliary_in_the_role_of_the_target(config):
+def test_a_single_auxiliary_has_the_role_target(config):
     initializers = resolve(config, load_registries())["initializers"]
     assert initializers["focus"]["auxiliary"] == {"target": "fasttext"}
     assert initializers["align"]["auxiliary"] == {}
@@ -96,7 +96,7 @@ def test_an_unknown_setting_of_an_auxiliary_is_named(config):
     assert "auxiliary.own: unknown key 'dimension'; did you mean 'dimensions'?" in message
 
 
-def test_a_setting_of_the_other_kind_is_refused(config):
+def test_a_setting_of_another_kind_is_refused(config):
     config["auxiliary"] = {"own": {"base": "word-vectors", "epochs": 3}}
     assert "auxiliary.own: unknown key 'epochs'" in refused(config)
 
@@ -106,7 +106,7 @@ def test_an_unknown_kind_is_refused(config):
     assert "needs a kind: fasttext, glove" in refused(config)
 
 
-def test_word_vectors_that_are_missing_are_named(config, tmp_path):
+def test_missing_word_vectors_are_named(config, tmp_path):
     config["cells"][0]["initializers"] = ["focus-word"]
     assert "languages.telugu.word_vectors: missing, but initializer 'focus-word'" in refused(config)
     for name, reason in (("te.vec", "there is no such file"), ("te.txt", "is not a .bin, .vec")):
@@ -117,7 +117,7 @@ def test_word_vectors_that_are_missing_are_named(config, tmp_path):
         assert reason in message
 
 
-def test_languages_without_word_vectors_are_fine_where_nothing_reads_them(config):
+def test_languages_need_no_word_vectors_if_nothing_reads_them(config):
     assert resolve(config, load_registries())["languages"]["telugu"]["word_vectors"] is None
 
 
@@ -152,27 +152,26 @@ def after(initializer: str) -> set[str]:
     }
 
 
-def reading(auxiliary: str) -> str:
-    return f"Reading {auxiliary} of telugu for expand-50 of tiny"
+def computing(auxiliary: str) -> str:
+    return f"Computing {auxiliary} of telugu expand-50 of tiny"
 
 
-def test_other_settings_rerun_the_vectors_they_concern_and_what_reads_them(study):
+def test_changed_settings_rerun_their_vectors_and_what_reads_these(study):
     study.change(lambda config: config["auxiliary"]["own"].update(epochs=4))
-    fasttext = "Training own on telugu expand-50 of tiny"
-    assert study.planned() == after("focus-own") | {fasttext}
+    assert study.planned() == after("focus-own") | {computing("own")}
 
 
-def test_other_word_vectors_are_read_and_aligned_again(study):
+def test_changed_word_vectors_are_read_and_aligned_again(study):
     (study.folder / "other.vec").write_text("1 1\ny 1\n")
     study.change(lambda config: config["languages"]["telugu"].update(word_vectors="other.vec"))
-    read = {reading("word-vectors"), reading("aligned-word-vectors")}
+    read = {computing("word-vectors"), computing("aligned-word-vectors")}
     assert study.planned() == after("focus-word") | after("wechsel") | read
 
 
-def test_another_dictionary_changes_the_vectors_of_the_target_and_no_texts(study):
+def test_a_changed_dictionary_reruns_only_aligned_vectors(study):
     (study.folder / "other.txt").write_text("and\tర\n", encoding="utf-8")
     study.change(lambda config: config["languages"]["telugu"].update(dictionary="other.txt"))
-    assert study.planned() == after("wechsel") | {reading("aligned-word-vectors")}
+    assert study.planned() == after("wechsel") | {computing("aligned-word-vectors")}
 
 
 def own_text(miniature: dict, name: str) -> dict:
@@ -185,7 +184,7 @@ def own_text(miniature: dict, name: str) -> dict:
     return config
 
 
-def test_vectors_are_trained_on_the_text_that_they_name(miniature):
+def test_vectors_are_trained_on_their_own_corpus(miniature):
     study = Study(resolve(own_text(miniature, "other"), load_registries()))
     jobs = [job.output for job in study.jobs().values() if job.rule == "train_glove"]
     assert len(jobs) == 2  # of either tokenizer
@@ -195,7 +194,7 @@ def test_vectors_are_trained_on_the_text_that_they_name(miniature):
         assert described["settings"] == {"kind": "glove"}
 
 
-def test_a_text_of_vectors_that_is_not_there_is_refused(miniature):
+def test_an_unknown_corpus_of_vectors_is_refused(miniature):
     assert "auxiliary.elsewhere.corpus: 'ohter' is not known; did you mean 'other'?" in refused(
         own_text(miniature, "ohter")
     )
@@ -204,7 +203,7 @@ def test_a_text_of_vectors_that_is_not_there_is_refused(miniature):
 HYPERNETWORK = {"method": "zett", "options": {"hypernetwork": "./none"}, "languages": ["en", "te"]}
 
 
-def test_a_method_that_tells_languages_apart_is_given_that_of_the_cell(miniature):
+def test_a_multilingual_method_gets_the_language_of_the_cell(miniature):
     config = untrained(miniature, "own")
     config["initializers"] = {"own": HYPERNETWORK}
     study = Study(resolve(config, load_registries()))
@@ -223,7 +222,7 @@ def test_a_method_that_tells_languages_apart_is_given_that_of_the_cell(miniature
         ({"method": "mean", "options": {}}, "initializers.own.options: "),
     ],
 )
-def test_a_language_that_a_method_does_not_know_is_refused(miniature, changed, message):
+def test_a_language_that_a_method_does_not_support_is_refused(miniature, changed, message):
     config = untrained(miniature, "own")
     config["initializers"] = {"own": {**HYPERNETWORK, **changed}}
     assert message in refused(config)

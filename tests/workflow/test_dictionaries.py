@@ -26,7 +26,7 @@ def refused(config) -> str:
     return str(error.value)
 
 
-def test_a_dictionary_that_is_missing_is_named(config):
+def test_a_missing_dictionary_is_named(config):
     config["languages"]["telugu"]["dictionary"] += "x"
     message = refused(config)
     assert "languages.telugu.dictionary" in message
@@ -37,7 +37,7 @@ def test_a_dictionary_that_is_missing_is_named(config):
     )
 
 
-def test_a_method_that_reads_no_dictionary_says_so(config):
+def test_a_dictionary_for_a_method_that_reads_none_is_refused(config):
     config["initializers"] = {"mine": {"base": "align", "dictionary": True}}
     message = refused(config)
     assert "initializers.mine.dictionary: set to true, but method 'align' does not read" in message

@@ -90,7 +90,7 @@ def refused(config, registries):
     return str(error.value)
 
 
-def test_a_cell_learns_from_one_part_and_is_tested_on_its_language_and_english(config, registries):
+def test_a_cell_is_trained_on_one_table_and_tested_in_its_language_and_english(config, registries):
     given = described(config, registries, "evaluate", **cell())
     folder = "results/examples/nli"
     assert given["inputs"]["read"]["nli"]["examples"] == {
@@ -102,7 +102,7 @@ def test_a_cell_learns_from_one_part_and_is_tested_on_its_language_and_english(c
     assert {f"{folder}/{part}/card.json" for part in ("train", "te", "en")} <= {*wanted}
 
 
-def test_validation_examples_are_read_beside_those_to_learn_from(config, registries):
+def test_validation_examples_are_read_beside_training_examples(config, registries):
     examples = config["tasks"]["nli"]["examples"]
     examples["validation"] = examples["train"] | {"path": "no/such.jsonl"}
     given = described(config, registries, "evaluate", **cell())
@@ -123,7 +123,7 @@ def test_a_group_is_tested_on_each_of_its_languages(config, registries):
     ]
 
 
-def test_a_part_is_read_from_its_own_table(config, registries):
+def test_each_part_is_read_from_its_table(config, registries):
     given = described(config, registries, "prepare_examples", task="nli", part="te")
     assert given["settings"]["columns"] == {"first": "a", "second": "b", "label": "y"}
     assert given["settings"]["text"]["loader"] == "jsonl"
@@ -146,7 +146,7 @@ def test_a_language_without_examples_is_refused(config, registries):
     assert "tasks.nli.examples.test: has no text in 'te', the language of 'telugu'" in message
 
 
-def test_an_encoder_predicts_no_next_tokens(config, registries):
+def test_the_objective_clm_is_refused_for_an_encoder(config, registries):
     config["strategies"]["mask"]["phases"][0]["objective"] = "clm"
     message = refused(config, registries)
     assert (
@@ -154,12 +154,12 @@ def test_an_encoder_predicts_no_next_tokens(config, registries):
     )
 
 
-def test_a_causal_model_restores_no_masked_tokens(config, registries):
+def test_the_objective_mlm_is_refused_for_a_causal_model(config, registries):
     config["sources"]["tiny"]["kind"] = "causal"
     assert "mlm does not fit source 'tiny', a causal" in refused(config, registries)
 
 
-def test_an_encoder_generates_nothing_and_a_causal_model_is_not_fine_tuned(config, registries):
+def test_tasks_that_do_not_fit_the_kind_of_model_are_refused(config, registries):
     config["run_tasks"]["perplexity"] = {}
     message = refused(config, registries)
     assert "config.run_tasks.perplexity: kind 'perplexity' does not fit source 'tiny'" in message
@@ -175,7 +175,7 @@ def test_an_encoder_generates_nothing_and_a_causal_model_is_not_fine_tuned(confi
     assert evaluated == {"tiny"}
 
 
-def test_a_file_of_examples_that_is_missing_is_named(config, registries):
+def test_a_missing_file_of_examples_is_named(config, registries):
     config["tasks"]["nli"]["examples"]["train"]["path"] = "no/such.jsonl"
     config["tasks"]["nli"]["examples"]["test"][0]["path"] = "no/such.jsonl"
     assert "tasks.nli.examples (train).text.path: no/such.jsonl" in refused(config, registries)
@@ -190,7 +190,7 @@ def test_a_file_of_examples_that_is_missing_is_named(config, registries):
         (lambda task: task["examples"]["test"][0].pop("languages"), "'languages' is missing"),
     ],
 )
-def test_what_a_task_lacks_is_named(config, registries, change, message):
+def test_a_missing_setting_of_a_task_is_named(config, registries, change, message):
     change(config["tasks"]["nli"])
     assert message in refused(config, registries)
 
@@ -231,7 +231,7 @@ def test_the_grid_of_cw2v_for_roberta_has_every_row_and_checkpoint(paper):
     assert set(parts) == {"train", "validation", "en", "hi", "ta", "ru", "de"}
 
 
-def test_it_shares_the_texts_of_the_grid_for_llama(paper, registries):
+def test_the_grid_for_roberta_uses_the_texts_of_the_grid_for_llama(paper, registries):
     config = read_yaml(ROOT / "config" / "studies" / "cw2v.yaml")
     llama = resolve(config, registries)
     for language in ("cw2v-mix", "cw2v-en", "cw2v-hi", "cw2v-ta", "cw2v-ru", "cw2v-de"):

@@ -144,7 +144,7 @@ def test_a_group_that_cannot_be_is_refused(changes, message, config):
     assert f"languages.both.{message}" in found
 
 
-def test_a_group_has_no_texts_of_its_own(config):
+def test_a_group_with_its_own_text_is_refused(config):
     entry = {**config["languages"]["both"], "heldout_sentences": 5}
     found = refused(config, languages={**config["languages"], "both": entry})
     assert "languages.both.heldout_sentences: a group can only have name, group, train_" in found
@@ -203,7 +203,7 @@ def test_vocabularies_of_papers_keep_the_pre_tokenizers_of_their_sources():
     assert len(published) == 10 and set(published.values()) == {"apart"}
 
 
-def test_each_vocabulary_is_of_one_rule(config):
+def test_each_vocabulary_has_one_rule(config):
     study = Study(resolve(config, load_registries()))
     kinds = {
         kind: study.constraints(f"{kind}_vocabulary")["vocabulary"]

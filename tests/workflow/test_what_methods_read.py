@@ -102,13 +102,13 @@ def test_word_vectors_are_aligned_by_the_dictionary_and_listed(card):
     assert card(FITTED["wechsel"])["statistics"]["share_fallback"] < 1
 
 
-def test_a_model_of_the_language_brings_its_tokenizer_and_its_rows(card, plm):
+def test_a_model_of_the_language_provides_tokenizer_and_embeddings(card, plm):
     vectors = card("results/auxiliary/tiny/telugu/own/plm-bert")
     assert vectors["tokens_with_vector"] == plm[1]
     assert card(FITTED["omp"])["statistics"]["share_recipe"] > 0.5
 
 
-def test_auxiliaries_of_the_source_use_its_own_tokenizer(card):
+def test_auxiliaries_of_the_source_use_the_source_tokenizer(card):
     found, sizes = card(FITTED["unifyvocab"]), {}
     for role, vocabulary in (("target", "expand-50"), ("source", "source")):
         folder = f"results/auxiliary/tiny/telugu/{vocabulary}/small"

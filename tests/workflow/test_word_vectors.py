@@ -56,7 +56,7 @@ def refused(config) -> str:
         ("dictionary", "reads a dictionary; specify a text file of pairs"),
     ],
 )
-def test_a_language_that_lacks_a_file_is_named_with_the_key(config, tmp_path, key, reads):
+def test_the_key_of_a_missing_file_of_a_language_is_named(config, tmp_path, key, reads):
     texts = config["languages"]["telugu"]
     texts[key] = str(tmp_path / "none.vec")
     assert f"languages.telugu.{key}: {tmp_path}/none.vec: there is no such file" in refused(config)
@@ -65,18 +65,18 @@ def test_a_language_that_lacks_a_file_is_named_with_the_key(config, tmp_path, ke
     assert f"languages.telugu.{key}: missing, but initializer 'own' {reads}" in message
 
 
-def test_a_file_of_all_languages_is_named_by_its_auxiliary(config):
+def test_a_missing_file_for_all_languages_is_named_by_its_auxiliary(config):
     config["cells"][0]["initializers"] = ["ofa-100"]
     config["languages"]["telugu"] |= {"word_vectors": None}
     assert "auxiliary.colexnet.path: data/colexnet/colexnet.vec: there is no" in refused(config)
 
 
-def test_a_language_without_the_model_is_named(with_model):
+def test_a_language_without_a_model_is_named(with_model):
     with_model["languages"]["telugu"]["plms"] = {"gpt": {"model": "org/gpt"}}
     assert "languages.telugu.plms.bert: missing" in refused(with_model)
 
 
-def test_a_vocabulary_that_is_not_the_models_own_is_refused(with_model):
+def test_a_vocabulary_of_another_model_is_refused(with_model):
     with_model["cells"][1]["vocabularies"] = ["expand-50"]
     message = refused(with_model)
     assert "config.cells: initializer 'omp-bert' reads a model's embeddings" in message
