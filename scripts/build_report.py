@@ -18,8 +18,8 @@ _BY_HAND = "--cores 1 --configfile STUDY.yaml"
 
 
 def stage(job: Job) -> Written:
-    from lexigraft.report.build import build_report
-    from lexigraft.report.names import shown_as
+    from lexigraft.report.names import display_titles
+    from lexigraft.report.page import build_report
 
     config, fonts = job["settings"]["study"], job["inputs"].get("fonts")
     inputs = report_inputs(config, job["folders"], job["searched"]) | {
@@ -32,7 +32,7 @@ def stage(job: Job) -> Written:
             ("Commit of lexigraft", commit_of_code() or "not from a clone"),
         ],
     }
-    with shown_as(config.get("titles", {})):
+    with display_titles(config.get("titles", {})):
         build_report(report_settings(config), inputs, job["outputs"])
     folder = Path(job["outputs"]["folder"])
     files = [file for pattern in _WRITTEN for file in folder.glob(pattern)]

@@ -107,9 +107,9 @@ def study_record(study: Study) -> dict[str, Any]:
     UserError
         The study is not finished.
     """
+    from lexigraft.report.frame import CELL, summarize
     from lexigraft.report.inputs import report_inputs, report_settings
     from lexigraft.report.records import read_study
-    from lexigraft.report.summarize import CELL, summarize
 
     report = Path(study.output("build_report"))
     if not (report / "card.json").exists():

@@ -19,9 +19,9 @@ from zipfile import BadZipFile
 
 from lexigraft.artifacts.cards import INPUTS, SEAL, cards_of, read_card
 from lexigraft.artifacts.completion import CIRCUMSTANCES, PATH_KEYS
+from lexigraft.artifacts.records import read_json, read_lines
 from lexigraft.artifacts.verification import job_folders
 from lexigraft.errors import UserError
-from lexigraft.report.study import read_json, read_lines
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,7 +1,8 @@
-"""The registry of report items: each file in `pages`, `tables` and `figures` defines a kind.
+"""The registry of report items: pages, tables and figures declare themselves with a decorator.
 
-A kind's file declares it as `KIND`, with its options, its caption and a message for the case that
-it is empty. It must not have slow imports: the Snakefile is parsed again in every job.
+A kind is one file in `pages`, `tables` or `figures` with a function of its name, or a function in a
+user's plug-in, decorated with `page`, `table` or `figure`. The Snakefile imports the kinds of a
+study in every job, so their modules must not import matplotlib, scipy or torch at the top.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -9,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -20,9 +20,21 @@ from lexigraft.settings import explain
 
 GROUPS = ("pages", "tables", "figures")
 # Items of a study that names none; the other kinds need additional records, or several sizes.
-DEFAULT = ("recommendation", "results", "strategies", "speed", "perplexity", "fragmentation",
-           "initializers", "learning_curves", "bits_per_byte", "loss_curves", "speed_quality",
-           "fertility", "new_tokens")  # fmt: skip
+DEFAULT = (
+    "recommendation",
+    "results",
+    "strategies",
+    "speed",
+    "perplexity",
+    "fragmentation",
+    "initializers",
+    "learning_curves",
+    "bits_per_byte",
+    "loss_curves",
+    "speed_quality",
+    "fertility",
+    "new_tokens",
+)
 # Axis of the grid -> the config key of a list of its names.
 LISTS = {
     "source": "sources",
@@ -48,20 +60,18 @@ class Unlike:
     to: str
 
 
-Name = Annotated[str, Field(pattern=f"^{NAME}$")]
-
-
-def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
+def _check_unique(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"'{name}' is listed twice; list each once")
     return names
 
 
-Names = Annotated[tuple[Name, ...], Field(min_length=1), AfterValidator(_unique)]
-_Chosen = Field(description="names to show, in this order")
-TaskNames = Annotated[Names, Refers("tasks"), _Chosen]
-TokenizerNames = Annotated[Names, Refers("tokenizers"), _Chosen]
+Name = Annotated[str, Field(pattern=f"^{NAME}$")]
+Names = Annotated[tuple[Name, ...], Field(min_length=1), AfterValidator(_check_unique)]
+_IN_ORDER = Field(description="names to show, in this order")
+TaskNames = Annotated[Names, Refers("tasks"), _IN_ORDER]
+TokenizerNames = Annotated[Names, Refers("tokenizers"), _IN_ORDER]
 MetricNames = Annotated[
     Names, Field(description="names to show, in this order; default: the main metric of each task")
 ]
@@ -94,20 +104,104 @@ class ScoreOptions(TaskOptions):
 class Kind:
     """The declaration of a kind of page, table or figure.
 
-    `title` is the default heading of its items. `caption` is the caption for the report and
-    Snakemake's report, or a function that returns it for an item: `{strategy}` and `{seeds}` are
-    replaced by those of the study, and the first sentence is its row in config/README.md. `empty`
-    is the reason shown if there is nothing to show, `options` the model of its options, and `reads`
-    names records that are only computed if an item reads them. The page opens with the figure of
-    the lowest `rank`; ties: the one that the study lists first.
+    Attributes
+    ----------
+    build
+        Takes the part of the study that an item shows; returns None if there is nothing to show.
+    title
+        The default heading of its items.
+    caption
+        The caption, or a function that returns it for an item: `{strategy}` and `{seeds}` are
+        replaced by those of the study. The first sentence is its row in config/README.md.
+    empty
+        The reason shown if there is nothing to show.
+    options
+        The model of its options.
+    reads
+        Names of records that are only computed if an item reads them.
+    rank
+        The page opens with the figure of the lowest rank; ties: the one that the study lists first.
     """
 
+    name: str
+    group: str
+    build: Callable[..., Any]
     title: str
     caption: "str | Callable[[Item], str]"
     empty: str
     options: type[Options] = Options
     reads: tuple[str, ...] = ()
     rank: int = 9
+
+
+_KINDS: dict[str, Kind] = {}
+
+
+def _declare(group: str, **declared: Any) -> Callable[[Callable], Callable]:
+    def register(build: Callable) -> Callable:
+        name = build.__name__
+        known = _KINDS.get(name)
+        if known and known.build.__module__ != build.__module__:
+            raise UserError(
+                f"report item '{name}' of {build.__module__} already exists in "
+                f"{known.build.__module__}; give its function another name"
+            )
+        _KINDS[name] = Kind(name, group, build, **declared)
+        return build
+
+    return register
+
+
+def page(**declared: Any) -> Callable[[Callable], Callable]:
+    """Declare a function `(study, title, caveats)` that returns a page."""
+    return _declare("pages", **declared)
+
+
+def table(**declared: Any) -> Callable[[Callable], Callable]:
+    """Declare a function `(study)` that returns a table."""
+    return _declare("tables", **declared)
+
+
+def figure(**declared: Any) -> Callable[[Callable], Callable]:
+    """Declare a function `(study, look)` that returns a figure."""
+    return _declare("figures", **declared)
+
+
+@cache
+def _files() -> dict[str, str]:
+    return {
+        file.stem: group
+        for group in GROUPS
+        for file in sorted((_FOLDER / group).glob("*.py"))
+        if file.stem != "__init__"
+    }
+
+
+def kinds() -> dict[str, str]:
+    """Every kind and its group; pages first, then tables, then figures; plug-ins last."""
+    return _files() | {name: kind.group for name, kind in _KINDS.items()}
+
+
+def load(kind: str) -> Kind:
+    """The declaration of a kind; imports its module."""
+    if kind not in _KINDS:
+        import_module(f"lexigraft.report.{_files()[kind]}.{kind}")
+    return _KINDS[kind]
+
+
+def kind_file(kind: str) -> str:
+    """The file of a kind, relative to the repository."""
+    return f"lexigraft/report/{_files()[kind]}/{kind}.py"
+
+
+def template_files() -> list[str]:
+    """The templates of pages, relative to the repository."""
+    return [f"lexigraft/report/templates/{file.name}" for file in (_FOLDER / "templates").iterdir()]
+
+
+def records_read(items: "Sequence[Item]") -> set[str]:
+    """The records that are only computed because these items read them."""
+    return {name for item in items for name in load(item.kind).reads}
 
 
 @dataclass(frozen=True)
@@ -152,63 +246,31 @@ class Item:
         self, strategy: str | None = "the reference strategy", seeds: str = "the seeds"
     ) -> str:
         """Its caption, with the names of the study's strategy and seeds."""
-        caption = load(self.kind).KIND.caption
+        caption = load(self.kind).caption
         text = caption if isinstance(caption, str) else caption(self)
         return text.replace("{strategy}", strategy or "no training").replace("{seeds}", seeds)
 
 
-@cache
-def kinds() -> dict[str, str]:
-    """Every kind and its group; pages first, then tables, then figures."""
-    return {
-        file.stem: group
-        for group in GROUPS
-        for file in sorted((_FOLDER / group).glob("*.py"))
-        if file.stem != "__init__"
-    }
-
-
-def kind_file(kind: str) -> str:
-    """The file of a kind, relative to the repository."""
-    return f"lexigraft/report/{kinds()[kind]}/{kind}.py"
-
-
-def template_files() -> list[str]:
-    """The templates of pages, relative to the repository."""
-    folder = "report/templates"
-    return [f"lexigraft/{folder}/{file.name}" for file in (_FOLDER.parent / folder).iterdir()]
-
-
-def load(kind: str) -> ModuleType:
-    """The module of a kind, with `KIND` and its function `build`."""
-    return import_module(f"lexigraft.report.{kinds()[kind]}.{kind}")
-
-
-def records_read(items: Sequence[Item]) -> set[str]:
-    """The records that are only computed because these items read them."""
-    return {name for item in items for name in load(item.kind).KIND.reads}
-
-
-def read_items(given: Sequence[str | Mapping[str, Any]]) -> list[Item]:
+def read_items(entries: Sequence[str | Mapping[str, Any]]) -> list[Item]:
     """The items of `report.items` in their order; `DEFAULT` if there are none.
 
     Raises a UserError if an item has an unknown kind, an option that its kind does not have, or the
     name of another item.
     """
     items: dict[str, Item] = {}
-    for number, entry in enumerate(given or DEFAULT):
-        place = f"report.items[{number}]"
+    for number, entry in enumerate(entries or DEFAULT):
+        key = f"report.items[{number}]"
         options: dict[str, Any] = {"item": entry} if isinstance(entry, str) else dict(entry)
         kind = options.pop("item")
         if kind not in kinds():
-            raise unknown(place, kind, [*kinds()])
+            raise unknown(key, kind, [*kinds()])
         name, title = options.pop("name", kind), options.pop("title", "")
-        chosen = _validated(_Where, options.pop("where", {}), f"{place}.where", kind)
-        where = {axis: names for axis, of in LISTS.items() if (names := getattr(chosen, of))}
-        own = _validated(load(kind).KIND.options, options, place, kind)
+        names = _validated(_Where, options.pop("where", {}), f"{key}.where", kind)
+        where = {axis: chosen for axis, of in LISTS.items() if (chosen := getattr(names, of))}
         if name.casefold() in map(str.casefold, items):
-            raise UserError(f"{place}: the name '{name}' already exists; give it another name")
-        items[name] = Item(kind, name, title, where, own)
+            raise UserError(f"{key}: the name '{name}' already exists; give it another name")
+        model = load(kind).options
+        items[name] = Item(kind, name, title, where, _validated(model, options, key, kind))
     return [*items.values()]
 
 
@@ -226,84 +288,82 @@ def check_items(
     `members` the languages of its groups. Raises a UserError if an item names something that no
     cell of the study has, a task that it does not run, or a tokenizer that it does not compare.
     """
-    of_cells = {of: [name for block in blocks for name in block[of]] for of in LISTS.values()}
+    of_cells = {key: [name for block in blocks for name in block[key]] for key in LISTS.values()}
     known = {
         "tasks": (tasks, "run by this study"),
         "tokenizers": (fragmentation["tokenizers"], "compared by this study"),
-        **{of: (names, "in this study") for of, names in of_cells.items()},
+        **{key: (names, "in this study") for key, names in of_cells.items()},
         "languages": ({*of_cells["languages"], *members}, "in this study"),
     }
     of_cells["languages"] += fragmentation["languages"]
     for number, item in enumerate(items):
-        place = f"report.items[{number}]"
-        asked: list[tuple[str, Sequence[str], Collection[str], str]] = [
+        key = f"report.items[{number}]"
+        references: list[tuple[str, Sequence[str], Collection[str], str]] = [
             (f"where.{LISTS[axis]}", names, of_cells[LISTS[axis]], "in this study")
             for axis, names in item.where.items()
         ]
-        for option, names, marked in _marked(item.options):
-            if isinstance(marked, Refers):
-                asked.append((option, names, *known[marked.to]))
-            elif taken := [name for name in names if name in known[marked.to][0]]:
+        for option, names, mark in _marked(item.options):
+            if isinstance(mark, Refers):
+                references.append((option, names, *known[mark.to]))
+            elif taken := [name for name in names if name in known[mark.to][0]]:
                 raise UserError(
-                    f"{place}.{option}: '{taken[0]}' is already one of the {marked.to} of this "
+                    f"{key}.{option}: '{taken[0]}' is already one of the {mark.to} of this "
                     "study; give it another name"
                 )
-        for option, names, valid, among in asked:
+        for option, names, valid, among in references:
             for name in names:
                 if name not in valid:
-                    raise unknown(f"{place}.{option}", name, valid, among)
+                    raise unknown(f"{key}.{option}", name, valid, among)
 
 
 def _marked(
-    options: BaseModel, place: str = ""
+    options: BaseModel, prefix: str = ""
 ) -> Iterator[tuple[str, Sequence[str], Refers | Unlike]]:
     """Options with `Refers` or `Unlike`: their location, the names, and the mark."""
     for option, declared in type(options).model_fields.items():
-        given = getattr(options, option) or ()
+        value = getattr(options, option) or ()
         for mark in declared.metadata:
             if isinstance(mark, Refers | Unlike):
-                yield f"{place}{option}", (given,) if isinstance(given, str) else given, mark
-        if isinstance(given, BaseModel):
-            yield from _marked(given, f"{place}{option}.")
-        for number, inner in enumerate(given if isinstance(given, tuple) else ()):
+                yield f"{prefix}{option}", (value,) if isinstance(value, str) else value, mark
+        if isinstance(value, BaseModel):
+            yield from _marked(value, f"{prefix}{option}.")
+        for number, inner in enumerate(value if isinstance(value, tuple) else ()):
             if isinstance(inner, BaseModel):
-                yield from _marked(inner, f"{place}{option}[{number}].")
+                yield from _marked(inner, f"{prefix}{option}[{number}].")
 
 
 def choices(annotation: Any) -> list[str]:
     """The values of all `Literal` types in an annotation."""
-    found = []
+    values = []
     for part in get_args(annotation):
-        found += [part] if isinstance(part, str) else choices(part)
-    return found
+        values += [part] if isinstance(part, str) else choices(part)
+    return values
 
 
 _AXES: dict[str, Any] = dict.fromkeys(LISTS.values(), (Names, ()))
 _Where = create_model("_Where", __base__=Options, **_AXES)
 
 
-def _validated(model: type[BaseModel], given: Mapping[str, Any], where: str, kind: str) -> Any:
+def _validated(model: type[BaseModel], values: Mapping[str, Any], key: str, kind: str) -> Any:
+    """The options as their model; a UserError names the key that is wrong."""
     try:
-        return model.model_validate(given)
+        return model.model_validate(values)
     except ValidationError as error:
         # An unknown option is reported before an invalid value.
-        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
-        explained = explain(error, model, where)
+        first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
+        explained = explain(error, model, key)
     if any(isinstance(part, str) for part in first["loc"][1:]):  # in a mapping of the option
         raise UserError(explained)
     option, value = str(first["loc"][0]), first["input"]
-    place = f"{where}.{option}"
     match first["type"]:
         case "extra_forbidden" if model is _Where:
-            raise unknown(where, option, _Where.model_fields)
+            raise unknown(key, option, _Where.model_fields)
         case "extra_forbidden":
             known = ("name", "title", "where", *model.model_fields)
-            raise UserError(
-                f"{where}: '{kind}' has no option '{option}'{suggestion(option, known)}"
-            )
+            raise UserError(f"{key}: '{kind}' has no option '{option}'{suggestion(option, known)}")
         case "literal_error":
-            raise unknown(place, value, choices(model.model_fields[option].annotation))
+            raise unknown(f"{key}.{option}", value, choices(model.model_fields[option].annotation))
         case "string_pattern_mismatch":
             allowed = "letters, digits, '.', '_' and '-'"
-            raise UserError(f"{place}: '{value}' is not a valid name: use only {allowed}")
+            raise UserError(f"{key}.{option}: '{value}' is not a valid name: use only {allowed}")
     raise UserError(explained)

@@ -1,47 +1,19 @@
-"""The models in the rows of a table or the lines of a figure, their names and their scores."""
+"""The models in the rows of a table or the lines of a figure, and columns that are means."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
+from typing import Annotated, Literal
 
-from lexigraft.report.names import row_name
-from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import Frame, SummaryRow
+import pandas
+from pydantic import Field
 
-AXES = ["source", "vocabulary", "initializer", "strategy"]
-COLUMN = ["language", "task", "metric"]
-Column = tuple[str, str, str]  # language, task, metric
-
-
-@dataclass(frozen=True)
-class Model:
-    """A row of the result tables: one configuration without its language and seed."""
-
-    source: str
-    vocabulary: str
-    initializer: str
-    strategy: str
-
-    @property
-    def baseline(self) -> bool:
-        """Whether its vocabulary is the source model's."""
-        return self.initializer == "none"
-
-    @property
-    def is_source(self) -> bool:
-        """Whether it is the unchanged source model."""
-        return self.baseline and self.strategy == "none"
-
-    def keys(self) -> dict[str, str]:
-        """The axes by name."""
-        return dict(vars(self))
+from lexigraft.report.frame import AXES, COLUMN, Column, Model, StudyResults, models_of, select
+from lexigraft.report.items import MetricNames, Names, Options, Refers, TaskNames, Unlike
+from lexigraft.report.names import AVERAGE, listed, primary_metric, row_name
 
 
-def source_model(name: str) -> Model:
-    """An unchanged source model."""
-    return Model(name, "source", "none", "none")
-
-
-def models(study: StudyResults, initializers: list[str] | None = None) -> list[Model]:
+def models(study: StudyResults) -> list[Model]:
     """Source, LAPT and each initializer under the reference strategy, for each source model.
 
     If an item names several strategies, LAPT and initializers are rows under each of them. If LAPT
@@ -51,53 +23,42 @@ def models(study: StudyResults, initializers: list[str] | None = None) -> list[M
     """
     cells = models_of(study.scores.drop_duplicates(AXES))
     where = study.item.where
-    wanted = study.initializers if initializers is None else initializers
-    strategies = several_strategies(study) or (study.reference_strategy or "none",)
-    missing = {"vocabulary", "initializer"} <= set(where) and len(strategies) == 1
-    found = []
+    strategies = study.compared_strategies or (study.reference_strategy or "none",)
+    all_named = {"vocabulary", "initializer"} <= set(where) and len(strategies) == 1
+    rows = []
     for source in study.order("source"):
-        own = [cell for cell in cells if cell.source == source and cell.baseline]
-        found += [cell for cell in own if cell.is_source]
-        lapt = [cell for cell in own if not cell.is_source]
-        plain = [cell for cell in lapt if study.is_of_text_alone(cell.strategy)]
-        stand_in = [] if "none" in where.get("strategy", ()) else plain[:1]
-        found += [cell for cell in lapt if cell.strategy in strategies] or stand_in
-        new = (Model(source, *names)
-               for names in product(study.new_vocabularies, wanted, strategies))  # fmt: skip
-        found += [model for model in new if missing or model in cells]
-    return found
-
-
-def models_of(frame: Frame) -> list[Model]:
-    """The model of each row."""
-    return [Model(*map(str, row)) for row in frame[AXES].itertuples(index=False)]
-
-
-def several_strategies(study: StudyResults) -> tuple[str, ...]:
-    """The strategies that an item names, if there are several."""
-    named = study.item.where.get("strategy", ())
-    return named if len(named) > 1 else ()
+        baselines = [cell for cell in cells if cell.source == source and cell.baseline]
+        rows += [cell for cell in baselines if cell.is_source]
+        lapt = [cell for cell in baselines if not cell.is_source]
+        of_text = [cell for cell in lapt if study.is_of_text_alone(cell.strategy)]
+        substitute = [] if "none" in where.get("strategy", ()) else of_text[:1]
+        rows += [cell for cell in lapt if cell.strategy in strategies] or substitute
+        for names in product(study.new_vocabularies, study.initializers, strategies):
+            model = Model(source, *names)
+            if all_named or model in cells:
+                rows.append(model)
+    return rows
 
 
 def stub_names(study: StudyResults) -> tuple[str, ...]:
-    """Headers left of the numbers: source, vocabulary and strategy only if there are several."""
+    """Headings left of the numbers: source, vocabulary and strategy only if there are several."""
     values = {
         "Source model": study.order("source"),
         "Vocabulary": study.new_vocabularies,
-        "Strategy": several_strategies(study),
+        "Strategy": study.compared_strategies,
     }
     return (*(name for name, several in values.items() if len(several) > 1), "Model")
 
 
 def stub(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of a row under these headers."""
-    found = {
+    """The names of a row under these headings."""
+    values = {
         "Source model": model.source,
         "Vocabulary": model.vocabulary,
         "Strategy": model.strategy if model.strategy != "none" else "",
         "Model": row_name(model.initializer, model.strategy),
     }
-    return tuple(found[name] for name in names)
+    return tuple(values[name] for name in names)
 
 
 def vocabulary_stub_names(study: StudyResults, *more: str) -> tuple[str, ...]:
@@ -114,9 +75,147 @@ def vocabulary_stub(
     return (source, *names) if study.has_several_sources else names
 
 
-def find(
-    study: StudyResults, model: Model, language: str, task: str, metric: str
-) -> "SummaryRow | None":
-    """The summary of one model on a language, task and metric, or None without a score."""
-    at = study.places.get((*vars(model).values(), language, task, metric))
-    return None if at is None else study.summary.iloc[at]
+def quality_columns(study: StudyResults) -> list[Column]:
+    """`(language, task, metric)` of every task that measures quality, languages first.
+
+    What an item names is a column even without a record, if the study runs it on the language or
+    if it could not be scored.
+    """
+    item, summary = study.item, study.summary
+    unscored = {
+        (run.cell["language"], run.task): run.score
+        for run in study.not_scored
+        if run.metric == run.task
+    }
+    measured: dict[tuple[str, str], list[str]] = {}
+    for language, task, name in summary[COLUMN].drop_duplicates().itertuples(index=False):
+        measured.setdefault((language, task), []).append(name)
+    of_tasks = {}  # the metrics of a task in any language
+    for (_, task), names in measured.items():
+        of_tasks[task] = list(dict.fromkeys([*of_tasks.get(task, ()), *names]))
+    columns = []
+    for language in study.order("language"):
+        tasks = dict.fromkeys(task for key, task in measured if key == language)
+        tasks = tasks or dict.fromkeys(of_tasks)
+        tasks |= dict.fromkeys(task for key, task in unscored if key == language)
+        for task in item.tasks or tasks:
+            if item.tasks and study.planned and (language, task) not in study.planned:
+                continue
+            names = of_tasks.get(task, []) if item.tasks else measured.get((language, task), [])
+            score = unscored.get((language, task))
+            if item.metrics:
+                # Metrics that no record of the study has are columns of every task.
+                anywhere = {name for known in of_tasks.values() for name in known}
+                shown = {*names, score} | ({*item.metrics} - anywhere if item.tasks else set())
+                columns += [(language, task, name) for name in item.metrics if name in shown]
+            elif name := primary_metric(study.task_kind(task), names) or score:
+                columns.append((language, task, name))
+    return columns
+
+
+Over = Literal["tasks", "languages"]
+
+
+class Average(Options):
+    """One average: the title of its columns, and the scores that it averages."""
+
+    title: Annotated[str, Unlike("tasks"), Field(min_length=1)] = "Average"
+    over: Annotated[tuple[Over, ...], Field(min_length=1)] = ("tasks", "languages")
+    tasks: TaskNames = ()
+    languages: Annotated[Names, Refers("languages")] = ()
+    metrics: MetricNames = ()
+
+    def column(self, language: str, task: str, name: str) -> Column | None:
+        """The column of means that includes a column; averaged axes have the title, or no name."""
+        filters = ((self.languages, language), (self.tasks, task), (self.metrics, name))
+        if not all(not names or value in names for names, value in filters):
+            return None
+        over_tasks = "tasks" in self.over
+        place = "" if over_tasks else self.title
+        over = place if "languages" in self.over else language
+        return over, self.title if over_tasks else task, name
+
+
+Averages = Annotated[
+    tuple[Average, ...],
+    Field(
+        description="columns of means, each with a `title`, what it averages `over` (`tasks`, "
+        "`languages`, by default both), and the `tasks`, `languages` and `metrics` of the table "
+        "that it includes, by default all. A row has a mean if it has all scores of the mean"
+    ),
+]
+
+
+def average_columns(
+    averages: Sequence[Average], columns: Sequence[Column]
+) -> dict[Column, list[Column]]:
+    """Each column of means -> the columns that it averages, two or more."""
+    means: dict[Column, list[Column]] = {}
+    for average in averages:
+        parts: dict[Column, list[Column]] = {}
+        for column in columns:
+            if mean := average.column(*column):
+                parts.setdefault(mean, []).append(column)
+        means |= {mean: averaged for mean, averaged in parts.items() if len(averaged) > 1}
+    return means
+
+
+def with_averages(study: StudyResults, means: Mapping[Column, Sequence[Column]]) -> StudyResults:
+    """The study with the means as scores, one for each model and seed that has all parts.
+
+    Runs of a seed are averaged first. The language of a mean over languages is the average's title;
+    that of a mean over both is empty.
+    """
+    scores = study.scores
+    by_seed = scores.groupby([*AXES, *COLUMN, "seed"], sort=False)["value"].mean().reset_index()
+    keys = pandas.MultiIndex.from_frame(by_seed[COLUMN])
+    frames = [study.numbers]
+    for (language, task, name), parts in means.items():
+        groups = by_seed[keys.isin(parts)].groupby([*AXES, "seed"], sort=False)["value"]
+        mean = groups.mean()[groups.size() == len(parts)].reset_index()
+        kind = study.task_kind(task) or AVERAGE
+        names = {"language": language, "task": task, "kind": kind, "run": 0, "metric": name}
+        frames.append(mean.assign(record="evaluation", **names))
+    titles = {
+        language: {"name": language} for language, *_ in means if language not in study.languages
+    }
+    numbers = pandas.concat(frames, ignore_index=True)[list(study.numbers)]
+    return replace(study, numbers=numbers, languages=study.languages | titles)
+
+
+def in_order(columns: Sequence[Column], means: Mapping[Column, Sequence[Column]]) -> list[Column]:
+    """All columns: a mean over tasks follows its language's columns, other means come last."""
+    languages = [language for language, *_ in columns]
+    ordered = []
+    for place, column in enumerate(columns):
+        ordered.append(column)
+        if column[0] not in languages[place + 1 :]:
+            ordered += [mean for mean in means if mean[0] == column[0]]
+    return ordered + [mean for mean in means if mean[0] not in languages]
+
+
+def average_notes(study: StudyResults, means: Mapping[Column, Sequence[Column]]) -> list[str]:
+    """Notes on what each column of means averages, and that means are not tested."""
+    notes: dict[str, None] = {}
+    for (language, task, _), parts in means.items():
+        tasks, languages = (list(dict.fromkeys(part[at] for part in parts)) for at in (1, 0))
+        over = [listed(tasks)] if tasks != [task] else []
+        over += [listed(map(study.language, languages))] if languages != [language] else []
+        title = task if tasks != [task] else language
+        notes[f"{title}: the mean over {', and over '.join(over)}."] = None
+    if means:
+        notes["Averages are shown where a row has every score, and are not tested."] = None
+    return list(notes)
+
+
+def rows_of(summary: pandas.DataFrame, rows: Sequence[Model], columns: Sequence[Column]):
+    """The rows of a summary for these models and columns."""
+    keys = summary[COLUMN].itertuples(index=False, name=None)
+    shown, chosen = set(columns), set(rows)
+    pairs = zip(models_of(summary), keys, strict=True)
+    return summary[[model in chosen and key in shown for model, key in pairs]]
+
+
+def cells_of(study: StudyResults, source: str, language: str) -> list[Model]:
+    """Every model of a source and language with a score."""
+    return list(dict.fromkeys(models_of(select(study.scores, source=source, language=language))))

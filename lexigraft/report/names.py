@@ -1,28 +1,27 @@
-"""Display names of the grid: rows, languages and strategies."""
+"""Display names of metrics, initializers, strategies, tasks and languages.
+
+Metrics, kinds of tasks and methods declare their own; here are names of numbers that no task
+computes, and of entries and procedures that papers name.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
-OBJECTIVES = ("aim", "alm", "clm", "mtp", "mlm", "distill")
-# Names as the papers write them.
-_INITIALIZERS = {
-    "awedist": "AweDist",
-    "clp": "CLP",
-    "cw2v": "CW2V",
-    "focus": "FOCUS",
-    "fvt": "FVT",
-    "ofa": "OFA",
-    "omp": "OMP",
-    "retok": "ReTok",
-    "salt": "SALT",
-    "tokenadapt": "TokenAdapt",
-    "transtokenizers": "Trans-tokenizers",
-    "unifyvocab": "UnifyVocab",
-    "wechsel": "WECHSEL",
-}
+from lexigraft.evaluation.metric_kinds import MetricKind, text_metrics
+from lexigraft.evaluation.task_kinds import ENGLISH, kinds, task_kind
+from lexigraft.initialization.registry import declaration, methods
+from lexigraft.training.registry import objectives
+
+ENGLISH_BITS_PER_BYTE = "english_bits_per_byte"
+# The unit of speeds that are comparable across vocabularies: characters of the same text.
+SAME_TEXT = "same_text_characters"
+AVERAGE = "average"  # the kind of task of a mean over several tasks
+# Entries of config/initializers.yaml with the names of papers' methods.
+_ENTRIES = {"awedist": "AweDist", "fvt": "FVT", "retok": "ReTok"}
 _PROCEDURES = {
     "2x2ls": "2x2 LS",
     "dora": "DoRA",
@@ -47,47 +46,91 @@ _BENCHMARKS = {
     "xstorycloze": "XStoryCloze",
     "xwinograd": "XWinograd",
 }
-# Kinds of tasks with a name that is short enough to repeat for every language.
-_TASKS = {"translation": "MT", "summarization": "SUM"}
-# The kind of task of a mean over several tasks.
-AVERAGE = "average"
+# Learned metrics, and numbers of tokenizers, initializers and training logs: name, title,
+# decimals, and whether higher is better.
+_UNDECLARED = (
+    ("bleurt", "BLEURT", 3, True),
+    ("comet", "COMET", 3, True),
+    ("xcomet", "xCOMET", 3, True),
+    ("bleu_1", "BLEU-1", 1, True),
+    ("semantic_similarity", "similarity", 3, True),
+    ("vocabulary_coverage", "vocabulary coverage", 3, True),
+    ("text_coverage", "text coverage", 3, True),
+    ("first_loss", "loss of the first step", 2, False),
+    ("bits_per_byte_before", "bits per byte before training", 3, False),
+    ("fertility", "tokens per word", 2, False),
+    ("tokens_per_sentence", "tokens per sentence", 1, False),
+    ("train_tokens_per_sentence", "tokens per training sentence", 2, False),
+    ("steps_per_sentence", "decoding steps per sentence", 1, False),
+    ("bytes_per_token", "bytes per token", 2, True),
+    ("characters_per_token", "characters per token", 2, True),
+    ("english_parity", "tokens per token of English", 2, False),
+)
+_SPEED = re.compile(
+    r"(?P<unit>tokens|(same_text_)?(characters|bytes))_per_second_batch_(?P<batch>\d+)"
+)
 # Titles of entries of the study: registry -> name -> title.
 _TITLES: ContextVar[Mapping[str, Mapping[str, str]] | None] = ContextVar("titles", default=None)
 
 
+@cache
+def metric(name: str) -> MetricKind:
+    """How the metric `name` is shown; the title of an unknown metric is its name.
+
+    A task that tests English or the languages of a group has `english_<metric>` and
+    `<metric>_<language>`, which are shown like the metric.
+    """
+    known = {
+        undeclared: MetricKind(undeclared, title, higher, decimals)
+        for undeclared, title, decimals, higher in _UNDECLARED
+    }
+    known |= {
+        declared.name: declared for kind in kinds() for declared in task_kind(kind).metrics
+    } | text_metrics()
+    known |= {kind.companion.name: kind.companion for kind in known.values() if kind.companion}
+    if name in known:
+        return known[name]
+    if name.startswith(f"{ENGLISH}_") and (base := name.removeprefix(f"{ENGLISH}_")) in known:
+        return replace(known[base], name=name, title=f"English {known[base].title}")
+    for base in sorted(known, key=len, reverse=True):
+        # Bits per byte of a language already has its name in the head of the table.
+        if name.startswith(f"{base}_") and base in ("accuracy", "f1", "exact_match"):
+            language = name.removeprefix(f"{base}_")
+            return replace(known[base], name=name, title=f"{known[base].title} ({language})")
+    if match := _SPEED.fullmatch(name):
+        unit = match["unit"].replace("_", " ")
+        return MetricKind(name, f"{unit} per second, batch {match['batch']}")
+    lower = "perplexity" in name or "loss" in name
+    return MetricKind(name, name.replace("_", " "), not lower, decimals=3)
+
+
+def primary_metric(kind: str, names: list[str]) -> str | None:
+    """The main metric of a kind of task; None for tasks that do not measure quality.
+
+    That of a kind that this version does not know is the first in its records.
+    """
+    if not names:
+        return None
+    if kind not in kinds():
+        return names[0]
+    primary = task_kind(kind).primary_metric
+    return primary if primary is None or primary in names else names[0]
+
+
+def parse_speed(name: str) -> tuple[str, int] | None:
+    """`("characters", 16)` for `characters_per_second_batch_16`; None for any other metric."""
+    match = _SPEED.fullmatch(name)
+    return (match["unit"], int(match["batch"])) if match else None
+
+
 @contextmanager
-def shown_as(titles: Mapping[str, Mapping[str, str]]) -> Iterator[None]:
+def display_titles(titles: Mapping[str, Mapping[str, str]]) -> Iterator[None]:
     """Show entries of a study by their titles, if they have one: registry -> name -> title."""
     token = _TITLES.set(titles)
     try:
         yield
     finally:
         _TITLES.reset(token)
-
-
-@dataclass(frozen=True)
-class StrategyName:
-    """The parts of a strategy's name: procedure, objective and sequence length.
-
-    `variant` is the rest of its name, e.g. `random head`.
-    """
-
-    procedure: str
-    objective: str
-    length: int | None
-    variant: str = ""
-
-    @property
-    def title(self) -> str:
-        """The procedure as the paper writes it, e.g. `2x2 LS`."""
-        return _PROCEDURES.get(self.procedure, self.procedure)
-
-    @property
-    def setting(self) -> str:
-        """Objective and length as the paper writes them, e.g. `CLM+512`, then the variant."""
-        parts = [self.objective.upper()] if self.objective else []
-        parts += [str(self.length)] if self.length else []
-        return ", ".join(filter(None, ["+".join(parts), self.variant])) or "–"
 
 
 def initializer_name(key: str) -> str:
@@ -100,15 +143,6 @@ def source_name(key: str) -> str:
     return _title("sources", key)
 
 
-def _title(kind: str, key: str) -> str:
-    return (_TITLES.get() or {}).get(kind, {}).get(key, key)
-
-
-def _readable(key: str) -> str:
-    first, *rest = re.split("[-_ ]", key)
-    return " ".join([_INITIALIZERS.get(first, first[:1].upper() + first[1:]), *rest])
-
-
 def task_name(task: str, kind: str) -> str:
     """A short name of a task: `MT` for translation, `ARC-E 5-shot` for arc-easy-5-shot."""
     if kind == AVERAGE:
@@ -117,7 +151,9 @@ def task_name(task: str, kind: str) -> str:
     benchmark, *shots = title.removesuffix("-shot").rsplit("-", 1)
     if benchmark in _BENCHMARKS and title.endswith("-shot"):
         return f"{_BENCHMARKS[benchmark]} {shots[0]}-shot"
-    return _readable(title) if title != task else _TASKS.get(kind, _readable(task))
+    if title != task:
+        return _readable(title)
+    return (task_kind(kind).title if kind in kinds() else None) or _readable(task)
 
 
 def row_name(initializer: str, strategy: str) -> str:
@@ -127,30 +163,64 @@ def row_name(initializer: str, strategy: str) -> str:
     return initializer_name(initializer)
 
 
+def language_name(key: str, languages: Mapping[str, Mapping[str, str]]) -> str:
+    """The name in the registry, otherwise the capitalized key."""
+    return languages.get(key, {}).get("name") or _readable(key)
+
+
 def listed(names: Iterable[str]) -> str:
     """`a, b and c`."""
     *first, last = [*names] or [""]
     return " and ".join([", ".join(first), last] if first else [last])
 
 
-def language_name(key: str, languages: dict[str, dict]) -> str:
-    """The name in the registry, otherwise the capitalized key."""
-    return languages.get(key, {}).get("name") or _readable(key)
+@dataclass(frozen=True)
+class StrategyName:
+    """The parts of a strategy's name; `variant` is what follows them, such as `random head`."""
+
+    procedure: str
+    objective: str
+    length: int | None
+    variant: str = ""
+
+    @property
+    def title(self) -> str:
+        """The procedure as papers write it, such as `2x2 LS`."""
+        return _PROCEDURES.get(self.procedure, self.procedure)
+
+    @property
+    def setting(self) -> str:
+        """Objective and length as papers write them, such as `CLM+512`, then the variant."""
+        parts = [self.objective.upper()] if self.objective else []
+        parts += [str(self.length)] if self.length else []
+        return ", ".join(filter(None, ["+".join(parts), self.variant])) or "–"
 
 
 def parse_strategy(key: str, phases: list[dict] | None = None) -> StrategyName:
     """Procedure, objective and length of a strategy, from its phases if known, else its name."""
     parts = _title("strategies", key).split("-")
-    objective = next((part for part in parts[1:] if part in OBJECTIVES), "")
+    objective = next((part for part in parts[1:] if part in objectives()), "")
     # Without an objective, a length is at the end.
     at = parts.index(objective, 1) if objective else len(parts) - 1
-    first, rest = parts[:at], parts[at + bool(objective) :]
-    length = next((int(part) for part in rest if part.isdigit() and first), None)
-    variant = " ".join(part for part in rest if not part.isdigit()) if objective else ""
+    first, last = parts[:at], parts[at + bool(objective) :]
+    length = next((int(part) for part in last if part.isdigit() and first), None)
+    variant = " ".join(part for part in last if not part.isdigit()) if objective else ""
     procedure = "-".join(first if objective or length else parts)
     if phases:
-        objectives = dict.fromkeys(phase.get("objective", objective) for phase in phases)
+        of_phases = dict.fromkeys(phase.get("objective", objective) for phase in phases)
         lengths = dict.fromkeys(phase.get("length", length) for phase in phases)
-        objective = "+".join(filter(None, objectives))
+        objective = "+".join(filter(None, of_phases))
         length = next(iter(lengths)) if len(lengths) == 1 else length
     return StrategyName(procedure, objective, length, variant)
+
+
+def _title(registry: str, key: str) -> str:
+    return (_TITLES.get() or {}).get(registry, {}).get(key, key)
+
+
+def _readable(key: str) -> str:
+    first, *rest = re.split("[-_ ]", key)
+    name = first[:1].upper() + first[1:]
+    if first in methods():
+        name = declaration(first).title
+    return " ".join([_ENTRIES.get(first, name), *rest])

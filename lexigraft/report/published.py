@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
+from lexigraft.cells import AXES
 from lexigraft.errors import UserError
-from lexigraft.report.summarize import CELL
 
-FIELDS = ("table", "row", "column", *CELL, "task", "metric", "value", "spread", "factor",
-          "reason")  # fmt: skip
+_CELL = AXES[:-1]  # without the seed
+FIELDS = ("table", "row", "column", *_CELL, "task", "metric", "value", "spread", "factor", "reason")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _number(row: dict[str, str], path: Path, line: int) -> Published:
         row["table"],
         row["row"],
         row["column"],
-        {axis: row[axis] for axis in CELL if row[axis]},
+        {axis: row[axis] for axis in _CELL if row[axis]},
         row["task"],
         row["metric"],
         float(value * factor),
@@ -81,9 +81,9 @@ def _number(row: dict[str, str], path: Path, line: int) -> Published:
 
 def _decimal(text: str, where: str) -> Decimal:
     try:
-        found = Decimal(text)
+        value = Decimal(text)
     except InvalidOperation:
-        found = Decimal("nan")
-    if not found.is_finite():
+        value = Decimal("nan")
+    if not value.is_finite():
         raise UserError(f"{where}: '{text}' is not a number")
-    return found
+    return value

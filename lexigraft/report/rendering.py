@@ -9,9 +9,16 @@ from jinja2 import FileSystemLoader, StrictUndefined, select_autoescape
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup, escape
 
-from lexigraft.report.table import number
-
 TEMPLATES = Path(__file__).resolve().parent / "templates"
+MINUS = "−"
+
+
+def number(value: float, decimals: int, sign: bool = False) -> str:
+    """Format a number with a minus sign (U+2212) and thousands separators."""
+    text = f"{value:{'+' if sign else ''},.{decimals}f}"
+    if float(text.replace(",", "")) == 0:
+        text = text.lstrip("+-")
+    return text.replace("-", MINUS)
 
 
 def render(template: str, folder: Path = TEMPLATES, **values: Any) -> str:
@@ -23,9 +30,9 @@ def render(template: str, folder: Path = TEMPLATES, **values: Any) -> str:
     return _environment(folder).get_template(template).render(values)
 
 
-def document(title: str, body: str, fonts: dict[str, str] | None = None) -> str:
-    """A self-contained HTML document, with the style sheet, and fonts as data URIs."""
-    return render("document.html.j2", title=title, body=Markup(body), fonts=fonts or {})
+def document(title: str, body: str) -> str:
+    """A self-contained HTML document, with the style sheet."""
+    return render("document.html.j2", title=title, body=Markup(body))
 
 
 def inline_code(text: str) -> Markup:
@@ -49,15 +56,6 @@ def _environment(folder: Path) -> ImmutableSandboxedEnvironment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {
-        "inline_code": inline_code,
-        "css_name": _css_name,
-        "markdown": escape_markdown,
-    }
+    environment.filters |= {"inline_code": inline_code, "markdown": escape_markdown}
     environment.globals |= {"number": number}
     return environment
-
-
-def _css_name(family: str) -> Markup:
-    """A font family as a quoted string for a style sheet; names in font files are not trusted."""
-    return Markup('"' + re.sub(r"[^\w .-]", "", family) + '"')

@@ -16,7 +16,7 @@ from lexigraft.artifacts.atomic import write_json
 from lexigraft.evaluation.evaluate import record
 from lexigraft.evaluation.metrics.rouge_l import ScriptTokenizer
 from lexigraft.evaluation.task_kinds import task_kind
-from lexigraft.report.build import build_report
+from lexigraft.report.page import build_report
 
 AXES = ("source", "language", "vocabulary", "initializer", "strategy", "seed")
 SOURCE = ("tiny", "el-kolibri", "source", "none", "none", 0)

@@ -13,7 +13,7 @@ from lexigraft.evaluation.tasks.speed import evaluate
 from lexigraft.evaluation.texts import group_rows
 from lexigraft.evaluation.timing import Pass
 from lexigraft.inference.text_encoding import encode
-from lexigraft.report.build import build_report
+from lexigraft.report.page import build_report
 
 
 @pytest.fixture

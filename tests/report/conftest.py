@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lexigraft.report.frame import SEEDED
 from lexigraft.report.published import FIELDS
-from lexigraft.report.study import SEEDED
 from tests.conftest import package_folder
 
 LANGUAGES = {
@@ -376,8 +376,8 @@ def made_study(tmp_path):
 @pytest.fixture(scope="session")
 def built(tmp_path_factory, noto):
     """The report of the full study: `(folder, summary, study)`, built once."""
-    from lexigraft.report.build import build_report
     from lexigraft.report.items import kinds
+    from lexigraft.report.page import build_report
 
     folder = tmp_path_factory.mktemp("full")
     made = full_study(folder)

@@ -4,22 +4,26 @@ import itertools
 
 from matplotlib.text import Text
 
-from lexigraft.report import style
-from lexigraft.report.fonts import open_fonts
+from lexigraft.report.drawing import Look, figure_style
+from lexigraft.report.fonts import font_families
 from lexigraft.report.records import read_study
 
 
-def drawn_figure(module, made, item=None):
-    """The figure of a module, not yet rendered: its axes, their lines and their labels."""
+def _style(made):
+    families, _ = font_families(made.inputs["fonts"], "తెలుగు Ελληνικά")
+    return figure_style(families)
+
+
+def drawn_figure(build, made, item=None):
+    """The figure that a kind builds, not yet rendered: its axes, their lines and their labels."""
     study = read_study(made.settings, made.inputs)
     study = study.part(item) if item else study
-    fonts = open_fonts(made.inputs["fonts"])
-    with style.look(fonts):
-        return module.draw(study, style.Look(tuple(study.initializers), fonts))
+    with _style(made):
+        return build(study, Look(tuple(study.initializers)))
 
 
-def drawn_texts(monkeypatch, module, made, item=None):
-    """The figure of a module, and the texts that it really draws, with their boxes."""
+def drawn_texts(monkeypatch, build, made, item=None):
+    """The figure that a kind builds, and the texts that it really draws, with their boxes."""
     drawn = []
     original = Text.draw
 
@@ -28,8 +32,8 @@ def drawn_texts(monkeypatch, module, made, item=None):
             drawn.append(self)
         return original(self, renderer, *args, **kwargs)
 
-    figure = drawn_figure(module, made, item)
-    with style.look(open_fonts(made.inputs["fonts"])):
+    figure = drawn_figure(build, made, item)
+    with _style(made):
         figure.draw_without_rendering()
         monkeypatch.setattr(Text, "draw", draw)
         figure.canvas.draw()
@@ -52,13 +56,6 @@ def outside(figure, texts):
             or box.y1 > page.y1]  # fmt: skip
 
 
-def boxes_of(texts):
-    """Boxes of texts as they are drawn, without a line that leads to them."""
-    texts[0].figure.draw_without_rendering()
-    return [Text.get_window_extent(text) for text in texts]
-
-
-def overlaps(texts):
-    """Pairs of texts that overlap."""
-    pairs = itertools.combinations(zip(texts, boxes_of(texts), strict=True), 2)
-    return [(a.get_text(), b.get_text()) for (a, one), (b, other) in pairs if one.overlaps(other)]
+def legend_names(figure):
+    """The names in the legends of a figure."""
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]

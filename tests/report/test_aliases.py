@@ -4,7 +4,7 @@ import pytest
 
 from lexigraft.report.items import read_items
 from lexigraft.report.records import read_study
-from lexigraft.report.tables import results
+from lexigraft.report.tables.results import results
 
 FULL = "full-clm-512"
 
@@ -40,13 +40,13 @@ def shown(table):
 
 def test_both_names_show_the_scores_of_the_one_cell(study):
     own = part(study, sources=["m"], vocabularies=["big"], initializers=["mean", "align"])
-    assert shown(results.build(own)) == {("Mean",): "15.0", ("Align",): "15.0"}
+    assert shown(results(own)) == {("Mean",): "15.0", ("Align",): "15.0"}
     assert own.alias_note() == "Mean is Align under another name: both compute the same rows."
 
 
 def test_an_alias_is_of_its_vocabularies_and_source_models_alone(study):
     names = ["mean", "merge", "align"]
-    found = shown(results.build(part(study, vocabularies=["big", "huge"], initializers=names)))
+    found = shown(results(part(study, vocabularies=["big", "huge"], initializers=names)))
     assert found["m", "big", "Mean"] == "15.0" and found["n", "big", "Merge"] == "45.0"
     assert found["n", "huge", "Align"] == "47.0"
     for missing in (("m", "big", "Merge"), ("m", "huge", "Mean"), ("n", "huge", "Merge")):
@@ -63,7 +63,7 @@ def test_an_item_that_does_not_name_it_shows_the_cell_once(study):
 
 
 def test_the_csv_file_has_the_mean_of_sentences_beside_the_corpus_score(study):
-    table = results.build(part(study, sources=["m"], vocabularies=["big"]))
+    table = results(part(study, sources=["m"], vocabularies=["big"]))
     rows = table.data[table.data["initializer"] == "align"]
     assert dict(zip(rows["metric"], rows["mean"], strict=True)) == {
         "chrf": 15.0, "chrf_sentence_mean": 14.0,

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.report.figures import alignment_loss
+from lexigraft.report.figures.alignment_loss import alignment_loss
 from lexigraft.report.records import read_study
-from lexigraft.report.tables import alignment
-from lexigraft.report.tables.alignment import alignments, rank_correlation
+from lexigraft.report.tables.alignment import alignment, alignments, rank_correlation
 from tests.report.drawing import drawn_texts
 
 FULL = "full-clm-512"
@@ -63,22 +62,22 @@ def test_without_training_the_table_shows_what_there_is(made_study):
     cell = ("tiny", "te-made", "expand-500", "mean", "none", 0)
     made_study.record(cell, "ppl", "perplexity", {"bits_per_byte": 1.0})
     study = study_of(made_study)
-    table = alignment.build(study)
+    table = alignment(study)
     assert [name for _, name in table.columns] == ["BLEU ↑", "BLEU-1 ↑", "vocabulary ↑", "text ↑"]
-    assert alignment_loss.draw(study, None) is None
+    assert alignment_loss(study, None) is None
 
 
 def test_nothing_measured_is_no_table_and_no_figure(made_study):
     cell = ("tiny", "te-made", "expand-500", "mean", "none", 0)
     made_study.record(cell, "ppl", "perplexity", {"bits_per_byte": 1.0})
     study = study_of(made_study)
-    assert alignment.build(study) is None
-    assert alignment_loss.draw(study, None) is None
+    assert alignment(study) is None
+    assert alignment_loss(study, None) is None
 
 
 def test_the_table_marks_the_best_and_says_how_quality_goes_with_loss(aligned):
     study = study_of(aligned)
-    table = alignment.build(study)
+    table = alignment(study)
     rows = {row.stub[-1]: row.cells for row in table.rows}
     assert rows["UnifyVocab"][0].text == "30.0"
     assert [rows[name][0].rank for name in ("UnifyVocab", "Mean", "Permutation")] == [1, 2, 0]
@@ -97,7 +96,7 @@ def test_the_figure_has_a_point_for_each_initializer(aligned, monkeypatch):
     ]  # fmt: skip
     assert [line.get_xdata()[0] for line in bleu_1.lines] == [25.0, 40.0, 55.0]
     assert {"Permutation", "Mean", "UnifyVocab", "Telugu, expand-500"} <= {t for t, _ in texts}
-    assert bleu.get_xlabel() == "BLEU, rank correlation −1.00, n = 3"
+    assert bleu.get_xlabel() == "BLEU, n = 3\nrank correlation −1.00"
 
 
 def test_the_correlation_is_spearmans():

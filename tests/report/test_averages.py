@@ -5,10 +5,10 @@ import re
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.report.averages import Average, average_columns, in_order
 from lexigraft.report.items import check_items, read_items
+from lexigraft.report.models import Average, average_columns, in_order
 from lexigraft.report.records import read_study
-from lexigraft.report.tables import results
+from lexigraft.report.tables.results import results
 
 FULL = "full-clm-512"
 TASKS = ("arc", "boolq")
@@ -35,7 +35,7 @@ def table(made_study):
                     score(made_study, ("big", "mean", FULL, 0), language, task, value)
         study = read_study(made_study.settings, made_study.inputs)
         (item,) = read_items([{"item": "results", "averages": list(averages)}])
-        return results.build(study.part(item))
+        return results(study.part(item))
 
     return build
 

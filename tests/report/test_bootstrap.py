@@ -10,20 +10,19 @@ import pytest
 from sacrebleu.metrics import CHRF
 
 from lexigraft.evaluation.metrics.chrf import chrf_score, chrf_statistics
-from lexigraft.report import paired_tests
+from lexigraft.report import significance
 from lexigraft.report.example_scores import mean_score
-from lexigraft.report.paired_tests import (
+from lexigraft.report.significance import (
     PairedTest,
     Spread,
+    _resampled_counts,
     correct_together,
     effect_size,
     mean_over_seeds,
     paired_test,
+    pooled_spread,
     resample,
-    resampled_counts,
-    run_scores,
     seed_noise,
-    seed_spread,
 )
 
 WORDS = ["లక్ష్మి", "తెలుగు", "γλώσσα", "a", "of the", "ไทย", "x y z", ""]
@@ -36,6 +35,10 @@ def texts(seed, count):
 
 def means(*values):
     return np.column_stack([values, np.ones(len(values))])
+
+
+def run_scores(system, counts, score):
+    return {key: score(counts @ statistics) for key, statistics in system.items()}
 
 
 def generator():
@@ -169,8 +172,9 @@ def test_a_run_that_only_one_model_has_does_not_count():
 
 
 def test_resamples_in_parts_are_all_of_them(monkeypatch):
-    monkeypatch.setattr(paired_tests, "_CHUNK", 50)
-    parts = list(resampled_counts(9, 23, generator()))
+    monkeypatch.setattr(significance, "_CHUNK", 50)
+    monkeypatch.setattr(significance, "RESAMPLES", 23)
+    parts = list(_resampled_counts(9, generator()))
     assert [len(part) for part in parts] == [1, 5, 5, 5, 5, 3]
     assert (parts[0] == 1).all()
     assert (np.vstack(parts).sum(axis=1) == 9).all()
@@ -178,9 +182,9 @@ def test_resamples_in_parts_are_all_of_them(monkeypatch):
 
 def test_the_spread_over_seeds_is_pooled_over_models():
     # By hand: squared distances from 2 are 1 and 1, from 30 are 100, 0 and 100; one seed has none.
-    found = seed_spread([[1, 3], [20, 30, 40], [7]])
+    found = pooled_spread([[1, 3], [20, 30, 40], [7]])
     assert (found.freedom, found.deviation) == (3, pytest.approx((202 / 3) ** 0.5))
-    assert seed_spread([[7], [8]]) == Spread(0.0, 0)
+    assert pooled_spread([[7], [8]]) == Spread(0.0, 0)
 
 
 def test_the_noise_of_seeds_is_students_t():
@@ -201,7 +205,7 @@ def test_models_that_differ_by_their_seeds_alone_are_seldom_told_apart():
                    for _ in range(12)]  # fmt: skip
         counts = resample(40, 200, draw)
         found = [scores(system, counts, mean_score) for system in systems]
-        spread = seed_spread([float(own[0]) for own in one.values()] for one in found)
+        spread = pooled_spread([float(own[0]) for own in one.values()] for one in found)
         for first, second in itertools.pairwise(found):
             noise = seed_noise(spread, [2, 2], 200, draw)
             told += compare_scores(first, second, noise).p < 0.05

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.report.build import build_report
+from lexigraft.report.drawing import WIDTH, new_figure, panel_grid, save
 from lexigraft.report.inputs import report_settings
 from lexigraft.report.items import DEFAULT, kinds, load, read_items
-from lexigraft.report.names import shown_as
+from lexigraft.report.names import display_titles
+from lexigraft.report.page import build_report
 from lexigraft.report.records import read_study
-from lexigraft.report.style import WIDTH, new_figure, panel_grid, save
 from tests.report.drawing import clashes, drawn_texts, outside
 
 TABLES = [name for name, group in kinds().items() if group == "tables"]
@@ -52,10 +52,10 @@ def test_the_page_shows_every_figure_and_table(built):
 
 def test_the_page_opens_with_a_figure_then_says_what_to_do(built):
     page = (built[0] / "report.html").read_text(encoding="utf-8")
-    first = min(FIGURES, key=lambda name: load(name).KIND.rank)
+    first = min(FIGURES, key=lambda name: load(name).rank)
     assert page.index("<figure") == page.index(f'<figure id="figure-{first}"')
     order = [page.index(part) for part in (
-        "<h1>", "<nav", "<figure", 'id="page-1"', 'class="verdict', 'id="findings"', 'id="figures"',
+        "<h1>", "<nav", "<figure", 'id="page-1"', 'class="verdict', 'id="caveats"', 'id="figures"',
         'id="tables"', 'id="samples"', 'id="setup"',
     )]  # fmt: skip
     assert order == sorted(order)
@@ -66,7 +66,7 @@ def test_the_page_says_which_model_and_texts_it_is_of_and_when_it_was_built(made
     one_language(made_study).corpus("te-made", {}, zawgyi=3)
     made_study.settings["sources"] = {"tiny": "tiny.gguf of pypi package tiny 1.2"}
     made_study.inputs["circumstances"] = [("Commit of lexigraft", "0123abc")]
-    with shown_as({"sources": {"tiny": "Tiny-1B-Instruct"}}):
+    with display_titles({"sources": {"tiny": "Tiny-1B-Instruct"}}):
         rebuild(made_study, tmp_path / "out", ["results"])
     page = (tmp_path / "out/report.html").read_text(encoding="utf-8")
     assert "Source model: tiny (Tiny-1B-Instruct). Language: Telugu." in page
@@ -147,17 +147,6 @@ def test_the_page_follows_the_readers_theme(built):
     assert "#1b1f24" not in page.split("<body>", 1)[1]
 
 
-def test_findings_hold_the_numbers_of_the_records(built):
-    _, result, _ = built
-    telugu = result["languages"]["te-made"]
-    score = next(s for s in telugu["scores"] if s["metric"] == "bits_per_byte")
-    # align: 1.42 and 1.42 + 0.006 * (1 + 5 % 3)
-    assert score["best"]["initializer"] == "align"
-    assert score["best"]["mean"] == pytest.approx((1.42 + 1.438) / 2)
-    assert any("500 new tokens shorten text from 253 to 71 tokens" in f for f in result["findings"])
-    assert any("Align: 1.429 ± 0.013 bits per byte" in f for f in result["findings"])
-
-
 def test_summary_is_json_on_disk(built):
     folder, result, _ = built
     assert json.loads((folder / "summary.json").read_text(encoding="utf-8")) == result
@@ -174,7 +163,6 @@ def test_samples_show_outputs_of_the_source_and_of_the_best_cell(built):
     page = (built[0] / "report.html").read_text(encoding="utf-8")
     assert "Translate: class =" in page or "Translate: a lesson =" in page
     assert "<dt>Source model" in page
-    assert 'font-family: "Noto Sans Telugu"' in page
 
 
 def test_the_same_study_gives_the_same_bytes(made_study, tmp_path, noto):
@@ -204,23 +192,9 @@ def one_language(made, seeds=(0,), lapt=False, chrf=9.0):
     return made
 
 
-@pytest.mark.parametrize(
-    ("chrf", "sentence"),
-    [
-        (9.0, "no model reaches 10 chrF (3.0 to 9.0): too low to name a best"),
-        (30.0, "Align reaches 30.0 chrF, against 3.0"),
-    ],
-)
-def test_no_winner_is_named_where_all_scores_are_noise(made_study, tmp_path, chrf, sentence):
-    made = one_language(made_study, chrf=chrf)
-    found = rebuild(made, tmp_path / "out", ["results"])["findings"]
-    (found,) = [text for text in found if "chrF" in text]
-    assert found.startswith(f"Telugu: {sentence}")
-
-
 def test_one_seed_one_language_no_baseline_but_source_is_a_report(made_study, tmp_path):
     result = rebuild(one_language(made_study), tmp_path / "out", [])
-    assert any("Align reaches 1.500 bits per byte" in f for f in result["findings"])
+    assert result["recommendations"][0]["initializer"] == "align"
     assert any(text.startswith("One seed") for text in result["caveats"])
     assert set(result["omitted"]) == {"strategies", "initializers", "new_tokens"}
     for name in set(FIGURES) & set(DEFAULT):
@@ -237,15 +211,6 @@ def test_missing_tasks_leave_a_notice_and_not_an_error(made_study, tmp_path):
     assert (tmp_path / "out/figures/loss_curves.png").exists()
 
 
-def test_a_study_of_baselines_alone_says_what_they_reach(made_study, tmp_path):
-    made_study.measured(("tiny", "te-made", "source", "none", "none", 0), 2.0, 3.0, 1.0)
-    cell = ("tiny", "te-made", "source", "none", "full-clm-512", 0)
-    made_study.trained(cell, 2.0, 1.6)
-    made_study.measured(cell, 1.6, 8.0, 1.0)
-    result = rebuild(made_study, tmp_path / "out", ["results"])
-    assert any("LAPT reaches 1.600 bits per byte" in f for f in result["findings"])
-
-
 def test_the_commonest_strategy_stands_in_for_an_unknown_reference(made_study, tmp_path):
     one_language(made_study)
     made_study.settings["reference"] = {"strategy": None}
@@ -259,8 +224,7 @@ def test_two_source_models_stand_apart_in_tables_and_figures(made_study, tmp_pat
         cell = (source, "te-made", "big", "align", "full-clm-512", 0)
         made_study.record(cell, "ppl", "perplexity", {"bits_per_byte": bits})
         made_study.trained(cell, 3.0, bits)
-    result = rebuild(made_study, tmp_path, ["results", "bits_per_byte"])
-    assert any("for second, Align reaches 1.200" in f for f in result["findings"])
+    rebuild(made_study, tmp_path, ["results", "bits_per_byte"])
     text = (tmp_path / "tables/results.md").read_text(encoding="utf-8")
     assert "| first | Align |" in text
     assert "| second | Align |" in text
@@ -384,7 +348,7 @@ def test_letters_of_a_figure_have_one_size_and_neither_overlap_nor_leave_it(
     built, monkeypatch, name
 ):
     items = {item.name: item for item in read_items(built[2].settings["items"])}
-    figure, texts = drawn_texts(monkeypatch, load(name), built[2], items[name])
+    figure, texts = drawn_texts(monkeypatch, load(name).build, built[2], items[name])
     # The page shows all figures as wide.
     assert figure.get_figwidth() == WIDTH
     assert len(texts) > 5

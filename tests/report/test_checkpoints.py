@@ -2,8 +2,7 @@
 
 import pytest
 
-from lexigraft.report.figures import checkpoints
-from lexigraft.report.figures.checkpoints import checkpoint_scores
+from lexigraft.report.figures.checkpoints import checkpoint_scores, checkpoints
 from lexigraft.report.items import read_items
 from lexigraft.report.records import read_study
 from tests.report.drawing import clashes, drawn_texts, outside

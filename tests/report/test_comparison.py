@@ -2,12 +2,11 @@
 
 import pytest
 
-from lexigraft.report import style
-from lexigraft.report.figures import family_scores
-from lexigraft.report.fonts import open_fonts
+from lexigraft.report.drawing import Look
+from lexigraft.report.figures.family_scores import family_scores
 from lexigraft.report.items import read_items
 from lexigraft.report.records import read_study
-from lexigraft.report.tables import comparison
+from lexigraft.report.tables.comparison import comparison
 
 FULL = "full-clm-512"
 LANGUAGES = {
@@ -58,13 +57,11 @@ def built(made_study):
             {"title": "Multi", "models": [{**adapter, "languages": [name]} for name in GROUPS]},
             {"title": "Mono", "models": [{"initializers": ["zett"]}]},
         ]
-        kind = module.__name__.rpartition(".")[2]
-        (item,) = read_items([{"item": kind, "families": families, **options}])
+        (item,) = read_items([{"item": module.__name__, "families": families, **options}])
         part = read_study(made_study.settings, made_study.inputs).part(item)
         if module is comparison:
-            return comparison.build(part)
-        with style.look(open_fonts(None)):
-            return module.draw(part, style.Look((), open_fonts(None)))
+            return comparison(part)
+        return module(part, Look(()))
 
     return build
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from lexigraft.report.models import Model
+from lexigraft.report.frame import Model
 from lexigraft.report.records import read_study
-from lexigraft.report.score_differences import score_differences
-from lexigraft.report.tables import fragmentation
+from lexigraft.report.significance import score_differences
+from lexigraft.report.tables.fragmentation import fragmentation
 
 SOURCE = ("tiny", "te-made", "source", "none", "none", 0)
 COLUMN = ("te-made", "bits", "english_bits_per_byte")
@@ -46,7 +46,7 @@ def made(made_study):
 
 def build(made):
     study = read_study(made.settings, made.inputs)
-    return fragmentation.build(study)
+    return fragmentation(study)
 
 
 def compared(made, *cells):

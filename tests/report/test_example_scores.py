@@ -5,16 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from lexigraft.evaluation.tasks.tagging import entity_f1
-from lexigraft.report.example_scores import (
-    bits_score,
-    entity_statistics,
-    example_scores,
-    f1_score,
-    mean_over_tests,
-    mean_score,
-    perplexity_score,
-)
+from lexigraft.evaluation.tasks.tagging import entity_f1, entity_score, entity_statistics
+from lexigraft.report.example_scores import example_scores
 
 LABELS = ["O", "O", "B-PER", "I-PER", "B-LOC", "I-LOC", "I-ORG"]
 
@@ -31,23 +23,8 @@ def test_the_f1_of_entities_is_that_of_seqeval():
             for ours, theirs in zip(found, expected, strict=True)
         ]
     )
-    assert f1_score(rows.sum(0)) == pytest.approx(entity_f1(expected, found))
-    assert f1_score(np.zeros(3)) == 0
-
-
-def test_bits_and_perplexity_are_worked_out_by_hand():
-    # Two sentences: 8 bits in 2 bytes, 4 bits in 4 bytes.
-    nats = np.array([[8 * np.log(2), 2], [4 * np.log(2), 4]])
-    assert bits_score(nats.sum(0)) == pytest.approx(2)
-    assert perplexity_score(np.array([6 * np.log(3), 6])) == pytest.approx(3)
-
-
-def test_several_tests_count_the_same_whatever_their_size():
-    # The one example of the first test scores 1, the three of the second 0, 0 and 3.
-    rows = np.array([[1, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 3, 1]])
-    assert mean_over_tests(mean_score, 2)(rows.sum(0)) == 1
-    assert mean_over_tests(mean_score, 2)(rows[:3].sum(0)) == 0.5
-    assert mean_score((rows[:3, :2] + rows[:3, 2:]).sum(0)) == pytest.approx(1 / 3)
+    assert entity_score(rows.sum(0)) == pytest.approx(entity_f1(expected, found))
+    assert entity_score(np.zeros(3)) == 0
 
 
 def rows_by_test():
@@ -68,7 +45,7 @@ def test_a_task_of_several_tests_is_their_mean_and_each_has_its_own(metric, scor
     found = example_scores(rows_by_test(), "classification", metric, {})
     assert len(found.ids) == examples
     assert found.score(found.statistics.sum(axis=0)) == pytest.approx(score)
-    assert found.alone.tolist() == [
+    assert found.single.tolist() == [
         row["accuracy"] for row in rows_by_test() if row["id"] in found.ids
     ]
 

@@ -1,105 +1,65 @@
-"""Fonts are chosen by what a text needs, and what none shows is said."""
+"""Fonts are chosen by the letters of a text, and scripts without a font are named."""
 
-import base64
-import io
 import logging
-import shutil
 
-from fontTools.ttLib import TTFont
+import numpy
+import pytest
+from matplotlib.ft2font import FT2Font
 
-from lexigraft.report.fonts import open_fonts
-from lexigraft.report.style import look, new_figure
+from lexigraft.report.drawing import figure_style, new_figure
+from lexigraft.report.fonts import _fonts_of_folder, font_families
 
 
-def ink(text, fonts):
+def brightness(text, families):
     """Brightness [height, width] of a text as drawn."""
-    import numpy
-
-    with look(fonts):
+    with figure_style(families):
         figure = new_figure(3, 1)
-        figure.text(0.1, 0.5, text, fontsize=20, fontfamily=fonts.families(text))
+        figure.text(0.1, 0.5, text, fontsize=20)
         figure.draw_without_rendering()
         figure.canvas.draw()
         return numpy.asarray(figure.canvas.buffer_rgba())[..., 0].copy()
 
 
-def test_latin_text_needs_the_base_font_alone(noto):
-    fonts = open_fonts(noto)
-    assert fonts.families("bits per byte")[0] == "Noto Sans"
-    assert fonts.base == "Noto Sans"
-
-
-def test_each_script_gets_the_font_that_covers_it(noto):
-    fonts = open_fonts(noto)
-    for text, family in (
+@pytest.mark.parametrize(
+    ("text", "family"),
+    [
+        ("bits per byte", "Noto Sans"),
         ("తెలుగు", "Noto Sans Telugu"),
         ("မြန်မာ", "Noto Sans Myanmar"),
-        ("हिन्दी", "Noto Sans Devanagari"),
+        ("ภาษาไทย", "Noto Sans Thai"),
         ("العربية", "Noto Sans Arabic"),
-    ):
-        assert family in fonts.families(text)
-    assert fonts.missing == set()
+    ],
+)
+def test_a_font_of_the_folder_covers_each_script(noto, text, family):
+    families, missing = font_families(noto, text)
+    assert families[0] == "Noto Sans" and families[-1] == "DejaVu Sans"
+    assert family in families
+    assert missing == []
 
 
-def test_bold_fonts_of_the_folder_are_not_taken_for_the_regular_one(noto):
-    paths = [font.path.name for font in open_fonts(noto).folder]
-    assert paths
-    assert all(".400-" in name for name in paths)
+def test_only_the_regular_fonts_of_a_folder_are_used(noto):
+    styles = {FT2Font(path).style_name for path, _ in _fonts_of_folder(noto)}
+    assert styles == {"Regular"}
 
 
-def test_a_font_of_the_folder_goes_before_the_systems_of_its_name(noto, tmp_path, monkeypatch):
-    from matplotlib.font_manager import FontProperties, fontManager
-
-    family = "Noto Sans Telugu"
-    [file] = [font.path for font in open_fonts(noto).folder if font.family == family]
-    (tmp_path / "folder").mkdir()
-    others = [entry for entry in fontManager.ttflist if entry.name != family]
-    monkeypatch.setattr(fontManager, "ttflist", others)
-    with TTFont(file) as font:
-        font.flavor = None
-        font.save(tmp_path / "system.ttf")
-    fontManager.addfont(tmp_path / "system.ttf")
-    shutil.copy(file, tmp_path / "folder")
-    assert family in open_fonts(tmp_path / "folder").families("తెలుగు")
-    assert fontManager.findfont(FontProperties(family)) != str(tmp_path / "system.ttf")
-
-
-def test_a_script_that_no_font_shows_is_said_once(noto, caplog, monkeypatch):
-    monkeypatch.setattr("lexigraft.report.fonts._system_fonts", list)  # a system may show all
-    fonts = open_fonts(noto)
+def test_a_script_without_a_font_is_named_once(noto, caplog, monkeypatch):
+    monkeypatch.setattr("lexigraft.report.fonts._system_fonts", list)  # a system may have all
     with caplog.at_level(logging.WARNING, logger="lexigraft.report.fonts"):
-        fonts.families("𒀀𒀁")
-        fonts.families("𒀂")
-    assert fonts.missing == {"Cuneiform"}
+        _, missing = font_families(noto, "𒀀𒀁𒀂")
+    assert missing == ["Cuneiform"]
     assert len(caplog.records) == 1
 
 
-def test_without_a_folder_latin_text_is_shown_by_the_systems_font():
-    fonts = open_fonts(None)
-    assert fonts.families("abc → ± Ω")[0] == "DejaVu Sans"
-    assert fonts.missing == set()
+def test_without_a_folder_latin_text_has_the_bundled_font():
+    assert font_families(None, "abc → ± Ω") == (["DejaVu Sans"], [])
 
 
 def test_telugu_conjuncts_are_shaped(noto):
-    """Shaped, క్ష్మి is one cluster; its letters set side by side are several times as wide."""
-    fonts = open_fonts(noto)
+    """Shaped, క్ష్మి is one cluster; its letters side by side are several times as wide."""
+    families, _ = font_families(noto, "క్ష్మి")
 
     def width(text):
-        columns = (ink(text, fonts) < 128).any(axis=0).nonzero()[0]
+        columns = (brightness(text, families) < 128).any(axis=0).nonzero()[0]
         return columns[-1] - columns[0]
 
     assert width("క్ష్మి") < 0.5 * width("క\u200b్\u200bష\u200b్\u200bమ\u200bి")
-
-
-def test_an_embedded_font_holds_the_letters_asked_for_and_few_others(noto):
-    uri = open_fonts(noto).embedded(["తెలుగు"])["Noto Sans Telugu"]
-    data = base64.b64decode(uri.split(",", 1)[1])
-    characters = set(TTFont(io.BytesIO(data)).getBestCmap())
-    assert {ord(char) for char in "తెలుగు"} <= characters
-    assert ord("క") not in characters
-    assert len(data) < 60_000
-
-
-def test_embedded_fonts_are_the_same_bytes_each_time(noto):
-    first, second = open_fonts(noto).embedded(["తెలుగు"]), open_fonts(noto).embedded(["తెలుగు"])
-    assert first == second

@@ -2,11 +2,10 @@
 
 import pytest
 
-from lexigraft.report.figures import forgetting
-from lexigraft.report.figures.forgetting import gains_and_losses
+from lexigraft.report.figures.forgetting import forgetting, gains_and_losses
 from lexigraft.report.items import read_items
 from lexigraft.report.records import read_study
-from tests.report.drawing import clashes, drawn_texts, outside
+from tests.report.drawing import clashes, drawn_figure, drawn_texts, legend_names, outside
 
 SOURCE = ("m", "te-made", "source", "none", "none", 0)
 LAPT = ("m", "te-made", "source", "none", "full", 0)
@@ -83,31 +82,22 @@ def test_the_trained_cell_is_drawn_at_the_end_of_a_line_from_its_start(made, mon
     assert "loss in bits per byte of English" in shown
 
 
-def test_cells_that_come_out_alike_are_told_apart_by_mark_and_name(made, monkeypatch):
+def test_models_with_the_same_scores_have_different_marks_and_names(made, monkeypatch):
     bits = {"bits_per_byte": 1.2, "english_bits_per_byte": 1.4}
     for initializer in ("merge", "align"):
         made.record((*CELL[:3], initializer, "full", 0), "bits", "perplexity", bits)
     figure, texts = drawn_texts(monkeypatch, forgetting, made)
-    assert clashes(texts) == []
-    boxes = dict(texts)
-    stack = [boxes[name] for name in ("Mean", "Merge", "Align")]
-    assert 1 in {len({round(getattr(box, side), 3) for box in stack}) for side in ("x0", "x1")}
-    (axis,) = figure.axes
-    marks = [line for line in axis.lines if line.get_ls() == "None" and line.get_alpha() is None]
-    again = [line for line in marks if line.get_transform() != axis.transData]
-    assert len({(line.get_marker(), line.get_color()) for line in again}) == len(again) == 3
-
-
-def test_many_models_of_several_vocabularies_have_a_panel_for_each(made, monkeypatch):
-    initializers = ("mean", "merge", "align", "focus", "random")
-    for vocabulary, gain in (("big", 0.0), ("small", 0.3)):
-        for place, initializer in enumerate(initializers):
-            bits = {"bits_per_byte": 1.2 + gain + place / 50, "english_bits_per_byte": 1.4 + gain}
-            cell = (*CELL[:2], vocabulary, initializer, "full", 0)
-            made.record(cell, "bits", "perplexity", bits)
-    figure, texts = drawn_texts(monkeypatch, forgetting, made)
-    titles = [axis.get_title(loc="left") for axis in figure.axes]
-    assert titles == ["Telugu, big", "Telugu, small"]
-    assert [text for text, _ in texts].count("LAPT") == 2
-    assert {"Mean", "Random"} <= {text for text, _ in texts}
+    assert legend_names(figure) == ["LAPT", "Mean", "Merge", "Align"]
+    handles = figure.legends[0].legend_handles
+    assert len({(handle.get_marker(), handle.get_color()) for handle in handles}) == 4
     assert clashes(texts) == [] and outside(figure, texts) == []
+
+
+def test_models_under_other_strategies_have_no_name_if_there_are_too_many(made, monkeypatch):
+    for place in range(20):
+        bits = {"bits_per_byte": 1.2 + place / 50, "english_bits_per_byte": 1.4}
+        made.record((*CELL[:4], f"other-{place}", 0), "bits", "perplexity", bits)
+    figure = drawn_figure(forgetting, made)
+    assert legend_names(figure) == ["LAPT", "Mean"]
+    (axis,) = figure.axes
+    assert sum(line.get_markersize() == 3.5 for line in axis.lines) == 20

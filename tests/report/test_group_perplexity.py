@@ -1,7 +1,8 @@
 """The perplexity table of a group of languages: a column for each member."""
 
 from lexigraft.report.records import read_study
-from lexigraft.report.tables import perplexity
+from lexigraft.report.tables.perplexity import _HEADS as HEADS
+from lexigraft.report.tables.perplexity import perplexity
 
 FULL = "full-clm-512"
 SOURCE = ("m", "te-made", "source", "none", "none", 0)
@@ -18,10 +19,10 @@ def test_members_stand_behind_their_group_without_a_before_of_their_own(made_stu
             "perplexity_el-made": ppl + 2, "bits_per_byte_el-made": bits + 2,
         })  # fmt: skip
     study = read_study(made_study.settings, made_study.inputs)
-    table = perplexity.build(study)
+    table = perplexity(study)
     names = [study.language(name) for name in ("te-made", "sw", "el-made")]
-    expected = [(names[0], column) for column in perplexity.COLUMNS.values()]
-    own = [perplexity.COLUMNS[column] for column in ("perplexity", "bits_per_byte")]
+    expected = [(names[0], heading) for heading in HEADS.values()]
+    own = [HEADS[column] for column in ("perplexity", "bits_per_byte")]
     expected += [(name, column) for name in names[1:] for column in own]
     assert list(table.columns) == expected
     rows = {row.stub[-1]: [cell.text for cell in row.cells] for row in table.rows}

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.report.figures import learning_curves, loss_curves
+from lexigraft.report.figures.learning_curves import learning_curves
+from lexigraft.report.figures.loss_curves import loss_curves
 from lexigraft.report.items import kinds, load, read_items
 from tests.report.drawing import drawn_figure
 
@@ -140,5 +141,5 @@ def test_a_study_whose_logs_are_lost_has_no_such_figure(trained):
 
 def test_it_stands_before_all_other_figures():
     figures = [name for name, group in kinds().items() if group == "figures"]
-    ranks = {name: load(name).KIND.rank for name in figures}
+    ranks = {name: load(name).rank for name in figures}
     assert [name for name in figures if ranks[name] == min(ranks.values())] == ["learning_curves"]

@@ -4,11 +4,10 @@ import math
 
 import pytest
 
+from lexigraft.report.frame import TokenCounts
 from lexigraft.report.items import read_items
 from lexigraft.report.records import read_study
-from lexigraft.report.study import TokenCounts
-from lexigraft.report.tables import tokenizers
-from lexigraft.report.tables.tokenizers import length_changes
+from lexigraft.report.tables.tokenizers import length_changes, tokenizers
 
 SMALL = [10 + at % 5 for at in range(40)]
 LARGE = [4 + at % 3 for at in range(40)]
@@ -74,7 +73,7 @@ def compared(made_study):
 def test_the_table_has_stars_where_the_tokens_of_each_text_were_kept(compared):
     study = read_study(compared.settings, compared.inputs)
     (item,) = read_items([{"item": "tokenizers", "compared_with": ["small"]}])
-    found = tokenizers.build(study.part(item))
+    found = tokenizers(study.part(item))
     last = {row.stub: row.cells[-1] for row in found.rows}
     assert last["Telugu", "large"].stars == "**"
     assert last["Telugu", "small"].stars == last["Greek", "large"].stars == ""

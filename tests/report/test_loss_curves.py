@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.report.figures import loss_curves
+from lexigraft.report.figures.loss_curves import loss_curves
 from lexigraft.report.items import read_items
 from tests.report.drawing import clashes, drawn_figure, drawn_texts
 

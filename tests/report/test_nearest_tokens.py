@@ -2,7 +2,7 @@
 
 from lexigraft.report.items import read_items
 from lexigraft.report.records import read_study
-from lexigraft.report.tables import nearest_tokens
+from lexigraft.report.tables.nearest_tokens import nearest_tokens
 
 FIT = ("m", "te-made", "big", "unifyvocab", 0)
 
@@ -11,7 +11,7 @@ def built(made, examples):
     study = read_study(made.settings, made.inputs)
     (item,) = read_items(["nearest_tokens"])
     study.examples[FIT] = examples
-    return nearest_tokens.build(study.part(item))
+    return nearest_tokens(study.part(item))
 
 
 def test_each_new_token_has_its_nearest_source_tokens_in_order(made_study):

@@ -1,7 +1,6 @@
 """What new tokens are made of is shown as text where it is text, else as bytes."""
 
-from lexigraft.report.figures import new_tokens
-from lexigraft.report.figures.new_tokens import compositions, part_label
+from lexigraft.report.figures.new_tokens import compositions, new_tokens, part_label
 from lexigraft.report.records import read_study
 from tests.report.drawing import drawn_figure
 
@@ -26,7 +25,7 @@ def test_the_best_recipe_is_shown_and_drawn_rows_are_passed_over(built):
     ]  # fmt: skip
     first = found[0].tokens[0]
     assert first.text == "లక్ష్మి"
-    assert [part.label for part in first.parts] == ["E0 B0", "95"]
+    assert [label for label, _ in first.parts] == ["E0 B0", "95"]
 
 
 def test_parts_that_are_not_listed_weigh_the_rest(built):
@@ -34,7 +33,7 @@ def test_parts_that_are_not_listed_weigh_the_rest(built):
     study = read_study(made.settings, made.inputs)
     tokens = compositions(study)[0].tokens
     for token in tokens:
-        assert abs(sum(part.weight for part in token.parts) + token.others - 1) < 1e-9
+        assert abs(sum(weight for _, weight in token.parts) + token.others - 1) < 1e-9
         assert (token.others > 0) == (token.more > 0)
 
 

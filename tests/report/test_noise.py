@@ -2,13 +2,13 @@
 
 import pytest
 
-from lexigraft.report.figures import checkpoints, speed_quality
-from lexigraft.report.findings import finding_numbers, findings
-from lexigraft.report.formats import as_html, latex
-from lexigraft.report.page import report_document
+from lexigraft.report.figures.checkpoints import checkpoints
+from lexigraft.report.figures.speed_quality import speed_quality
 from lexigraft.report.records import read_study
-from lexigraft.report.sample_outputs import sample_outputs
-from lexigraft.report.tables import results, significance
+from lexigraft.report.samples import sample_outputs
+from lexigraft.report.table import as_html, latex
+from lexigraft.report.tables.results import results
+from lexigraft.report.tables.significance import significance
 from tests.report.drawing import drawn_figure
 
 FULL = "full-clm-512"
@@ -51,7 +51,7 @@ def scores(table, at):
 
 
 def test_noise_has_no_colour_rank_stars_or_change(made):
-    table = results.build(study(made))
+    table = results(study(made))
     quality, noise = scores(table, 0), scores(table, 1)
     assert quality["Align"].rank == 1 and quality["Align"].shade > 0 and quality["Align"].change
     assert [cell.text for cell in noise.values()] == ["1.0", "2.0", "9.0"]
@@ -65,34 +65,26 @@ def test_noise_has_no_colour_rank_stars_or_change(made):
 def test_one_score_above_the_noise_makes_all_of_its_column_count(made):
     rows = outputs(40.0)
     made.record(cell("mean"), "sum", "summarization", {"rouge_l": 40.0}, predictions=rows)
-    table = results.build(study(made))
+    table = results(study(made))
     found = scores(table, 1)
     assert found["Mean"].rank == 1 and found["Mean"].stars == "**" and found["Random"].shade > 0
     assert not any("noise" in note for note in table.notes)
 
 
 def test_noise_is_grey_in_print_and_on_the_page(made):
-    table = results.build(study(made))
+    table = results(study(made))
     assert r"\textcolor{gray}{9.0}" in latex(table)
     assert '<td style="color:var(--muted)"><b>9.0</b>' in as_html(table)
 
 
 def test_differences_of_noise_are_not_tested(made):
-    assert significance.build(study(made)) is None
+    assert significance(study(made)) is None
     rows = outputs(40.0)
     for one in (("none", "none", "source"), ("align",)):
         own = cell(*one, language="el-made")
         made.record(own, "sum", "summarization", {"rouge_l": 40.0}, predictions=rows)
-    table = significance.build(study(made))
+    table = significance(study(made))
     assert [language for language, _ in table.columns] == ["Greek"]
-
-
-def test_the_findings_name_no_winner_of_noise(made):
-    numbers = finding_numbers(study(made))
-    quality, noise = numbers["te-made"]["scores"]
-    assert (quality["noise"], noise["noise"], noise["not_worse"]) == (False, True, None)
-    texts = [one.text for one in findings(numbers)]
-    assert any(text.startswith("no model reaches 10 ROUGE-L (1.0 to 9.0)") for text in texts)
 
 
 def test_figures_leave_noise_out_or_say_so(made):
@@ -119,23 +111,3 @@ def test_samples_are_of_source_and_the_recommended_cell_whatever_the_noise_says(
     assert all(one.score is None for row in group.rows for one in row)
     # In the order of the tests: no score orders them.
     assert [row[0].text for row in group.rows] == [f"article {at}" for at in (0, 2, 5, 7)]
-
-
-def test_samples_say_how_long_each_output_takes(made):
-    made.record(SOURCE, "speed", "speed", {
-        "steps_per_second_batch_1": 5.0, "first_token_seconds_batch_1": 1.0,
-        "steps_per_second_batch_8": 80.0}, settings={"prompts_from": "translation"})  # fmt: skip
-    # Another model with the recommended one's vocabulary.
-    made.record(cell("random"), "speed", "speed", {
-        "steps_per_second_batch_1": 20.0, "first_token_seconds_batch_1": 0.25,
-    }, settings={"prompts_from": "translation"})  # fmt: skip
-    (group,) = sample_outputs(study(made))
-    # Eleven steps: the first token, then ten steps.
-    assert [one.seconds for one in group.rows[0]] == [None, None, 3.0, 0.75]
-    nothing = {name: [] for name in ("lead", "findings", "caveats", "pages", "figures", "tables",
-                                     "facts")}  # fmt: skip
-    page = report_document(
-        "t", {}, numbers={"te-made": {"name": "Telugu"}}, samples=[group], omitted={}, **nothing
-    )
-    assert "<dt>Source model, 3.0 s" in page
-    assert "<dt>Best configuration: Align, 0.8 s" in page

@@ -5,15 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from lexigraft.report.paired_tests import (
+from lexigraft.report.significance import (
     RESAMPLES,
     PairedTest,
     correct_together,
-    effect_text,
-    p_text,
     paired_test,
     resampled_scores,
 )
+from lexigraft.report.tables.significance import effect_text, p_text
 
 
 def result(p, **others):
@@ -62,4 +61,4 @@ def test_a_ratio_is_tested_by_its_logarithm():
 
 def test_texts_of_p_and_effect():
     assert [p_text(p) for p in (0.0004, 0.012, 0.349)] == ["p < 0.001", "p = 0.012", "p = 0.35"]
-    assert effect_text(result(0.01)) == "d = +0.40"
+    assert effect_text(0.4) == "d = +0.40"

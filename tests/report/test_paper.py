@@ -5,11 +5,19 @@ import re
 
 import pytest
 
-from lexigraft.report.formats import BLUE, RED, as_html, latex, markdown
+from lexigraft.report.frame import COLUMN, Model, source_model
 from lexigraft.report.items import kinds, load, read_items
-from lexigraft.report.models import COLUMN, Model, find, source_model
 from lexigraft.report.records import read_study
-from lexigraft.report.table import MISSING, PALEST
+from lexigraft.report.table import (
+    BLUE,
+    MISSING,
+    PALEST,
+    RED,
+    as_html,
+    latex,
+    latex_shade,
+    markdown,
+)
 from tests.report.made_paper import ITEMS, LANGUAGES, LORA, paper_study
 
 TABLES = [item["name"] for item in ITEMS if kinds()[item["item"]] == "tables"]
@@ -91,7 +99,7 @@ def test_a_cell_is_the_mean_of_its_records_with_their_deviation_over_runs(tables
 def test_colours_and_marks_say_which_way_the_score_changed(tables, study, name):
     seen = set()
     for row in tables[name].data.to_dict("records"):
-        source = find(study, source_model(row["source"]), *(row[name] for name in COLUMN))
+        source = study.find(source_model(row["source"]), *(row[name] for name in COLUMN))
         assert row["source_mean"] == source["mean"]
     for row in tables[name].rows:
         for cell, first in zip(row.cells, tables[name].rows[0].cells, strict=True):
@@ -105,7 +113,7 @@ def test_colours_and_marks_say_which_way_the_score_changed(tables, study, name):
 def test_the_last_row_of_a_source_model_is_its_speed_up(tables, study):
     model = Model("gemma-2-9b", "expand-100", "align", "2x2ls-mtp-512")
     speed = "same_text_characters_per_second_batch_1"
-    found = find(study, model, "te", "speed-summarization", speed)
+    found = study.find(model, "te", "speed-summarization", speed)
     cell = tables["table-5"].rows[-1].cells[-1]
     assert cell.text == f"{found['mean'] / found['source_mean']:.2f}×"
 
@@ -175,9 +183,7 @@ def test_numbers_stay_readable_on_the_deepest_colours(ink_and_paper, colour):
 
 
 def test_latex_colours_deepen_with_the_change(tables):
-    from lexigraft.report.formats import _latex_shade
-
     # By hand, blue at half: 255 - 0.65 / 2 * (255 - 59) = 191.3, and so on.
-    assert _latex_shade(0.5) == r"\cellcolor[HTML]{BFD6EC}"
-    assert _latex_shade(-1.0) == r"\cellcolor[HTML]{E4988B}"
-    assert _latex_shade(0.001) == ""
+    assert latex_shade(0.5) == r"\cellcolor[HTML]{BFD6EC}"
+    assert latex_shade(-1.0) == r"\cellcolor[HTML]{E4988B}"
+    assert latex_shade(0.001) == ""

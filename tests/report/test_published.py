@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.report.formats import as_html, write_table
 from lexigraft.report.items import check_items, read_items
 from lexigraft.report.published import read_published
 from lexigraft.report.records import read_study
-from lexigraft.report.tables import published
+from lexigraft.report.table import as_html, write_table
+from lexigraft.report.tables.published import published
 from tests.report.conftest import numbers
 
 FULL = "full-clm-512"
@@ -32,7 +32,7 @@ def made(made_study):
 def build(made, *paths, **options):
     made.inputs["published"] = list(paths)
     (item,) = read_items([{"item": "published", **options}])
-    return published.build(read_study(made.settings, made.inputs).part(item))
+    return published(read_study(made.settings, made.inputs).part(item))
 
 
 def texts(table):

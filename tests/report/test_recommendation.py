@@ -3,14 +3,21 @@
 import json
 import random
 import re
+import shlex
+from types import SimpleNamespace
 
 import pytest
 
-from lexigraft.report.build import build_report
-from lexigraft.report.recommendation import gains, recommend
-from lexigraft.report.recommendation_text import recommendation_texts
+from lexigraft.report.frame import Model
+from lexigraft.report.page import build_report
+from lexigraft.report.pages.recommendation import (
+    Decision,
+    Recommendation,
+    ScoreChange,
+    _section,
+    recommend,
+)
 from lexigraft.report.records import read_study
-from lexigraft.report.verdict import Decision
 
 SOURCE = ("tiny", "te-made", "source", "none", "none", 0)
 FULL = "full-clm-512"
@@ -47,105 +54,98 @@ def made(made_study):
     return made_study
 
 
-def found(made):
+def recommended(made):
+    """The recommendation of a study, and the variables of its text."""
     study = read_study(made.settings, made.inputs)
-    (one,) = recommend(study)
-    (text,) = recommendation_texts(study)
-    return one, gains(study, one), text
+    (recommendation,) = recommend(study)
+    return recommendation, _section(study, recommendation)
 
 
-def asked(text, title):
-    return next(question for question in text.questions if question.title.startswith(title))
+def answer_to(text, beginning):
+    """The answer and the evidence of a question."""
+    return next(rest for title, *rest in text["questions"] if title.startswith(beginning))
 
 
 def test_the_initializer_that_is_shown_to_be_better_is_chosen(made):
     for name, bits in (("random", 1.8), ("align", 1.4), ("mean", 1.6)):
         made.write(cell(name), bits)
-    one, _, text = found(made)
-    assert one.model.initializer == "align"
-    assert one.choices[0].tied == ()
-    assert text.verdict.decision == Decision.GRAFT
-    question = asked(text, "Which initializer")
-    assert question.answer == "Align is shown to be better than Random and Mean."
+    recommendation, text = recommended(made)
+    assert recommendation.model.initializer == "align"
+    assert recommendation.choices[0].tied == ()
+    assert recommendation.decision == Decision.GRAFT
+    answer, evidence = answer_to(text, "Which initializer")
+    assert answer == "Align is shown to be better than Random and Mean."
     # The better of the others first.
-    assert re.search(
-        r"best Align 1\.\d+; worse: Mean 1\.\d+, Random 1\.\d+\.", question.evidence[0]
-    )
-    (mean, random) = [one for one in text.tests if one.compared_with == "Align"]
-    assert mean.model.startswith("Mean") and random.model.startswith("Random")
-    assert mean.p == "< 0.001" and mean.difference.startswith("+0.")
+    assert re.search(r"best Align 1\.\d+; worse: Mean 1\.\d+, Random 1\.\d+\.", evidence[0])
+    mean, random = (test for test in text["tests"] if test[3] == "Align")
+    assert mean[1].startswith("Mean") and random[1].startswith("Random")
+    assert mean[7] == "< 0.001" and mean[5].startswith("+0.")
 
 
-def test_initializers_that_cannot_be_told_apart_are_all_named(made):
+def test_initializers_that_are_not_shown_to_differ_are_all_named(made):
     for name, bits in (("random", 1.8), ("align", 1.4), ("merge", 1.4)):
         made.write(cell(name), bits)
-    one, _, text = found(made)
-    (choice, *_) = one.choices
-    assert {choice.chosen.initializer, choice.tied[0].initializer} == {"align", "merge"}
-    assert len(choice.tied) == 1
-    assert asked(text, "Which initializer").answer.startswith("Not decided: ")
-    (shown,) = asked(text, "Which initializer").evidence[:1]
-    assert re.search(r"not shown to be worse: \w+ 1\.\d+; worse: Random 1", shown)
+    recommendation, text = recommended(made)
+    choice = recommendation.choices[0]
+    assert {model.initializer for model in (choice.chosen, *choice.tied)} == {"align", "merge"}
+    answer, evidence = answer_to(text, "Which initializer")
+    assert answer.startswith("Not decided: ")
+    assert re.search(r"not shown to be worse: \w+ 1\.\d+; worse: Random 1", evidence[0])
 
 
 def test_without_outputs_nothing_is_decided(made):
     made.write(cell("align"), 1.4, keep=False)
     made.write(cell("mean"), 1.9, keep=False)
-    one, _, text = found(made)
-    assert one.model.initializer == "align"
-    assert [model.initializer for model in one.choices[0].tied] == ["mean"]
-    assert re.search(r"not tested: Mean 1\.\d+", asked(text, "Which initializer").evidence[0])
-    assert asked(text, "Is it worth it").answer.startswith(
-        "Compared with the source model: not tested."
-    )
-    assert text.verdict.decision == Decision.UNDECIDED
-    assert text.tests == []
+    recommendation, text = recommended(made)
+    assert recommendation.model.initializer == "align"
+    assert [model.initializer for model in recommendation.choices[0].tied] == ["mean"]
+    assert re.search(r"not tested: Mean 1\.\d+", answer_to(text, "Which initializer")[1][0])
+    assert recommendation.decision == Decision.UNDECIDED
+    assert text["tests"] == []
 
 
-def test_a_cell_that_was_not_measured_stands_in_nobodys_way(made):
+def test_a_cell_without_a_score_excludes_no_measure_of_the_others(made):
     for name, bits in (("align", 1.4), ("mean", 1.6)):
         made.write(cell(name), bits)
     made.record(cell("merge"), "speed", "speed", {"tokens_per_second_batch_1": 20.0})
-    one, _, _ = found(made)
-    assert one.model.initializer == "align"
-    assert [rival.initializer for rival in one.choices[0].rivals] == ["align", "mean"]
+    recommendation, _ = recommended(made)
+    assert recommendation.model.initializer == "align"
+    rivals = recommendation.choices[0].rivals
+    assert [rival.initializer for rival in rivals] == ["align", "mean"]
 
 
-def test_the_winner_of_most_measures_is_chosen(made):
+def test_the_rival_that_leads_on_most_measures_is_chosen(made):
     for name, bits, words in (("align", 1.4, 40), ("mean", 1.8, 44)):
         made.write(cell(name), bits)
-        for task, level in (("qa", words), ("sum", words)):
+        for task in ("qa", "sum"):
             draw = random.Random(repr((name, task)))
-            rows = [{"id": str(at), "rouge_l": level + draw.gauss(0, 2)} for at in range(50)]
+            rows = [{"id": str(at), "rouge_l": words + draw.gauss(0, 2)} for at in range(50)]
             mean = sum(row["rouge_l"] for row in rows) / 50
             made.record(cell(name), task, "summarization", {"rouge_l": mean}, predictions=rows)
-    one, _, text = found(made)
-    assert one.model.initializer == "mean"
-    assert asked(text, "Which initializer").answer.startswith("Mean leads on 2 of 3 measures")
+    recommendation, text = recommended(made)
+    assert recommendation.model.initializer == "mean"
+    assert answer_to(text, "Which initializer")[0].startswith("Mean leads on 2 of 3 measures")
 
 
-def test_scores_that_are_noise_have_no_say(made):
+def test_scores_that_are_noise_have_no_influence(made):
     for name, bits, chrf in (("align", 1.4, 2.0), ("mean", 1.8, 7.0)):
         made.write(cell(name), bits)
         made.record(cell(name), "mt", "translation", {"chrf": chrf})
-    one, _, text = found(made)
-    assert one.model.initializer == "align"
-    assert [task for _, task, _ in one.noise] == ["mt"]
-    assert any("chrF (mt)" in line for line in asked(text, "How certain").evidence)
-    others = [question for question in text.questions if question.title != "How certain is this?"]
-    assert not any("chrF" in " ".join([one.answer, *one.evidence]) for one in others)
-    assert not any("chrF" in one.measure for one in text.tests)
+    recommendation, text = recommended(made)
+    assert recommendation.model.initializer == "align"
+    assert [task for _, task, _ in recommendation.noise] == ["mt"]
+    assert any("chrF (mt)" in line for line in answer_to(text, "How certain")[1])
+    assert not any("chrF" in test[0] for test in text["tests"])
 
 
 def test_noise_alone_decides_nothing(made_study):
     made_study.settings["reference"] = {"strategy": FULL}
     for name, chrf in (("align", 2.0), ("mean", 7.0)):
         made_study.record(cell(name), "mt", "translation", {"chrf": chrf})
-    _, _, text = found(made_study)
-    assert text.verdict.decision == Decision.UNDECIDED
-    assert text.verdict.sentences[1] == "No score above the noise compares it with a baseline."
-    assert text.verdict.missing[0].startswith("Scores above the noise")
-    assert asked(text, "Which initializer").answer.startswith("Not decided")
+    recommendation, text = recommended(made_study)
+    assert recommendation.decision == Decision.UNDECIDED
+    assert text["verdict"][1] == "No score above the noise compares it with a baseline."
+    assert answer_to(text, "Which initializer")[0].startswith("Not decided")
 
 
 def test_each_axis_is_chosen_under_the_choices_before_it(made):
@@ -155,94 +155,71 @@ def test_each_axis_is_chosen_under_the_choices_before_it(made):
     made.write(cell("random", "expand-1000"), 1.9)
     made.write(cell("align", "expand-1000", "lora-clm-512"), 1.1)
     made.write(cell("align", "expand-500", "lora-clm-512"), 1.9)
-    one, _, text = found(made)
-    assert vars(one.model) == {"source": "tiny", "vocabulary": "expand-1000",
-                               "initializer": "align", "strategy": "lora-clm-512"}  # fmt: skip
-    assert one.measured == one.model
-    rivals = {choice.axis: len(choice.rivals) for choice in one.choices}
+    recommendation, text = recommended(made)
+    assert recommendation.model == Model("tiny", "expand-1000", "align", "lora-clm-512")
+    assert recommendation.measured == recommendation.model
+    rivals = {choice.axis: len(choice.rivals) for choice in recommendation.choices}
     assert rivals == {"initializer": 3, "vocabulary": 2, "strategy": 2}
-    assert text.verdict.sentences[0] == (
-        "Graft: use Align with expand-1000, trained with lora-clm-512."
-    )
+    assert text["verdict"][0] == "Graft: use Align with expand-1000, trained with lora-clm-512."
 
 
-def test_a_combination_that_the_study_has_not_is_said_to_be_none_of_its_cells(made):
+def test_the_verdict_is_about_a_measured_cell(made):
     for name, bits in (("align", 1.4), ("mean", 1.6)):
         made.write(cell(name), bits)
     for strategy, bits in ((FULL, 1.6), ("lora-clm-512", 1.2)):
         made.write(cell("mean", "expand-1000", strategy), bits)
-    one, _, text = found(made)
-    assert one.model.strategy == "lora-clm-512" and one.model.initializer == "align"
-    assert one.measured.initializer == "mean"
-    assert "is not a cell of the study" in asked(text, "Is it worth it").evidence[0]
-    # The verdict is about what was measured.
-    assert text.verdict.sentences[0].startswith("Graft: use Mean with expand-1000")
-    assert any("combines the choices, Align with" in line for line in text.verdict.missing)
+    recommendation, text = recommended(made)
+    assert recommendation.model.strategy == "lora-clm-512"
+    assert recommendation.measured.initializer == "mean"
+    assert "is not in the study" in answer_to(text, "Is it worth it")[1][0]
+    assert text["verdict"][0].startswith("Graft: use Mean with expand-1000")
 
 
-def test_it_says_where_training_without_new_tokens_is_better(made):
+def test_a_cell_that_is_worse_than_lapt_is_not_recommended(made):
     made.write(LAPT, 1.2)
     made.write(cell("align"), 1.4)
-    _, _, text = found(made)
-    answer = asked(text, "Is it worth it").answer
+    recommendation, text = recommended(made)
+    answer, _ = answer_to(text, "Is it worth it")
     assert "Compared with the source model: better." in answer
     assert f"Compared with LAPT ({FULL}): worse." in answer
-    assert asked(text, "Which initializer").answer == (
-        "Align: the study has no alternative to compare."
-    )
-    assert text.verdict.decision == Decision.DO_NOT_GRAFT
-    assert text.verdict.sentences[0].endswith("is worse than LAPT.")
-    assert not text.recommended
+    assert recommendation.decision == Decision.DO_NOT_GRAFT
+    assert text["verdict"][0].endswith("is worse than LAPT.")
+    assert not text["recommended"]
 
 
-def test_it_says_where_nothing_is_gained_at_all(made):
-    made.write(cell("align"), 2.0)
-    made.write(cell("mean"), 2.4)
-    _, _, text = found(made)
-    assert text.verdict.sentences[0] == (
-        "Not decided: this study does not show that new tokens help."
-    )
-
-
-def test_what_english_loses_and_what_training_takes(made):
+def test_the_costs_are_english_and_training(made):
     made.write(cell("align"), 1.4, english=1.3)
     made.trained(cell("align"), 2.5, 1.4)  # 60 steps of half a second
     made.vocabulary("te-made", 500, before=253.0, after=71.0)
-    _, gained, text = found(made)
-    question = asked(text, "What does it cost")
-    assert question.answer == (
-        "English: worse. Training: 30.0 seconds of x86_64 CPU (30,720 tokens) per cell."
+    _, text = recommended(made)
+    assert answer_to(text, "What does it cost")[0] == (
+        "English: worse. Training: 0.5 minutes of x86_64 CPU (30,720 tokens) per cell."
     )
-    assert gained.training.hours == pytest.approx(30 / 3600)
-    assert gained.english[0].value == pytest.approx(1.3, abs=0.05)
-    shorter = asked(text, "How much shorter and faster").answer
+    shorter, _ = answer_to(text, "How much shorter and faster")
     assert shorter == "Tokens per sentence: 253.0 before, 71.0 after."
 
 
-def test_hours_are_of_all_gpus_together(made):
+def test_training_hours_are_of_all_gpus_together(made):
     made.write(cell("align"), 1.4)
     made.trained(cell("align"), 2.5, 1.4)
     file = made.folder / "training" / "/".join(cell("align")[:5]) / "seed-0/card.json"
     card = json.loads(file.read_text())
     file.write_text(json.dumps(card | {"seconds": 9000.0, "processes": 4, "device": "NVIDIA A100"}))
-    _, _, text = found(made)
-    assert (
-        "10.00 GPU-hours (4 × NVIDIA A100, 30,720 tokens)" in asked(text, "What does it c").answer
-    )
+    answer, _ = answer_to(recommended(made)[1], "What does it c")
+    assert "10.00 GPU-hours on 4 × NVIDIA A100 (30,720 tokens)" in answer
 
 
 def test_speed_is_that_of_a_cell_with_the_same_vocabulary(made):
     made.write(cell("align"), 1.4)
     made.write(cell("mean"), 1.6)
-    for one, rate in ((SOURCE, 8.0), (cell("mean"), 20.0)):
-        made.record(one, "speed", "speed", {"tokens_per_second_batch_1": 20.0,
+    for measured, rate in ((SOURCE, 8.0), (cell("mean"), 20.0)):
+        made.record(measured, "speed", "speed", {"tokens_per_second_batch_1": 20.0,
                     "same_text_characters_per_second_batch_1": rate})  # fmt: skip
-    one, gained, text = found(made)
-    assert one.model.initializer == "align"
-    assert (gained.speed.ratio, gained.speed.model.initializer) == (2.5, "mean")
-    faster = asked(text, "How much shorter and faster")
-    assert "2.50 times as fast as the source model" in faster.answer
-    assert "Speed was measured on Mean" in faster.evidence[0]
+    recommendation, text = recommended(made)
+    assert recommendation.model.initializer == "align"
+    answer, evidence = answer_to(text, "How much shorter and faster")
+    assert "2.50 times as fast as the source model" in answer
+    assert "Speed was measured on Mean" in evidence[0]
 
 
 def test_the_command_exports_the_first_seed_of_the_measured_cell(made):
@@ -254,8 +231,7 @@ def test_the_command_exports_the_first_seed_of_the_measured_cell(made):
     for folder, axes in made.inputs["training"].items():
         names = "/".join(map(str, axes.values()))
         made.inputs["exports"][folder] = f"results/export/{names}/card.json"
-    _, _, text = found(made)
-    assert text.export == (
+    assert recommended(made)[1]["export"] == (
         "snakemake results/export/tiny/te-made/expand-500/align/full-clm-512/0/card.json --cores 1"
     )
 
@@ -269,24 +245,100 @@ def test_a_study_of_baselines_recommends_nothing(made, tmp_path):
     assert "nothing to recommend" in (tmp_path / "out/recommendation.md").read_text("utf-8")
 
 
-def test_the_page_is_in_the_report_and_by_itself(built):
+def test_the_recommendation_is_in_the_report_and_on_its_own_page(built):
     folder, result, _ = built
     texts = [(folder / name).read_text("utf-8")
              for name in ("report.html", "recommendation.html", "recommendation.md")]  # fmt: skip
     for language in ("Telugu, tiny", "Greek, tiny"):
         assert all(language in text for text in texts)
-    markdown = texts[2]
-    assert markdown.startswith("# Recommendation: A made study\n")
-    assert "Benjamini-Hochberg" in markdown
-    for caveat in result["caveats"][:2]:
-        assert f"- {caveat}" in markdown
-    found = {row["language"]: row for row in result["recommendations"]}
-    assert [*found] == ["te-made", "el-made"]
-    assert found["te-made"]["initializer"] == "align"
+    assert texts[2].startswith("# Recommendation: A made study\n")
+    assert all(f"- {caveat}" in texts[2] for caveat in result["caveats"][:2])
+    rows = {row["language"]: row for row in result["recommendations"]}
+    assert [*rows] == ["te-made", "el-made"]
     # 1.42 bits per byte against 1.38 of LAPT and 1.62 of the source model.
-    assert found["te-made"]["verdict"] == "do not graft"
-    choice = found["te-made"]["choices"]["initializer"]
+    assert (rows["te-made"]["initializer"], rows["te-made"]["verdict"]) == ("align", "do not graft")
+    choice = rows["te-made"]["choices"]["initializer"]
     assert len(choice["compared"]) == 6
     # By bits per byte: 1.61 against 1.42, while seeds differ by about 0.01.
     assert "random" not in choice["tied"]
-    assert len(found["te-made"]["choices"]["strategy"]["compared"]) == 4
+
+
+BASELINES = {"source": Model("m", "source", "none", "none"),
+             "lapt": Model("m", "source", "none", "full")}  # fmt: skip
+GRAFT = Model("m", "big", "align", "full")
+BITS, CHRF = ("te", "ppl", "bits_per_byte"), ("te", "mt", "chrf")
+BETTER, WORSE, SAME, UNTESTED = "better", "worse", "no significant difference", "not tested"
+
+
+def change(baseline, outcome, column=BITS, value=1.4, level=None):
+    """A change with this outcome."""
+    lower = column[2] == "bits_per_byte"
+    level = level or value + (0.1 if (outcome != WORSE) == lower else -0.1)
+    test = SimpleNamespace(corrected=0.5 if outcome == SAME else 0.001)
+    made = ScoreChange(BASELINES[baseline], column, value, level,
+                       None if outcome == UNTESTED else test)  # fmt: skip
+    assert made.outcome == outcome
+    return made
+
+
+def decision(*changes, shorter=True):
+    after = 30.0 if shorter else 90.0
+    sizes = {"new_tokens": 500, "tokens_per_sentence_before": 90.0, "tokens_per_sentence": after}
+    columns = list(dict.fromkeys(one.column for one in changes))
+    found = Recommendation("te", GRAFT, GRAFT, [], columns, [], {"big": sizes}, [*changes], [])
+    return found.decision
+
+
+@pytest.mark.parametrize(
+    ("source", "lapt", "expected"),
+    [
+        (BETTER, BETTER, Decision.GRAFT),
+        (BETTER, SAME, Decision.GRAFT),
+        (BETTER, UNTESTED, Decision.UNDECIDED),
+        (SAME, BETTER, Decision.UNDECIDED),
+        (SAME, SAME, Decision.UNDECIDED),
+        (UNTESTED, UNTESTED, Decision.UNDECIDED),
+        (WORSE, BETTER, Decision.DO_NOT_GRAFT),
+        (BETTER, WORSE, Decision.DO_NOT_GRAFT),
+        (WORSE, UNTESTED, Decision.DO_NOT_GRAFT),
+        (SAME, WORSE, Decision.DO_NOT_GRAFT),
+    ],
+)
+def test_the_decision_follows_from_both_baselines(source, lapt, expected):
+    assert decision(change("source", source), change("lapt", lapt)) == expected
+
+
+def test_a_score_that_may_be_well_behind_lapt_is_not_as_good():
+    # 0.1 of 1.3 bits behind, and 0.01 of 1.39.
+    behind, hardly = (change("lapt", SAME, value=1.4, level=level) for level in (1.3, 1.39))
+    assert decision(change("source", BETTER), behind) == Decision.UNDECIDED
+    assert decision(change("source", BETTER), hardly) == Decision.GRAFT
+
+
+def test_as_good_as_lapt_is_enough_only_where_text_gets_shorter():
+    changes = change("source", BETTER), change("lapt", SAME)
+    assert decision(*changes) == Decision.GRAFT
+    assert decision(*changes, shorter=False) == Decision.UNDECIDED
+
+
+def test_better_on_one_task_and_worse_on_another_depends_on_the_task():
+    changes = change("source", BETTER), change("source", WORSE, CHRF, 20.0)
+    assert decision(*changes) == Decision.TRADE_OFF
+
+
+def test_the_command_that_exports_is_one_that_snakemake_takes(tmp_path):
+    from snakemake.cli import get_argument_parser
+
+    from workflow.stages.report import command_arguments
+
+    study = tmp_path / "my study.yaml"
+    study.write_text("study: mine\n")
+    arguments = command_arguments(tmp_path / "clone/Snakefile", [study], ["results=out"], tmp_path)
+    command = shlex.join(["snakemake", "out/export/m/te/card.json", *arguments])
+    args = get_argument_parser(profiles=[]).parse_args(shlex.split(command)[1:])
+    # `--configfile FILE TARGET` would take the target for a second file.
+    assert args.targets == ["out/export/m/te/card.json"]
+    assert [str(file) for file in args.configfile] == ["my study.yaml"]
+    assert args.config == ["results=out"]
+    assert str(args.snakefile) == str(tmp_path / "clone/Snakefile")
+    assert command_arguments(tmp_path / "Snakefile", [], [], tmp_path) == ["--cores", "1"]

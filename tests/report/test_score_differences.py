@@ -2,19 +2,17 @@
 
 import json
 import random
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lexigraft.report.findings import finding_numbers, findings
+from lexigraft.report.frame import Model
 from lexigraft.report.items import read_items
-from lexigraft.report.models import Model
-from lexigraft.report.paired_tests import RESAMPLES
 from lexigraft.report.records import read_study
-from lexigraft.report.score_differences import score_differences
-from lexigraft.report.tables import results, significance
+from lexigraft.report.significance import RESAMPLES, score_differences
+from lexigraft.report.tables.results import results
+from lexigraft.report.tables.significance import significance
 
 SOURCE = ("m", "te-made", "source", "none", "none", 0)
 LAPT = ("m", "te-made", "source", "none", "full", 0)
@@ -60,7 +58,7 @@ def compared(made, *names):
 def table(made, module=results, item="results"):
     (asked,) = read_items([item])
     study = open_study(made).part(asked)
-    return module.build(study)
+    return module(study)
 
 
 def cells(table):
@@ -292,30 +290,3 @@ def test_a_learned_metric_is_tested_by_its_scores(made):
                                        for name in ("comet", "rouge_l")])  # fmt: skip
     assert comet.stars == "**" and comet.value == pytest.approx(0.2, abs=0.05)
     assert rouge.stars == ""
-
-
-def sentence(made):
-    study = open_study(made)
-    (text,) = [one.text for one in findings(finding_numbers(study))]
-    return text
-
-
-def test_the_headline_names_who_is_not_shown_to_be_worse_than_the_best(made):
-    for name, mean in (("align", 34), ("mean", 34.05), ("random", 30)):
-        made.write(cell(name), mean)
-    assert re.search(r"best initializer (Align|Mean): .*; not significantly worse: (Align|Mean)\.",
-                     sentence(made))  # fmt: skip
-
-
-def test_the_headline_says_where_the_best_is_the_best(made):
-    for name, mean in (("align", 34), ("mean", 32), ("random", 30)):
-        made.write(cell(name), mean)
-    assert sentence(made).endswith("; all others are significantly worse.")
-
-
-def test_without_outputs_the_headline_goes_by_standard_deviations(made_study):
-    made_study.settings["reference"] = {"strategy": "full"}
-    for name, mean in (("align", 34.0), ("mean", 33.9), ("random", 30.0)):
-        for seed in (0, 1):
-            made_study.record(cell(name, seed), "sum", "summarization", {"rouge_l": mean + seed})
-    assert "Mean (34.4 ± 0.7) is within one standard deviation of it" in sentence(made_study)

@@ -5,14 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.report.build import build_report
-from lexigraft.report.figures import (
-    source_fragmentation,
-    speed_quality,
-    target_token_share,
-    vocabulary_size,
-)
+from lexigraft.report.figures.source_fragmentation import source_fragmentation
+from lexigraft.report.figures.speed_quality import speed_quality
+from lexigraft.report.figures.target_token_share import target_token_share
+from lexigraft.report.figures.vocabulary_size import vocabulary_size
 from lexigraft.report.items import read_items
+from lexigraft.report.page import build_report
 from tests.report.drawing import clashes, drawn_figure, drawn_texts, outside
 
 SIZES = {"expand-500": 500, "expand-50": 50, "expand-5000": 5000}
@@ -192,5 +190,5 @@ def test_quality_stands_against_the_speed_on_prompts_of_its_task(made_study):
             made_study.record(cell, task, "speed", metrics, settings={"prompts_from": prompts})
     figure = figure_of(speed_quality, made_study)
     for axis, speed_up in zip(figure.axes, (2**5, 2**7), strict=True):
-        large = [line.get_xdata()[0] for line in axis.lines if line.get_markersize() == 7]
-        assert large == [1, speed_up]
+        points = [container.lines[0].get_xdata()[0] for container in axis.containers]
+        assert points == [1, speed_up]

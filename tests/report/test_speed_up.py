@@ -6,11 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lexigraft.report.formats import as_html, latex, markdown
 from lexigraft.report.items import read_items
-from lexigraft.report.paired_tests import Spread, repeat_noise
 from lexigraft.report.records import read_study
-from lexigraft.report.tables import results, speed
+from lexigraft.report.significance import Spread
+from lexigraft.report.speed import repeat_noise
+from lexigraft.report.table import as_html, latex, markdown
+from lexigraft.report.tables.results import results
+from lexigraft.report.tables.speed import speed
 
 SOURCE = ("m", "te-made", "source", "none", "none", 0)
 LAPT = ("m", "te-made", "source", "none", "full", 0)
@@ -32,7 +34,7 @@ def made(made_study):
 def table(made, item="speed", module=speed):
     (asked,) = read_items([item])
     study = read_study(made.settings, made.inputs).part(asked)
-    return module.build(study)
+    return module(study)
 
 
 def cells(table):

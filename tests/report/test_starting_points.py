@@ -5,18 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from lexigraft.report.figures import gap_closed
-from lexigraft.report.items import read_items
-from lexigraft.report.records import read_study
-from lexigraft.report.starting_points import (
-    gap_shares,
-    grafts,
+from lexigraft.report.figures.gap_closed import gap_closed
+from lexigraft.report.gaps import (
+    gaps,
     interval_of_mean,
     share_closed,
-    standings,
 )
-from lexigraft.report.tables import results
-from lexigraft.report.tables.leaderboard import build
+from lexigraft.report.items import read_items
+from lexigraft.report.records import read_study
+from lexigraft.report.tables.leaderboard import leaderboard
+from lexigraft.report.tables.results import results
 from tests.report.drawing import drawn_figure
 
 # Bits per byte by language: the source, then random, mean, merge, and align, which ties with merge.
@@ -57,9 +55,8 @@ def part_of(made, **item):
 def means_of(made, task="text", **item):
     """The means over languages, by initializer."""
     study = part_of(made, **item)
-    [models] = grafts(study).values()
-    found = standings(gap_shares(study, models, task))
-    return {model.initializer: one for model, one in found.items() if not model.baseline}
+    gap = gaps(study)["tiny", "expand-500", task]
+    return {model.initializer: one for model, one in gap.means.items() if not model.baseline}
 
 
 def test_shares_and_ranks_of_a_worked_example(made):
@@ -76,9 +73,9 @@ def test_shares_and_ranks_of_a_worked_example(made):
 def test_differences_that_are_not_shown_are_ties(made):
     score(made, "te-made", "mean-of-all", 1.5004)
     study = part_of(made)
-    [models] = grafts(study).values()
-    shares = gap_shares(study, models, "text")
-    ranks = {model.initializer: shares[model]["te-made"].rank for model in models}
+    shares = gaps(study)["tiny", "expand-500", "text"].shares
+    ranks = {model.initializer: own["te-made"].rank for model, own in shares.items()
+             if not model.baseline}  # fmt: skip
     assert ranks["merge"] == ranks["align"] == ranks["mean-of-all"] == 2
     assert sorted(ranks.values()) == [2, 2, 2, 4, 5]
 
@@ -121,14 +118,14 @@ def test_where_random_rows_are_no_worse_than_the_source_there_is_no_gap(made):
     score(made, "my-made", "random", 2.9)
     score(made, "my-made", "merge", 2.8)
     assert means_of(made)["merge"].share == pytest.approx(0.75)
-    notes = build(part_of(made)).notes
+    notes = leaderboard(part_of(made)).notes
     assert any(note.startswith("Left out") and "My made" in note for note in notes)
 
 
 def test_an_initializer_that_lacks_a_language_has_no_mean_and_a_note_names_it(made):
     score(made, "te-made", "multivariate", 2.0)
     assert "multivariate" not in means_of(made)
-    table = build(part_of(made))
+    table = leaderboard(part_of(made))
     [row] = [row for row in table.rows if row.stub[-1] == "Multivariate"]
     assert [cell.text for cell in row.cells[:3]] == ["–"] * 3
     assert any("not measured" in note and "Multivariate" in note for note in table.notes)
@@ -139,7 +136,7 @@ def test_without_sentences_there_are_shares_but_no_interval(made_study):
         score(made_study, "te-made", initializer, bits, rows=[])
     merge = means_of(made_study)["merge"]
     assert merge.share == pytest.approx(0.75) and math.isnan(merge.low)
-    [row] = [row for row in build(part_of(made_study)).rows if row.stub[-1] == "Merge"]
+    [row] = [row for row in leaderboard(part_of(made_study)).rows if row.stub[-1] == "Merge"]
     assert row.cells[1].change == ""
 
 
@@ -154,7 +151,7 @@ def test_another_draw_of_random_rows_widens_the_interval(made):
 
 
 def test_the_table_is_from_the_best_on_below_the_source(made):
-    table = build(part_of(made))
+    table = leaderboard(part_of(made))
     assert [row.stub[-1] for row in table.rows] == ["Source", "Merge", "Align", "Mean", "Random"]
     source, merge = table.rows[:2]
     assert [cell.text for cell in source.cells[:2]] == ["1.500", "100.0 %"]
@@ -170,7 +167,7 @@ def test_what_the_rows_took_is_the_mean_over_languages_and_the_most_memory(made)
     for language, seconds in (("te-made", 2.0), ("el-made", 6.0)):
         numbers = {"seconds": seconds, "peak_memory_bytes": 10**9 + seconds, "relative_norm": 0.5}
         made.initialized(language, "merge", **numbers)
-    [row] = [row for row in build(part_of(made)).rows if row.stub[-1] == "Merge"]
+    [row] = [row for row in leaderboard(part_of(made)).rows if row.stub[-1] == "Merge"]
     assert [cell.text for cell in row.cells[3:]] == ["4.0", "1,000", "0.50", "100.0 %"]
 
 
@@ -178,8 +175,8 @@ def test_another_floor_closes_nothing(made):
     means = means_of(made, floor="mean")
     assert means["mean"].share == 0
     assert means["merge"].share == pytest.approx((0.5 / 1 + 1 / 1.5) / 2)
-    assert grafts(part_of(made, where={"initializers": ["merge"]})) == {}
-    assert build(part_of(made, where={"initializers": ["merge"]})) is None
+    assert gaps(part_of(made, where={"initializers": ["merge"]})) == {}
+    assert leaderboard(part_of(made, where={"initializers": ["merge"]})) is None
 
 
 def test_the_figure_has_a_mark_for_each_language_and_the_mean(made):
@@ -208,6 +205,6 @@ def test_an_alias_stands_beside_the_graft_that_it_is(made):
     alias = {"initializer": "twin", "same_as": "align", "vocabularies": ["expand-500"]}
     made.settings["aliases"] = [alias | {"sources": None}]
     part = part_of(made, where={"initializers": ["random", "align", "twin"]})
-    for table in (build(part), results.build(part)):
+    for table in (leaderboard(part), results(part)):
         found = {row.stub[-1]: [one.text for one in row.cells[:2]] for row in table.rows}
         assert found["Twin"] == found["Align"]

@@ -5,7 +5,7 @@ import math
 import pandas
 import pytest
 
-from lexigraft.report.summarize import KEYS, select, summarize
+from lexigraft.report.frame import CELL, select, summarize
 
 SOURCE = ("m", "te", "source", "none", "none")
 ALIGN = ("m", "te", "big", "align", "full")
@@ -13,7 +13,7 @@ ALIGN = ("m", "te", "big", "align", "full")
 
 def scores(*rows):
     """Rows `(cell, seed, run, value)` of one task and metric."""
-    columns = [*KEYS, "seed", "run", "value"]
+    columns = [*CELL, "task", "kind", "metric", "seed", "run", "value"]
     return pandas.DataFrame(
         [(*cell, "mt", "translation", "chrf", seed, run, value) for cell, seed, run, value in rows],
         columns=columns,

@@ -8,18 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.report.formats import as_html, escape_latex, latex, markdown
 from lexigraft.report.items import read_items
 from lexigraft.report.records import read_study
-from lexigraft.report.table import Row, Table, TableCell, number, ranked
-from lexigraft.report.tables import (
-    fragmentation,
-    initializers,
-    perplexity,
-    results,
-    speed,
-    strategies,
+from lexigraft.report.rendering import number
+from lexigraft.report.table import (
+    Row,
+    Table,
+    TableCell,
+    as_html,
+    escape_latex,
+    latex,
+    markdown,
+    ranked,
 )
+from lexigraft.report.tables.fragmentation import fragmentation
+from lexigraft.report.tables.initializers import initializers
+from lexigraft.report.tables.perplexity import perplexity
+from lexigraft.report.tables.results import results
+from lexigraft.report.tables.speed import speed
+from lexigraft.report.tables.strategies import strategies
 
 FULL = "full-clm-512"
 SOURCE = ("m", "te-made", "source", "none", "none", 0)
@@ -41,7 +48,7 @@ def small(made_study):
 
 def build(module, made):
     study = read_study(made.settings, made.inputs)
-    return module.build(study)
+    return module(study)
 
 
 def cells(table):
@@ -120,14 +127,14 @@ def test_the_tidy_csv_holds_the_full_precision(small):
 def test_best_and_second_are_marked_among_rows_that_are_no_baselines():
     rows = [Row((name,), (TableCell(str(value), value=value),), name == "Source")
             for name, value in (("Source", 9.0), ("a", 1.0), ("b", 3.0), ("c", 2.0))]  # fmt: skip
-    assert [row.cells[0].rank for row in ranked(rows, [True])] == [0, 1, 0, 2]
-    assert [row.cells[0].rank for row in ranked(rows, [False])] == [0, 0, 1, 2]
+    assert [row.cells[0].rank for row in ranked(rows, [False])] == [0, 1, 0, 2]
+    assert [row.cells[0].rank for row in ranked(rows, [True])] == [0, 0, 1, 2]
 
 
 def test_values_that_look_the_same_are_best_together():
     values = [("1.0", 1.01), ("1.0", 0.99), ("2.0", 2.0)]
     rows = [Row(("row",), (TableCell(text, value=value),)) for text, value in values]
-    assert [row.cells[0].rank for row in ranked(rows, [True])] == [1, 1, 0]
+    assert [row.cells[0].rank for row in ranked(rows, [False])] == [1, 1, 0]
 
 
 def test_strategies_need_at_least_two_of_them(small):
@@ -169,7 +176,7 @@ def test_every_column_of_speed_can_be_asked_for(made_study):
     columns = ["steps_per_sentence", "bytes_per_second", "first_token_seconds", "speed_up"]
     (asked,) = read_items([{"item": "speed", "metrics": columns}])
     study = read_study(made_study.settings, made_study.inputs).part(asked)
-    table = speed.build(study)
+    table = speed(study)
     assert [label for _, label in table.columns] == [
         "steps/sentence", "bytes/s", "first token, s", "speed-up",
         "bytes/s", "first token, s", "speed-up",
@@ -245,7 +252,7 @@ def test_fragmentation_shows_lengths_of_training_text_and_parameters(small):
     wanted = ["train_tokens_per_sentence", "parameters"]
     (asked,) = read_items([{"item": "fragmentation", "metrics": wanted}])
     study = read_study(small.settings, small.inputs).part(asked)
-    (row,) = fragmentation.build(study).rows
+    (row,) = fragmentation(study).rows
     assert [cell.text for cell in row.cells] == [
         "80.00", "60.00", "−25.0 %", "2.00", "1.50", "−25.0 %"
     ]  # fmt: skip

@@ -2,9 +2,10 @@
 
 import pytest
 
+from lexigraft.report.page import text_caveats
 from lexigraft.report.records import read_study
-from lexigraft.report.tables import contamination, texts
-from lexigraft.report.tables.texts import text_caveats
+from lexigraft.report.tables.contamination import contamination
+from lexigraft.report.tables.texts import texts
 
 CELL = ("m", "te-made", "source", "none", "none", 0)
 NOTHING = {"texts": 500, "found": 0, "mostly_found": 0, "training_sentences": 0}
@@ -27,7 +28,7 @@ def study_of(made):
 
 def build(module, made):
     study = study_of(made)
-    return module.build(study)
+    return module(study)
 
 
 def test_columns_are_of_damage_that_some_text_has(made):

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.report.build import build_report
-from lexigraft.report.figures import tokens_per_sentence
-from lexigraft.report.fonts import Fonts
+from lexigraft.report.drawing import Look
+from lexigraft.report.figures.tokens_per_sentence import tokens_per_sentence
 from lexigraft.report.items import DEFAULT, read_items
+from lexigraft.report.page import build_report
 from lexigraft.report.records import read_study
-from lexigraft.report.style import Look
-from lexigraft.report.tables import tokenizers
+from lexigraft.report.tables.tokenizers import tokenizers
 from tests.report.conftest import write
+from tests.report.drawing import legend_names
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def compared(made_study):
 def table(made, **options):
     (item,) = read_items([{"item": "tokenizers", **options}])
     study = read_study(made.settings, made.inputs).part(item)
-    return tokenizers.build(study)
+    return tokenizers(study)
 
 
 def texts(found):
@@ -87,10 +87,10 @@ def test_unknown_tokens_have_a_column_where_there_are_any(compared):
 def test_the_figure_has_a_marker_per_tokenizer(compared, metric, label, points):
     study = read_study(compared.settings, compared.inputs)
     study = study.part(*read_items([{"item": "tokens_per_sentence", "metrics": metric}]))
-    figure = tokens_per_sentence.draw(study, Look((), Fonts()))
+    figure = tokens_per_sentence(study, Look(()))
     (axis,) = figure.axes
-    drawn = [line for line in axis.lines if not line.get_label().startswith("_")]
-    assert [line.get_label() for line in drawn] == ["small", "large"]
+    assert legend_names(figure) == ["small", "large"]
+    drawn = [line for line in axis.lines if line.get_marker() != "None"]
     assert [list(map(float, line.get_xdata())) for line in drawn] == points
     assert axis.get_xlabel() == label
     assert [tick.get_text() for tick in axis.get_yticklabels()] == ["Telugu", "Greek"]
@@ -104,7 +104,7 @@ def test_a_study_of_tokenizers_alone_has_a_report(compared):
     out = compared.folder / "report"
     summary = build_report(compared.settings, compared.inputs, {"folder": str(out)})
     assert summary["omitted"] == {}
-    assert summary["caveats"] == summary["findings"] == []
+    assert summary["caveats"] == []
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "Vocabulary expansion" not in page
     assert "0.23.3" in page

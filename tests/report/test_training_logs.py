@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from lexigraft.report.frame import SEEDED
 from lexigraft.report.records import read_logs
-from lexigraft.report.study import SEEDED
 
 LINES = {
     "mean": [

@@ -7,7 +7,7 @@ import pytest
 
 from lexigraft.report.items import read_items
 from lexigraft.report.records import read_study
-from lexigraft.report.tables import results
+from lexigraft.report.tables.results import results
 
 FULL = "full-clm-512"
 WHY = "Rowan/hellaswag (default) cannot be read: offline"
@@ -37,7 +37,7 @@ def study(made_study):
 def table(made, **item):
     (asked,) = read_items([{"item": "results", **item}])
     found = read_study(made.settings, made.inputs).part(asked)
-    return results.build(found)
+    return results(found)
 
 
 HEADS = {

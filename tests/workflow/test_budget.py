@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.report.findings import caveats
 from lexigraft.report.inputs import report_settings
+from lexigraft.report.page import study_caveats
 from lexigraft.report.records import read_study
 from lexigraft.yaml_files import read_yaml
 from workflow.config.registries import ROOT, load_registries, resolve
@@ -92,6 +92,6 @@ def test_the_report_says_so(whole, small, tmp_path):
     record = tmp_path / "record.json"
     record.write_text('{"tokenizer": "t", "language": "te", "metrics": {"fertility": 1.0}}')
     study = read_study({"study": "s", "budget": 0.01, "items": []}, {"tokenizers": [str(record)]})
-    [said] = [text for text in caveats(study) if "budget of 0.01" in text]
+    [said] = [text for text in study_caveats(study) if "budget of 0.01" in text]
     assert "every amount of text" in said
-    assert not any("budget" in text for text in caveats(replace(study, budget=None)))
+    assert not any("budget" in text for text in study_caveats(replace(study, budget=None)))

@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import pytest
 
-from lexigraft.report.names import initializer_name, parse_strategy, shown_as, task_name
+from lexigraft.report.names import display_titles, initializer_name, parse_strategy, task_name
 from lexigraft.yaml_files import read_yaml
 from tests.workflow.conftest import refused
 from workflow.config.registries import REGISTRIES, ROOT, resolve
@@ -119,7 +119,7 @@ def test_titles_are_what_the_report_shows_and_no_settings(config, registries):
     study = resolve(config, registries)
     assert "title" not in study["initializers"]["own"]
     assert initializer_name("own") == "Own"
-    with shown_as(study["titles"]):
+    with display_titles(study["titles"]):
         assert initializer_name("own") == "FOCUS"
         assert parse_strategy("brief") == parse_strategy("2x2ls-clm-512")
         assert task_name("few", "multiple_choice") == "Belebele 2-shot"

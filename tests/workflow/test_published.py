@@ -7,8 +7,8 @@ import pytest
 
 from lexigraft.cells import cells_of
 from lexigraft.errors import UserError
+from lexigraft.report.frame import CELL
 from lexigraft.report.published import read_published
-from lexigraft.report.summarize import CELL
 from lexigraft.report.tables.published import names_in_papers
 from lexigraft.yaml_files import read_yaml
 from tests.workflow.conftest import open_study

@@ -4,9 +4,9 @@ import pytest
 
 from lexigraft.cells import is_selected
 from lexigraft.errors import UserError
+from lexigraft.report.frame import CELL
 from lexigraft.report.items import read_items
 from lexigraft.report.published import read_published
-from lexigraft.report.summarize import CELL
 from lexigraft.yaml_files import read_yaml
 from tests.workflow.conftest import open_study
 from workflow.config.registries import PUBLISHED, ROOT, resolve

@@ -2,8 +2,8 @@
 
 import pytest
 
+from lexigraft.report.frame import CELL
 from lexigraft.report.published import read_published
-from lexigraft.report.summarize import CELL
 from tests.workflow.conftest import open_study
 from workflow.config.registries import PUBLISHED, ROOT
 

@@ -128,7 +128,7 @@ def report_kinds() -> str:
     """A table with a row for each kind of page, table and figure, and the default items."""
     lines = ["| kind | shows | its own options |", "|---|---|---|"]
     for kind in kinds():
-        model = load(kind).KIND.options
+        model = load(kind).options
         text = Item(kind, kind, options=model()).caption()
         shows = re.split(r"(?<=[.;:]) ", text)[0].rstrip(".;:")
         described = []

@@ -1,1 +1,1 @@
-"""One file per figure; each declares `KIND`, and `draw(study, look)`."""
+"""One file per figure, with a function of its name that `items.figure` declares."""

@@ -1,16 +1,19 @@
 """Alignment against the initial training loss (UnifyVocab, Figures 3b and 8)."""
 
-from lexigraft.report.items import Kind
-from lexigraft.report.labels import Named, label_marks
-from lexigraft.report.metrics import metric
-from lexigraft.report.names import initializer_name
-from lexigraft.report.study import StudyResults
-from lexigraft.report.style import WIDTH, Axes, Figure, Look, new_figure, title_panel
-from lexigraft.report.summarize import CELL, Frame
-from lexigraft.report.table import number
+from typing import TYPE_CHECKING
+
+from lexigraft.report.drawing import WIDTH, Look, add_legend, new_figure, title_panel
+from lexigraft.report.frame import CELL, StudyResults
+from lexigraft.report.items import figure
+from lexigraft.report.names import initializer_name, metric
+from lexigraft.report.rendering import number
 from lexigraft.report.tables.alignment import QUALITY, alignments, rank_correlation
 
-KIND = Kind(
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@figure(
     title="Alignment and first training loss",
     caption="Alignment of the vocabularies against the training loss of the first step, one point "
     "per initializer. Each recipe renames the target tokens of a text to source tokens; the result "
@@ -20,9 +23,7 @@ KIND = Kind(
     empty="no vocabulary has two initializers with an alignment and a training log",
     reads=("alignment",),
 )
-
-
-def draw(study: StudyResults, look: Look) -> "Figure | None":
+def alignment_loss(study: StudyResults, look: Look) -> "Figure | None":
     """A row of panels per language and vocabulary, a column per measure, a point per initializer.
 
     Vocabularies with a single initializer allow no comparison and are left out.
@@ -32,33 +33,29 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
         return None
     frame = frame[frame["first_loss"].notna()]
     panels = [(key, group) for key, group in frame.groupby(CELL[:3], sort=False) if len(group) > 1]
-    names = [name for name in QUALITY if name in frame and frame[name].notna().any()]
+    measures = [name for name in QUALITY if name in frame and frame[name].notna().any()]
     if not panels:
         return None
-    figure = new_figure(WIDTH, 2.9 * len(panels))
-    axes = figure.subplots(len(panels), len(names), squeeze=False)
-    points = []
+    drawn = new_figure(WIDTH, 2.6 * len(panels))
+    axes = drawn.subplots(len(panels), len(measures), squeeze=False, sharey="row")
+    styles = {}
     for (key, group), row in zip(panels, axes, strict=True):
-        title_panel(row[0], study.place(*key))
+        title_panel(row[0], study.panel_title(*key))
         row[0].set_ylabel("first step's training loss, nats per token")
-        points += [(axis, _points(axis, group[group[name].notna()], name, look), None)
-                   for axis, name in zip(row, names, strict=True)]  # fmt: skip
-    label_marks(figure, points)
-    return figure
-
-
-def _points(axis: Axes, shown: Frame, name: str, look: Look) -> list[Named]:
-    """Draw a panel; returns the positions and names of its points."""
-    points = []
-    for found in shown.to_dict("records"):
-        key, x, y = found["initializer"], found[name], found["first_loss"]
-        colour, marker, _ = look.of(key)
-        axis.plot(x, y, marker, color=colour, ms=6)
-        points.append(Named(x, y, initializer_name(key), colour, marker))
-    axis.margins(0.2, 0.2)
-    axis.locator_params(axis="x", nbins=5)
-    axis.grid(True)
-    relation = rank_correlation(shown[name], shown["first_loss"]) if len(shown) else None
-    correlation = "" if relation is None else f", rank correlation {number(relation, 2)}"
-    axis.set_xlabel(f"{metric(name).title}{correlation}, n = {len(shown)}")
-    return points
+        for axis, measure in zip(row, measures, strict=True):
+            shown = group[group[measure].notna()]
+            columns = (shown[name] for name in ("initializer", measure, "first_loss"))
+            for initializer, x, y in zip(*columns, strict=True):
+                style = look.style(initializer) | {"ls": "", "ms": 6}
+                styles[initializer_name(initializer)] = style
+                axis.plot(x, y, **style)
+            axis.margins(0.15, 0.15)
+            axis.locator_params(axis="x", nbins=5)
+            axis.grid(True)
+            correlation = rank_correlation(shown[measure], shown["first_loss"])
+            label = f"{metric(measure).title}, n = {len(shown)}"
+            if correlation is not None:
+                label += f"\nrank correlation {number(correlation, 2)}"
+            axis.set_xlabel(label)
+    add_legend(drawn, styles)
+    return drawn

@@ -1,28 +1,34 @@
 """Scores of families of models by task or tested language (VocADT, Figures 2 to 5)."""
 
-from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from lexigraft.report.averages import average_columns, with_averages
-from lexigraft.report.metrics import metric
-from lexigraft.report.models import Column, Model, find
-from lexigraft.report.study import StudyResults
-from lexigraft.report.style import (
+from lexigraft.report.drawing import (
     INK,
     MUTED,
     RULE,
     WIDTH,
-    Axes,
-    Figure,
     Look,
+    add_legend,
     new_figure,
     plain_axis,
     series_style,
 )
-from lexigraft.report.tables.comparison import KIND as TABLE
-from lexigraft.report.tables.comparison import ComparisonOptions, compared
+from lexigraft.report.frame import Column, Model, StudyResults
+from lexigraft.report.items import figure
+from lexigraft.report.models import average_columns, with_averages
+from lexigraft.report.names import metric
+from lexigraft.report.tables.comparison import (
+    NOTHING,
+    TITLE,
+    ComparisonOptions,
+    compared_families,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _ROW, _MARGIN = 0.34, 0.9  # inches
 
@@ -35,77 +41,77 @@ class FamilyScoreOptions(ComparisonOptions):
     ] = False
 
 
-KIND = replace(
-    TABLE,
+@figure(
+    title=TITLE,
     caption="Scores of families of models: the averages that the item names, or else each tested "
     "language and task. A panel for each metric. Bars: one standard deviation. Grey: source models "
     "with their own vocabulary.",
+    empty=NOTHING,
     options=FamilyScoreOptions,
 )
-
-
-def draw(study: StudyResults, look: Look) -> "Figure | None":
+def family_scores(study: StudyResults, look: Look) -> "Figure | None":
     """A panel per source model and metric, a row per average or column, a marker per family."""
-    found = compared(study)
-    if found is None:
+    families = compared_families(study)
+    if families is None:
         return None
-    means = average_columns(study.item.option("averages") or (), found.columns)
-    shown = list(means) or found.columns
-    averaged = with_averages(found.study, means) if means else found.study
-    sources = list(dict.fromkeys(model.source for model in found.rows))
+    means = average_columns(study.item.option("averages") or (), families.columns)
+    shown = list(means) or families.columns
+    averaged = with_averages(families.study, means) if means else families.study
+    sources = list(dict.fromkeys(model.source for model in families.rows))
     panels = [
         (source, [column for column in shown if column[2] == name])
         for source in sources
         for name in dict.fromkeys(name for *_, name in shown)
     ]
     heights = [_MARGIN + _ROW * len(columns) for _, columns in panels]
-    figure = new_figure(WIDTH, sum(heights) + 0.3)
-    axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
-    families = list(dict.fromkeys(found.rows.values()))
-    marks: dict[str, Any] = {}
+    drawn = new_figure(WIDTH, sum(heights))
+    axes = drawn.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+    titles = list(dict.fromkeys(families.rows.values()))
+    styles = {}
     for axis, (source, columns) in zip(axes, panels, strict=True):
-        for model, title in found.rows.items():
+        for model, title in families.rows.items():
             if model.source == source:
-                mark = _draw_family(axis, averaged, model, title, columns, families)
-                marks |= {title: mark} if mark else {}
+                place = titles.index(title)
+                shift = 0.5 * (place - (len(titles) - 1) / 2) / len(titles)
+                style = series_style(place) | ({"color": MUTED} if model.baseline else {})
+                styles[title] = style | {"ls": ""}
+                _draw_family(axis, averaged, model, columns, shift, styles[title], title)
         _label(axis, averaged, columns)
         if len(sources) > 1:
             axis.set_title(source)
-    figure.legend([*marks.values()], [*marks], loc="outside upper right", ncols=4)
-    return figure
+    add_legend(drawn, styles)
+    return drawn
 
 
 def _draw_family(
-    axis: Axes,
+    axis: "Axes",
     study: StudyResults,
     model: Model,
-    title: str,
     columns: list[Column],
-    families: list[str],
-) -> Any:
-    """Draw the marks of one family, offset from those of other families; None without scores."""
-    place, relative = families.index(title), study.item.option("relative")
-    shift = 0.5 * (place - (len(families) - 1) / 2) / len(families)
+    shift: float,
+    style: dict,
+    title: str,
+) -> None:
+    """Draw the marks of one family, shifted from those of other families."""
+    relative = study.item.option("relative")
     points = []
     for y, column in enumerate(columns):
-        score = find(study, model, *column)
+        score = study.find(model, *column)
         if score is not None and (score["source_mean"] or not relative):
             scale = 100 / abs(score["source_mean"]) if relative else 1.0
             value = score["change" if relative else "mean"]
-            spread = score["std"] if score["std"] == score["std"] else 0.0
-            points.append((value * scale, y + shift, spread * scale))
-    if not points:
-        return None
-    values, places, spreads = zip(*points, strict=True)
-    style = series_style(place) | ({"color": MUTED} if model.baseline else {})
-    return axis.errorbar(values, places, xerr=spreads, ls="", ms=5, lw=0.9, label=title, zorder=3,
-                         **style)  # fmt: skip
+            points.append((scale * value, y + shift, scale * score["std"]))
+    if points:
+        values, places, spreads = zip(*points, strict=True)
+        axis.errorbar(values, places, xerr=spreads, ms=5, elinewidth=0.9, zorder=3, label=title,
+                      **style)  # fmt: skip
 
 
-def _label(axis: Axes, study: StudyResults, columns: list[Column]) -> None:
+def _label(axis: "Axes", study: StudyResults, columns: list[Column]) -> None:
     """Label the rows and the axis of a panel."""
-    names = [", ".join(filter(None, (study.language(language), task)))
-             for language, task, _ in columns]  # fmt: skip
+    names = [
+        ", ".join(filter(None, (study.language(language), task))) for language, task, _ in columns
+    ]
     axis.set_yticks(range(len(columns)), names)
     axis.set_ylim(len(columns) - 0.5, -0.5)
     for edge in range(1, len(columns)):

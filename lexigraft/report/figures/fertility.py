@@ -1,33 +1,33 @@
 """Tokens per sentence before and after adding new tokens, with English for comparison."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lexigraft.report.items import Kind
+from lexigraft.report.drawing import COLOURS, INK, MUTED, WIDTH, Look, new_figure, plain_axis
+from lexigraft.report.frame import CELL, StudyResults
+from lexigraft.report.items import figure
 from lexigraft.report.models import vocabulary_stub
-from lexigraft.report.study import StudyResults
-from lexigraft.report.style import COLOURS, INK, MUTED, WIDTH, Figure, Look, new_figure, plain_axis
-from lexigraft.report.table import number
-from lexigraft.report.tables.fragmentation import KIND as TABLE
-from lexigraft.report.tables.fragmentation import fragmentation
+from lexigraft.report.rendering import number
+from lexigraft.report.tables.fragmentation import NOTHING, vocabulary_sizes
 
-KIND = Kind(
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@figure(
     title="Tokens per sentence before and after the new tokens",
     caption="Tokens per held-out sentence with the source tokenizer (pale) and with the new tokens "
     "(dark). Each token takes one generation step and one context position. Black line: tokens of "
     "the same text in English, estimated from parallel sentences.",
-    empty=TABLE.empty,
+    empty=NOTHING,
 )
-
-
-def draw(study: StudyResults, look: Look) -> "Figure | None":
+def fertility(study: StudyResults, look: Look) -> "Figure | None":
     """One row per language and vocabulary, from before to after."""
-    frame = fragmentation(study)
+    frame = vocabulary_sizes(study)
     if frame.empty:
         return None
-    figure = new_figure(WIDTH, 0.75 + 0.36 * len(frame))
-    axis = figure.subplots()
-    names: list[str] = []
-    marked = ""
+    drawn = new_figure(WIDTH, 0.75 + 0.36 * len(frame))
+    axis = drawn.subplots()
+    names, marked = [], ""
     bar: dict[str, Any] = {"color": COLOURS[0], "lw": 8, "solid_capstyle": "butt"}
     for y, row in enumerate(frame.to_dict("records")):
         before, after = row["tokens_per_sentence_before"], row["tokens_per_sentence"]
@@ -36,7 +36,7 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
         text = f"{number(before, 0)} → {number(after, 0)}"
         text += f"   ({number(before / after, 1)}× fewer)" if 0 < after < before else ""
         axis.annotate(text, (max(before, after), y), (5, 0), textcoords="offset points",
-                      va="center", color=INK)  # fmt: skip
+                      va="center")  # fmt: skip
         parity = row.get("english_parity_before")
         if parity is not None and parity == parity:
             if not marked:
@@ -44,8 +44,7 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
                               fontsize=7)  # fmt: skip
             marked = "; black: the same text in English"
             axis.plot([before / parity] * 2, [y - 0.32, y + 0.32], color=INK, lw=1.4)
-        key = (row["source"], row["language"], row["vocabulary"])
-        names.append(" · ".join(vocabulary_stub(study, *key)))
+        names.append(" · ".join(vocabulary_stub(study, *(row[key] for key in CELL[:3]))))
     axis.set_yticks(range(len(frame)), names)
     axis.set_ylim(len(frame) - 0.5, -0.85)
     longest = frame[["tokens_per_sentence", "tokens_per_sentence_before"]].max(axis=None)
@@ -53,4 +52,4 @@ def draw(study: StudyResults, look: Look) -> "Figure | None":
     plain_axis(axis)
     axis.set_xlabel(f"tokens per sentence: pale before, dark after{marked}")
     axis.spines["left"].set_color(MUTED)
-    return figure
+    return drawn

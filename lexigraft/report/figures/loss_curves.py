@@ -1,45 +1,61 @@
 """Training loss and held-out bits per byte or perplexity, by step or by token."""
 
-from typing import Annotated, Literal
+from itertools import product
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from lexigraft.report.curves import (
-    End,
-    Line,
-    Scale,
+from lexigraft.report.drawing import (
+    Look,
+    add_legend,
     draw_curve,
-    lines,
-    name_ends,
-    of_next_tokens,
-    scale,
-    sentences_scored,
+    panel_grid,
+    plain_axis,
+    scale_of,
+    title_panel,
+    trained_lines,
 )
-from lexigraft.report.items import Item, Kind, Options
-from lexigraft.report.study import StudyResults
-from lexigraft.report.style import Axes, Figure, Look, panel_grid, plain_axis, title_panel
-from lexigraft.report.summarize import Frame, select
+from lexigraft.report.frame import StudyResults, select
+from lexigraft.report.heldout import next_token_losses, sentences_scored
+from lexigraft.report.items import Item, Options, figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _Curve = Literal[
     "loss", "bits_per_byte", "english_bits_per_byte", "perplexity", "english_perplexity"
 ]
 # Rows of panels: the event of the log, the label of the axis, and the text of the caption.
-ROWS = {
-    "loss": ("step", "training loss, nats per token",
-             "training loss of the next token, for encoders of masked tokens (that of the first "
-             "step, then a running mean; per token, so not comparable across vocabularies)"),
-    "bits_per_byte": ("heldout", "held-out bits per byte",
-                      "bits per byte of the held-out sentences scored during training"),
-    "english_bits_per_byte": ("heldout", "English bits per byte",
-                              "bits per byte of English sentences, to show forgetting"),
-    "perplexity": ("heldout", "held-out perplexity",
-                   "perplexity of the held-out sentences scored during training, for encoders of "
-                   "masked tokens (not comparable across vocabularies)"),
-    "english_perplexity": ("heldout", "English perplexity",
-                           "perplexity of English sentences, to show forgetting"),
-}  # fmt: skip
-DEFAULT = ("loss",)
-_MOST_COLUMNS = 2
+_ROWS = {
+    "loss": (
+        "step",
+        "training loss, nats per token",
+        "training loss of the next token, for encoders of masked tokens (that of the first "
+        "step, then a running mean; per token, so not comparable across vocabularies)",
+    ),
+    "bits_per_byte": (
+        "heldout",
+        "held-out bits per byte",
+        "bits per byte of the held-out sentences scored during training",
+    ),
+    "english_bits_per_byte": (
+        "heldout",
+        "English bits per byte",
+        "bits per byte of English sentences, to show forgetting",
+    ),
+    "perplexity": (
+        "heldout",
+        "held-out perplexity",
+        "perplexity of the held-out sentences scored during training, for encoders of "
+        "masked tokens (not comparable across vocabularies)",
+    ),
+    "english_perplexity": (
+        "heldout",
+        "English perplexity",
+        "perplexity of English sentences, to show forgetting",
+    ),
+}
+_DEFAULT = ("loss",)
 
 
 class CurveOptions(Options):
@@ -52,67 +68,54 @@ class CurveOptions(Options):
 
 
 def _caption(item: Item) -> str:
-    parts = [what for name, (*_, what) in ROWS.items() if name in (item.metrics or DEFAULT)]
+    parts = [what for name, (*_, what) in _ROWS.items() if name in (item.metrics or _DEFAULT)]
     return (
         "Training curves: a line per initializer, or per strategy if the item names several. "
         f"Shown: {'; '.join(parts)}. Lines are means over {{seeds}}, faint lines single seeds."
     )
 
 
-KIND = Kind(
+@figure(
     title="Training curves",
     caption=_caption,
     empty="no trained cell has a training log",
     options=CurveOptions,
 )
+def loss_curves(study: StudyResults, look: Look) -> "Figure | None":
+    """Panels per source and language: the training loss, or the item's metrics below each other.
 
-
-def draw(study: StudyResults, look: Look) -> "Figure | None":
-    """Panels per source and language: training loss above held-out bits per byte, by default.
-
-    A number that no model has gets no panel, such as bits per byte of encoders.
-
-    A line is a trained model (see `lines`); its loss is smoothed, except at the first step.
+    A number that no model has gets no panel, such as bits per byte of encoders. A line is a trained
+    model; its loss is smoothed, except at the first step.
     """
-    curves = of_next_tokens(study.curves)
-    shown = [name for name in study.item.metrics or DEFAULT if name in curves]
-    drawn = lines(study, look)
-    trained = curves[curves["event"] == "step"]
-    keys = [
+    curves = next_token_losses(study.curves)
+    names = [name for name in study.item.metrics or _DEFAULT if name in curves]
+    drawn_lines = trained_lines(study, look)
+    trained = select(curves, event="step")
+    panels = [
         (source, language)
-        for source in study.order("source")
-        for language in study.order("language")
+        for source, language in product(study.order("source"), study.order("language"))
         if len(select(trained, source=source, language=language))
     ]
-    if not keys or not drawn or not shown:
+    if not panels or not drawn_lines or not names:
         return None
-    figure, panels = panel_grid(len(keys), _MOST_COLUMNS, 2.2, len(shown))
-    over = scale(trained, "tokens" if study.item.option("over") == "tokens" else "step")
-    watched = sentences_scored(study, [line.model for line in drawn])
-    ends: list[tuple[Axes, list[End]]] = []
-    for (source, language), axes in zip(keys, panels, strict=True):
-        own = select(curves, source=source, language=language)
-        mine = [line for line in drawn if line.model.source == source]
-        for axis, name in zip(axes, shown, strict=True):
-            ends.append((axis, _panel(axis, own, mine, name, over)))
-            event, label, _ = ROWS[name]
-            axis.set_ylabel(f"{label}\n({watched})" if watched and event == "heldout" else label)
+    drawn, axes_of_panels = panel_grid(len(panels), 2, 2.0, len(names))
+    scale = scale_of(trained, "tokens" if study.item.option("over") == "tokens" else "step")
+    scored = sentences_scored(study, [line.model for line in drawn_lines])
+    for (source, language), axes in zip(panels, axes_of_panels, strict=True):
+        of_panel = select(curves, source=source, language=language)
+        for axis, name in zip(axes, names, strict=True):
+            event, label, _ = _ROWS[name]
+            logged = select(of_panel, event=event)
+            for line in drawn_lines:
+                of_model = select(logged, **line.model.axes())
+                draw_curve(axis, of_model, name, scale, line.style, smooth=event == "step")
+            on_text = f"\n({scored})" if scored and event == "heldout" else ""
+            axis.set_ylabel(label + on_text)
             plain_axis(axis, "y")
             axis.tick_params(axis="x", length=2.5)
             axis.locator_params(axis="x", nbins=6)
-        title_panel(axes[0], study.place(source, language))
-        axes[-1].set_xlabel(over.label)
-    name_ends(figure, ends)
-    return figure
-
-
-def _panel(axis: Axes, curves: Frame, drawn: list[Line], name: str, over: Scale) -> list[End]:
-    """Draw the lines of one panel; returns their ends."""
-    event = ROWS[name][0]
-    curves = select(curves, event=event)
-    ends: list[End] = []
-    for model, label, style in drawn:
-        own = select(curves, **model.keys())
-        if end := draw_curve(axis, own, name, over, style, smooth=event == "step"):
-            ends.append((*end, label, style["color"]))
-    return ends
+            axis.set_xlim(0, None)
+        title_panel(axes[0], study.panel_title(source, language))
+        axes[-1].set_xlabel(scale.label)
+    add_legend(drawn, {line.name: line.style for line in drawn_lines})
+    return drawn

@@ -1,101 +1,71 @@
 """Speed-up on the same text against quality (Yamaguchi et al., Figure 2)."""
 
-from lexigraft.report.items import Kind, TaskOptions
-from lexigraft.report.labels import Named, label_marks
-from lexigraft.report.metrics import metric
-from lexigraft.report.names import row_name
-from lexigraft.report.study import StudyResults
-from lexigraft.report.style import MUTED, Axes, Figure, Look, panel_grid, title_panel
-from lexigraft.report.summarize import CELL, Frame, select
-from lexigraft.report.tables.results import quality_columns
-from lexigraft.report.tables.speed import speed_up_rows
+from itertools import product
+from typing import TYPE_CHECKING
 
-_MOST_COLUMNS = 2
-_MOST_NAMED = 16  # maximum number of points of a panel that all have names
+from lexigraft.report.drawing import INK, MUTED, Look, add_legend, panel_grid, points, title_panel
+from lexigraft.report.frame import CELL, StudyResults, models_of, select
+from lexigraft.report.items import TaskOptions, figure
+from lexigraft.report.models import quality_columns
+from lexigraft.report.names import metric
+from lexigraft.report.speed import speed_up_rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-KIND = Kind(
+@figure(
     title="Speed-up and quality",
     caption="Speed-up on the same text (characters per second over the source model, "
     "smallest batch measured) against quality. Up and right is better: axes on which lower is "
     "better are inverted. Scores that are noise are left out. Dotted lines: the source model. "
-    "Large points with names: the initializers under {strategy}; small points: other strategies, "
-    "in the colour of their initializer.",
+    "If a panel has too many models, those that were not trained under {strategy} are small and "
+    "unnamed, in the colour of their initializer.",
     empty="speed and a quality above the noise were not both measured",
     options=TaskOptions,
 )
-
-
-def draw(study: StudyResults, look: Look) -> "Figure | None":
-    """A panel per language and score; a point per cell; the source model as dotted lines."""
-    fast = speed_up_rows(study)
-    measured = set(fast[["source", "language"]].itertuples(index=False, name=None))
+def speed_quality(study: StudyResults, look: Look) -> "Figure | None":
+    """A panel per source, language and score; a point per cell; the source as dotted lines."""
+    rows = speed_up_rows(study)
+    measured = set(rows[["source", "language"]].itertuples(index=False, name=None))
     panels = [
-        column
-        for column in quality_columns(study)
-        if any(
-            language == column[0] and not study.is_noise(source, column)
-            for source, language in measured
-        )
+        (source, column)
+        for source, column in product(study.order("source"), quality_columns(study))
+        if (source, column[0]) in measured and not study.is_noise(source, column)
     ]
-    if fast.empty or not panels:
+    if not panels:
         return None
     # The smallest batch of each task: one user waiting for one text.
-    fast = fast[fast["batch"] == fast.groupby("task")["batch"].transform("min")]
-    figure, axes = panel_grid(len(panels), _MOST_COLUMNS, 3.1)
-    named = []
-    for (language, task, name), (axis,) in zip(panels, axes, strict=True):
-        kind = study.kind(task)
-        fitting = [name for name, of in study.prompts_from.items() if of == kind]
+    rows = rows[rows["batch"] == rows.groupby("task")["batch"].transform("min")]
+    drawn, axes = panel_grid(len(panels), 2, 2.8)
+    styles = {}
+    for (source, (language, task, name)), (axis,) in zip(panels, axes, strict=True):
+        kind = study.task_kind(task)
+        prompted = [speed for speed, prompts in study.prompts_from.items() if prompts == kind]
         # A score without generated text is combined with the first measured speed.
-        chosen = [*fitting, *fast["task"].drop_duplicates()][0]
-        speed = select(fast, language=language, task=chosen)[[*CELL, "speed_up"]]
-        cells = select(study.summary, language=language, task=task, metric=name).merge(
-            speed, on=CELL
-        )
-        untouched = select(cells, initializer="none", strategy="none")
-        cross = untouched[["speed_up", "mean"]].iloc[0].tolist() if len(untouched) else None
-        named.append((axis, _points(axis, cells, name, look, study), cross))
-        title_panel(axis, f"{study.language(language)}, {task}")
-    label_marks(figure, named)
-    return figure
-
-
-def _points(axis: Axes, cells: Frame, name: str, look: Look, study: StudyResults) -> list[Named]:
-    """Draw the points of a panel; returns their names.
-
-    If there are too many points, those under other strategies are not named.
-    """
-    reference = study.reference_strategy or "none"
-    several = cells["vocabulary"].nunique() > 2
-    points = []
-    for cell in cells.to_dict("records"):
-        colour, marker, _ = look.of(cell["initializer"])
-        x, y = cell["speed_up"], cell["mean"]
-        source = cell["initializer"] == "none" and cell["strategy"] == "none"
-        large = source or cell["strategy"] == reference
-        if large and cell["std"] == cell["std"]:
-            axis.errorbar(x, y, yerr=cell["std"], color=colour, lw=0.9, capsize=2, zorder=2)
-        axis.plot(x, y, marker, color=colour, ms=7 if large else 4,
-                  mfc=colour if large else "none", zorder=3)  # fmt: skip
-        if source:
-            axis.axhline(y, color=MUTED, lw=0.8, ls=":", zorder=1)
-            axis.axvline(x, color=MUTED, lw=0.8, ls=":", zorder=1)
-        # Points under other strategies have the initializer's colour and the strategy's name.
-        label = row_name(cell["initializer"], cell["strategy"]) if large else cell["strategy"]
-        if study.has_several_sources:
-            label = f"{cell['source']} · {label}"
-        if several and cell["initializer"] != "none":
-            label += f" · {cell['vocabulary']}"
-        if large or len(cells) <= _MOST_NAMED:
-            points.append(Named(x, y, label, colour, marker))
-    axis.margins(0.15, 0.15)
-    low, high = axis.get_xlim()
-    # Adapted cells are at the right; their names need room next to them.
-    axis.set_xlim(low, high + 0.4 * (high - low))
-    axis.grid(True)
-    if metric(name).lower_is_better:
-        axis.invert_yaxis()
-    axis.set_xlabel("speed-up on the same text (×)")
-    axis.set_ylabel(metric(name).title)
-    return points
+        speed_task = [*prompted, *rows["task"].drop_duplicates()][0]
+        keys = {"source": source, "language": language}
+        speed = select(rows, task=speed_task, **keys)[[*CELL, "speed_up"]]
+        cells = select(study.summary, task=task, metric=name, **keys).merge(speed, on=CELL)
+        is_source = (cells["initializer"] == "none") & (cells["strategy"] == "none")
+        named = points(study, look, models_of(cells[~is_source]))
+        for model, row in zip(models_of(cells), cells.to_dict("records"), strict=True):
+            x, y = row["speed_up"], row["mean"]
+            label, style = named.get(model, ("Source", {"color": INK, "marker": "*", "ls": ""}))
+            if model.is_source:
+                axis.axhline(y, color=MUTED, lw=0.8, ls=":", zorder=1)
+                axis.axvline(x, color=MUTED, lw=0.8, ls=":", zorder=1)
+            if label:
+                styles[label] = style
+                axis.errorbar(x, y, yerr=row["std"], elinewidth=0.9, capsize=2, zorder=3, **style)
+            else:
+                axis.plot(x, y, mfc="none", zorder=2, **style)
+        axis.margins(0.15, 0.15)
+        axis.grid(True)
+        if not metric(name).higher_is_better:
+            axis.invert_yaxis()
+        title_panel(axis, study.panel_title(source, language, task))
+        axis.set_xlabel("speed-up on the same text (×)")
+        axis.set_ylabel(metric(name).title)
+    add_legend(drawn, styles)
+    return drawn

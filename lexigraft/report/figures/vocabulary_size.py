@@ -2,16 +2,24 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
-from lexigraft.report.items import Kind, ScoreOptions, SpeedUpBatch
-from lexigraft.report.metrics import metric
-from lexigraft.report.models import Model, find, models
-from lexigraft.report.names import initializer_name, task_name
-from lexigraft.report.size_panels import PanelRow, Series, Value, draw_rows, sources_of
-from lexigraft.report.study import StudyResults
-from lexigraft.report.style import INK, MUTED, Figure, Look
-from lexigraft.report.tables.results import quality_columns
-from lexigraft.report.tables.speed import speed_ups, speeds
+from lexigraft.report.drawing import INK, MUTED, Look
+from lexigraft.report.frame import Model, StudyResults
+from lexigraft.report.items import ScoreOptions, SpeedUpBatch, figure
+from lexigraft.report.models import models, quality_columns
+from lexigraft.report.names import initializer_name, metric, task_name
+from lexigraft.report.size_panels import (
+    PanelRow,
+    Series,
+    Value,
+    draw_over_sizes,
+    sources_with_sizes,
+)
+from lexigraft.report.speed import speed_ups, speeds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class SizeOptions(ScoreOptions):
@@ -20,7 +28,7 @@ class SizeOptions(ScoreOptions):
     batch_size: SpeedUpBatch = None
 
 
-KIND = Kind(
+@figure(
     title="Quality and speed-up by vocabulary size",
     caption="Quality and speed-up by the number of new tokens, which are evenly spaced and not to "
     "scale. The speed-up is for the same text (characters per second over Source, smallest "
@@ -29,41 +37,38 @@ KIND = Kind(
     empty="no vocabulary's size and quality were both measured",
     options=SizeOptions,
 )
-
-
-def draw(study: StudyResults, look: Look) -> "Figure | None":
+def vocabulary_size(study: StudyResults, look: Look) -> "Figure | None":
     """A row of quality and one of speed-up per task and source model; a column per language."""
-    columns = quality_columns(study)
-    sources = sources_of(study)
+    columns, sources = quality_columns(study), sources_with_sizes(study)
     if not columns or not sources:
         return None
-    fast = speeds(study)
+    measured = speeds(study)
 
     def quality(task: str, name: str, model: Model, language: str) -> Value:
-        found = find(study, model, language=language, task=task, metric=name)
-        return None if found is None else (float(found["mean"]), float(found["std"]))
+        row = study.find(model, language, task, name)
+        return None if row is None else (float(row["mean"]), float(row["std"]))
 
     def speed(kind: str, model: Model, language: str) -> Value:
-        found = speed_ups(study, fast, model).get((language, kind))
-        if found is None or not found["source_mean"] > 0:
+        row = speed_ups(study, measured, model).get((language, kind))
+        if row is None or not row["source_mean"] > 0:
             return None
-        return float(found["speed_up"]), float(found["std"] / found["source_mean"])
+        return float(row["speed_up"]), float(row["std"] / row["source_mean"])
 
     rows: list[PanelRow] = []
     for task, name in dict.fromkeys((task, name) for _, task, name in columns):
-        kind = study.kind(task)
-        for source, label in sources:
-            label += task_name(task, kind)
-            value: Callable[[Model, str], Value] = partial(quality, task, name)
-            own = [column for column in columns if column[1:] == (task, name)]
-            noise = all(study.is_noise(source, column) for column in own)
-            shown = metric(name).title + (" (noise)" if noise else "")
-            rows.append(_row(study, look, source, f"{label}, {shown}", value))
+        kind = study.task_kind(task)
+        of_task = [column for column in columns if column[1:] == (task, name)]
+        for source, prefix in sources:
+            label = prefix + task_name(task, kind)
+            noise = all(study.is_noise(source, column) for column in of_task)
+            title = metric(name).title + (" (noise)" if noise else "")
+            value = partial(quality, task, name)
+            rows.append(_row(study, look, source, f"{label}, {title}", value))
             if kind in study.prompts_from.values():
                 value = partial(speed, kind)
                 rows.append(_row(study, look, source, f"{label}, speed-up (×)", value))
     languages = list(dict.fromkeys(language for language, *_ in columns))
-    return draw_rows(study, rows, languages)
+    return draw_over_sizes(study, rows, languages)
 
 
 def _row(
@@ -71,16 +76,19 @@ def _row(
 ) -> PanelRow:
     """Lines of all initializers, and horizontal lines of Source and LAPT."""
 
-    def adapted(initializer: str, vocabulary: str, language: str) -> Value:
+    def of_graft(initializer: str, vocabulary: str, language: str) -> Value:
         strategy = study.reference_strategy or "none"
         return value(Model(source, vocabulary, initializer, strategy), language)
 
-    series = []
-    for key in study.initializers:
-        style = dict(zip(("color", "marker", "ls"), look.of(key), strict=True))
-        series.append(Series(initializer_name(key), style, partial(adapted, key)))
-    baselines = {one.is_source: one for one in reversed(models(study))
-                 if one.baseline and one.source == source}  # fmt: skip
+    series = [
+        Series(initializer_name(key), look.style(key), partial(of_graft, key))
+        for key in study.initializers
+    ]
+    baselines = {
+        model.is_source: model
+        for model in reversed(models(study))
+        if model.baseline and model.source == source
+    }
     levels = []
     for label, is_source, style in (
         ("Source", True, {"color": INK, "ls": (0, (1, 1.4))}),

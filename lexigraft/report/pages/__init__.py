@@ -1,1 +1,1 @@
-"""One file per page; each declares `KIND`, and `build(study, title, caveats)`."""
+"""One file per page, with a function of its name that `items.page` declares."""

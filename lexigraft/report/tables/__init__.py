@@ -1,1 +1,1 @@
-"""One file per table; each declares `KIND`, and `build(study)`."""
+"""One file per table, with a function of its name that `items.table` declares."""

@@ -1,39 +1,35 @@
 """Tests that are in the training text of models."""
 
-from lexigraft.corpus.contamination import MOSTLY, PIECE
-from lexigraft.report.items import Kind
-from lexigraft.report.study import StudyResults
-from lexigraft.report.table import Row, Table, number, number_cell
-from lexigraft.report.tables.texts import contaminated
+from pandas import DataFrame
 
-KIND = Kind(
-    title="Contamination",
-    caption="Test texts that occur in the training text of their language, wholly or mostly.",
-    empty="no test set was searched for in the training text",
-)
-_HEADS = {
-    "texts": ("tests", "texts"),
-    "found": ("in the training text", "whole"),
-    "mostly_found": ("in the training text", "mostly"),
-    "training_sentences": ("training sentences", "containing one"),
+from lexigraft.corpus.contamination import MOSTLY, PIECE
+from lexigraft.report.frame import ContaminatedTests, StudyResults
+from lexigraft.report.items import table
+from lexigraft.report.rendering import number
+from lexigraft.report.table import Shown, Table, frame_rows
+
+_COLUMNS = {
+    "texts": Shown(("tests", "texts"), 0),
+    "found": Shown(("in the training text", "whole"), 0),
+    "mostly_found": Shown(("in the training text", "mostly"), 0),
+    "training_sentences": Shown(("training sentences", "containing one"), 0),
 }
 
 
-def build(study: StudyResults) -> Table | None:
+@table(
+    title="ContaminatedTests",
+    caption="Test texts that occur in the training text of their language, wholly or mostly.",
+    empty="no test set was searched for in the training text",
+)
+def contamination(study: StudyResults) -> Table | None:
     """A row per language and set of tests; sets without texts are left out."""
-    import pandas
-
-    found = [one for one in contaminated(study) if one.counts["texts"]]
-    if not found:
+    searched = [tests for tests in contaminated(study) if tests.counts["texts"]]
+    if not searched:
         return None
-    rows = [
-        Row(
-            (study.language(one.language), one.tests),
-            tuple(number_cell(one.counts[count], 0) for count in _HEADS),
-        )
-        for one in found
-    ]
-    data = [{"language": one.language, "tests": one.tests, **one.counts} for one in found]
+    data = DataFrame(
+        [{"language": tests.language, "tests": tests.tests, **tests.counts} for tests in searched]
+    )
+    rows = frame_rows(data, _COLUMNS, lambda row: (study.language(row["language"]), row["tests"]))
     dropped = [
         f"{study.language(language)} {number(count, 0)}"
         for language, card in study.corpora.items()
@@ -45,5 +41,20 @@ def build(study: StudyResults) -> Table | None:
         "Sentences excluded from training because they resemble a test or held-out sentence: "
         f"{', '.join(dropped) or 'none'}.",
     ]
-    heads = tuple(_HEADS.values())
-    return Table(("Language", "Tests"), heads, rows, pandas.DataFrame(data), notes)
+    heads = [shown.head for shown in _COLUMNS.values()]
+    return Table(("Language", "Tests"), heads, rows, data, notes)
+
+
+def contaminated(study: StudyResults) -> list[ContaminatedTests]:
+    """Every set of tests that was searched for, by language: the corpus's own, then those of tasks.
+
+    A set that both a language and a task list has two rows.
+    """
+    of_corpora = [
+        ContaminatedTests(language, tests, counts)
+        for language, card in study.corpora.items()
+        for tests, counts in card.get("contamination", {}).items()
+    ]
+    every = of_corpora + study.contamination
+    order = list(dict.fromkeys(tests.language for tests in every))
+    return sorted(every, key=lambda tests: order.index(tests.language))

@@ -1,89 +1,111 @@
 """How vocabularies segment text before and after adding tokens, and how English changes."""
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+from pandas import DataFrame
 
 from lexigraft.corpus.mixture import MEASURED
-from lexigraft.report.before_after import text_scores, text_tasks
-from lexigraft.report.items import Kind, Options
-from lexigraft.report.metrics import ENGLISH_BITS_PER_BYTE, metric
-from lexigraft.report.models import (
+from lexigraft.report.frame import (
+    CELL,
     Column,
     Model,
+    StudyResults,
     models_of,
+    select,
     source_model,
-    vocabulary_stub,
-    vocabulary_stub_names,
 )
-from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import CELL, Frame, select
-from lexigraft.report.table import Row, Table, TableCell, number, number_cell, percent_cell
-from lexigraft.report.table_notes import missing_note
+from lexigraft.report.heldout import text_scores, text_tasks
+from lexigraft.report.items import Options, table
+from lexigraft.report.model_table import bootstrap_notes
+from lexigraft.report.models import vocabulary_stub, vocabulary_stub_names
+from lexigraft.report.names import ENGLISH_BITS_PER_BYTE, metric
+from lexigraft.report.rendering import number
+from lexigraft.report.significance import ScoreDifference, score_differences
+from lexigraft.report.table import Row, Table, TableCell, missing_note, number_cell, percent_cell
 
-if TYPE_CHECKING:
-    from lexigraft.report.score_differences import ScoreDifference
-
-_Shown = Literal[
-    "new_tokens", "fertility", "tokens_per_sentence", "bytes_per_token", "new_token_share",
-    "english", "train_tokens_per_sentence", "parameters",
-]  # fmt: skip
-_DEFAULT: tuple[_Shown, ...] = (
-    "new_tokens", "fertility", "tokens_per_sentence", "bytes_per_token", "new_token_share",
+_TRAIN_LENGTH = "train_tokens_per_sentence"
+# Content of an item -> the heads of its columns.
+_HEADS: dict[str, tuple[tuple[str, str], ...]] = {
+    "new_tokens": (("new tokens", "number"), ("new tokens", "unused in training text")),
+    **{
+        name: ((metric(name).title, "before"), (metric(name).title, "after"))
+        for name in ("fertility", "tokens_per_sentence", "bytes_per_token")
+    },
+    "new_token_share": (
+        ("target text", "share of new tokens"),
+        ("generated text", "share of new tokens"),
+    ),
+    "english": (("English", "sentences changed"), ("English", "bits per byte, change ↓")),
+    **{
+        name: ((title, "before"), (title, "after"), (title, "change"))
+        for name, title in (
+            (_TRAIN_LENGTH, metric(_TRAIN_LENGTH).title),
+            ("parameters", "parameters in billions"),
+        )
+    },
+}
+# Metrics on held-out text, which are measured for each member of a group.
+_OF_MEMBERS = ("fertility", "tokens_per_sentence", "bytes_per_token")
+_DEFAULT = ("new_tokens", *_OF_MEMBERS, "new_token_share", "english")
+_Content = Literal[
+    "new_tokens",
+    "fertility",
+    "tokens_per_sentence",
+    "bytes_per_token",
+    "new_token_share",
     "english",
-)  # fmt: skip
+    "train_tokens_per_sentence",
+    "parameters",
+]
+NOTHING = "no vocabulary was changed"
+_ALL = "*"  # initializer and strategy of the mean over all of them; no entry can have this name
+Key = tuple[str, str, str]  # source, language, vocabulary
 
 
 class FragmentationOptions(Options):
     """The options of a table of fragmentation."""
 
-    metrics: tuple[_Shown, ...] = ()
+    metrics: tuple[_Content, ...] = ()
 
 
-KIND = Kind(
+@table(
     title="Fragmentation",
     caption="Tokenization of held-out text before and after adding new tokens, the share of new "
     "tokens in it, and the effect on English. For English: the sentences that are tokenized "
     "differently, and the change of bits per byte after training.",
-    empty="no vocabulary was changed",
+    empty=NOTHING,
     options=FragmentationOptions,
 )
-Key = tuple[str, str, str]  # source, language, vocabulary
-# Initializer and strategy of the mean over all of them; no entry can have this name.
-_ALL = "*"
-
-
-def build(study: StudyResults) -> Table | None:
+def fragmentation(study: StudyResults) -> Table | None:
     """One row per language and vocabulary: before → after, new-token share, and English.
 
     A group of languages is followed by its members, whose held-out texts are measured separately.
     The change of English is the mean over the trained cells of the vocabulary, and this mean is
     tested.
     """
-    from lexigraft.report.table_tests import bootstrap_notes
-
-    frame = fragmentation(study)
+    frame = vocabulary_sizes(study)
     if frame.empty:
         return None
-    shown = study.item.option("metrics") or _DEFAULT
-    rows: list[Row] = []
+    contents = study.item.option("metrics") or _DEFAULT
     keys = list(frame[CELL[:3]].itertuples(index=False, name=None))
-    changes, tests = _english(study, keys) if "english" in shown else ({}, {})
-    for key, found in zip(keys, frame.to_dict("records"), strict=True):
+    changes, tests = _english(study, keys) if "english" in contents else ({}, {})
+    rows: list[Row] = []
+    for key, numbers in zip(keys, frame.to_dict("records"), strict=True):
         change = TableCell()
         if key in changes:
             stars = tests[key].stars if key in tests else ""
             change = TableCell(number(changes[key], 3, sign=True), value=changes[key], stars=stars)
-        cells = _cells(study, key, found, change)
-        rows.append(Row(vocabulary_stub(study, *key), _flat(cells, shown)))
-        for member in _members(study, found):
-            own = _member_cells(cells, found, member)
-            rows.append(Row(vocabulary_stub(study, key[0], member, key[2]), _flat(own, shown)))
-    heads = tuple(head for name in shown for head in _HEADS[name])
+        cells = _cells(study, key, numbers, change)
+        for place, of_place in ((key[1], cells), *_member_cells(study, cells, numbers)):
+            shown = tuple(cell for name in contents for cell in of_place[name])
+            rows.append(Row(vocabulary_stub(study, key[0], place, key[2]), shown))
+    heads = [head for name in contents for head in _HEADS[name]]
     notes = ["Before: the source tokenizer on the same sentences."]
-    if "train_tokens_per_sentence" in shown:
+    if _TRAIN_LENGTH in contents:
         size = number(MEASURED, 0)
         notes.append(f"Training text: a random sample of {size} texts, or all if fewer.")
-    if {"new_token_share", "english"} & {*shown}:
+    if {"new_token_share", "english"} & {*contents}:
         notes.append(
             "Generated text and English bits per byte (change over Source): means of the trained "
             "cells with this vocabulary."
@@ -98,110 +120,13 @@ def build(study: StudyResults) -> Table | None:
     notes += missing_note(rows, heads)
     if changes:
         frame = frame.assign(**{f"{ENGLISH_BITS_PER_BYTE}_change": [*map(changes.get, keys)]})
-    numbers = {key: test.columns("change", "seed_freedom") for key, test in tests.items()}
-    for name in next(iter(numbers.values()), ()):
-        frame[f"{ENGLISH_BITS_PER_BYTE}_{name}"] = [numbers.get(key, {}).get(name) for key in keys]
+    tested = {key: test.columns("change", "seed_freedom") for key, test in tests.items()}
+    for name in next(iter(tested.values()), ()):
+        frame[f"{ENGLISH_BITS_PER_BYTE}_{name}"] = [tested.get(key, {}).get(name) for key in keys]
     return Table(vocabulary_stub_names(study), heads, rows, frame, notes)
 
 
-_HEADS: dict[str, tuple[tuple[str, str], ...]] = {
-    "new_tokens": (("new tokens", "number"), ("new tokens", "unused in training text")),
-    "fertility": (("tokens per word", "before"), ("tokens per word", "after")),
-    "tokens_per_sentence": (("tokens per sentence", "before"), ("tokens per sentence", "after")),
-    "bytes_per_token": (("bytes per token", "before"), ("bytes per token", "after")),
-    "new_token_share": (
-        ("target text", "share of new tokens"), ("generated text", "share of new tokens"),
-    ),
-    "english": (("English", "sentences changed"), ("English", "bits per byte, change ↓")),
-    "train_tokens_per_sentence": (
-        ("tokens per training sentence", "before"), ("tokens per training sentence", "after"),
-        ("tokens per training sentence", "change"),
-    ),
-    "parameters": (
-        ("parameters in billions", "before"), ("parameters in billions", "after"),
-        ("parameters in billions", "change"),
-    ),
-}  # fmt: skip
-# Metrics on held-out text, which are measured for each member of a group.
-_OF_MEMBERS = ("fertility", "tokens_per_sentence", "bytes_per_token")
-
-
-def _cells(
-    study: StudyResults, key: Key, found: dict[str, Any], change: TableCell
-) -> dict[str, tuple[TableCell, ...]]:
-    """The cells of a vocabulary by metric."""
-    trained = _trained(select(study.summary, metric="new_token_share_output"), key)
-    generated = percent_cell(float(trained["mean"].mean()))
-    length = "train_tokens_per_sentence"
-    before, after = (size / 1e9 for size in _parameters(study, key))
-    return {
-        "new_tokens": (
-            number_cell(found.get("new_tokens"), 0), percent_cell(found.get("unused_new_tokens")),
-        ),
-        **{name: _both(found, name) for name in _OF_MEMBERS},
-        "new_token_share": (percent_cell(found.get("new_token_share_input")), generated),
-        "english": (percent_cell(found.get("english_sentences_changed")), change),
-        length: _with_change(found.get(f"{length}_before"), found.get(length), 2),
-        "parameters": _with_change(before, after, 2),
-    }  # fmt: skip
-
-
-def _member_cells(
-    cells: dict[str, tuple[TableCell, ...]], found: dict[str, Any], member: str
-) -> dict[str, tuple[TableCell, ...]]:
-    """The same for a member of a group: metrics on its own text, and empty cells for all others."""
-    own = {}
-    for name in _OF_MEMBERS:
-        own[name] = found.get(f"{name}_{member}")
-        own[f"{name}_before"] = found.get(f"source_{name}_{member}")
-    share = percent_cell(found.get(f"new_token_share_input_{member}"))
-    blank = {name: (TableCell(""),) * len(several) for name, several in cells.items()}
-    measured = {name: _both(own, name) for name in _OF_MEMBERS}
-    return blank | measured | {"new_token_share": (share, TableCell(""))}
-
-
-def _flat(
-    cells: dict[str, tuple[TableCell, ...]], shown: tuple[_Shown, ...]
-) -> tuple[TableCell, ...]:
-    return tuple(cell for name in shown for cell in cells[name])
-
-
-def _members(study: StudyResults, found: dict[str, Any]) -> list[str]:
-    """The languages of a group, which have separate numbers."""
-    prefix = "source_fertility_"
-    names = (str(name) for name in study.fragmentation["metric"].unique())
-    return [name.removeprefix(prefix) for name in names
-            if name.startswith(prefix) and found[name] == found[name]]  # fmt: skip
-
-
-def _both(found: dict[str, Any], name: str) -> tuple[TableCell, TableCell]:
-    decimals = metric(name).decimals
-    before, after = (number_cell(found.get(key), decimals) for key in (f"{name}_before", name))
-    return before, after
-
-
-def _with_change(
-    before: float | None, after: float | None, decimals: int
-) -> tuple[TableCell, TableCell, TableCell]:
-    """A number before and after, and the relative change."""
-    change = TableCell()
-    if before and after is not None and before == before and after == after:
-        change = percent_cell(after / before - 1, sign=True)
-    return number_cell(before, decimals), number_cell(after, decimals), change
-
-
-def _parameters(study: StudyResults, key: Key) -> tuple[float, float]:
-    """Parameters of the source model, and of models with a vocabulary; NaN if no card has them."""
-    frame = study.training
-    if "total_parameters" not in frame:
-        return math.nan, math.nan
-    source = select(frame, source=key[0])
-    before = source[source["vocabulary"] == "source"]
-    after = select(source, language=key[1], vocabulary=key[2])
-    return float(before["total_parameters"].mean()), float(after["total_parameters"].mean())
-
-
-def fragmentation(study: StudyResults) -> Frame:
+def vocabulary_sizes(study: StudyResults) -> DataFrame:
     """One row per source, language and new vocabulary; `<metric>` after and `<metric>_before`."""
     wide = study.fragmentation.pivot_table(
         index=CELL[:3], columns="metric", values="value", sort=False
@@ -212,21 +137,85 @@ def fragmentation(study: StudyResults) -> Frame:
     return wide[wide["vocabulary"] != "source"].reset_index(drop=True)
 
 
-def _trained(summary: Frame, key: Key) -> Frame:
+def _cells(
+    study: StudyResults, key: Key, numbers: dict[str, Any], change: TableCell
+) -> dict[str, tuple[TableCell, ...]]:
+    """The cells of a vocabulary by content."""
+    trained = _trained(select(study.summary, metric="new_token_share_output"), key)
+    generated = percent_cell(float(trained["mean"].mean()))
+    before, after = (size / 1e9 for size in _parameters(study, key))
+    share = percent_cell(numbers.get("new_token_share_input"))
+    train_length = numbers.get(f"{_TRAIN_LENGTH}_before"), numbers.get(_TRAIN_LENGTH)
+    unused = percent_cell(numbers.get("unused_new_tokens"))
+    return {
+        "new_tokens": (number_cell(numbers.get("new_tokens"), 0), unused),
+        **{name: _pair(name, numbers) for name in _OF_MEMBERS},
+        "new_token_share": (share, generated),
+        "english": (percent_cell(numbers.get("english_sentences_changed")), change),
+        _TRAIN_LENGTH: _with_change(*train_length),
+        "parameters": _with_change(before, after),
+    }
+
+
+def _member_cells(
+    study: StudyResults, cells: dict[str, tuple[TableCell, ...]], numbers: dict[str, Any]
+) -> list[tuple[str, dict[str, tuple[TableCell, ...]]]]:
+    """Each member of a group with its cells: metrics on its own text, empty for all others."""
+    prefix = "source_fertility_"
+    members = [
+        name.removeprefix(prefix)
+        for name in study.fragmentation["metric"].unique()
+        if name.startswith(prefix) and numbers[name] == numbers[name]
+    ]
+    rows = []
+    for member in members:
+        blank = {name: (TableCell(""),) * len(of_name) for name, of_name in cells.items()}
+        for name in _OF_MEMBERS:
+            pair = {
+                name: numbers.get(f"{name}_{member}"),
+                f"{name}_before": numbers.get(f"source_{name}_{member}"),
+            }
+            blank[name] = _pair(name, pair)
+        share = percent_cell(numbers.get(f"new_token_share_input_{member}"))
+        rows.append((member, blank | {"new_token_share": (share, TableCell(""))}))
+    return rows
+
+
+def _pair(name: str, numbers: dict[str, Any]) -> tuple[TableCell, ...]:
+    decimals = metric(name).decimals
+    return tuple(number_cell(numbers.get(key), decimals) for key in (f"{name}_before", name))
+
+
+def _with_change(before: float | None, after: float | None) -> tuple[TableCell, ...]:
+    """A number before and after, and the relative change."""
+    known = before and after is not None and before == before and after == after
+    change = percent_cell(after / before - 1, sign=True) if known else TableCell()
+    return number_cell(before, 2), number_cell(after, 2), change
+
+
+def _parameters(study: StudyResults, key: Key) -> tuple[float, float]:
+    """Parameters of the source model, and of models with a vocabulary; NaN if no card has them."""
+    cards = study.training
+    if "total_parameters" not in cards:
+        return math.nan, math.nan
+    before = select(cards, source=key[0], vocabulary="source")
+    after = select(cards, **dict(zip(CELL, key, strict=False)))
+    return float(before["total_parameters"].mean()), float(after["total_parameters"].mean())
+
+
+def _trained(summary: DataFrame, key: Key) -> DataFrame:
     """The rows of the trained cells of a vocabulary."""
-    own = select(summary, **dict(zip(CELL, key, strict=False)))
-    return own[own["strategy"] != "none"]
+    rows = select(summary, **dict(zip(CELL, key, strict=False)))
+    return rows[rows["strategy"] != "none"]
 
 
 def _english(
     study: StudyResults, keys: list[Key]
-) -> "tuple[dict[Key, float], dict[Key, ScoreDifference]]":
+) -> tuple[dict[Key, float], dict[Key, ScoreDifference]]:
     """The mean change of English over the trained cells of each vocabulary, and its test.
 
     In the task whose text represents each language: means over several would mix their scales.
     """
-    from lexigraft.report.score_differences import score_differences
-
     tasks = text_tasks(study, ENGLISH_BITS_PER_BYTE)
     english = text_scores(study.summary, tasks, ENGLISH_BITS_PER_BYTE).dropna(subset="change")
     changes: dict[Key, float] = {}
@@ -239,7 +228,7 @@ def _english(
         column = (language, tasks[language], ENGLISH_BITS_PER_BYTE)
         means[Model(source, vocabulary, _ALL, _ALL), column] = models_of(cells)
         changes[key] = float(cells["change"].mean())
-    wanted = [(mean, source_model(mean.source), column) for mean, column in means]
-    found = score_differences(study, wanted, means)
-    tests = {(one.model.source, one.column[0], one.model.vocabulary): one for one in found}
+    comparisons = [(mean, source_model(mean.source), column) for mean, column in means]
+    differences = score_differences(study, comparisons, means)
+    tests = {(d.model.source, d.column[0], d.model.vocabulary): d for d in differences}
     return changes, tests

@@ -1,56 +1,45 @@
 """The nearest source tokens of a few new tokens (UnifyVocab, Table 8)."""
 
-from typing import Any
+from pandas import DataFrame
 
-from lexigraft.report.items import Kind
+from lexigraft.report.frame import SEEDED, StudyResults
+from lexigraft.report.items import table
 from lexigraft.report.models import vocabulary_stub, vocabulary_stub_names
 from lexigraft.report.names import initializer_name
-from lexigraft.report.study import StudyResults
-from lexigraft.report.table import Row, Table, TableCell, number
+from lexigraft.report.rendering import number
+from lexigraft.report.table import Row, Table, TableCell
 
-KIND = Kind(
+_RANKS = ("nearest", "second", "third")
+
+
+@table(
     title="Nearest source tokens",
     caption="The source tokens nearest to a few new tokens, the nearest first, with their "
     "similarity. The new token copies the rows of the first. The new tokens are sampled evenly by "
     "frequency and by length.",
     empty="no initializer of this study looks for nearest source tokens",
 )
-_PLACES = ("nearest", "second", "third")
-
-
-def build(study: StudyResults) -> Table | None:
+def nearest_tokens(study: StudyResults) -> Table | None:
     """A row per vocabulary, initializer and new token."""
-    import pandas
-
     rows, data = [], []
-    for (source, language, vocabulary, initializer, seed), examples in study.examples.items():
+    for fit, examples in study.examples.items():
+        names = dict(zip((*SEEDED[:4], "seed"), fit, strict=True))
         for example in examples:
-            near: list[list[Any]] = example.get("nearest", [])
-            if not near:
+            nearest = example.get("nearest", [])
+            if not nearest:
                 continue
-            name = initializer_name(initializer)
-            left = vocabulary_stub(study, source, language, vocabulary, name, example["text"])
-            cells = [TableCell(text, change=number(score, 2)) for text, score in near]
-            cells += [TableCell()] * (len(_PLACES) - len(cells))
-            rows.append(Row(left, tuple(cells)))
+            name = initializer_name(names["initializer"])
+            cells = [TableCell(text, change=number(score, 2)) for text, score in nearest]
+            cells += [TableCell()] * (len(_RANKS) - len(cells))
+            rows.append(Row(vocabulary_stub(study, *fit[:3], name, example["text"]), tuple(cells)))
+            token = {"token": example["token"], "text": example["text"]}
             data += [
-                {
-                    "source": source,
-                    "language": language,
-                    "vocabulary": vocabulary,
-                    "initializer": initializer,
-                    "seed": seed,
-                    "token": example["token"],
-                    "text": example["text"],
-                    "rank": rank,
-                    "source_token": text,
-                    "score": score,
-                }
-                for rank, (text, score) in enumerate(near, 1)
+                {**names, **token, "rank": rank, "source_token": text, "score": score}
+                for rank, (text, score) in enumerate(nearest, 1)
             ]
     if not rows:
         return None
-    heads = tuple(("source tokens", place) for place in _PLACES)
+    heads = [("source tokens", rank) for rank in _RANKS]
     headers = vocabulary_stub_names(study, "Initializer", "New token")
     notes = ["Second number: the cosine of their vectors, or the similarity that the method uses."]
-    return Table(headers, heads, rows, pandas.DataFrame(data), notes)
+    return Table(headers, heads, rows, DataFrame(data), notes)

@@ -2,124 +2,119 @@
 
 from typing import Literal
 
-from lexigraft.report.before_after import before_after, text_name, text_scores, text_tasks
-from lexigraft.report.items import Kind, Options
-from lexigraft.report.metrics import metric
-from lexigraft.report.models import Column, Model, find, models, stub, stub_names
-from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import CELL, Frame, select
-from lexigraft.report.table import Row, Table, TableCell, is_compact, number, ranked, score_cell
-from lexigraft.report.table_notes import lapt_note, missing_note, seed_notes
+import pandas
+from pandas import DataFrame
 
-_Column = Literal["perplexity", "bits_per_byte_before", "bits_per_byte"]
+from lexigraft.report.frame import CELL, Column, Model, StudyResults, select
+from lexigraft.report.heldout import before_after, text_name, text_scores, text_tasks
+from lexigraft.report.items import Options, table
+from lexigraft.report.model_table import changes_over_source, lapt_note, score_cell, seed_notes
+from lexigraft.report.models import models, stub, stub_names
+from lexigraft.report.names import metric
+from lexigraft.report.rendering import number
+from lexigraft.report.table import Row, Table, TableCell, is_compact, missing_note, ranked
+
+_Content = Literal["perplexity", "bits_per_byte_before", "bits_per_byte"]
+_BEFORE = "bits_per_byte_before"
+_HEADS = {
+    "perplexity": "perplexity ↓",
+    _BEFORE: "bits per byte before",
+    "bits_per_byte": "bits per byte after ↓",
+}
 
 
 class PerplexityOptions(Options):
     """The options of a table of perplexities."""
 
-    metrics: tuple[_Column, ...] = ()
+    metrics: tuple[_Content, ...] = ()
 
 
-KIND = Kind(
+@table(
     title="Perplexity and bits per byte",
     caption="Perplexity and bits per byte of held-out text. Perplexity is not comparable "
     "across vocabularies (†); bits per byte, before and after training, are.",
     empty="no perplexity was measured",
     options=PerplexityOptions,
 )
-COLUMNS = {
-    "perplexity": "perplexity ↓",
-    "bits_per_byte_before": "bits per byte before",
-    "bits_per_byte": "bits per byte after ↓",
-}
-_BEFORE = "bits_per_byte_before"
-_PER_TOKEN = (
-    "† Perplexity is per token: it is not comparable across vocabularies, only among the rows "
-    "without †. Bits per byte are over the same text for every row and always comparable."
-)
-
-
-def build(study: StudyResults) -> Table | None:
+def perplexity(study: StudyResults) -> Table | None:
     """Per language: perplexity, and bits per byte before and after training, or the item's metrics.
 
     A group of languages is followed by its members, whose held-out texts are scored separately.
     """
-    from lexigraft.report.table_tests import changes_over_source
-
-    chosen, tasks = models(study), text_tasks(study, "perplexity")
+    rows, tasks = models(study), text_tasks(study, "perplexity")
     perplexities = text_scores(study.summary, tasks, "perplexity")
-    if perplexities.empty or not chosen:
+    if perplexities.empty or not rows:
         return None
-    named = study.item.where.get("language", ())
     starts = before_after(study)
     starts = starts[starts["measured_on"] == "records"]
     untrained = starts.loc[starts["initializer"] != "none", "before"].notna().any()
-    known = [what for what in COLUMNS if what != _BEFORE or untrained]
-    shown = study.item.metrics or tuple(known)
-    # The language of a column, its metric, and the column of the summary.
-    columns = [
-        (
-            member or language,
-            what,
-            (language, tasks.get(language, ""), f"{what}_{member}" if member else what),
-        )
-        for language in study.order("language")
-        if language in tasks or language in named
-        for member in ("", *_members(study.summary, language))
-        for what in shown
-        if not (member and what == _BEFORE)
-    ]
+    contents = study.item.metrics or tuple(c for c in _HEADS if c != _BEFORE or untrained)
+    # The language of a column, its content, and the column of the summary.
+    columns: list[tuple[str, str, Column]] = []
+    for language in study.order("language"):
+        if language not in tasks and language not in study.item.where.get("language", ()):
+            continue
+        scored = select(study.summary, language=language)["metric"].drop_duplicates()
+        members = [name.removeprefix("perplexity_") for name in scored
+                   if name.startswith("perplexity_")]  # fmt: skip
+        for member in ("", *members):
+            for content in contents:
+                if not (member and content == _BEFORE):
+                    name = f"{content}_{member}" if member else content
+                    column = (language, tasks.get(language, ""), name)
+                    columns.append((member or language, content, column))
     headers = stub_names(study)
     compact = is_compact(len(columns), len(headers))
-    after = [column for _, what, column in columns if what == "bits_per_byte"]
-    changes = changes_over_source(study, chosen, after)
+    after = [column for _, content, column in columns if content == "bits_per_byte"]
+    changes = changes_over_source(study, rows, after)
 
-    def cell(model: Model, what: str, column: Column) -> TableCell:
-        if what == _BEFORE:
+    def cell(model: Model, content: str, column: Column) -> TableCell:
+        if content == _BEFORE:
             return _before(starts, model, column[0])
-        found = find(study, model, *column)
-        if what == "bits_per_byte":
-            return changes.starred(score_cell(found, metric(what), compact=compact), model, column)
-        score = score_cell(found, metric(what), change=False)
+        score = study.find(model, *column)
+        if content == "bits_per_byte":
+            shown = score_cell(score, metric(content), compact=compact)
+            return changes.starred(shown, model, column)
+        shown = score_cell(score, metric(content), change=False)
         # A dagger marks rows with the source vocabulary, whose perplexities have another scale.
-        dagger = model.baseline and found is not None
-        return TableCell(f"{score.text}†", score.deviation) if dagger else score
+        dagger = model.baseline and score is not None
+        return TableCell(f"{shown.text}†", shown.deviation) if dagger else shown
 
-    rows = [
-        Row(stub(model, headers), tuple(cell(model, what, column) for _, what, column in columns),
-            model.baseline, model.source)
-        for model in chosen
-    ]  # fmt: skip
-    rows = ranked(rows, [None if what == _BEFORE else True for _, what, _ in columns])
-    heads = tuple(
-        (study.language(name), COLUMNS[what]) if len(shown) > 1 else ("", study.language(name))
-        for name, what, _ in columns
-    )
-    notes = [
-        *seed_notes(study, chosen, perplexities),
-        *lapt_note(study, chosen),
-        *([_PER_TOKEN] if "perplexity" in shown else []),
-        *changes.notes,
-        *missing_note(rows, heads),
+    table_rows = [
+        Row(
+            stub(model, headers),
+            tuple(cell(model, content, column) for _, content, column in columns),
+            model.baseline,
+            model.source,
+        )
+        for model in rows
     ]
-    if _BEFORE in shown:
-        notes.insert(1, "Before: the same cell without training, on the same text.")
+    table_rows = ranked(table_rows, [None if c == _BEFORE else False for _, c, _ in columns])
+    heads = [
+        (study.language(name), _HEADS[content]) if len(contents) > 1 else ("", study.language(name))
+        for name, content, _ in columns
+    ]
+    seeds, *missing_seeds = seed_notes(study, rows, perplexities)
+    notes = [seeds]
+    if _BEFORE in contents:
+        notes.append("Before: the same cell without training, on the same text.")
+    notes += [*missing_seeds, *lapt_note(study, rows)]
+    if "perplexity" in contents:
+        notes.append(
+            "† Perplexity is per token: it is not comparable across vocabularies, only among the "
+            "rows without †. Bits per byte are over the same text for every row and always "
+            "comparable."
+        )
+    notes += [*changes.notes, *missing_note(table_rows, heads)]
     if named_text := text_name(study, "perplexity"):
         notes.append(f"Text of {named_text}; the CSV file also has that of the other tasks.")
-    title = metric(shown[0]).title.capitalize() if len(shown) == 1 else ""
-    return Table(headers, heads, rows, changes.beside(_data(study.summary, starts)), notes, title)
+    title = metric(contents[0]).title.capitalize() if len(contents) == 1 else ""
+    data = changes.join(_data(study.summary, starts))
+    return Table(headers, heads, table_rows, data, notes, title)
 
 
-def _members(summary: Frame, language: str) -> list[str]:
-    """The languages of a group, which have separate perplexities."""
-    own = select(summary, language=language)["metric"].drop_duplicates()
-    return [name.removeprefix("perplexity_") for name in own if name.startswith("perplexity_")]
-
-
-def _data(summary: Frame, starts: Frame) -> Frame:
+def _data(summary: DataFrame, starts: DataFrame) -> DataFrame:
     """The summary of perplexities and bits per byte, and of those before training."""
-    import pandas
-
     grouped = starts[starts["before"].notna()].groupby(CELL, sort=False)
     before = grouped["before"].agg(["mean", "std"])
     before["n_seeds"] = grouped.size()
@@ -129,10 +124,10 @@ def _data(summary: Frame, starts: Frame) -> Frame:
     return pandas.concat([after, before], ignore_index=True) if len(before) else after
 
 
-def _before(starts: Frame, model: Model, language: str) -> TableCell:
+def _before(starts: DataFrame, model: Model, language: str) -> TableCell:
     if model.strategy == "none":
         return TableCell("")
-    values = select(starts, language=language, **model.keys())["before"].dropna()
+    values = select(starts, language=language, **model.axes())["before"].dropna()
     if values.empty:
         return TableCell()
     deviation = number(values.std(ddof=1), 3) if values.nunique() > 1 else ""

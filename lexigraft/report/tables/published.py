@@ -5,15 +5,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
+from pandas import DataFrame
 from pydantic import Field
 
 from lexigraft.cells import is_aliased
-from lexigraft.report.items import Kind, Name, Names, Options, Refers, ScoreOptions
-from lexigraft.report.metrics import metric
+from lexigraft.report.frame import CELL, StudyResults
+from lexigraft.report.items import Name, Names, Options, Refers, ScoreOptions, table
+from lexigraft.report.names import metric
 from lexigraft.report.published import Published
-from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import CELL, SummaryRow
-from lexigraft.report.table import Row, Table, TableCell, number, number_cell
+from lexigraft.report.rendering import number
+from lexigraft.report.table import Row, Table, TableCell, number_cell
 
 # A score is within the spread if it differs from the paper's by at most this many deviations.
 _DEVIATIONS = 2
@@ -52,7 +53,7 @@ class PublishedOptions(ScoreOptions):
     )
 
 
-KIND = Kind(
+@table(
     title="Comparison with the paper",
     caption="Published numbers compared with those of this study, where both exist: mean ± sample "
     "standard deviation, the difference, and whether it lies within the spread.",
@@ -60,36 +61,26 @@ KIND = Kind(
     options=PublishedOptions,
     reads=("published",),
 )
-
-
-def build(study: StudyResults) -> Table | None:
+def published(study: StudyResults) -> Table | None:
     """A row per published number and cell with the corresponding score."""
-    import pandas
-
-    numbers = _chosen(study)
-    scores = _scores(study)
+    numbers, scores = _of_item(study), _scores(study)
     rows, data = [], []
     unmatched: Counter[str] = Counter()
-    several = len({published.paper for published in numbers}) > 1
-    for published in numbers:
-        matching = [
-            (label, score)
-            for names, label, score in scores.get((published.task, published.metric), ())
-            if published.cell.items() <= names.items()
-        ]
+    several = len({printed.paper for printed in numbers}) > 1
+    for printed in numbers:
+        matching: dict[int, tuple[str, dict[str, Any]]] = {}  # a score may have several labels
+        for index, names, label, score in scores.get((printed.task, printed.metric), ()):
+            if printed.cell.items() <= names.items():
+                matching.setdefault(index, (label, score))
         if not matching:
-            unmatched[published.reason or "not evaluated in this study"] += 1
-        compared: list[object] = []
-        for label, score in matching:
-            if score.name in compared:
-                continue
-            compared.append(score.name)
-            paper = f"{published.paper}, " if several else ""
-            place = f"{paper}Table {published.table}"
-            inside = _within(published, score)
-            stub = (place, published.row + label, published.column)
-            rows.append(Row(stub, _cells(published, score, inside), group=place))
-            data.append(_line(published, score, inside))
+            unmatched[printed.reason or "not evaluated in this study"] += 1
+        for label, score in matching.values():
+            paper = f"{printed.paper}, " if several else ""
+            location = f"{paper}Table {printed.table}"
+            within = _within(printed, score)
+            left = (location, printed.row + label, printed.column)
+            rows.append(Row(left, _cells(printed, score, within), group=location))
+            data.append(_numbers(printed, score, within))
     if not rows:
         return None
     counts = [line["within"] for line in data]
@@ -106,21 +97,21 @@ def build(study: StudyResults) -> Table | None:
             f"Not compared: {unmatched.total()} of {len(numbers)} numbers of the paper ({reasons})."
         )
     heads = [("", "Paper"), ("", "Here"), ("", "Difference"), ("", "Within the spread")]
-    return Table(("Table", "Row", "Column"), heads, rows, pandas.DataFrame(data), notes)
+    return Table(("Table", "Row", "Column"), heads, rows, DataFrame(data), notes)
 
 
-def _chosen(study: StudyResults) -> list[Published]:
+def _of_item(study: StudyResults) -> list[Published]:
     """The numbers of the item's papers, tables, tasks and metrics."""
     item = study.item
     papers = item.option("compare") or (study.name,)
     tables = item.option("tables")
     return [
-        published
-        for published in study.published
-        if published.paper in papers
-        and (not tables or published.table in tables)
-        and (not item.tasks or published.task in item.tasks)
-        and (not item.metrics or published.metric in item.metrics)
+        printed
+        for printed in study.published
+        if printed.paper in papers
+        and (not tables or printed.table in tables)
+        and (not item.tasks or printed.task in item.tasks)
+        and (not item.metrics or printed.metric in item.metrics)
     ]
 
 
@@ -144,64 +135,71 @@ def names_in_papers(
     return labelled
 
 
-def _scores(
-    study: StudyResults,
-) -> "dict[tuple[str, str], list[tuple[dict[str, str], str, SummaryRow]]]":
+_Named = tuple[int, dict[str, str], str, dict[str, Any]]
+
+
+def _scores(study: StudyResults) -> dict[tuple[str, str], list[_Named]]:
     """Task and metric -> each score, with the names of its cell and the labels of its rows."""
     stands_for: Mapping[str, StandsFor] = study.item.option("stands_for") or {}
     # An item that selects initializers contains the rows of their aliases already.
     aliases = () if "initializer" in study.item.where else (study.whole or study).aliases
-    scores: dict[tuple[str, str], list[tuple[dict[str, str], str, SummaryRow]]] = {}
-    for _, score in study.summary.iterrows():
-        cell = {axis: str(score[axis]) for axis in CELL}
-        if known := stands_for.get(cell["source"]):
-            cell |= known.model_dump(exclude_none=True)
-        entries = scores.setdefault((str(score["task"]), str(score["metric"])), [])
-        entries += [(names, label, score) for names, label in names_in_papers(cell, aliases)]
+    scores: dict[tuple[str, str], list[_Named]] = {}
+    for index, score in enumerate(study.summary.to_dict("records")):
+        cell = {axis: score[axis] for axis in CELL}
+        if represented := stands_for.get(cell["source"]):
+            cell |= represented.model_dump(exclude_none=True)
+        of_metric = scores.setdefault((score["task"], score["metric"]), [])
+        for names, label in names_in_papers(cell, aliases):
+            of_metric.append((index, names, label, score))
     return scores
 
 
-def _within(published: Published, score: "SummaryRow") -> str:
+def _within(printed: Published, score: dict[str, Any]) -> str:
     """Whether a score is within the spread of the paper's number or its own: `yes` or `no`.
 
     Empty if neither has a spread.
     """
-    known = [float(spread) for spread in (published.spread, score["std"])
-             if spread is not None and spread == spread]  # fmt: skip
-    if not known:
+    spreads = [
+        float(spread)
+        for spread in (printed.spread, score["std"])
+        if spread is not None and spread == spread
+    ]
+    if not spreads:
         return ""
     # Half a unit as a float may be slightly less than the exact half.
-    reach = (_DEVIATIONS * max(known) + published.rounding) * (1 + 1e-9)
-    return "yes" if abs(score["mean"] - published.value) <= reach else "no"
+    reach = (_DEVIATIONS * max(spreads) + printed.rounding) * (1 + 1e-9)
+    return "yes" if abs(score["mean"] - printed.value) <= reach else "no"
 
 
-def _cells(published: Published, score: "SummaryRow", inside: str) -> tuple[TableCell, ...]:
-    decimals = metric(published.metric).decimals
-    paper, here = number_cell(published.value, decimals), number_cell(score["mean"], decimals)
-    difference = float(score["mean"] - published.value)
+def _cells(printed: Published, score: dict[str, Any], within: str) -> tuple[TableCell, ...]:
+    decimals = metric(printed.metric).decimals
+
+    def cell(value: float, spread: float | None) -> TableCell:
+        known = spread is not None and spread == spread
+        return replace(
+            number_cell(value, decimals), deviation=number(spread, decimals) if known else ""
+        )
+
+    difference = float(score["mean"] - printed.value)
     return (
-        replace(paper, deviation=_deviation(published.spread, decimals)),
-        replace(here, deviation=_deviation(score["std"], decimals)),
+        cell(printed.value, printed.spread),
+        cell(score["mean"], score["std"]),
         TableCell(number(difference, decimals, sign=True), value=difference),
-        TableCell(inside) if inside else TableCell(),
+        TableCell(within) if within else TableCell(),
     )
 
 
-def _deviation(spread: float | None, decimals: int) -> str:
-    return "" if spread is None or spread != spread else number(spread, decimals)
-
-
-def _line(published: Published, score: "SummaryRow", inside: str) -> dict[str, object]:
+def _numbers(printed: Published, score: dict[str, Any], within: str) -> dict[str, Any]:
     """One row of the data, with numbers in the unit of the metric here."""
     return {
-        **{name: getattr(published, name) for name in ("paper", "table", "row", "column")},
+        **{name: getattr(printed, name) for name in ("paper", "table", "row", "column")},
         **{axis: score[axis] for axis in CELL},
-        "task": published.task,
-        "metric": published.metric,
-        "published": published.value,
-        "published_spread": published.spread,
+        "task": printed.task,
+        "metric": printed.metric,
+        "published": printed.value,
+        "published_spread": printed.spread,
         "here": score["mean"],
-        "difference": score["mean"] - published.value,
-        "within": inside,
+        "difference": score["mean"] - printed.value,
+        "within": within,
         **{name: score[name] for name in ("std", "over", "n_seeds", "n_runs")},
     }

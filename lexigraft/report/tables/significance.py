@@ -1,31 +1,37 @@
 """Differences between models, by default from Source and LAPT, tested by a paired bootstrap."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+from pandas import DataFrame
 from pydantic import Field
 
-from lexigraft.report.items import LISTS, Item, Kind, Names, Options, Refers, ScoreOptions
-from lexigraft.report.metrics import Metric, metric
-from lexigraft.report.models import COLUMN, Model, models, stub, stub_names
-from lexigraft.report.names import initializer_name
-from lexigraft.report.study import StudyResults
+from lexigraft.evaluation.metric_kinds import MetricKind
+from lexigraft.report.frame import COLUMN, Model, StudyResults
+from lexigraft.report.items import LISTS, Item, Names, Options, Refers, ScoreOptions, table
+from lexigraft.report.model_table import (
+    bootstrap_notes,
+    column_heads,
+    noise_notes,
+    not_scored_notes,
+)
+from lexigraft.report.models import models, quality_columns, stub, stub_names
+from lexigraft.report.names import initializer_name, metric
+from lexigraft.report.rendering import number
+from lexigraft.report.significance import RESAMPLES, ScoreDifference, score_differences
 from lexigraft.report.table import (
     FULL_SHADE,
     FULL_SHADE_NOTE,
+    MISSING,
     Row,
     Table,
     TableCell,
     is_compact,
-    number,
+    missing_note,
     shade_of,
 )
-from lexigraft.report.table_notes import missing_note, noise_notes, not_scored_notes
-from lexigraft.report.tables.results import column_heads, quality_columns
-
-if TYPE_CHECKING:
-    from lexigraft.report.score_differences import ScoreDifference
 
 
 class Baselines(Options):
@@ -58,27 +64,20 @@ def _caption(item: Item) -> str:
     )
 
 
-KIND = Kind(
+@table(
     title="Differences between models",
     caption=_caption,
     empty="no model and baseline have outputs on the same examples",
     options=SignificanceOptions,
 )
-
-
-def build(study: StudyResults) -> Table | None:
+def significance(study: StudyResults) -> Table | None:
     """Rows: all models against Source, then against LAPT; or against each of the `baselines`.
 
     Cells have the difference with its stars, its 95 % interval, p and effect size.
     """
-    import pandas
-
-    from lexigraft.report.score_differences import score_differences
-    from lexigraft.report.table_tests import bootstrap_notes
-
-    chosen = models(study)
-    with_outputs = {kept.task for kept in study.predictions}
-    sources = {model.source for model in chosen}
+    rows = models(study)
+    with_outputs = {run.task for run in study.predictions}
+    sources = {model.source for model in rows}
     columns = [
         column
         for column in quality_columns(study)
@@ -86,99 +85,106 @@ def build(study: StudyResults) -> Table | None:
         and not all(study.is_noise(source, column) for source in sources)
     ]
     pairs = [*_pairs(study)]
-    compared = score_differences(
-        study,
-        [
-            (model, baseline, column)
-            for column in columns
-            for _, model, baseline in pairs
-            if not study.is_noise(model.source, column)
-        ],
-    )
-    if not compared:
+    comparisons = [
+        (model, baseline, column)
+        for column in columns
+        for _, model, baseline in pairs
+        if not study.is_noise(model.source, column)
+    ]
+    differences = score_differences(study, comparisons)
+    if not differences:
         return None
     headers = ("From", *stub_names(study))
     compact = is_compact(len(columns), len(headers))
-    found = {(one.model, one.baseline, one.column): one for one in compared}
-    rows = []
+    tests = {(test.model, test.baseline, test.column): test for test in differences}
+    table_rows = []
     for name, model, baseline in pairs:
         cells = tuple(
             TableCell("noise", noise=True)
             if study.is_noise(model.source, column)
-            else _cell(found.get((model, baseline, column)), metric(column[2]), compact)
+            else _cell(tests.get((model, baseline, column)), metric(column[2]), compact)
             for column in columns
         )
-        rows.append(Row((name, *stub(model, headers[1:])), cells, model.baseline))
+        table_rows.append(Row((name, *stub(model, headers[1:])), cells, model.baseline))
     heads, explained = column_heads(study, columns, compact)
     below = "In the CSV file: 95 % intervals, p and effect sizes d"
     if not compact:
         below = "Below a difference: its 95 % interval, corrected p, and effect size d"
     notes = [
-        *bootstrap_notes(compared, "differences"),
+        *bootstrap_notes(differences, "differences"),
         f"Only significant differences are coloured. Blue: better; red: worse; {FULL_SHADE_NOTE}. "
         f"{below} (Cohen's, over examples: 0.2 is small, 0.8 large).",
         "Runs and seeds are averaged; an example is resampled with all of its outputs.",
-        *noise_notes(study, chosen, quality_columns(study)),
+        *noise_notes(study, rows, quality_columns(study)),
         *explained,
         *not_scored_notes(study, columns),
-        *missing_note(rows, heads),
+        *missing_note(table_rows, heads),
     ]
-    return Table(headers, heads, rows, pandas.DataFrame(map(_numbers, compared)), notes)
+    return Table(headers, heads, table_rows, DataFrame(map(_numbers, differences)), notes)
+
+
+def p_text(p: float) -> str:
+    """`p = 0.012`, or `p < 0.001`."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
+
+
+def effect_text(effect: float) -> str:
+    """`d = +0.42`; `–` if all examples have the same difference."""
+    return f"d = {number(effect, 2, sign=True) if math.isfinite(effect) else MISSING}"
 
 
 def _pairs(study: StudyResults) -> Iterator[tuple[str, Model, Model]]:
     """Each comparison: the name of the baseline, a model, and its baseline."""
-    chosen = models(study)
+    rows = models(study)
     if baselines := study.item.option("baselines"):
         for axis, key in LISTS.items():
             for name in getattr(baselines, key, ()):
-                shown = initializer_name(name) if axis == "initializer" else name
-                for model in chosen:
-                    other = replace(model, **{axis: name})
-                    if other in chosen and other != model:
-                        yield shown, model, other
+                title = initializer_name(name) if axis == "initializer" else name
+                for model in rows:
+                    baseline = replace(model, **{axis: name})
+                    if baseline in rows and baseline != model:
+                        yield title, model, baseline
         return
-    for name, is_source in (("Source", True), ("LAPT", False)):
-        others = [other for other in chosen if other.baseline and other.is_source == is_source]
-        for model in chosen:
+    for title, is_source in (("Source", True), ("LAPT", False)):
+        for model in rows:
             if model.is_source or (model.baseline and not is_source):
                 continue
-            yield from ((name, model, other) for other in others if other.source == model.source)
+            for baseline in rows:
+                same_source = baseline.baseline and baseline.source == model.source
+                if same_source and baseline.is_source == is_source:
+                    yield title, model, baseline
 
 
-def _cell(one: "ScoreDifference | None", shown: Metric, compact: bool) -> TableCell:
-    from lexigraft.report.paired_tests import effect_text, p_text
-
-    if one is None:
+def _cell(test: ScoreDifference | None, shown: MetricKind, compact: bool) -> TableCell:
+    if test is None:
         return TableCell()
-    share = one.value / abs(one.baseline_score) if one.baseline_score else one.value
-    low, high = (number(end, shown.decimals, sign=True) for end in (one.low, one.high))
+    share = test.value / abs(test.baseline_score) if test.baseline_score else test.value
+    low, high = (number(end, shown.decimals, sign=True) for end in (test.low, test.high))
+    below = f"{low} to {high}; {p_text(test.corrected)}; {effect_text(test.effect)}"
     return TableCell(
-        number(one.value, shown.decimals, sign=True),
-        change="" if compact else f"{low} to {high}; {p_text(one.corrected)}; {effect_text(one)}",
-        shade=shade_of(share / FULL_SHADE, shown.lower_is_better) if one.stars else 0.0,
-        value=one.value,
-        stars=one.stars,
+        number(test.value, shown.decimals, sign=True),
+        change="" if compact else below,
+        shade=shade_of(share / FULL_SHADE, shown.higher_is_better) if test.stars else 0.0,
+        value=test.value,
+        stars=test.stars,
     )
 
 
-def _numbers(one: "ScoreDifference") -> dict[str, str | float]:
+def _numbers(test: ScoreDifference) -> dict[str, str | float]:
     """A row of the CSV file, in full precision."""
-    from lexigraft.report.paired_tests import RESAMPLES
-
     return {
-        **one.model.keys(),
-        **dict(zip(COLUMN, one.column, strict=True)),
-        **{f"baseline_{axis}": name for axis, name in one.baseline.keys().items()},
-        "baseline_score": one.baseline_score,
-        "difference": one.value,
-        "low": one.low,
-        "high": one.high,
-        "p": one.p,
-        "p_corrected": one.corrected,
-        "effect_size": one.effect,
-        "examples": one.examples,
-        "outputs": one.outputs,
-        "seed_freedom": one.freedom,
+        **test.model.axes(),
+        **dict(zip(COLUMN, test.column, strict=True)),
+        **{f"baseline_{axis}": name for axis, name in test.baseline.axes().items()},
+        "baseline_score": test.baseline_score,
+        "difference": test.value,
+        "low": test.low,
+        "high": test.high,
+        "p": test.p,
+        "p_corrected": test.corrected,
+        "effect_size": test.effect,
+        "examples": test.examples,
+        "outputs": test.outputs,
+        "seed_freedom": test.freedom,
         "resamples": RESAMPLES,
     }

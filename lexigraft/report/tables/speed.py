@@ -4,28 +4,37 @@ from dataclasses import replace
 from itertools import product
 from typing import Annotated, Literal
 
+from pandas import DataFrame
 from pydantic import Field
 
-from lexigraft.report.items import BatchSize, Kind, TaskOptions
-from lexigraft.report.metrics import SAME_TEXT, Metric, metric, speed_of
-from lexigraft.report.models import Column, Model, find, models, models_of, stub, stub_names
-from lexigraft.report.names import task_name
-from lexigraft.report.study import StudyResults
-from lexigraft.report.summarize import Frame, SummaryRow, select
-from lexigraft.report.table import (
-    Row,
-    Table,
-    TableCell,
-    is_compact,
-    mark_of,
-    number,
-    ranked,
-    score_cell,
-    shade_of,
-)
-from lexigraft.report.table_notes import missing_note, seed_notes
+from lexigraft.evaluation.metric_kinds import MetricKind
+from lexigraft.report.frame import Column, Model, StudyResults, models_of, select
+from lexigraft.report.items import BatchSize, TaskOptions, table
+from lexigraft.report.model_table import score_cell, seed_notes
+from lexigraft.report.models import models, stub, stub_names
+from lexigraft.report.names import SAME_TEXT, metric, task_name
+from lexigraft.report.rendering import number
+from lexigraft.report.speed import speed_tests, speed_up_cell, speeds
+from lexigraft.report.table import Row, Table, TableCell, is_compact, missing_note, ranked
 
-_Column = Literal[
+_STEPS = "steps_per_sentence"
+_RATE = MetricKind("rate", "per second")
+_SPEED = SAME_TEXT + "_per_second_batch_{batch}"
+# Content of a column -> how it is shown, its head, and the names of its numbers in records.
+_COLUMNS = {
+    _STEPS: (metric(_STEPS), "steps/sentence", _STEPS),
+    "tokens_per_second": (_RATE, "tokens/s", "tokens_per_second_batch_{batch}"),
+    "characters_per_second": (_RATE, "characters/s", _SPEED),
+    "bytes_per_second": (_RATE, "bytes/s", "same_text_bytes_per_second_batch_{batch}"),
+    "first_token_seconds": (
+        MetricKind("first_token", "seconds", higher_is_better=False, decimals=3),
+        "first token, s",
+        "first_token_seconds_batch_{batch}",
+    ),
+    "speed_up": (_RATE, "speed-up", _SPEED),
+}
+_DEFAULT = (_STEPS, "tokens_per_second", "characters_per_second", "speed_up")
+_Content = Literal[
     "steps_per_sentence",
     "tokens_per_second",
     "characters_per_second",
@@ -42,10 +51,10 @@ class SpeedOptions(TaskOptions):
         BatchSize | None,
         Field(description="batch size to show; default: all, or the smallest measured"),
     ] = None
-    metrics: tuple[_Column, ...] = ()
+    metrics: tuple[_Content, ...] = ()
 
 
-KIND = Kind(
+@table(
     title="Generation speed",
     caption="Generation speed: tokens and characters per second, decoding steps per sentence, and "
     "the speed-up over Source in characters per second on the same text. Tokens per second are "
@@ -53,28 +62,7 @@ KIND = Kind(
     empty="no speed was measured",
     options=SpeedOptions,
 )
-STEPS = "steps_per_sentence"
-COLUMNS = (STEPS, "tokens_per_second", "characters_per_second", "speed_up")
-_RATE = Metric("per second", False, 1)
-_SPEED = SAME_TEXT + "_per_second_batch_{batch}"
-# Content of a column -> how it is shown, its head, and the names of its numbers in records.
-_COLUMNS = {
-    STEPS: (metric(STEPS), "steps/sentence", STEPS),
-    "tokens_per_second": (_RATE, "tokens/s", "tokens_per_second_batch_{batch}"),
-    "characters_per_second": (_RATE, "characters/s", _SPEED),
-    "bytes_per_second": (_RATE, "bytes/s", "same_text_bytes_per_second_batch_{batch}"),
-    "first_token_seconds": (
-        Metric("seconds", True, 3), "first token, s", "first_token_seconds_batch_{batch}",
-    ),
-    "speed_up": (_RATE, "speed-up", _SPEED),
-}  # fmt: skip
-SPEED_UP_NOTE = (
-    "Speed-up: characters per second over Source on the same text, smallest batch measured unless "
-    "another is named."
-)
-
-
-def build(study: StudyResults) -> Table | None:
+def speed(study: StudyResults) -> Table | None:
     """Per language, speed task and batch size: tokens/s, characters/s and speed-up over Source.
 
     Tokens per second measure the speed of decoding steps; with longer tokens, each step produces
@@ -83,52 +71,47 @@ def build(study: StudyResults) -> Table | None:
     per language and task (as in Table 3), for one batch size, with the tokens per second next to
     each speed-up.
     """
-    from lexigraft.report.table_tests import speed_tests
-
-    measured = speeds(study)
-    item = study.item
+    item, measured = study.item, speeds(study)
     if item.tasks:
         measured = measured[measured["task"].isin(item.tasks)]
-    chosen = models(study)
+    rows = models(study)
     if not {"vocabulary", "initializer"} <= set(item.where):
         known = set(models_of(measured))
-        chosen = [model for model in chosen if model in known]
-    counted = (study.summary["metric"] == STEPS).any()
-    shown = item.metrics or tuple(what for what in COLUMNS if what != STEPS or counted)
-    narrow = shown == ("speed_up",)
+        rows = [model for model in rows if model in known]
+    has_steps = (study.summary["metric"] == _STEPS).any()
+    contents = item.metrics or tuple(name for name in _DEFAULT if name != _STEPS or has_steps)
+    narrow = contents == ("speed_up",)
     if item.option("batch_size") or narrow:
         measured = select(measured, batch=item.option("batch_size") or measured["batch"].min())
-    if measured.empty or not chosen:
+    if measured.empty or not rows:
         return None
-    columns = _columns(study, measured, shown)
-    heads = list(columns.values())
-    headers = stub_names(study)
+    columns = _columns(study, measured, contents)
+    heads, headers = list(columns.values()), stub_names(study)
     compact = is_compact(len(heads), len(headers))
-    tests = speed_tests(study, chosen, [column for column, what in columns if what == "speed_up"])
+    tests = speed_tests(study, rows, [column for column, name in columns if name == "speed_up"])
 
-    def cell(model: Model, column: Column, what: str) -> TableCell:
-        found = find(study, model, *column)
-        if what != "speed_up":
-            return score_cell(found, _COLUMNS[what][0], change=False, compact=compact)
-        starred = tests.starred(speed_up_cell(found, compact), model, column)
+    def cell(model: Model, column: Column, content: str) -> TableCell:
+        row = study.find(model, *column)
+        if content != "speed_up":
+            return score_cell(row, _COLUMNS[content][0], change=False, compact=compact)
+        ratio = tests.starred(speed_up_cell(row, compact), model, column)
         language, task, name = column
-        beside = f"tokens_per_second_batch_{name.rsplit('_', 1)[-1]}"
-        tokens = find(study, model, language, task, beside)
-        if narrow and tokens is not None:
-            return replace(starred, change=number(tokens["mean"], 1))
-        return starred
+        batch = name.rsplit("_", 1)[-1]
+        tokens = study.find(model, language, task, f"tokens_per_second_batch_{batch}")
+        return replace(ratio, change=number(tokens["mean"], 1)) if narrow and tokens else ratio
 
-    rows = [
-        Row(stub(model, headers), tuple(cell(model, *column) for column in columns),
+    table_rows = [
+        Row(stub(model, headers), tuple(cell(model, *key) for key in columns),
             model.baseline, model.source)
-        for model in chosen
+        for model in rows
     ]  # fmt: skip
-    rows = ranked(rows, [
-        None if what == "tokens_per_second" else _COLUMNS[what][0].lower_is_better
-        for _, what in columns
-    ])  # fmt: skip
+    directions = [
+        None if content == "tokens_per_second" else _COLUMNS[content][0].higher_is_better
+        for _, content in columns
+    ]
+    table_rows = ranked(table_rows, directions)
     notes = [
-        *seed_notes(study, chosen, measured),
+        *seed_notes(study, rows, measured),
         "Characters per second and speed-up over Source are on the same held-out text: the steps "
         "that each vocabulary needs for it times the measured time per step.",
     ]
@@ -143,90 +126,39 @@ def build(study: StudyResults) -> Table | None:
     if narrow:
         sizes = ", ".join(map(str, sorted(measured["batch"].unique())))
         notes.append(f"Batch {sizes}. Below the speed-up: tokens per second.")
-    if "speed_up" in shown:
-        notes.append("▲ blue: faster than Source; ▼ red: slower; full colour at twice its speed. "
-                     "Deviations are those of the model's speed alone.")  # fmt: skip
-        notes += tests.notes
+    if "speed_up" in contents:
+        notes += [
+            "▲ blue: faster than Source; ▼ red: slower; full colour at twice its speed. "
+            "Deviations are those of the model's speed alone.",
+            *tests.notes,
+        ]
     notes += [
         "Tokens per second are not comparable across vocabularies: a longer token holds more text.",
-        *missing_note(rows, heads),
+        *missing_note(table_rows, heads),
     ]
-    return Table(headers, heads, rows, tests.beside(measured), notes)
-
-
-def speeds(study: StudyResults) -> Frame:
-    """Rows of the summary that are speeds, with `unit`, `batch` and `speed_up` over Source.
-
-    For each task and batch size: tokens, and characters on the same text (`same_text_characters`).
-    """
-    parsed = study.summary["metric"].map(speed_of)
-    found = study.summary[parsed.notna()].copy()
-    found["unit"] = [unit for unit, _ in parsed.dropna()]
-    found["batch"] = [batch for _, batch in parsed.dropna()]
-    found["speed_up"] = found["mean"] / found["source_mean"]
-    return found[found["unit"].isin(("tokens", SAME_TEXT))]
-
-
-def speed_up_rows(study: StudyResults) -> Frame:
-    """Rows of `speeds` with the speed-up of generated text over the source model."""
-    rows = speeds(study)
-    return rows[(rows["unit"] != "tokens") & rows["speed_up"].notna()]
-
-
-def speed_ups(study: StudyResults, fast: Frame, model: Model) -> dict[tuple[str, str], SummaryRow]:
-    """`(language, kind of task)` -> the row of `speeds` with a model's characters per second.
-
-    A speed task represents the kind of task whose prompts it continues. The batch size is the
-    item's, otherwise the smallest.
-    """
-    fast = select(fast[fast["unit"] != "tokens"], **model.keys())
-    if batch := study.item.option("batch_size"):
-        fast = fast[fast["batch"] == batch]
-    found: dict[tuple[str, str], SummaryRow] = {}
-    for _, row in fast.sort_values("batch", kind="stable").iterrows():
-        kind = study.prompts_from.get(str(row["task"]), "translation")
-        found.setdefault((str(row["language"]), kind), row)
-    return found
-
-
-def speed_up_cell(found: "SummaryRow | None", compact: bool = False) -> TableCell:
-    """The speed-up of a row of the summary over Source."""
-    if found is None or not found["source_mean"] > 0:
-        return TableCell()
-    ratio = found["mean"] / found["source_mean"]
-    shade = shade_of(ratio - 1)
-    deviation = found["std"] / found["source_mean"]
-    return TableCell(
-        f"{number(ratio, 2)}×",
-        number(deviation, 2) if deviation == deviation else "",
-        shade=shade,
-        value=float(ratio),
-        mark=mark_of(shade) if compact else "",
-    )
+    return Table(headers, heads, table_rows, tests.join(measured), notes)
 
 
 def _columns(
-    study: StudyResults, measured: Frame, shown: tuple[str, ...]
+    study: StudyResults, measured: DataFrame, contents: tuple[str, ...]
 ) -> dict[tuple[Column, str], tuple[str, str]]:
     """The column of the summary and its content -> its heads."""
     several = measured["task"].nunique() > 1
     pairs = measured[["task", "batch"]].drop_duplicates()
-    found: dict[tuple[Column, str], tuple[str, str]] = {}
+    known = set(measured[["language", "task", "batch"]].itertuples(index=False, name=None))
+    columns: dict[tuple[Column, str], tuple[str, str]] = {}
     for language, (task, batch) in product(study.order("language"), pairs.itertuples(index=False)):
-        if (
-            not study.item.tasks
-            and select(measured, language=language, task=task, batch=batch).empty
-        ):
+        if not study.item.tasks and (language, task, batch) not in known:
             continue
-        name = task_name(str(task), study.prompts_from.get(str(task), ""))
-        for what in shown:
-            _, label, recorded = _COLUMNS[what]
-            column = (language, str(task), recorded.format(batch=batch))
-            names = [study.language(language), *([name] if several else [])]
-            if shown == ("speed_up",):
-                found[column, what] = names[0], name
+        name = task_name(task, study.prompts_from.get(task, ""))
+        for content in contents:
+            _, label, recorded = _COLUMNS[content]
+            column = (language, task, recorded.format(batch=batch))
+            if contents == ("speed_up",):
+                columns[column, content] = study.language(language), name
                 continue
+            group = [study.language(language), *([name] if several else [])]
             # The steps per sentence do not depend on the batch size.
-            names += [f"batch {batch}"] if what != STEPS else []
-            found[column, what] = ", ".join(names), label
-    return found
+            group += [f"batch {batch}"] if content != _STEPS else []
+            columns[column, content] = ", ".join(group), label
+    return columns

@@ -1,0 +1,334 @@
+"""The shared style and panels of all figures, and how a figure is saved.
+
+The Snakefile imports this module with the declarations of figures, so matplotlib is imported where
+it is used.
+"""
+
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from pandas import DataFrame
+
+from lexigraft.artifacts.atomic import replacing
+from lexigraft.report.frame import SEEDED, Model, StudyResults
+from lexigraft.report.models import models
+from lexigraft.report.names import row_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours without the yellow, which is hardly visible on white. Repeated colours
+# have a different marker, so that rows also differ in grey.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "h", "p")
+DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
+# Foreground, lighter shades and background; the page replaces them, so that figures follow its
+# theme.
+INK, MUTED, RULE, PAPER = "#1B1F24", "#5F6670", "#D5D9DE", "#FEFEFE"
+WIDTH = 7.2  # inches: a two-column page
+_LEGEND_LINE = 0.17  # inches
+_LETTERS = 13  # letters of a panel's title per inch
+_MOST_POINTS = 16  # maximum number of points of a panel that all have names
+# A running mean covers 1/25 of the steps, since the loss of a single step is noisy.
+_SMOOTHED_TO = 25
+# Dates and versions are left out of files, so that the same study yields the same bytes.
+_METADATA = {
+    ".pdf": ("CreationDate", "Producer", "Creator"),
+    ".png": ("Software",),
+    ".svg": ("Date", "Creator"),
+}
+_STYLE = {
+    "font.size": 8,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 8,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": MUTED,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.unicode_minus": True,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 8,
+    "grid.color": RULE,
+    "grid.linewidth": 0.5,
+    "legend.frameon": False,
+    "legend.fontsize": 7.5,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 4.5,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": "none",
+    "savefig.dpi": 300,
+    "pdf.fonttype": 42,
+    "text.parse_math": False,  # tokens and sentences are text, dollar signs included
+    "svg.fonttype": "path",
+    "svg.hashsalt": "lexigraft",
+}
+
+
+@contextmanager
+def figure_style(families: Sequence[str]) -> Iterator[None]:
+    """Use matplotlib with the style of reports and these fonts within a `with` block."""
+    import matplotlib
+
+    with matplotlib.rc_context({**_STYLE, "font.family": list(families)}):
+        yield
+
+
+class Look(NamedTuple):
+    """The style of each initializer, the same in every figure."""
+
+    initializers: tuple[str, ...]
+
+    def style(self, initializer: str) -> dict[str, Any]:
+        """An initializer's colour, marker and dashes; baselines are grey stars.
+
+        Lines are solid until the colours repeat.
+        """
+        if initializer == "none":
+            return {"color": MUTED, "marker": "*", "ls": "-"}
+        place = self.initializers.index(initializer)
+        return series_style(place) | {"ls": DASHES[place // len(COLOURS) % 3]}
+
+
+def series_style(place: int) -> dict[str, Any]:
+    """Colour and marker of the first, second, … of several series, as matplotlib's settings."""
+    return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
+
+
+class Line(NamedTuple):
+    """A model as a line or a point; `style` are matplotlib's colour, marker and dashes."""
+
+    model: Model
+    name: str
+    style: dict[str, Any]
+
+
+def trained_lines(study: StudyResults, look: Look) -> list[Line]:
+    """The trained models of a study as lines.
+
+    They are trained under the reference strategy, or under each strategy that an item names; LAPT
+    under other strategies is then not shown.
+    """
+    compared = study.compared_strategies
+    trained = [model for model in models(study) if model.strategy != "none"]
+    return lines(look, [m for m in trained if not compared or m.strategy in compared])
+
+
+def lines(look: Look, trained: Sequence[Model], points: bool = False) -> list[Line]:
+    """Models as lines or points, named by the axes that differ: initializer, vocabulary, strategy.
+
+    Initializers have the same colours in all figures; if all models have the same initializer,
+    colours distinguish vocabularies or strategies. Further axes are distinguished by dashes of
+    lines, and by markers of points. LAPT's name includes its strategy if the other models have
+    different ones.
+    """
+    grafts = [model for model in trained if not model.baseline]
+    several = [
+        axis
+        for axis in ("initializer", "vocabulary", "strategy")
+        if len({getattr(model, axis) for model in grafts}) > 1
+    ]
+    coloured, *further = several or ["initializer"]
+
+    def names(model: Model) -> list[str]:
+        shown = model.axes() | {"initializer": row_name(model.initializer, model.strategy)}
+        return [shown[axis] for axis in (coloured, *further)]
+
+    def variant(place: int) -> dict[str, Any]:
+        if points:
+            return {"marker": MARKERS[place % len(MARKERS)]} if place else {}
+        return {"ls": DASHES[place % len(DASHES)]}
+
+    colours = list(dict.fromkeys(getattr(model, coloured) for model in grafts))
+    variants = list(dict.fromkeys(tuple(names(model)[1:]) for model in grafts))
+    lapt = list(dict.fromkeys(model.strategy for model in trained if model.baseline))
+    plain = len(lapt) == 1 and lapt[0] in ({model.strategy for model in grafts} or lapt)
+    drawn = []
+    for model in trained:
+        if model.baseline:
+            name = "LAPT" if plain else f"LAPT · {model.strategy}"
+            place = lapt.index(model.strategy)
+            style = look.style("none") | variant(place)
+        else:
+            name = " · ".join(names(model))
+            place = variants.index(tuple(names(model)[1:]))
+            style = series_style(colours.index(getattr(model, coloured)))
+            if coloured == "initializer":
+                style = look.style(model.initializer)
+            if further:
+                style = style | variant(place)
+        drawn.append(Line(model, name, style))
+    return drawn
+
+
+def points(
+    study: StudyResults, look: Look, trained: Sequence[Model]
+) -> dict[Model, tuple[str, dict[str, Any]]]:
+    """The name and style of each model as a point.
+
+    If there are too many, models that were not trained under the reference strategy are small and
+    have no name.
+    """
+    few = len(trained) <= _MOST_POINTS
+    named = [model for model in trained if few or model.strategy == study.reference_strategy]
+    large = {line.model: (line.name, line.style) for line in lines(look, named, points=True)}
+    small = {model: ("", look.style(model.initializer)) for model in trained}
+    return {
+        model: (name, style | {"ls": "", "ms": 6.5 if name else 3.5})
+        for model, (name, style) in (small | large).items()
+    }
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """An empty figure with constrained layout, sized in inches; no window is opened."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def panel_grid(
+    count: int, most: int, height: float, stacked: int = 1, margin: float = 0.0
+) -> "tuple[Figure, np.ndarray]":
+    """A figure and its panels [count, stacked], at most `most` side by side.
+
+    `height` and `margin` are the inches of one axis, and of the rest of the figure. Every figure is
+    as wide as a page, so that all have the same font size.
+    """
+    columns = min(count, most)
+    blocks = -(-count // columns)
+    figure = new_figure(WIDTH, height * stacked * blocks + margin)
+    axes = figure.subplots(stacked * blocks, columns, squeeze=False)
+    panels = axes.reshape(blocks, stacked, columns).swapaxes(1, 2).reshape(-1, stacked)
+    for axis in panels[count:].flat:
+        axis.remove()
+    return figure, panels[:count]
+
+
+def add_legend(figure: "Figure", styles: Mapping[str, Mapping[str, Any]]) -> None:
+    """Add a legend above all panels, with room for it: name -> matplotlib's settings."""
+    from matplotlib.lines import Line2D
+
+    longest = max(map(len, styles), default=0)
+    columns = max(1, min(6, len(styles), int(WIDTH / (0.5 + longest / 18))))
+    figure.set_figheight(figure.get_figheight() + _LEGEND_LINE * -(-len(styles) // columns))
+    handles = [Line2D([], [], label=name, **style) for name, style in styles.items()]
+    figure.legend(handles=handles, loc="outside upper center", ncols=columns)
+
+
+def message(text: str) -> "Figure":
+    """A figure with a message on why there is nothing to show."""
+    figure = new_figure(WIDTH, 0.6)
+    figure.text(0.5, 0.5, text, ha="center", va="center", color=MUTED)
+    return figure
+
+
+def title_panel(axis: "Axes", text: str) -> None:
+    """Set the title of a panel, wrapped to its width."""
+    width = axis.figure.get_figwidth() / axis.get_subplotspec().get_gridspec().ncols
+    axis.set_title(textwrap.fill(text, int(_LETTERS * width)))
+
+
+def plain_axis(axis: "Axes", which: Literal["x", "y"] = "x") -> None:
+    """Light grid along one axis and no ticks on the other."""
+    axis.grid(True, axis=which)
+    axis.tick_params(axis="y" if which == "x" else "x", length=0)
+    axis.tick_params(axis=which, length=2.5)
+
+
+def write_beside(axis: "Axes", y: float, text: str) -> None:
+    """Write a text to the right of a panel."""
+    axis.annotate(text, (1, y), (5, 0), xycoords=axis.get_yaxis_transform(),
+                  textcoords="offset points", va="center", fontsize=7.5)  # fmt: skip
+
+
+def save(figure: "Figure", folder: Path, name: str) -> None:
+    """Write `<name>.pdf`, `<name>.png` (300 dpi) and `<name>.svg`.
+
+    Layout takes most of the time, so it is done once. The engine is then removed, not set to
+    `none`: for each format, matplotlib draws a figure with any layout engine once more.
+    """
+    if figure.get_layout_engine() is not None:
+        figure.draw_without_rendering()
+        figure.set_layout_engine(None)
+    for suffix, fields in _METADATA.items():
+        with replacing(folder / f"{name}{suffix}") as path:
+            figure.savefig(path, metadata=dict.fromkeys(fields))
+
+
+class Scale(NamedTuple):
+    """The x axis of curves: a column of the logs, its unit, and its label."""
+
+    over: str
+    unit: float
+    label: str
+
+
+# The bound on the longest training, the unit, and the label.
+_SCALES = {
+    "step": ((math.inf, 1, "training step"),),
+    "tokens": (
+        (1e4, 1, "training tokens"),
+        (1e7, 1e3, "training tokens, in thousands"),
+        (1e10, 1e6, "training tokens, in millions"),
+        (math.inf, 1e9, "training tokens, in billions"),
+    ),
+    "elapsed": (
+        (300, 1, "training time, seconds"),
+        (300 * 60, 60, "training time, minutes"),
+        (math.inf, 3600, "training time, hours"),
+    ),
+}
+
+
+def scale_of(curves: DataFrame, over: str) -> Scale:
+    """The scale of `step`, `tokens` or `elapsed` for the longest training."""
+    longest = curves[over].max()
+    return next(Scale(over, unit, label) for end, unit, label in _SCALES[over] if longest < end)
+
+
+def with_elapsed(curves: DataFrame) -> DataFrame:
+    """The logs with the seconds of training up to each line, without evaluation and saving."""
+    if "seconds" not in curves:
+        return curves
+    seconds = curves["seconds"].fillna(0)
+    return curves.assign(elapsed=seconds.groupby([curves[axis] for axis in SEEDED]).cumsum())
+
+
+def draw_curve(
+    axis: "Axes",
+    logged: DataFrame,
+    name: str,
+    scale: Scale,
+    style: dict[str, Any],
+    smooth: bool = False,
+) -> None:
+    """Draw one model's mean over seeds of lines of one event, and the seeds faintly."""
+    logged = logged[logged[name].notna()]
+    if logged.empty:
+        return
+    by_seed = logged.pivot_table(index="step", columns="seed", values=name)
+    if smooth:
+        # With `min_periods=1`, the first step's loss, before any update, is not smoothed.
+        window = max(1, len(by_seed) // _SMOOTHED_TO)
+        by_seed = by_seed.rolling(window, min_periods=1).mean()
+    x = logged[scale.over].groupby(logged["step"]).mean().to_numpy() / scale.unit
+    if by_seed.shape[1] > 1:
+        for seed in by_seed:
+            axis.plot(x, by_seed[seed], color=style["color"], lw=0.6, alpha=0.35)
+    axis.plot(x, by_seed.mean(axis=1), **style | ({"marker": None} if smooth else {}))

@@ -1,0 +1,135 @@
+"""Scores of held-out text before, during and after training, from records and training logs."""
+
+import pandas
+from pandas import DataFrame
+
+from lexigraft.report.frame import CELL, SEEDED, Model, StudyResults, models_of, select
+from lexigraft.report.names import listed
+
+BITS_PER_BYTE = "bits_per_byte"
+
+
+def text_tasks(study: StudyResults, metric: str = BITS_PER_BYTE) -> dict[str, str]:
+    """Language -> the task whose text represents it: the one with most models; ties: the first.
+
+    A mean over tasks would not refer to any text.
+    """
+    rows = select((study.whole or study).summary, metric=metric)
+    return {
+        str(language): str(scores["task"].value_counts(sort=False).idxmax())
+        for language, scores in rows.groupby("language", sort=False)
+    }
+
+
+def text_name(study: StudyResults, metric: str = BITS_PER_BYTE) -> str:
+    """The tasks whose text is shown, if other tasks also have scores; otherwise empty."""
+    rows = select((study.whole or study).summary, metric=metric)
+    shown = dict.fromkeys(text_tasks(study, metric).values())
+    return listed(shown) if {*rows["task"]} - {*shown} else ""
+
+
+def text_scores(frame: DataFrame, tasks: dict[str, str], metric: str = BITS_PER_BYTE) -> DataFrame:
+    """The rows of a metric in the task of each language (`text_tasks`)."""
+    rows = select(frame, metric=metric)
+    return rows[rows["task"] == rows["language"].astype(str).map(tasks)]
+
+
+def before_after(study: StudyResults) -> DataFrame:
+    """Bits per byte `before` and `after` training per trained cell and seed, and `measured_on`.
+
+    Both come from records (`records`), so that a score has the same value throughout a report.
+    `before` is the score of the untrained cell of the same seed or, if there is none, the mean over
+    other seeds; missing if no untrained cell was evaluated. For a language without any record, they
+    come from the training logs (`log`: the held-out sentences scored during training, often fewer).
+    """
+    axes = CELL[:4]
+    scores = text_scores(study.scores, text_tasks(study))
+    records = scores.groupby(SEEDED, sort=False)["value"].mean().reset_index(name="after")
+    untrained = select(records, strategy="none")
+    by_seed = untrained.set_index([*axes, "seed"])["after"].rename("before")
+    means = untrained.groupby(axes, sort=False)["after"].mean().rename("mean")
+    trained = records[records["strategy"] != "none"].join(by_seed, on=[*axes, "seed"])
+    trained = trained.join(means, on=axes).assign(measured_on="records")
+    trained["before"] = trained["before"].fillna(trained.pop("mean"))
+    frames = [trained]
+    if BITS_PER_BYTE in study.curves:
+        logged = heldout_lines(study.curves, BITS_PER_BYTE)
+        logged = logged[logged["strategy"] != "none"]
+        logged = logged[~logged["language"].isin(trained["language"])]
+        ends = logged.groupby(SEEDED, sort=False, observed=True)[BITS_PER_BYTE]
+        ends = ends.agg(["first", "last"]).reset_index()
+        ends = ends.rename(columns={"first": "before", "last": "after"})
+        frames.append(ends.assign(measured_on="log"))
+    return pandas.concat(frames, ignore_index=True)
+
+
+def heldout_lines(curves: DataFrame, metric: str) -> DataFrame:
+    """The lines of training logs with a score of held-out text; empty without the metric."""
+    if metric not in curves:
+        return curves.iloc[:0]
+    lines = select(curves, event="heldout")
+    return lines[lines[metric].notna()]
+
+
+def sentences_scored(study: StudyResults, trained: list[Model]) -> str:
+    """The number of held-out sentences of these models' curves, such as `16 sentences`.
+
+    Empty if no card has it. The scores of a table may be measured on more sentences.
+    """
+    counts = sorted(_curve_sentences(study, trained))
+    return f"{' or '.join(f'{count:,}' for count in counts)} sentences" if counts else ""
+
+
+def source_level(
+    study: StudyResults, trained: list[Model], source: str, language: str, metric: str
+) -> float | None:
+    """The source model's score on the held-out sentences of these models' curves.
+
+    It is the first score in the log of the source model trained with its own vocabulary.
+    """
+    counts = _curve_sentences(study, trained)
+    baselines = select(study.training, source=source, language=language, initializer="none")
+    if counts:
+        baselines = baselines[baselines["curve_sentences"].isin(counts)]
+    logged = select(study.curves, event="heldout", source=source, language=language, step=0)
+    levels = logged.merge(baselines[SEEDED], on=SEEDED)[metric].dropna()
+    return float(levels.iloc[0]) if len(levels) else None
+
+
+def next_token_losses(curves: DataFrame) -> DataFrame:
+    """Replace the loss of multi-token prediction, a sum, by its first part, which is comparable."""
+    if "next_loss" not in curves:
+        return curves
+    return curves.assign(loss=curves["next_loss"].fillna(curves["loss"]))
+
+
+def starts(study: StudyResults) -> DataFrame:
+    """The losses at the start of training under the reference strategy.
+
+    `first_loss`, the training loss of the first step, before any update (nats per token), and
+    `bits_per_byte_before`, on the held-out sentences scored during training; means over seeds,
+    indexed by source, language, vocabulary and initializer.
+    """
+    curves = next_token_losses(study.curves)
+    curves = curves[curves["strategy"] == (study.reference_strategy or "none")]
+    means = {}
+    for name, event, column in (
+        ("first_loss", "step", "loss"),
+        ("bits_per_byte_before", "heldout", BITS_PER_BYTE),
+    ):
+        if column in curves:
+            logged = curves[(curves["event"] == event) & curves[column].notna()]
+            logged = logged.sort_values("step", kind="stable")
+            by_seed = logged.groupby([*CELL[:4], "seed"], sort=False)[column].first()
+            means[name] = by_seed.groupby(level=CELL[:4], sort=False).mean()
+    nothing = pandas.MultiIndex.from_tuples([], names=CELL[:4])
+    columns = ["first_loss", "bits_per_byte_before"]
+    return DataFrame(means, index=None if means else nothing, columns=columns)
+
+
+def _curve_sentences(study: StudyResults, trained: list[Model]) -> set[int]:
+    if "curve_sentences" not in study.training:
+        return set()
+    cards = study.training[study.training["curve_sentences"].notna()]
+    counts = zip(models_of(cards), cards["curve_sentences"], strict=True)
+    return {int(count) for model, count in counts if model in trained}
