@@ -220,7 +220,7 @@ def article_prompts(
             f"{positions_of(model)} tokens, {max_new_tokens} of them new); change these or remove "
             "the task"
         ) from None
-    truncated = sum(text != shown for text, shown in zip(articles, fitting, strict=True))
+    truncated = sum(text != fitted for text, fitted in zip(articles, fitting, strict=True))
     texts = [text.join(frame) for text in fitting]
     return ArticlePrompts(texts, fitting, before, frame, limit, truncated)
 
@@ -298,5 +298,5 @@ def question_prompts(
     ]
     details = {"drawn_from": len(questions), "questions": len(rows)}
     details |= prompted.details([row["id"] for row in examples])
-    truncated = sum(text != shown for text, shown in zip(contexts, fitting, strict=True))
+    truncated = sum(text != fitted for text, fitted in zip(contexts, fitting, strict=True))
     return QuestionPrompts(rows, prompted.texts, truncated, details)

@@ -78,10 +78,11 @@ def inspect_tokenizer(
     >>> english = ["the rice and the river", "the river and the rain"] * 5
     >>> source = lexigraft.train_tokenizer(english, "byte-level-bpe", size=270)
     >>> swahili = ["mto na mvua", "mto na maji"] * 10
-    >>> found = lexigraft.inspect_tokenizer(source, swahili, english, sizes=(4, 8))
-    >>> [(point.new_tokens, point.tokens_per_sentence) for point in found.curve]
+    >>> inspection = lexigraft.inspect_tokenizer(source, swahili, english, sizes=(4, 8))
+    >>> [(point.new_tokens, point.tokens_per_sentence) for point in inspection.curve]
     [(0, 11.0), (4, 7.5), (8, 4.5)]
-    >>> round(found.metrics["fertility"], 1), round(found.english["fertility"], 1)  # per word
+    >>> metrics, english = inspection.metrics, inspection.english
+    >>> round(metrics["fertility"], 1), round(english["fertility"], 1)  # per word
     (3.7, 1.3)
     """
     texts, english = list(texts), list(english)

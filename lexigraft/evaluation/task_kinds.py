@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from inspect import getfile
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.costs import TaskSizes, Work
@@ -39,7 +39,8 @@ class Measurement:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-class CorpusTests(NamedTuple):
+@dataclass(frozen=True)
+class CorpusTests:
     """Tests that a language's corpus contains."""
 
     key: str  # the key of a language in config/languages.yaml that they come from

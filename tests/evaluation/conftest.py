@@ -1,36 +1,30 @@
 """Jobs on a corpus and a cell folder, small enough to follow by hand."""
 
 import json
+import random
 from pathlib import Path
 
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
+WORDS = ["లక్ష్మి", "తెలుగు.", "γλώσσα", "a", "(of", "the)", "ไทย", "x", "“y”", "", "!", "我是"]
+
+
+def drawn_pairs(seed, count=150, share=0.6):
+    """Outputs that have about this share of the words of their references."""
+    draw = random.Random(seed)
+    references = [" ".join(draw.choices(WORDS, k=draw.randrange(9))) for _ in range(count)]
+    outputs = [
+        " ".join(word if draw.random() < share else draw.choice(WORDS) for word in text.split())
+        for text in references
+    ]
+    return outputs, references
 
 
 @pytest.fixture
 def model(varied_llama):
     """The model that tasks are run on."""
     return varied_llama
-
-
-@pytest.fixture
-def interrupt_at(model, monkeypatch):
-    """`interrupt_at(n)` lets the n-th call of `model.generate` fail; returns the list of calls."""
-
-    def patch(call: int) -> list[int]:
-        inner, calls = model.generate, []
-
-        def interrupted(*arguments, **given):
-            calls.append(1)
-            if len(calls) == call:
-                raise KeyboardInterrupt
-            return inner(*arguments, **given)
-
-        monkeypatch.setattr(model, "generate", interrupted)
-        return calls
-
-    return patch
 
 
 @pytest.fixture

@@ -1,26 +1,12 @@
-import random
-
 import numpy as np
 import pytest
 import sacrebleu
 
 from lexigraft.evaluation.metrics.chrf import chrf, chrf_score, chrf_statistics
+from tests.evaluation.conftest import drawn_pairs
 
 OUTPUTS = ["ένα δύο", "καλημέρα", ""]
 REFERENCES = ["ένα δύο τρία", "καλησπέρα κόσμε", "ναι"]
-
-WORDS = ["లక్ష్మి", "తెలుగు.", "γλώσσα", "a", "(of", "the)", "ไทย", "x", "“y”", "", "!", "我是"]
-
-
-def drawn_pairs(seed, count=150, kept=0.6):
-    """Outputs that have some of their references' words."""
-    draw = random.Random(seed)
-    references = [" ".join(draw.choices(WORDS, k=draw.randrange(9))) for _ in range(count)]
-    outputs = [
-        " ".join(word if draw.random() < kept else draw.choice(WORDS) for word in text.split())
-        for text in references
-    ]
-    return outputs, references
 
 
 def test_corpus_and_sentence_scores_are_those_of_sacrebleu():
@@ -46,17 +32,6 @@ def test_an_empty_translation_scores_zero():
 def test_the_corpus_score_weighs_sentences_by_their_length():
     scores = chrf(["ναι", ""], ["ναι", "καλημέρα κόσμε όμορφε"])
     assert scores.score < sum(scores.examples) / 2
-
-
-def test_the_signature_names_order_and_beta():
-    signature = chrf(OUTPUTS, REFERENCES).signature
-    assert "nc:6" in signature
-    assert "nw:0" in signature
-
-
-def test_nothing_to_score_is_refused():
-    with pytest.raises(ValueError, match="0 predictions"):
-        chrf([], [])
 
 
 def test_words_and_pairs_of_words_count_in_chrf_plus_plus():

@@ -1,8 +1,12 @@
+import json
+from runpy import run_path
+
 import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.fragmentation import _sample, fragmentation, measure_tokenizer
 from lexigraft.vocabulary.expand import expand_tokenizer
+from tests.conftest import REPOSITORY
 
 NEW = frozenset({258, 259, 260})  # of `target` below
 
@@ -208,3 +212,26 @@ def test_smollm2_spends_a_token_a_byte_on_telugu(smollm2_cut, parallel_telugu):
     metrics = measure_tokenizer(smollm2_cut, texts=telugu, english=english).metrics
     assert metrics["bytes_per_token"] < 1.5
     assert metrics["english_parity"] > 4
+
+
+def test_fragmentation_of_an_unchanged_vocabulary_is_measured_without_a_model(
+    cell, make_job, tmp_path
+):
+    file = tmp_path / "evaluation" / "fragmentation" / "record.json"
+    job = {
+        "rule": "measure_fragmentation",
+        "settings": {},
+        "inputs": {
+            "source": str(tmp_path / "source"),
+            "tokenizer": str(tmp_path / "source"),
+            "corpus": make_job("perplexity")["inputs"]["corpus"],
+        },
+        "outputs": {"folder": str(file.parent)},
+        "cell": {"source": "tiny", "language": "el-kolibri", "vocabulary": "source"},
+    }
+    (tmp_path / "corpus" / "train.txt").write_text("ένα\n", "utf-8")
+    run_path(str(REPOSITORY / "scripts" / "measure_fragmentation.py"))["stage"](job)
+    record = json.loads(file.read_text("utf-8"))
+    assert (record["source"], record["language"]) == ("tiny", "el-kolibri")
+    assert record["metrics"]["english_sentences_changed"] == 0
+    assert record["metrics"]["fertility"] == record["metrics"]["source_fertility"] > 1

@@ -90,12 +90,6 @@ def test_figures_are_those_of_the_sentences_on_disk(model, byte_tokenizer, make_
         assert metrics[f"{prefix}tokens"] == sum(row["tokens"] for row in own)
 
 
-def test_a_limit_takes_as_many_sentences(model, byte_tokenizer, make_job):
-    measured = evaluate(model, byte_tokenizer(), make_job("perplexity", heldout_sentences=2))
-    assert measured.details["heldout"]["sentences"] == 2
-    assert measured.details["english"]["sentences"] == 2
-
-
 def test_the_first_run_scores_what_learning_curves_do_and_later_ones_draw(
     model, byte_tokenizer, make_job
 ):
@@ -152,11 +146,6 @@ def test_a_window_is_no_longer_than_the_model_holds(model, byte_tokenizer, make_
     model.config.max_position_embeddings = 16
     limited = evaluate(model, byte_tokenizer(), make_job("perplexity", window=2048)).metrics
     assert limited == evaluate(model, byte_tokenizer(), make_job("perplexity", window=16)).metrics
-
-
-def test_a_window_of_one_token_is_refused(model, byte_tokenizer, make_job):
-    with pytest.raises(UserError, match=r"tasks\.perplexity\.window: 1 is not at least 2"):
-        evaluate(model, byte_tokenizer(), make_job("perplexity", window=1))
 
 
 def test_a_group_is_scored_by_member_and_together(model, byte_tokenizer, make_job):

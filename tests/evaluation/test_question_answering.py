@@ -169,16 +169,6 @@ def test_all_but_the_question_gives_way(model, byte_tokenizer, job):
     assert all(f"\nΕρώτηση: {row['source']}\nΑπάντηση:" in row["prompt"] for row in rows)
 
 
-def test_runs_ask_other_questions(model, byte_tokenizer, job):
-    asked = [job(run=run, samples=2, max_new_tokens=1) for run in range(4)]
-    drawn = []
-    for one in asked:
-        evaluate(model, byte_tokenizer(), one)
-        drawn.append(tuple(row["id"] for row in predictions(one)))
-    assert {len(ids) for ids in drawn} == {2}
-    assert len(set(drawn)) > 1
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -67,55 +67,11 @@ def test_a_model_with_few_positions_gets_shorter_prompts(model, byte_tokenizer, 
     assert details["prompt_limit"] == 190 - 8
 
 
-def test_new_tokens_are_counted(model, byte_tokenizer, job, writing):
-    vocabulary = Path(job["inputs"]["cell"]).parent / "tokenizer" / "vocabulary.json"
-    tokenizer = byte_tokenizer(("Î", "½"))  # ν, the one new token
-    model.resize_token_embeddings(len(tokenizer))
-    vocabulary.write_text(json.dumps({"new_tokens": [{"id": 257}]}))
-    writing("νο", tokenizer)
-    metrics = evaluate(model, tokenizer, job).metrics
-    assert metrics["new_token_share_output"] == pytest.approx(1 / 3)
-    assert metrics["output_characters_per_token"] == pytest.approx(2 / 3)
-    assert 0 < metrics["new_token_share_input"] < 0.1
-
-
-def test_runs_draw_other_articles_and_cells_the_same(model, byte_tokenizer, make_job):
-    drawn = []
-    for run, vocabulary in [
-        (0, "source"),
-        (0, "expand-100"),
-        *((run, "source") for run in (1, 2, 3)),
-    ]:
-        job = make_job("summarization", run=run, samples=2, max_new_tokens=2)
-        job["cell"]["vocabulary"] = vocabulary
-        assert evaluate(model, byte_tokenizer(), job).details["drawn_from"] == 4
-        drawn.append(tuple(row["id"] for row in predictions(job)))
-    assert drawn[0] == drawn[1]
-    assert len(set(drawn)) > 1
-
-
 def test_the_shortest_are_the_same_for_every_run(model, byte_tokenizer, make_job):
     for run in range(3):
         job = make_job("summarization", run=run, samples=2, select="shortest", max_new_tokens=2)
         evaluate(model, byte_tokenizer(), job)
         assert [row["id"] for row in predictions(job)] == ["a1", "a3"]
-
-
-@pytest.mark.fault(
-    "kill",
-    "an evaluation is interrupted in the middle of a run",
-    "at most the current batch is repeated; predictions are unchanged",
-)
-def test_an_interruption_changes_no_prediction(model, byte_tokenizer, make_job, interrupt_at):
-    job = make_job("summarization", max_new_tokens=8, batch_size=1)
-    evaluate(model, byte_tokenizer(), job)
-    whole, calls = predictions(job), interrupt_at(3)
-    with pytest.raises(KeyboardInterrupt):
-        evaluate(model, byte_tokenizer(), job)
-    evaluate(model, byte_tokenizer(), job)
-    assert len(calls) == 5
-    assert predictions(job) == whole
-    assert [file.name for file in Path(job["outputs"]["folder"]).iterdir()] == ["predictions.jsonl"]
 
 
 def test_pieces_of_a_tokenizer_can_be_compared_instead(model, byte_tokenizer, make_job, tmp_path):
@@ -175,11 +131,3 @@ def test_examples_stand_before_every_article_that_leaves_them_room(model, byte_t
         prompt = f"{example['text'] if row['shots'] else ''}{before}{row['source']}{after}"
         assert row["prompt_tokens"] == 1 + len(prompt.encode()) <= 385
     assert {row["id"]: row["shots"] for row in rows} == {"a0": 0, "a2": 1, "a3": 1}
-
-
-def test_articles_of_the_task_s_own_are_summarized(model, byte_tokenizer, job, tmp_path):
-    row = {"id": "0001", "source": "Χιόνισε.", "reference": "χιόνι"}
-    (tmp_path / "test_set.jsonl").write_text(json.dumps(row) + "\n", "utf-8")
-    job["inputs"]["test_sets"] = {"tests": {"el-kolibri": str(tmp_path)}}
-    evaluate(model, byte_tokenizer(), job)
-    assert [found["source"] for found in predictions(job)] == ["Χιόνισε."]

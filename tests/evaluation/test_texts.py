@@ -126,22 +126,6 @@ def test_a_task_depends_on_its_own_prompts_alone(runs_of, monkeypatch):
     assert all(Path(file).is_file() for files in read.values() for file in files.values())
 
 
-@pytest.mark.parametrize(
-    "summarization",
-    [
-        {"loader": "files", "source": "a", "target": "b"},
-        PAIRS,
-        {"loader": "parquet", "path": "x", "source_column": "a", "target_column": "b"},
-        {
-            "loader": "datasets", "name": "json", "split": "train", "data_files": ["x", "y"],
-            "source_column": "a", "target_column": "b",
-        },
-    ],
-)  # fmt: skip
-def test_every_summarization_loader_may_be_named(summarization):
-    assert study_of(["summarization"], summarization=summarization)
-
-
 def test_two_configurations_of_a_dataset_may_be_the_parallel_text():
     parallel = {
         "loader": "datasets", "name": "openlanguagedata/flores_plus", "split": "devtest",

@@ -1,25 +1,234 @@
-"""What metrics are called: of one language, of a group's, of English."""
+"""Tasks that fine-tune: a tiny encoder learns a rule and is tested on it."""
+
+import json
+import random
+from pathlib import Path
 
 import pytest
+import torch
 
-from lexigraft.evaluation.task_kinds import metrics_by_language, of_adapted_languages
+from lexigraft.artifacts.cards import write_card
+from lexigraft.corpus.examples import prepare_examples
+from lexigraft.errors import UserError
+from lexigraft.evaluation import evaluate
+from lexigraft.evaluation.fine_tuning import FineTuning
+from lexigraft.evaluation.task_kinds import task_kind
+from lexigraft.evaluation.tasks import classification, extractive_qa, tagging
+from lexigraft.evaluation.transfer import Transfer
+from lexigraft.source.model import load_model
+from lexigraft.training.store import save_cell
+from lexigraft.vocabulary.train import train_tokenizer
+
+NAMES = ["Ada", "Bob", "Eve", "Max"]
+THINGS = ["book", "table", "lesson", "video", "class", "file"]
+LEARNED = {"epochs": 12, "batch_size": 8, "learning_rate": 5e-3}
 
 
-def test_a_language_has_the_metric_s_own_name_and_english_a_prefix():
-    scores = {"hi-mine": {"f1": 20.0}, "english": {"f1": 80.0}}
-    assert metrics_by_language(scores) == {"f1": 20.0, "english_f1": 80.0}
+@pytest.fixture
+def model(roberta_folder):
+    return load_model(roberta_folder, torch.float32)
 
 
-def test_a_group_has_the_mean_of_its_languages_and_each_of_them():
-    scores = {"hi": {"f1": 20.0}, "english": {"f1": 80.0}, "ta": {"f1": 30.0}}
-    expected = {"f1": 25.0, "f1_hi": 20.0, "f1_ta": 30.0, "english_f1": 80.0}
-    assert metrics_by_language(scores) == pytest.approx(expected)
+@pytest.fixture
+def job(tmp_path):
+    """`job(kind, rows, settings)`: the same rows to learn from and to be tested on."""
+
+    def build(kind, rows, columns, labels=None, tests=("te", "english"), **settings):
+        file = tmp_path / "rows.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        text = {"loader": "jsonl", "path": str(file)}
+        given = {"rows": task_kind(kind).rows, "columns": columns, "labels": labels, "text": text}
+        folder = tmp_path / "examples"
+        files, facts = prepare_examples(given, folder)
+        write_card(folder, {}, files, **facts)
+        out = tmp_path / "evaluation"
+        out.mkdir(exist_ok=True)
+        return {
+            "settings": {"kind": kind, **settings},
+            "inputs": {
+                "cell": "cell",
+                "examples": {"train": str(folder), "tests": dict.fromkeys(tests, str(folder))},
+            },
+            "outputs": {"folder": str(out), "predictions": str(out / "predictions.jsonl")},
+            "task": kind,
+            "seed": [0, "evaluation", "te", kind, 0],
+        }
+
+    return build
 
 
-def test_english_alone_is_what_a_cell_is_adapted_for():
-    assert metrics_by_language({"english": {"f1": 80.0, "exact_match": 70.0}}) == {
-        "f1": 80.0,
-        "exact_match": 70.0,
+def predictions(job):
+    return [json.loads(line) for line in Path(job["outputs"]["predictions"]).open()]
+
+
+def drawn(count=48):
+    chance = random.Random(1)
+    return [(chance.choice(NAMES), chance.choice(THINGS), chance.random() < 0.5)
+            for _ in range(count)]  # fmt: skip
+
+
+def nli(job, **settings):
+    rows = [
+        {"a": f"{name} has a {thing}", "b": f"the {thing if same else 'cat'}", "y": int(same)}
+        for name, thing, same in drawn()
+    ]
+    columns = {"first": "a", "second": "b", "label": "y"}
+    return job("classification", rows, columns, ["no", "yes"], length=32, **settings)
+
+
+def test_pairs_of_texts_are_told_apart(model, roberta_tokenizer, job):
+    described = nli(job, **LEARNED)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    found = classification.evaluate(model, roberta_tokenizer, described)
+    assert found.metrics["accuracy"] == found.metrics["english_accuracy"] > 0.9
+    every = predictions(described)
+    rows = [row for row in every if row["test"] == "te"]
+    assert [row["id"] for row in every[48:]] == [f"english-{row['id'][3:]}" for row in rows]
+    assert len(rows) == 48 and rows[0]["id"] == "te-000001"
+    assert sum(row["accuracy"] for row in rows) / 48 == found.metrics["accuracy"]
+    assert {row["output"] for row in rows} <= {"no", "yes"}
+    assert found.details == {"train_examples": 48, "test_examples": {"te": 48, "english": 48}}
+    # The cell itself learns nothing, and leaves no file behind.
+    assert all(torch.equal(before[name], t) for name, t in model.state_dict().items())
+    assert {path.name for path in Path(described["outputs"]["folder"]).iterdir()} == {
+        "predictions.jsonl"
     }
-    assert of_adapted_languages({"english": 1}) == {"english": 1}
-    assert of_adapted_languages({"english": 1, "te": 2}) == {"te": 2}
+
+
+def test_the_same_run_scores_the_same_and_another_draws_anew(model, roberta_tokenizer, job):
+    described = nli(job, epochs=1, train_examples=20, test_examples=15)
+    one = classification.evaluate(model, roberta_tokenizer, described)
+    rows = predictions(described)
+    assert classification.evaluate(model, roberta_tokenizer, described) == one
+    assert predictions(described) == rows
+    assert one.details == {"train_examples": 20, "test_examples": {"te": 15, "english": 15}}
+    described["seed"][-1] = 1
+    classification.evaluate(model, roberta_tokenizer, described)
+    assert [row["id"] for row in predictions(described)] != [row["id"] for row in rows]
+
+
+def test_a_head_that_diverges_is_told_with_its_cell_and_task(model, roberta_tokenizer, job):
+    described = nli(job, epochs=2, batch_size=8, learning_rate=1e38)
+    with pytest.raises(UserError, match=r"cell: the loss of fine-tuning for task 'classification'"):
+        classification.evaluate(model, roberta_tokenizer, described)
+
+
+def test_names_are_tagged(model, roberta_tokenizer, job):
+    rows = [
+        {"w": ["The", thing, "of", name, "Smith" if two else "is"], "t": [0, 0, 0, 1, 2 * two]}
+        for name, thing, two in drawn()
+    ]
+    labels = ["O", "B-PER", "I-PER"]
+    described = job("tagging", rows, {"words": "w", "tags": "t"}, labels, length=32, **LEARNED)
+    found = tagging.evaluate(model, roberta_tokenizer, described)
+    assert found.metrics["f1"] == found.metrics["english_f1"] > 90
+    row = predictions(described)[0]
+    assert len(row["output"].split()) == len(row["source"].split()) == 5
+
+
+def qa(job, tests, **settings):
+    rows = []
+    for name, thing, first in drawn(40):
+        begin = "Once upon a time in a small town. " if first else ""
+        context = f"{begin}It is said that {name} wrote a {thing}. All of it is long ago by now."
+        answers = {"text": [name], "answer_start": [context.index(name)]}
+        rows.append({"q": "Who wrote?", "c": context, "answers": answers})
+    columns = {
+        "question": "q", "context": "c", "answers": "answers.text",
+        "starts": "answers.answer_start",
+    }  # fmt: skip
+    return job("extractive_qa", rows, columns, tests=tests, **settings)
+
+
+@pytest.mark.parametrize("length", [48, 128])
+def test_answers_are_found_in_contexts_of_one_window_and_of_several(
+    model, roberta_tokenizer, job, length
+):
+    described = qa(job, ("te",), length=length, stride=12, answer_tokens=5, **LEARNED)
+    found = extractive_qa.evaluate(model, roberta_tokenizer, described)
+    assert found.metrics["f1"] > 90 and found.metrics["exact_match"] > 90
+    rows = predictions(described)
+    assert {row["reference"] for row in rows} == set(NAMES)
+    assert sum(row["f1"] for row in rows) / len(rows) == pytest.approx(found.metrics["f1"])
+
+
+def test_a_vocabulary_that_took_over_is_tested_too(model, roberta_tokenizer, job, english, telugu):
+    from lexigraft.initialization.graft import graft
+    from lexigraft.initialization.registry import initializer
+
+    target = train_tokenizer([*english, *telugu], "sentencepiece-bpe", 600, roberta_tokenizer)
+    rows = len(roberta_tokenizer)
+    fitted = initializer("mean").fit(roberta_tokenizer, target, n_source=rows)
+    described = nli(job, **LEARNED)
+    found = classification.evaluate(graft(model, target, fitted), target, described)
+    assert found.metrics["accuracy"] > 0.9
+
+
+def test_an_encoder_is_loaded_once_for_all_runs_which_are_those_that_it_has_alone(
+    model, roberta_folder, roberta_tokenizer, job, tmp_path, monkeypatch
+):
+    source, cell = tmp_path / "source", tmp_path / "cell"
+    source.mkdir()
+    described = {"kind": "folder", "path": str(roberta_folder), "revision": None}
+    (source / "source.json").write_text(json.dumps(described))
+    inputs = {"source": str(source), "tokenizer": str(source), "initialization": None}
+    trained = {"rule": "train", "inputs": inputs, "cell": {}}
+    save_cell(cell, model, [], job=trained, read={})
+    alone = nli(job, epochs=1, train_examples=20, test_examples=15)
+    alone["seed"][-1] = 1
+    expected = classification.evaluate(model, roberta_tokenizer, alone)
+    task = {"settings": alone["settings"], "runs": 2, "seed": alone["seed"][:-1]}
+    loads, inner = [], evaluate.load_cell
+    monkeypatch.setattr(evaluate, "load_cell", lambda *given: loads.append(given) or inner(*given))
+    evaluate.evaluate_cell(
+        {
+            "rule": "evaluate",
+            "inputs": {"cell": str(cell), "read": {"classification": alone["inputs"]}},
+            "outputs": {"folder": str(tmp_path / "all")},
+            "cell": {},
+            "tasks": {"classification": task},
+        }
+    )
+    record = json.loads((tmp_path / "all/classification/run-1/record.json").read_text())
+    assert record["metrics"] == expected.metrics and "document_start" not in record
+    assert len(loads) == 1 and loads[0][1] == torch.float32
+
+
+def logits_of(model, tokenizer, described, validated=None, **settings):
+    """The logits of the validation examples after each epoch and of the test, and the details.
+
+    `validated` are the scores that the epochs get, in order.
+    """
+    from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
+
+    task = Transfer(model, described, FineTuning(**LEARNED | settings))
+    given, seen = iter(validated or ()), {"validation": [], "te": []}
+    encoded = tokenizer([row["second"] for row in task.train], max_length=task.length)
+    features = [{"input_ids": ids, "labels": at % 2} for at, ids in enumerate(encoded["input_ids"])]
+
+    def score(test, examples, predict):
+        seen[test].append(predict(features[:4]))
+        return {"accuracy": next(given) if test == "validation" else 0.0}, []
+
+    head, collator = AutoModelForSequenceClassification, DataCollatorWithPadding(tokenizer)
+    return seen, task.measure(head, collator, features, score).details
+
+
+def test_the_best_epoch_of_the_validation_examples_is_tested(model, roberta_tokenizer, job):
+    described = nli(job, tests=("te",))
+    places = described["inputs"]["examples"]
+    places["validation"] = places["train"]
+    seen, details = logits_of(model, roberta_tokenizer, described, [0.2, 0.9, 0.9, 0.1], epochs=4)
+    assert details["validation_scores"] == [0.2, 0.9, 0.9, 0.1] and details["epoch"] == 2
+    assert (seen["te"][0] == seen["validation"][1]).all()
+    assert (seen["te"][0] != seen["validation"][3]).any()
+
+
+def test_the_only_step_of_a_fine_tuning_learns(model, roberta_tokenizer, job):
+    described = nli(job, tests=("te",))
+    one = {"epochs": 1, "batch_size": 48}
+    learned, resting = (
+        logits_of(model, roberta_tokenizer, described, **one, learning_rate=rate)[0]["te"][0]
+        for rate in (1e-2, 1e-20)
+    )
+    assert abs(learned - resting).max() > 1e-3

@@ -39,28 +39,6 @@ def test_predictions_keep_id_prompt_and_reference(model, byte_tokenizer, job):
     assert row["prompt_tokens"] == 1 + len(row["prompt"].encode())  # a token is a byte here
 
 
-def test_no_partial_outputs_are_left(model, byte_tokenizer, job):
-    evaluate(model, byte_tokenizer(), job)
-    left = sorted(file.name for file in Path(job["outputs"]["folder"]).iterdir())
-    assert left == ["predictions.jsonl"]
-
-
-@pytest.mark.fault(
-    "kill",
-    "an evaluation is interrupted in the middle of a run",
-    "at most the current batch is repeated; predictions are unchanged",
-)
-def test_an_interruption_changes_no_prediction(model, byte_tokenizer, make_job, interrupt_at):
-    job = make_job("translation", max_new_tokens=8, batch_size=1)
-    evaluate(model, byte_tokenizer(), job)
-    whole, calls = predictions(job), interrupt_at(3)
-    with pytest.raises(KeyboardInterrupt):
-        evaluate(model, byte_tokenizer(), job)
-    evaluate(model, byte_tokenizer(), job)
-    assert len(calls) == 5  # the one that failed is repeated, the two finished ones are not
-    assert predictions(job) == whole
-
-
 def test_a_cell_that_was_trained_again_is_generated_again(model, byte_tokenizer, job, monkeypatch):
     partial = Path(job["outputs"]["folder"]) / "predictions.partial.jsonl"
     evaluate(model, byte_tokenizer(), job)
@@ -97,11 +75,6 @@ def test_new_tokens_are_counted_in_prompts_and_outputs(model, byte_tokenizer, jo
     assert 0 < metrics["new_token_share_input"] < 1
 
 
-def test_an_unchanged_vocabulary_has_no_new_tokens(model, byte_tokenizer, job):
-    metrics = evaluate(model, byte_tokenizer(), job).metrics
-    assert metrics["new_token_share_input"] == metrics["new_token_share_output"] == 0
-
-
 def test_samples_are_drawn_by_run_and_not_by_cell(model, byte_tokenizer, make_job):
     drawn = []
     for run, vocabulary in ((0, "source"), (0, "expand-100"), (1, "source"), (2, "source")):
@@ -132,11 +105,6 @@ def test_cells_are_asked_as_alma_trains_them_in_both_directions(model, byte_toke
     assert (asked[False]["source"], asked[False]["reference"]) == ("yes", "ναι")
     assert asked[True]["prompt"] == "Translate this from Greek to English:\nGreek: ναι\nEnglish:"
     assert (asked[True]["source"], asked[True]["reference"]) == ("ναι", "yes")
-
-
-def test_a_prompt_that_is_not_there_is_refused(model, byte_tokenizer, make_job):
-    with pytest.raises(UserError, match="'chat' is not known; choose from cw2v, names"):
-        evaluate(model, byte_tokenizer(), make_job("translation", prompt="chat"))
 
 
 @pytest.mark.parametrize(

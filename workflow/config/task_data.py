@@ -49,8 +49,8 @@ def checkpoints_of(config: Mapping[str, Any], task: str, strategy: str) -> range
 
     Empty if the task only runs on trained cells or the strategy retains no other checkpoints.
     """
-    wanted = config["run_tasks"][task]["checkpoints"]
-    return range(1, config["strategies"][strategy]["checkpoints"] if wanted else 1)
+    selected = config["run_tasks"][task]["checkpoints"]
+    return range(1, config["strategies"][strategy]["checkpoints"] if selected else 1)
 
 
 # ---- tasks that generate: test sets and examples in prompts ------------------------------------
@@ -120,8 +120,8 @@ def example_parts(config: Mapping[str, Any], task: str, language: str) -> dict[s
 
 def learned_parts(config: Mapping[str, Any], task: str) -> list[str]:
     """The parts of a task's examples that fine-tuning reads: `train`, and `validation` if any."""
-    given = config["tasks"][task]["examples"]
-    return [part for part in (TRAIN, VALIDATION) if part in given]
+    examples = config["tasks"][task]["examples"]
+    return [part for part in (TRAIN, VALIDATION) if part in examples]
 
 
 def example_settings(config: Mapping[str, Any], task: str, part: str) -> dict[str, Any]:
@@ -177,9 +177,9 @@ def check_tested(config: Mapping[str, Any]) -> None:
         "initializers": [NO_INITIALIZER, *config["initializers"]],
         "strategies": [*config["strategies"]],
     }
-    for task, wanted in config["run_tasks"].items():
+    for task, selection in config["run_tasks"].items():
         for axis, names in known.items():
-            for name in wanted[axis] or ():
+            for name in selection[axis] or ():
                 if name not in names:
                     among = "used in any cell" if axis == "languages" else "known"
                     raise unknown(f"config.run_tasks.{task}.{axis}", name, names, among)
@@ -190,10 +190,10 @@ def check_tested(config: Mapping[str, Any]) -> None:
                 "correct them, or remove the task"
             )
         named = config["tasks"][task].get("language")
-        lacking = [name for name in run_on if isinstance(named, Mapping) and name not in named]
-        if lacking:
+        missing = [name for name in run_on if isinstance(named, Mapping) and name not in named]
+        if missing:
             raise UserError(
-                f"tasks.{task}.language: has no entry for '{lacking[0]}'; add one, or leave the "
+                f"tasks.{task}.language: has no entry for '{missing[0]}'; add one, or leave the "
                 f"language out of config.run_tasks.{task}.languages"
             )
         for language in (tested_language(config, task, name) for name in run_on):
@@ -202,7 +202,7 @@ def check_tested(config: Mapping[str, Any]) -> None:
         has_checkpoints = any(
             checkpoints_of(config, task, name) for name in used(config, "strategies")
         )
-        if wanted["checkpoints"] and not has_checkpoints:
+        if selection["checkpoints"] and not has_checkpoints:
             raise UserError(
                 f"config.run_tasks.{task}.checkpoints: no strategy of this study keeps "
                 "checkpoints; set `checkpoints: 5`, for example, in one of them"
@@ -281,13 +281,13 @@ def check_benchmarks(config: Mapping[str, Any]) -> None:
                     f"tasks.{task}.harness: has no task in the language of '{language}'; leave it "
                     f"out of config.run_tasks.{task}.languages"
                 )
-    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    by_name: dict[str, tuple[str, dict[str, Any]]] = {}
     for task, settings in _benchmarks(config):
-        other, same = found.setdefault(_benchmark_name(settings), (task, settings))
-        if settings != same:
+        first_task, first_settings = by_name.setdefault(_benchmark_name(settings), (task, settings))
+        if settings != first_settings:
             raise UserError(
-                f"tasks.{task}: {settings['task']} has a different folder in task '{other}'; use "
-                "the same folder for both"
+                f"tasks.{task}: {settings['task']} has a different folder in task "
+                f"'{first_task}'; use the same folder for both"
             )
 
 
@@ -315,15 +315,15 @@ def _codes_of(texts: Iterable[Mapping[str, Any]]) -> set[str]:
 
 def _text_of(texts: Iterable[Mapping[str, Any]], code: str) -> dict[str, Any]:
     """The first text for a language, with `{code}` replaced by the text's name for it."""
-    text = next(one for one in texts if code in one["languages"])
-    called = text["languages"][code] if isinstance(text["languages"], Mapping) else code
+    text = next(text for text in texts if code in text["languages"])
+    name = text["languages"][code] if isinstance(text["languages"], Mapping) else code
 
-    def filled(value: Any) -> Any:
+    def replace_code(value: Any) -> Any:
         if isinstance(value, str):
-            return value.replace("{code}", called)
-        return [filled(one) for one in value] if isinstance(value, list) else value
+            return value.replace("{code}", name)
+        return [replace_code(part) for part in value] if isinstance(value, list) else value
 
-    return {key: filled(value) for key, value in text.items()}
+    return {key: replace_code(value) for key, value in text.items()}
 
 
 def _run_on(config: Mapping[str, Any], declared: str) -> list[tuple[str, str]]:
@@ -351,12 +351,12 @@ def _benchmarks(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]
 
 def _benchmark(entry: Mapping[str, Any], code: str) -> dict[str, Any]:
     """The harness's task for a language, the folder of its definition, and the entry's data."""
-    found = _text_of(entry["harness"], code)
-    return {"task": found["task"], "folder": found["folder"], "data": entry.get("data")}
+    benchmark = _text_of(entry["harness"], code)
+    return {"task": benchmark["task"], "folder": benchmark["folder"], "data": entry.get("data")}
 
 
 def _benchmark_name(settings: Mapping[str, Any]) -> str:
     if settings["data"] is None:
         return str(settings["task"])
-    given = json.dumps([settings["folder"], settings["data"]])
-    return f"{settings['task']}-{sha256(given.encode()).hexdigest()[:8]}"
+    location = json.dumps([settings["folder"], settings["data"]])
+    return f"{settings['task']}-{sha256(location.encode()).hexdigest()[:8]}"

@@ -154,36 +154,36 @@ class Task(Settings):
     )
 
 
-class _FineTuned(Task):
+class _FineTunedTask(Task):
     examples: TrainingExamples = Field(description="source of the examples")  # type: ignore[assignment]
 
 
-class _Benchmark(Task):
+class _BenchmarkTask(Task):
     harness: Annotated[list[HarnessTasks], Field(min_length=1)] = Field(
         description="tasks of lm-evaluation-harness, and the languages that each tests"
     )
 
 
-class _Questions(Task):
+class _QuestionsTask(Task):
     examples: QuestionExamples = Field(description="source of the questions")  # type: ignore[assignment]
 
 
-class _Pairs(Task):
+class _PairsTask(Task):
     examples: OwnTests[PairText] = optional("test set of the task")  # type: ignore[assignment]
 
 
-class _Articles(Task):
+class _ArticlesTask(Task):
     examples: OwnTests[ArticleText] = optional("test set of the task")  # type: ignore[assignment]
 
 
 # By what a kind of task declares; all others use `Task`.
 _BY_ROWS: dict[str | None, type[Task]] = {
-    "labels": _FineTuned,
-    "tags": _FineTuned,
-    "spans": _FineTuned,
-    "questions": _Questions,
-    "pairs": _Pairs,
-    "articles": _Articles,
+    "labels": _FineTunedTask,
+    "tags": _FineTunedTask,
+    "spans": _FineTunedTask,
+    "questions": _QuestionsTask,
+    "pairs": _PairsTask,
+    "articles": _ArticlesTask,
 }
 
 
@@ -192,11 +192,11 @@ def _tag(value: Any) -> str:
     model = Task
     if name in kinds():
         kind = task_kind(name)
-        model = _Benchmark if kind.tests == "benchmark" else _BY_ROWS.get(kind.rows, Task)
+        model = _BenchmarkTask if kind.tests == "benchmark" else _BY_ROWS.get(kind.rows, Task)
     return f"@{model.__name__}"
 
 
-_MODELS: dict[type[Task], None] = dict.fromkeys([Task, _Benchmark, *_BY_ROWS.values()])
+_MODELS: dict[type[Task], None] = dict.fromkeys([Task, _BenchmarkTask, *_BY_ROWS.values()])
 AnyTask: Any = Annotated[
     reduce(or_, (Annotated[model, Tag(f"@{model.__name__}")] for model in _MODELS)),
     Discriminator(_tag),

@@ -69,6 +69,6 @@ def reason_not_available(job: Mapping[str, Any]) -> str | None:
     A language with missing data stops the job: means over fewer languages would not be comparable.
     """
     benchmarks = job["inputs"].get("benchmarks", {})
-    files = (Path(place, "card.json") for place in benchmarks.values())
+    files = (Path(folder, "card.json") for folder in benchmarks.values())
     cards = [json.loads(file.read_text("utf-8")) for file in files]
     return "; ".join(dict.fromkeys(card["why"] for card in cards if not card["available"])) or None

@@ -29,6 +29,7 @@ def main() -> None:
     job = json.loads(sys.argv[1])
     job["device"] = "cuda" if torch.cuda.is_available() else "cpu"
     spec = spec_from_file_location("learned_metric", job["kind"])
+    assert spec and spec.loader
     kind = module_from_spec(spec)
     spec.loader.exec_module(kind)
     texts = Path(job["texts"]).read_text(encoding="utf-8")

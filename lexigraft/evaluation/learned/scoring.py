@@ -111,7 +111,7 @@ def _score(job: Job, card: dict[str, Any], pending: list[PendingRun]) -> None:
     Raises `UserError` if the scorer ended before it had scored all runs.
     """
     settings = job["settings"]
-    folders = {key: card[key] for key in ("checkpoint", "encoder") if key in card}
+    folders: dict[str, Any] = {key: card[key] for key in ("checkpoint", "encoder") if key in card}
     options = {
         "kind": learned_kind(settings["kind"]).file,
         "batch_size": settings["batch_size"],

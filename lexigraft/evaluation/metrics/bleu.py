@@ -54,18 +54,18 @@ def bleu_score(totals: "np.ndarray") -> "np.ndarray":
     """
     import numpy as np
 
-    ours, theirs = totals[..., 0], totals[..., 1]
-    correct, every = totals[..., 2 : 2 + _ORDER], totals[..., 2 + _ORDER :]
-    logarithms, halves = np.zeros(ours.shape), np.ones(ours.shape)
+    output, reference = totals[..., 0], totals[..., 1]  # numbers of tokens
+    correct, predicted = totals[..., 2 : 2 + _ORDER], totals[..., 2 + _ORDER :]
+    logarithms, halves = np.zeros(output.shape), np.ones(output.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         for length in range(_ORDER):
-            matches, grams = correct[..., length], every[..., length]
+            matches, grams = correct[..., length], predicted[..., length]
             halves = np.where((matches == 0) & (grams > 0), 2 * halves, halves)
             logarithms += np.log(np.where(matches > 0, matches, 1 / halves) / grams)
-        brevity = np.where(ours < theirs, np.exp(1 - theirs / ours), 1.0)
+        brevity = np.where(output < reference, np.exp(1 - reference / output), 1.0)
         score = 100 * brevity * np.exp(logarithms / _ORDER)
     # The score is 0 without any match, or if a length has no n-grams.
-    counted = (correct > 0).any(axis=-1) & (every > 0).all(axis=-1)
+    counted = (correct > 0).any(axis=-1) & (predicted > 0).all(axis=-1)
     return np.where(counted, score, 0.0)
 
 

@@ -52,12 +52,12 @@ def chrf_score(totals: "np.ndarray") -> "np.ndarray":
     """
     import numpy as np
 
-    ours, theirs, matches = np.moveaxis(totals.reshape(*totals.shape[:-1], -1, 3), -1, 0)
-    usable = (ours > 0) & (theirs > 0)
+    output, reference, matches = np.moveaxis(totals.reshape(*totals.shape[:-1], -1, 3), -1, 0)
+    usable = (output > 0) & (reference > 0)
     orders = np.maximum(usable.sum(axis=-1), 1)
-    ones = np.ones_like(ours)
-    precision = (matches / np.where(usable, ours, ones) * usable).sum(axis=-1) / orders
-    recall = (matches / np.where(usable, theirs, ones) * usable).sum(axis=-1) / orders
+    ones = np.ones_like(output)
+    precision = (matches / np.where(usable, output, ones) * usable).sum(axis=-1) / orders
+    recall = (matches / np.where(usable, reference, ones) * usable).sum(axis=-1) / orders
     below = _BETA**2 * precision + recall
     return 100 * (1 + _BETA**2) * precision * recall / np.where(below > 0, below, 1)
 

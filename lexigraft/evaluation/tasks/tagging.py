@@ -101,16 +101,16 @@ def entity_statistics(output: str, reference: str) -> list[int]:
     """
     from seqeval.metrics.sequence_labeling import get_entities
 
-    ours, theirs = ({*get_entities(tags.split())} for tags in (output, reference))
-    return [len(ours), len(theirs), len(ours & theirs)]
+    predicted, expected = ({*get_entities(tags.split())} for tags in (output, reference))
+    return [len(predicted), len(expected), len(predicted & expected)]
 
 
 def entity_score(totals: "np.ndarray") -> "np.ndarray":
     """F1 of entities, 0 to 100, of summed statistics: [..., 3] -> [...]; 0 if there are none."""
     import numpy as np
 
-    ours, theirs, both = np.moveaxis(totals, -1, 0)
-    return 200 * both / np.maximum(ours + theirs, 1)
+    predicted, expected, both = np.moveaxis(totals, -1, 0)
+    return 200 * both / np.maximum(predicted + expected, 1)
 
 
 def word_tokens(
