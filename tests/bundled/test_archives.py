@@ -154,3 +154,24 @@ def test_a_licence_is_read_from_the_package_itself_and_not_from_one_inside(write
     deep = {"a/b/package.json": '{"license": "BSD"}', "a/b.dist-info/METADATA": "License: BSD\n"}
     assert licence_of(write(tmp_path, deep | declared)) == "MIT"
     assert licence_of(write(tmp_path, deep)) == "not stated"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "licence"),
+    [
+        ("License: Apache 2.0\n second line\n", "Apache 2.0"),
+        ("Classifier: License :: OSI Approved :: MIT License\n", "MIT License"),
+        ("License: UNKNOWN\nClassifier: License :: MIT License\n", "MIT License"),
+        ("Name: toy\n", "not stated"),
+    ],
+)
+def test_the_licence_is_read_from_older_metadata_of_a_wheel(metadata, licence, tmp_path):
+    assert licence_of(write_zip(tmp_path, {"a.dist-info/METADATA": metadata})) == licence
+
+
+@pytest.mark.parametrize(
+    ("content", "licence"),
+    [('{"license": {"type": "BSD"}}', "BSD"), ("{}", "not stated"), ("[", "not stated")],
+)
+def test_the_licence_is_read_from_older_tarballs(content, licence, tmp_path):
+    assert licence_of(write_tar(tmp_path, {"package/package.json": content})) == licence

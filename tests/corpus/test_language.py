@@ -14,6 +14,7 @@ from lexigraft.corpus.language import prepare_corpus
 from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError
 from lexigraft.installation import ROOT
+from tests.corpus.text_files import write, write_json_lines
 
 FILES = [
     "train.txt", "heldout.txt", "english.txt", "tasks/translation.jsonl",
@@ -39,23 +40,14 @@ def small(**changes):
 
 @pytest.fixture
 def files(tmp_path):
-    """Ten short texts in every format, Windows line ends in the plain ones."""
+    """Ten short texts and their English, plain with Windows line ends, as pairs and as rows."""
     target = [f"వాక్యం {letter}" for letter in "కఖగఘచఛజఝటఠ"]
     english = [f"This is sentence {letter}" for letter in "abcdefghij"]
     rows = [{"en": e, "te": t} for e, t in zip(english, target, strict=True)]
-    write = {
-        "te.txt": "".join(f"{line}\r\n" for line in target),
-        "en.txt": "".join(f"{line}\r\n" for line in english),
-        "pairs.tsv": "".join(f"{row['en']}\t{row['te']}\n" for row in rows),
-        "pairs.jsonl": "".join(json.dumps(row) + "\n" for row in rows),
-    }
-    for name, content in write.items():
-        (tmp_path / name).write_bytes(content.encode())
-    import pyarrow
-    from pyarrow import parquet
-
-    (tmp_path / "data").mkdir()
-    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "data" / "pairs.parquet")
+    write(tmp_path, "te.txt", "".join(f"{line}\r\n" for line in target))
+    write(tmp_path, "en.txt", "".join(f"{line}\r\n" for line in english))
+    write(tmp_path, "pairs.tsv", "".join(f"{row['en']}\t{row['te']}\n" for row in rows))
+    write_json_lines(tmp_path, "pairs.jsonl", rows)
     return tmp_path
 
 
@@ -111,84 +103,32 @@ def test_the_same_seed_gives_the_same_bytes(files, tmp_path):
         assert (tmp_path / "one" / part).read_bytes() == (tmp_path / "two" / part).read_bytes()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        {"loader": "text", "paths": ["te.txt"]},
-        {"loader": "text", "paths": ["pairs.jsonl"], "field": "te"},
-        {"loader": "text", "paths": ["data"], "field": "te"},
-        {"loader": "jsonl", "path": "pairs.jsonl", "field": "te"},
-        {"loader": "parquet", "path": "data/pairs.parquet", "column": "te"},
-        {"loader": "datasets", "name": "data", "column": "te", "config": None, "split": "train"},
-    ],
-)
-def test_every_text_loader_gives_the_same_text(text, files, tmp_path, monkeypatch):
+def test_a_corpus_of_several_formats_has_each_text_in_one_part(files, tmp_path, monkeypatch):
     monkeypatch.chdir(files)
-    english = {"loader": "text", "paths": ["en.txt"]}
-    written, facts = prepare_corpus(small(text=text, english=english), tmp_path / "out", ("0",))
-    assert written == FILES
-    both = lines_of(tmp_path / "out" / "train.txt") + lines_of(tmp_path / "out" / "heldout.txt")
-    assert sorted(both) == sorted(f"వాక్యం {letter}" for letter in "కఖగఘచఛజఝటఠ")
-    assert facts["cleaning"]["english"]["windows_line_ends"] == 10
-
-
-@pytest.mark.parametrize(
-    "parallel",
-    [
-        {"loader": "tsv", "path": "pairs.tsv"},
-        {"loader": "files", "source": "en.txt", "target": "te.txt"},
-        {"loader": "jsonl", "path": "pairs.jsonl", "source_field": "en", "target_field": "te"},
-        {
-            "loader": "parquet", "path": "data/pairs.parquet",
-            "source_column": "en", "target_column": "te",
-        },
-        {"loader": "datasets", "name": "data", "source_column": "en", "target_column": "te"},
-    ],
-)  # fmt: skip
-def test_every_parallel_loader_gives_the_same_test(parallel, files, tmp_path, monkeypatch):
-    monkeypatch.chdir(files)
-    settings = small(text={"loader": "text", "paths": ["te.txt"]}, parallel=parallel)
-    prepare_corpus(settings, tmp_path / "out", ("0",))
-    tasks = lines_of(tmp_path / "out" / "tasks" / "translation.jsonl")
-    reference = small(text=settings["text"], parallel={"loader": "tsv", "path": "pairs.tsv"})
-    prepare_corpus(reference, tmp_path / "reference", ("0",))
-    assert tasks == lines_of(tmp_path / "reference" / "tasks" / "translation.jsonl")
-    english = lines_of(tmp_path / "out" / "english.txt")
-    assert all(line.startswith("This is sentence") for line in english)
-
-
-@pytest.mark.parametrize(
-    "summarization",
-    [
-        {"loader": "files", "source": "en.txt", "target": "te.txt"},
-        {"loader": "jsonl", "path": "pairs.jsonl", "source_field": "en", "target_field": "te"},
-        {
-            "loader": "parquet", "path": "data/pairs.parquet",
-            "source_column": "en", "target_column": "te",
-        },
-        {"loader": "datasets", "name": "data", "source_column": "en", "target_column": "te"},
-        {
-            "loader": "datasets", "name": "json", "data_files": "pairs.jsonl",
-            "source_column": "en", "target_column": "te",
-        },
-    ],
-)  # fmt: skip
-def test_every_summarization_loader_gives_the_same_test(
-    summarization, files, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(files)
-    english = {"loader": "text", "paths": ["en.txt"]}
-    settings = small(text=english, english=english, summarization=summarization)
+    fields = {"source_field": "en", "target_field": "te"}
+    settings = small(
+        text={"loader": "jsonl", "path": "pairs.jsonl", "field": "te"},
+        english={"loader": "text", "paths": ["en.txt"]},
+        parallel={"loader": "tsv", "path": "pairs.tsv"},
+        summarization={"loader": "jsonl", "path": "pairs.jsonl", **fields},
+        summarization_pairs=2,
+    )
     written, facts = prepare_corpus(settings, tmp_path / "out", ("0",))
     assert written == FILES
-    rows = [json.loads(line) for line in lines_of(tmp_path / "out" / "tasks/summarization.jsonl")]
-    assert [row["id"] for row in rows] == [f"te-{number:04d}" for number in range(1, 11)]
-    assert sorted((row["source"], row["reference"]) for row in rows) == [
-        (f"This is sentence {letter}", f"వాక్యం {other}")
-        for letter, other in zip("abcdefghij", "కఖగఘచఛజఝటఠ", strict=True)
-    ]
+    train, heldout, english = (
+        lines_of(tmp_path / "out" / f"{part}.txt") for part in ("train", "heldout", "english")
+    )
+    translation, summarization = (
+        [json.loads(line) for line in lines_of(tmp_path / "out/tasks" / f"{task}.jsonl")]
+        for task in ("translation", "summarization")
+    )
+    tested = {row["target"] for row in translation} | {row["reference"] for row in summarization}
+    assert sorted([*train, *heldout, *tested]) == [f"వాక్యం {letter}" for letter in "కఖగఘచఛజఝటఠ"]
+    assert all(line.startswith("This is sentence") for line in english)
+    assert [row["id"] for row in summarization] == ["te-0001", "te-0002"]
+    assert facts["cleaning"]["english"]["windows_line_ends"] == 10
     assert facts["cleaning"]["summarization"]["kept"] == 10
-    assert facts["sizes"]["summaries"]["sentences"] == 10
+    assert facts["sizes"]["summaries"]["sentences"] == 2
 
 
 def test_an_article_keeps_its_paragraphs_and_a_summary_is_one_line(files, tmp_path):
@@ -393,26 +333,3 @@ def test_checking_files_loads_nothing_heavy():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
-
-
-@pytest.mark.bad_input(
-    "config",
-    "an unknown text loader, or one without its required keys",
-    "rejected with a message that lists the loaders or names the missing key",
-)
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ({"loader": "xml", "path": "te.txt"}, r"text\.loader: 'xml' is not one of"),
-        ({"loader": "jsonl", "field": "te"}, r"the loader 'jsonl' needs the key 'path'"),
-        ({"loader": "jsonl", "path": "pairs.jsonl"}, r"pairs\.jsonl: line 1: has no field 'text'"),
-    ],
-)
-def test_a_loader_that_cannot_be_is_reported(text, message, files, tmp_path, monkeypatch):
-    monkeypatch.chdir(files)
-    with pytest.raises(UserError, match=message):
-        prepare_corpus(
-            small(text=text, english={"loader": "text", "paths": [str(files / "en.txt")]}),
-            tmp_path / "out",
-            ("0",),
-        )

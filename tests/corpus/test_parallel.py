@@ -1,7 +1,5 @@
 """Training samples from parallel text: both directions, selection by quality."""
 
-import json
-
 import pytest
 
 from lexigraft.corpus.contamination import Overlap
@@ -133,57 +131,8 @@ def test_fewer_pairs_than_asked_for_are_taken_and_said_and_none_is_an_error(tmp_
         translations(settings(text, minimum_quality=5), SEED, NO_TESTS)
 
 
-def test_every_format_gives_the_pairs_with_their_qualities(tmp_path):
-    import pyarrow
-    from pyarrow import parquet
-
-    scores = [0.5, 0.75, 1.25]
-    rows = [
-        {"en": source, "te": target, "score": score}
-        for (source, target), score in zip(PAIRS, scores, strict=True)
-    ]
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
-    for key in ("en", "te", "score"):
-        (tmp_path / key).write_text("".join(f"{row[key]}\n" for row in rows), "utf-8")
-    columns = {"source_column": "en", "target_column": "te", "quality_column": "score"}
-    forms = [
-        tsv(tmp_path, [(s, *pair) for s, pair in zip(scores, PAIRS, strict=True)],
-            quality_column=1, source_column=2, target_column=3),
-        {"loader": "jsonl", "path": str(tmp_path / "a.jsonl"), "source_field": "en",
-         "target_field": "te", "quality_field": "score"},
-        {"loader": "parquet", "path": str(tmp_path / "a.parquet"), **columns},
-        {"loader": "datasets", "name": "parquet", "data_files": str(tmp_path / "a.parquet"),
-         "split": "train", **columns},
-        {"loader": "files", "source": str(tmp_path / "en"), "target": str(tmp_path / "te"),
-         "quality": str(tmp_path / "score")},
-    ]  # fmt: skip
-    for text in forms:
-        read = [(pair, float(quality)) for pair, quality in read_scored_pairs(text)]
-        assert read == list(zip(PAIRS, scores, strict=True)), text["loader"]
-
-
 def test_without_a_quality_every_format_of_pairs_can_be_read(tmp_path, kolibri):
     catalogue = {"loader": "catalogue", "package": "kolibri", "locale": "te"}
     assert all(quality is None for _, quality in read_scored_pairs(catalogue, kolibri))
     samples, facts = translations(settings(catalogue, pairs=20), SEED, NO_TESTS, kolibri)
     assert facts["pairs"] == 20 and len(samples) == 40
-
-
-def test_a_file_of_qualities_must_have_one_for_each_pair(tmp_path):
-    for name, lines in (("en", 3), ("te", 3), ("score", 2)):
-        (tmp_path / name).write_text("1\n" * lines)
-    text = {"loader": "files", "source": str(tmp_path / "en"), "target": str(tmp_path / "te")}
-    with pytest.raises(UserError, match="score: does not have as many lines"):
-        list(read_scored_pairs({**text, "quality": str(tmp_path / "score")}))
-
-
-@pytest.mark.bad_input(
-    "text",
-    "a table line without a tab, a pair without the required columns",
-    "a one-line error message names the file and the line",
-)
-def test_a_line_without_its_columns_is_named(tmp_path):
-    text = tsv(tmp_path, [PAIRS[0], ("alone",)])
-    with pytest.raises(UserError, match="line 2 has 1 columns, but columns 1 and 2 are needed"):
-        list(read_scored_pairs(text))

@@ -36,20 +36,6 @@ def test_templates_are_filled_from_nested_columns(tmp_path):
     assert facts["rows"] == {"read": 2, "blank": 0, "like_tests": 0}
 
 
-@pytest.mark.parametrize("loader", ["parquet", "datasets"])
-def test_tables_may_be_parquet_files_and_datasets(tmp_path, loader):
-    import pyarrow
-    from pyarrow import parquet
-
-    file = tmp_path / "rows.parquet"
-    parquet.write_table(pyarrow.Table.from_pylist(ROWS), file)
-    text = {"loader": "parquet", "path": str(file)}
-    if loader == "datasets":
-        text = {"loader": loader, "name": "parquet", "split": "train", "data_files": str(file)}
-    samples, _ = questions({**TEMPLATES, "text": text, "questions": None}, SEED, NO_TESTS)
-    assert {answer for _, answer in samples} == {" water", " wood"}
-
-
 @pytest.mark.parametrize(
     ("prompt", "answer", "made"),
     [

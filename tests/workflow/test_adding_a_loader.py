@@ -6,7 +6,7 @@ import pytest
 
 from lexigraft.corpus import loader, readers
 from lexigraft.corpus.loader import Loader, find_loader, register_loader
-from lexigraft.corpus.loaders.jsonl import JsonRows, JsonText
+from lexigraft.corpus.loaders.jsonl import JsonRows
 from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError
 from lexigraft.settings import plain, validate
@@ -72,5 +72,5 @@ def test_a_registered_loader_is_part_of_a_study(registered):
 
 def test_a_loader_cannot_take_the_name_of_another(registered):
     with pytest.raises(UserError, match="'jsonl': the name is taken"):
-        register_loader("jsonl", Loader(text=(JsonText,)))
+        register_loader("jsonl", Loader(text=(JsonRows,)))
     assert find_loader("jsonl").column == "field"
