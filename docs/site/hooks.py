@@ -1,7 +1,6 @@
 """Hooks of mkdocs: which files of the repository are pages, and what is written for the site alone.
 
-A page has the same path on the site as in the repository, so that links between pages are one and
-the same. Files of other kinds that a page links to (studies, scripts, notebooks) become pages that
+A page has the same path on the site as in the repository, so that links between pages work in both. Files of other kinds that a page links to (studies, scripts, notebooks) become pages that
 show them, under their name and `.md`; links to them are changed on the way.
 """
 
@@ -31,20 +30,20 @@ PACKAGES = ("source", "corpus", "vocabulary", "auxiliary", "initialization", "tr
 
 def pages() -> list[str]:
     """Paths of the pages that people write, relative to the repository."""
-    folders = (ROOT / "docs").glob("*.md"), (ROOT / "docs/studies").glob("*.md")
-    written = [str(page.relative_to(ROOT)) for found in folders for page in sorted(found)]
+    paths = [*sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("docs/studies/*.md"))]
+    written = [str(path.relative_to(ROOT)) for path in paths]
     return ["README.md", "CHANGELOG.md", "config/README.md", *written]
 
 
 def linked_files(page: str) -> dict[str, str]:
     """Link of a page -> the file of the repository that it leads to, if that is no page."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    found = {}
+    files = {}
     for target, _ in _LINK.findall(text):
         path = os.path.normpath(Path(page).parent / target)
         if "://" not in target and not path.endswith(".md") and (ROOT / path).is_file():
-            found[target] = path
-    return found
+            files[target] = path
+    return files
 
 
 def on_startup(**_: Any) -> None:
@@ -92,11 +91,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 def on_page_content(html: str, page: Any, **_: Any) -> str:
     """Render formulas as MathML, which browsers show without a script, and numbered references."""
 
-    def rendered(found: re.Match[str]) -> str:
-        display = "block" if found[2] == "[" else "inline"
-        return convert(unescape(found[3]).strip(), display=display)
+    def as_mathml(formula: re.Match[str]) -> str:
+        display = "block" if formula[2] == "[" else "inline"
+        return convert(unescape(formula[3]).strip(), display=display)
 
-    html = _FORMULA.sub(rendered, html)
+    html = _FORMULA.sub(as_mathml, html)
     if page.file.src_uri.startswith("docs/reference/"):
         # reStructuredText's footnotes, [1]_ and .. [1], which numpy's docstrings have.
         html = re.sub(r"\[(\d)\]_", r"[\1]", html)
@@ -134,9 +133,9 @@ def reference(package: str) -> str:
     names = dict(module._MODULES)
     parts = [f"# `{package}`", module.__doc__ or ""]
     if package != "lexigraft":
-        also = [name for name in names if name in lexigraft.__all__]
-        if also:
-            links = ", ".join(f"[`{name}`][{names.pop(name)}.{name}]" for name in also)
+        in_both = [name for name in names if name in lexigraft.__all__]
+        if in_both:
+            links = ", ".join(f"[`{name}`][{names.pop(name)}.{name}]" for name in in_both)
             parts.append(f"Also {links}.")
     parts += [f"::: {where}.{name}" for name, where in names.items()]
     return "\n\n".join(parts)
@@ -171,12 +170,12 @@ def with_references(markdown: str) -> str:
     def linked(span: re.Match[str]) -> str:
         return f"[{span[0]}][{defined[span[1]]}]" if span[1] in defined else span[0]
 
-    def row(line: str) -> str:
-        first, bar, rest = line.partition(" | ")
-        return re.sub(r"`([a-zA-Z_.]+)[^`]*`", linked, first) + bar + rest
+    def linked_row(line: str) -> str:
+        names, separator, columns = line.partition(" | ")
+        return re.sub(r"`([a-zA-Z_.]+)[^`]*`", linked, names) + separator + columns
 
     lines = markdown.split("\n")
-    return "\n".join(row(line) if line.startswith("| `") else line for line in lines)
+    return "\n".join(linked_row(line) if line.startswith("| `") else line for line in lines)
 
 
 def fenced(text: str, language: str) -> str:

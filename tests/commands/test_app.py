@@ -58,7 +58,7 @@ def test_help_names_every_command_below_its_heading_and_imports_no_heavy_library
 
 
 @pytest.mark.parametrize("name", app.COMMANDS)
-def test_every_command_explains_itself(call, name):
+def test_every_command_has_a_help_text(call, name):
     code, shown, _ = call(name, "--help")
     assert code == 0
     assert f"Usage: lexigraft {name}" in shown
@@ -67,10 +67,10 @@ def test_every_command_explains_itself(call, name):
 @pytest.mark.bad_input(
     "command", "an unknown command", "exit code 2 and a message that suggests a similar command"
 )
-def test_a_wrong_command_ends_with_code_2_and_the_one_that_was_meant(call):
-    code, _, said = call("plam")
+def test_an_unknown_command_ends_with_code_2_and_a_suggestion(call):
+    code, _, message = call("plam")
     assert code == 2
-    assert "'plan'" in said
+    assert "'plan'" in message
 
 
 @pytest.mark.bad_input("command", "an unknown option", "exit code 2")
@@ -83,13 +83,13 @@ def test_an_error_of_the_user_is_one_line_with_code_1(call, failing):
     assert call("plan", "study.yaml") == (1, "", "error: study.yaml: wrong; correct it\n")
 
 
-def test_a_bug_is_one_line_that_says_how_to_see_more(call, failing):
+def test_a_bug_is_one_line_that_names_the_option_for_its_traceback(call, failing):
     failing(KeyError("cells"))
-    code, _, said = call("plan", "study.yaml")
+    code, _, message = call("plan", "study.yaml")
     assert code == 1
-    assert said.count("\n") == 1
-    assert "KeyError" in said
-    assert "lexigraft --debug plan study.yaml" in said
+    assert message.count("\n") == 1
+    assert "KeyError" in message
+    assert "lexigraft --debug plan study.yaml" in message
 
 
 def test_with_debug_an_error_shows_its_traceback(failing):
@@ -101,7 +101,7 @@ def test_with_debug_an_error_shows_its_traceback(failing):
 @pytest.mark.fault(
     "disk", "the disk is full when a command runs", "a one-line error message without a traceback"
 )
-def test_a_full_disk_is_no_bug(call, failing):
+def test_a_full_disk_is_reported_without_a_traceback(call, failing):
     failing(OSError(28, "No space left on device", "results/x"))
     assert "results/x: no space left" in call("plan", "study.yaml")[2]
 

@@ -8,9 +8,9 @@ from lexigraft.commands.doctor import ABSENT, IMPOSSIBLE, OK, Diagnosis
 
 
 @pytest.mark.parametrize(("state", "fails"), [(OK, False), (ABSENT, False), (IMPOSSIBLE, True)])
-def test_only_what_is_missing_fails(monkeypatch, capsys, state, fails):
-    found = [Diagnosis(state, "a thing", "get it"), Diagnosis(OK, "another")]
-    monkeypatch.setattr(doctor, "CHECKS", (lambda: iter(found),))
+def test_the_command_fails_only_if_something_is_missing(monkeypatch, capsys, state, fails):
+    diagnoses = [Diagnosis(state, "a thing", "get it"), Diagnosis(OK, "another")]
+    monkeypatch.setattr(doctor, "CHECKS", (lambda: iter(diagnoses),))
     if fails:
         with pytest.raises(typer.Exit) as end:
             doctor.check_machine()
@@ -23,33 +23,33 @@ def test_only_what_is_missing_fails(monkeypatch, capsys, state, fails):
 
 
 def requires(monkeypatch, *lines: str) -> dict[str, Diagnosis]:
-    """What is found where the package asks for these; by what needs it."""
+    """What is diagnoses where the package asks for these; by what needs it."""
     monkeypatch.setattr(doctor.metadata, "requires", lambda _: list(lines))
     _, library, studies = doctor.check_versions()
     return {"library": library, "studies": studies}
 
 
 def test_a_package_of_the_library_that_is_not_installed_is_missing(monkeypatch):
-    found = requires(monkeypatch, "no-such-package>=1")
-    assert found["library"].state == IMPOSSIBLE
-    assert "no-such-package is not installed" in found["library"].what
-    assert found["studies"].state == OK
+    diagnoses = requires(monkeypatch, "no-such-package>=1")
+    assert diagnoses["library"].state == IMPOSSIBLE
+    assert "no-such-package is not installed" in diagnoses["library"].what
+    assert diagnoses["studies"].state == OK
 
 
 def test_a_package_of_studies_in_another_version_is_absent(monkeypatch):
-    found = requires(monkeypatch, "pytest<1; extra == 'workflow'")
-    assert found["library"].state == OK
-    assert found["studies"].state == ABSENT
-    assert "not <1" in found["studies"].what
+    diagnoses = requires(monkeypatch, "pytest<1; extra == 'workflow'")
+    assert diagnoses["library"].state == OK
+    assert diagnoses["studies"].state == ABSENT
+    assert "not <1" in diagnoses["studies"].what
 
 
-def test_packages_of_other_pythons_and_extras_are_not_asked_for(monkeypatch):
+def test_packages_of_other_pythons_and_extras_are_not_required(monkeypatch):
     lines = ("gone; python_version < '3'", "gone; extra == 'gpu'", "gone; extra == 'docs'")
-    assert {one.state for one in requires(monkeypatch, *lines).values()} == {OK}
+    assert {diagnosis.state for diagnosis in requires(monkeypatch, *lines).values()} == {OK}
 
 
 @pytest.mark.fault("network", "the hub is unreachable", "a one-line error message gives its URL")
-def test_a_hub_that_is_not_reached_is_absent_and_says_what_to_do(monkeypatch, tmp_path):
+def test_an_unreachable_hub_is_absent_and_the_remedy_names_a_mirror(monkeypatch, tmp_path):
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
@@ -60,7 +60,7 @@ def test_a_hub_that_is_not_reached_is_absent_and_says_what_to_do(monkeypatch, tm
     assert (hub.state, "HF_ENDPOINT" in hub.remedy) == (ABSENT, True)
 
 
-def test_a_slurm_without_an_answer_is_told_from_none(monkeypatch, tmp_path):
+def test_a_slurm_that_does_not_answer_differs_from_none(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     (none,) = doctor.check_slurm()
     for name, text in (("sbatch", ""), ("sinfo", "exit 1")):

@@ -27,9 +27,9 @@ def run(*arguments):
     return result.stdout
 
 
-def shown(said):
+def row_counts(output):
     """The numbers of the table of rows by what stands before them."""
-    rows = re.findall(r"^ *(\S.*?) {2,}([\d,]+) *$", said, re.M)
+    rows = re.findall(r"^ *(\S.*?) {2,}([\d,]+) *$", output, re.M)
     return {name: int(number.replace(",", "")) for name, number in rows}
 
 
@@ -45,11 +45,11 @@ def files(tmp_path_factory, greek, english):
 def expanded(tmp_path_factory, files, smollm2_folder_tiny):
     """A folder of `lexigraft expand`, and what it printed."""
     out = tmp_path_factory.mktemp("expanded") / "tokenizer"
-    said = run(
+    output = run(
         "expand", smollm2_folder_tiny, "--text", files / "el.txt", "--english", files / "en.txt",
         "--new-tokens", 40, "--out", out,
     )  # fmt: skip
-    return out, said
+    return out, output
 
 
 @pytest.fixture(scope="module")
@@ -64,53 +64,51 @@ def grafted(tmp_path_factory, expanded, smollm2_folder_tiny):
 
 
 def test_inspection_counts_tokens_as_the_tokenizer_does(files, smollm2_folder_tiny, smollm2_cut):
-    found = json.loads(
+    inspection = json.loads(
         run("inspect", smollm2_folder_tiny, "--text", files / "el.txt", "--sizes", "10,30",
             "--json")
     )  # fmt: skip
     sentences = list(dict.fromkeys((files / "el.txt").read_text("utf-8").split("\n")))
     tokens = sum(len(smollm2_cut(one, add_special_tokens=False).input_ids) for one in sentences)
-    assert found["sentences"] == len(sentences)
-    assert found["metrics"]["tokens_per_sentence"] == pytest.approx(tokens / len(sentences))
+    assert inspection["sentences"] == len(sentences)
+    assert inspection["metrics"]["tokens_per_sentence"] == pytest.approx(tokens / len(sentences))
 
 
-def test_more_tokens_never_need_more_of_them_for_the_text(files, smollm2_folder_tiny):
-    found = json.loads(
+def test_more_new_tokens_never_lengthen_the_text(files, smollm2_folder_tiny):
+    inspection = json.loads(
         run("inspect", smollm2_folder_tiny, "--text", files / "el.txt", "--sizes",
             "10,20,40,1000000", "--json")
     )  # fmt: skip
-    sizes = [point["new_tokens"] for point in found["curve"]]
-    tokens = [point["tokens_per_sentence"] for point in found["curve"]]
+    sizes = [point["new_tokens"] for point in inspection["curve"]]
+    tokens = [point["tokens_per_sentence"] for point in inspection["curve"]]
     assert sizes[:4] == [0, 10, 20, 40]
     assert 40 < sizes[4] < 1_000_000  # as many as the text yields
     assert tokens == sorted(tokens, reverse=True)
 
 
-def test_the_inspection_is_shown_beside_english(files, smollm2_folder_tiny):
-    shown = run("inspect", smollm2_folder_tiny, "--text", files / "el.txt", "--english",
+def test_an_inspection_shows_the_text_beside_english_and_what_begins_a_text(
+    files, smollm2_folder_tiny
+):
+    output = run("inspect", smollm2_folder_tiny, "--text", files / "el.txt", "--english",
                 files / "en.txt", "--sizes", "10")  # fmt: skip
-    for text in ("your text", "English", "tokens per sentence", "can never occur", "saved"):
-        assert text in shown
-
-
-def test_the_inspection_says_which_token_begins_a_text(files, smollm2_folder_tiny):
-    shown = run("inspect", smollm2_folder_tiny, "--text", files / "el.txt", "--sizes", "10")
-    assert "Texts begin with <|endoftext|>, which lexigraft adds." in shown
+    texts = ("your text", "English", "tokens per sentence", "can never occur", "saved")
+    for text in (*texts, "Texts begin with <|endoftext|>, which lexigraft adds."):
+        assert text in output
 
 
 def test_a_tokenizer_without_merges_has_no_curve(files, roberta_folder, bert_tokenizer, tmp_path):
     bert_tokenizer.save_pretrained(tmp_path)
-    shown = run("inspect", tmp_path, "--text", files / "el.txt")
-    assert "No curve of new tokens" in shown
+    output = run("inspect", tmp_path, "--text", files / "el.txt")
+    assert "No curve of new tokens" in output
 
 
-def test_a_tokenizer_that_loses_text_is_not_praised(files, smollm2_cut, tmp_path):
+def test_an_inspection_reports_text_that_the_tokenizer_loses(files, smollm2_cut, tmp_path):
     bpe = read_bpe(smollm2_cut)
     lost = {token for token in bpe.mergeable if "Ï" in token}  # begins a third of Greek letters
     fast_tokenizer(bpe.without(lost), settings_of(smollm2_cut)).save_pretrained(tmp_path)
-    shown = run("inspect", tmp_path, "--text", files / "el.txt", "--sizes", "10")
-    assert "text lost" in shown
-    assert re.search(r"The tokenizer has no tokens for [\d.]+% of your text", shown)
+    output = run("inspect", tmp_path, "--text", files / "el.txt", "--sizes", "10")
+    assert "text lost" in output
+    assert re.search(r"The tokenizer has no tokens for [\d.]+% of your text", output)
 
 
 # ---- expand ------------------------------------------------------------------------------------
@@ -141,12 +139,12 @@ def test_an_expansion_that_is_pruned_gives_a_model_of_the_old_size(
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     texts = ("--text", files / "el.txt", "--english", files / "en.txt")
-    said = run("expand", smollm2_folder_tiny, *texts, "--new-tokens", 40, "--prune",
+    output = run("expand", smollm2_folder_tiny, *texts, "--new-tokens", 40, "--prune",
                "--out", tmp_path / "tokenizer")  # fmt: skip
-    assert f"{len(smollm2_cut):,} tokens, 40 of them new, 40 unused ones removed" in said
-    said = run("graft", smollm2_folder_tiny, "--tokenizer", tmp_path / "tokenizer",
+    assert f"{len(smollm2_cut):,} tokens, 40 of them new, 40 unused ones removed" in output
+    output = run("graft", smollm2_folder_tiny, "--tokenizer", tmp_path / "tokenizer",
                "--out", tmp_path / "model")  # fmt: skip
-    assert shown(said)["removed from the model"] == 40
+    assert row_counts(output)["removed from the model"] == 40
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "model")
     rows = AutoModelForCausalLM.from_pretrained(tmp_path / "model").get_input_embeddings().weight
     old = AutoModelForCausalLM.from_pretrained(smollm2_folder_tiny).get_input_embeddings().weight
@@ -197,38 +195,38 @@ def test_the_card_of_a_graft_says_what_it_is_and_how_texts_begin(grafted):
     assert "`mean`" in text and "Yamaguchi" in text
 
 
-def test_a_donor_brings_its_tokenizer_and_its_space(
+def test_a_graft_takes_the_tokenizer_of_a_donor_and_reads_its_embeddings(
     tmp_path, smollm2_folder_tiny, tiny_llama, smollm2_cut, files
 ):
     from transformers import AutoModelForCausalLM
 
-    own = first_merges(smollm2_cut, 1000)
-    own.add_tokens(["καλημέρα"])
-    tiny_llama(len(own), seed=5).save_pretrained(tmp_path / "donor")
-    own.save_pretrained(tmp_path / "donor")
-    said = run("graft", smollm2_folder_tiny, "--donor", tmp_path / "donor", "--out",
+    donor_tokenizer = first_merges(smollm2_cut, 1000)
+    donor_tokenizer.add_tokens(["καλημέρα"])
+    tiny_llama(len(donor_tokenizer), seed=5).save_pretrained(tmp_path / "donor")
+    donor_tokenizer.save_pretrained(tmp_path / "donor")
+    output = run("graft", smollm2_folder_tiny, "--donor", tmp_path / "donor", "--out",
                tmp_path / "out", "--text", files / "el.txt")  # fmt: skip
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
     source = AutoModelForCausalLM.from_pretrained(smollm2_folder_tiny)
     rows, old = (one.get_input_embeddings().weight for one in (model, source))
-    assert len(rows) == len(own)
+    assert len(rows) == len(donor_tokenizer)
     ids = smollm2_cut.get_vocab()
-    shared = {token: i for token, i in own.get_vocab().items() if token in ids}
+    shared = {token: i for token, i in donor_tokenizer.get_vocab().items() if token in ids}
     assert torch.equal(rows[list(shared.values())], old[[ids[token] for token in shared]])
-    assert "initialized with omp" in said
+    assert "initialized with omp" in output
 
 
 @pytest.mark.parametrize("initializer", ["omp", "mean"])
-def test_a_donor_of_another_family_lends_its_real_tokenizer(
+def test_the_tokenizer_of_a_donor_may_be_of_another_family(
     initializer, tmp_path, smollm2_folder_tiny, smollm2_cut, mistral_donor
 ):
     """Tokens are shared by their bytes: `Ġthe` is `▁the`."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     out = tmp_path / "out"
-    said = run("graft", smollm2_folder_tiny, "--donor", mistral_donor, "--initializer", initializer,
-               "--out", out)  # fmt: skip
-    numbers, tokenizer = shown(said), AutoTokenizer.from_pretrained(out)
+    options = ("--donor", mistral_donor, "--initializer", initializer, "--out", out)
+    output = run("graft", smollm2_folder_tiny, *options)
+    numbers, tokenizer = row_counts(output), AutoTokenizer.from_pretrained(out)
     donor = AutoTokenizer.from_pretrained(mistral_donor)
     new = numbers[f"new, initialized with {initializer}"]
     assert numbers["copied from the model"] + new == len(tokenizer)
@@ -240,15 +238,18 @@ def test_a_donor_of_another_family_lends_its_real_tokenizer(
            ((tokenizer, "▁the"), (smollm2_cut, "Ġthe"))]  # fmt: skip
     assert torch.equal(rows[ids[0]], old[ids[1]])
     assert torch.equal(rows[tokenizer.eos_token_id], old[smollm2_cut.eos_token_id])
-    assert "Next" not in said and f'from_pretrained("{out}")' in said
+    assert "Next" not in output and f'from_pretrained("{out}")' in output
 
 
 @pytest.fixture(scope="module")
 def mistral_donor(tmp_path_factory, mistral_tokenizer, tiny_llama):
     """A donor with the first merges of Mistral's tokenizer."""
-    own, folder = first_merges(mistral_tokenizer, 1000), tmp_path_factory.mktemp("donor")
-    tiny_llama(len(own), seed=5).save_pretrained(folder)
-    own.save_pretrained(folder)
+    donor_tokenizer, folder = (
+        first_merges(mistral_tokenizer, 1000),
+        tmp_path_factory.mktemp("donor"),
+    )
+    tiny_llama(len(donor_tokenizer), seed=5).save_pretrained(folder)
+    donor_tokenizer.save_pretrained(folder)
     return folder
 
 
@@ -259,7 +260,7 @@ def mistral_donor(tmp_path_factory, mistral_tokenizer, tiny_llama):
         ("mean", "tokenizer.json", "has no tokenizer.json"),
     ],
 )
-def test_a_donor_that_lacks_what_is_read_is_refused(
+def test_a_donor_without_a_required_file_is_refused(
     initializer, lacks, message, tmp_path, smollm2_folder_tiny, mistral_donor
 ):
     import shutil
@@ -274,7 +275,7 @@ def test_a_donor_that_lacks_what_is_read_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_of_a_donor_whose_embeddings_are_not_read_only_the_tokenizer_is_fetched(
+def test_only_the_tokenizer_is_fetched_if_the_donors_embeddings_are_not_read(
     tmp_path, smollm2_folder_tiny, mistral_donor, monkeypatch
 ):
 
@@ -302,12 +303,12 @@ def word_files(tmp_path):
 def test_word_vectors_are_read_from_a_file(word_files, smollm2_folder_tiny, expanded, tmp_path):
     vectors = "4 2\nα 1 0\nε 0 1\nο 1 1\nthe 1 0\n"  # the source has a token for the last one
     (word_files / "shared.vec").write_text(vectors, encoding="utf-8")
-    said = run(
+    output = run(
         "graft", smollm2_folder_tiny, "--tokenizer", expanded[0], "--initializer", "focus-word",
         "--word-vectors", word_files / "shared.vec", "--out", tmp_path / "out",
     )  # fmt: skip
     assert (tmp_path / "out/model.safetensors").is_file()
-    assert "initialized with focus-word" in said
+    assert "initialized with focus-word" in output
 
 
 def test_a_dictionary_turns_word_vectors_into_the_english_space(word_files, expanded, smollm2_cut):
@@ -323,12 +324,12 @@ def test_a_dictionary_turns_word_vectors_into_the_english_space(word_files, expa
     )
     target = AutoTokenizer.from_pretrained(expanded[0])
     wanted = RegisteredInitializer("wechsel", "wechsel", {}, roles, reads_dictionary=False)
-    found = auxiliaries(wanted, smollm2_cut, target, given)
+    vectors_of = auxiliaries(wanted, smollm2_cut, target, given)
     alpha = target.convert_tokens_to_ids(target.tokenize("α")[0])
     the = smollm2_cut.convert_tokens_to_ids("the")
     rows = {
         role: vectors.vectors[vectors.tokens.tolist().index(token)]
-        for (role, vectors), token in zip(found.items(), (alpha, the), strict=True)
+        for (role, vectors), token in zip(vectors_of.items(), (alpha, the), strict=True)
     }
     assert rows["target"] == pytest.approx(rows["source"], abs=1e-6)
 
@@ -344,7 +345,7 @@ def test_a_dictionary_turns_word_vectors_into_the_english_space(word_files, expa
         ("ofa-none", "--word-vectors"),
     ],
 )
-def test_what_an_initializer_lacks_is_named_with_its_option(
+def test_a_missing_input_of_an_initializer_is_named_by_its_option(
     initializer, option, smollm2_folder_tiny, expanded, tmp_path
 ):
     with pytest.raises(UserError, match=f"--initializer {initializer}: .*{option}"):
@@ -362,7 +363,7 @@ def test_what_an_initializer_lacks_is_named_with_its_option(
     "a one-line error message; existing files are unchanged",
 )
 @pytest.mark.parametrize("command", ["expand", "graft"])
-def test_a_folder_with_something_in_it_is_never_written_to(
+def test_a_folder_with_content_is_never_written_to(
     command, tmp_path, files, smollm2_folder_tiny, expanded
 ):
     (tmp_path / "thesis.tex").write_text("dear to me")
@@ -382,7 +383,7 @@ def test_a_folder_with_something_in_it_is_never_written_to(
         ([], "--tokenizer: specify the new tokenizer"),
     ],
 )
-def test_wrong_options_of_graft_are_told_before_any_work(
+def test_invalid_options_of_graft_are_refused_before_any_work(
     options, message, tmp_path, smollm2_folder_tiny, expanded
 ):
     tokenizer = ["--tokenizer", expanded[0]] if options else []
@@ -391,7 +392,7 @@ def test_wrong_options_of_graft_are_told_before_any_work(
 
 
 @pytest.mark.parametrize("command", ["expand", "graft"])
-def test_english_that_cannot_be_read_is_told_by_its_option_before_any_work(
+def test_unreadable_english_text_is_refused_before_any_work(
     command, tmp_path, files, smollm2_folder_tiny, expanded
 ):
     more = ["--tokenizer", expanded[0]] if command == "graft" else []
@@ -411,7 +412,7 @@ def test_english_that_cannot_be_read_is_told_by_its_option_before_any_work(
     "a one-line error message names the option",
 )
 @pytest.mark.parametrize("sizes", ["ten", "0,5"])
-def test_sizes_that_are_no_numbers_of_tokens_are_refused(sizes, files, smollm2_folder_tiny):
+def test_sizes_that_are_not_numbers_of_tokens_are_refused(sizes, files, smollm2_folder_tiny):
     with pytest.raises(UserError, match="--sizes"):
         run("inspect", smollm2_folder_tiny, "--text", files / "el.txt", "--sizes", sizes)
 
@@ -422,7 +423,7 @@ def test_the_help_has_examples():
         assert f"lexigraft {command} " in result.output.split("Options")[0].partition("Usage")[2]
 
 
-def test_the_help_names_the_defaults_that_the_library_has():
+def test_the_help_states_the_defaults_of_the_library():
     """Commands are imported for the help: they cannot import what their defaults belong to."""
     from lexigraft.evaluation.inspection import SIZES
     from workflow.adaptation.budget import MINUTES
@@ -441,10 +442,10 @@ def help_of(parameter):
     return parameter.annotation.__metadata__[0].help
 
 
-def test_the_page_on_these_commands_names_options_that_there_are():
+def test_the_page_on_these_commands_names_existing_options():
     page = (Path(__file__).parents[2] / "docs/adapt.md").read_text(encoding="utf-8")
-    shown = ""
+    help_texts = ""
     for command in ("expand", "graft", "inspect", "adapt"):
-        shown += CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
+        help_texts += CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
     named = set(re.findall(r"--[a-z][a-z-]+", page))
-    assert [option for option in sorted(named) if option not in shown] == []
+    assert [option for option in sorted(named) if option not in help_texts] == []

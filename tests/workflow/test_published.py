@@ -1,4 +1,4 @@
-"""config/published: what the papers print agrees with itself, and is of the studies' cells."""
+"""config/published: the papers' numbers are consistent, and belong to cells of the studies."""
 
 import re
 from functools import cache
@@ -61,79 +61,81 @@ TABLES = {
 }
 STUDIES = {paper: [paper] for paper in TABLES} | {"cw2v": ["cw2v", "cw2v-roberta"]}
 # Names of cells that only the papers have.
-ONLY_THERE = {"unifyvocab": {"zett"}}
+ONLY_IN_PAPERS = {"unifyvocab": {"zett"}}
 
 numbers = cache(lambda paper: read_published([FOLDER / f"{paper}.csv"]))
 
 
-def average_of(one, others):
+def average_of(number, printed):
     """The numbers of its table that a printed average is the mean of."""
-    if of_rows := re.fullmatch(r"Avg \((\d+) \w+\)", one.row):  # VocADT: of the first rows
-        column = [other for other in others if other.column == one.column]
-        return [other for other in column if "Avg" not in other.row][: int(of_rows[1])]
-    before, _, after = one.column.partition("Avg")
+    if of_rows := re.fullmatch(r"Avg \((\d+) \w+\)", number.row):  # VocADT: of the first rows
+        column = [candidate for candidate in printed if candidate.column == number.column]
+        return [candidate for candidate in column if "Avg" not in candidate.row][: int(of_rows[1])]
+    before, _, after = number.column.partition("Avg")
     return [
-        other
-        for other in others
-        if other.row == one.row
-        and "Avg" not in other.column
-        and other.column.startswith(before)
-        and other.column.endswith(after)
+        candidate
+        for candidate in printed
+        if candidate.row == number.row
+        and "Avg" not in candidate.column
+        and candidate.column.startswith(before)
+        and candidate.column.endswith(after)
     ]
 
 
 @pytest.mark.parametrize("paper", TABLES)
-def test_every_number_of_a_table_is_there(paper):
+def test_every_number_of_a_table_is_recorded(paper):
     counted = {}
-    for one in numbers(paper):
-        counted[one.table] = counted.get(one.table, 0) + 1
+    for number in numbers(paper):
+        counted[number.table] = counted.get(number.table, 0) + 1
     assert counted == TABLES[paper]
-    places = [(one.table, one.row, one.column) for one in numbers(paper)]
+    places = [(number.table, number.row, number.column) for number in numbers(paper)]
     assert len({*places}) == len(places)
 
 
 @pytest.mark.parametrize(("paper", "count"), [("vocadt", 114), ("salt", 58), ("unifyvocab", 108)])
 def test_a_printed_average_is_the_mean_of_its_numbers(paper, count):
     tables = {}
-    for one in numbers(paper):
-        tables.setdefault(one.table, []).append(one)
-    averages = [one for one in numbers(paper) if re.search(r"Avg(?!\.)", one.row + one.column)]
+    for number in numbers(paper):
+        tables.setdefault(number.table, []).append(number)
+    averages = [
+        number for number in numbers(paper) if re.search(r"Avg(?!\.)", number.row + number.column)
+    ]
     assert len(averages) == count
-    for one in averages:
-        parts = average_of(one, tables[one.table])
-        assert len(parts) in (3, 4, 5, 6, 8, 9, 10, 11, 18), one
+    for number in averages:
+        parts = average_of(number, tables[number.table])
+        assert len(parts) in (3, 4, 5, 6, 8, 9, 10, 11, 18), number
         mean = sum(part.value for part in parts) / len(parts)
         # The parts are rounded too.
-        assert abs(mean - one.value) <= one.rounding + parts[0].rounding + 1e-9, one
+        assert abs(mean - number.value) <= number.rounding + parts[0].rounding + 1e-9, number
 
 
-def of_the_same(one):
-    return (*sorted(one.cell.items()), one.task, one.metric)
+def of_the_same(number):
+    return (*sorted(number.cell.items()), number.task, number.metric)
 
 
 @pytest.mark.parametrize("paper", TABLES)
 def test_a_number_that_two_tables_print_is_the_same_in_both(paper):
     printed = {}
-    for one in numbers(paper):
-        if one.task:
-            printed.setdefault(of_the_same(one), []).append(one)
+    for number in numbers(paper):
+        if number.task:
+            printed.setdefault(of_the_same(number), []).append(number)
     several = [group for group in printed.values() if len(group) > 1]
     differing = {
-        (*(one.table for one in group), group[0].row)
+        (*(number.table for number in group), group[0].row)
         for group in several
-        for other in group[1:]
-        if abs(other.value - group[0].value) > 0.99 * (other.rounding + group[0].rounding)
+        for candidate in group[1:]
+        if abs(candidate.value - group[0].value) > 0.99 * (candidate.rounding + group[0].rounding)
     }
     assert differing == {"lowres": {("5", "12", "Llama3 LAPT")}}.get(paper, set())
 
 
-def test_as_many_models_do_as_well_as_source_as_the_paper_says():
+def test_as_many_models_are_as_good_as_the_source_as_the_paper_states():
     """§7.1: of 20 languages and tasks; Align's summaries in Thai are illegible."""
-    table = [one for one in numbers("lowres") if one.table == "1"]
-    source = {one.column: one.value for one in table if one.row == "Source"}
+    table = [number for number in numbers("lowres") if number.table == "1"]
+    source = {number.column: number.value for number in table if number.row == "Source"}
     as_good = {"Mean": 13, "Align": 14 - 1, "Merge": 11, "Random": 12, "FOCUS": 11}
     found = {
-        name: sum(one.value >= source[one.column] for one in table if one.row == name)
+        name: sum(number.value >= source[number.column] for number in table if number.row == name)
         for name in as_good
     }
     assert found == as_good
@@ -146,21 +148,24 @@ def test_numbers_are_of_cells_tasks_and_metrics_of_the_study(paper):
     known = {axis: {getattr(cell, axis) for cell in cells} for axis in CELL}
     aliases = {alias["initializer"] for config in configs for alias in config["aliases"]}
     known["initializer"] |= aliases  # of which tables have rows too
-    strange = {
-        name for one in numbers(paper) for axis, name in one.cell.items() if name not in known[axis]
+    unknown = {
+        name
+        for number in numbers(paper)
+        for axis, name in number.cell.items()
+        if name not in known[axis]
     }
-    assert strange == ONLY_THERE.get(paper, set())
+    assert unknown == ONLY_IN_PAPERS.get(paper, set())
     tasks = {task for config in configs for task in config["run_tasks"]}
-    assert {one.task for one in numbers(paper) if one.task} <= tasks
+    assert {number.task for number in numbers(paper) if number.task} <= tasks
 
 
 @pytest.mark.parametrize("paper", TABLES)
 def test_a_number_of_a_cell_is_compared_with_a_score_of_its_kind(paper):
     """Only the units of scores: speeds of generated answers are not those of the same text."""
-    kinds = {one.metric for one in numbers(paper) if one.task}
+    kinds = {number.metric for number in numbers(paper) if number.task}
     assert not any("speed" in name or "per_second" in name for name in kinds)
-    for one in numbers(paper):
-        assert bool(one.reason) != bool(one.task)
+    for number in numbers(paper):
+        assert bool(number.reason) != bool(number.task)
 
 
 @pytest.mark.parametrize(("paper", "missing"), [("lowres", 0), ("vocadt", 0), ("salt", 0),
@@ -177,11 +182,11 @@ def test_every_number_of_a_cell_has_its_cell_in_the_study(paper, missing):
         )
     ]
     without = [
-        one
-        for one in numbers(paper)
-        if one.task and not any(one.cell.items() <= cell.items() for cell in names)
+        number
+        for number in numbers(paper)
+        if number.task and not any(number.cell.items() <= cell.items() for cell in names)
     ]
-    assert len(without) == missing, [one.row for one in without]
+    assert len(without) == missing, [number.row for number in without]
 
 
 def test_a_paper_without_numbers_is_refused_before_the_first_job():
