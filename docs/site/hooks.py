@@ -1,7 +1,8 @@
 """Hooks of mkdocs: which files of the repository are pages, and what is written for the site alone.
 
-A page has the same path on the site as in the repository, so that links between pages work in both. Files of other kinds that a page links to (studies, scripts, notebooks) become pages that
-show them, under their name and `.md`; links to them are changed on the way.
+A page has the same path on the site as in the repository, so that links between pages work in both.
+Files of other kinds that a page links to (studies, scripts, notebooks) become pages that show them,
+under their name and `.md`; links to them are changed on the way.
 """
 
 import json
