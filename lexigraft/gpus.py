@@ -10,7 +10,6 @@ reservations off. Without a GPU, the command runs directly.
 import fcntl
 import os
 import re
-import stat
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 
+from lexigraft.artifacts.checksums import is_private
 from lexigraft.errors import UserError
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -39,8 +39,8 @@ def devices() -> list[str]:
     except (OSError, subprocess.SubprocessError):
         return []
     # For a partitioned GPU, its MIG instances.
-    parts = re.findall(r"^\s+MIG .*\(UUID: ([^)]+)\)", listed, flags=re.MULTILINE)
-    return parts or re.findall(r"^GPU (\d+):", listed, flags=re.MULTILINE)
+    instances = re.findall(r"^\s+MIG .*\(UUID: ([^)]+)\)", listed, flags=re.MULTILINE)
+    return instances or re.findall(r"^GPU (\d+):", listed, flags=re.MULTILINE)
 
 
 def local_limit(arguments: Sequence[str], environment: Mapping[str, str]) -> int | None:
@@ -72,22 +72,23 @@ def reserve(count: int) -> None:
     if slurm_job and count == len(names):
         return  # Slurm gave this job exactly the GPUs that it needs, for it alone
     folder = _lock_folder(f"-slurm-{slurm_job}" if slurm_job else "")
-    if (taken := _take(names, count, folder)) is None:
-        waiting = f"waiting for {count} of {len(names)} GPUs: other jobs use them"
-        print(waiting, file=sys.stderr, flush=True)
-        while taken is None:
-            time.sleep(SECONDS_BETWEEN_ATTEMPTS)
-            taken = _take(names, count, folder)
-    os.environ[VISIBLE] = ",".join(taken)
+    reserved = _lock(names, count, folder)
+    if reserved is None:
+        message = f"waiting for {count} of {len(names)} GPUs: other jobs use them"
+        print(message, file=sys.stderr, flush=True)
+    while reserved is None:
+        time.sleep(SECONDS_BETWEEN_ATTEMPTS)
+        reserved = _lock(names, count, folder)
+    os.environ[VISIBLE] = ",".join(reserved)
     # Number GPUs as nvidia-smi does, not by speed.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
 
 
-def _take(names: Sequence[str], count: int, folder: Path) -> list[str] | None:
+def _lock(names: Sequence[str], count: int, folder: Path) -> list[str] | None:
     """Lock `count` of the GPUs; returns None and locks none if fewer are free."""
-    taken: dict[str, int] = {}
+    locks: dict[str, int] = {}
     for name in names:
-        if len(taken) == count:
+        if len(locks) == count:
             break
         lock = os.open(
             folder / re.sub(r"[^\w-]", "_", name), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600
@@ -97,22 +98,21 @@ def _take(names: Sequence[str], count: int, folder: Path) -> list[str] | None:
         except BlockingIOError:
             os.close(lock)
         else:
-            taken[name] = lock
-    if len(taken) < count:
-        for lock in taken.values():
+            locks[name] = lock
+    if len(locks) < count:
+        for lock in locks.values():
             os.close(lock)
         return None
-    for lock in taken.values():
+    for lock in locks.values():
         os.set_inheritable(lock, True)  # the command that this process becomes keeps it open
-    return list(taken)
+    return list(locks)
 
 
 def _lock_folder(scope: str) -> Path:
     """A folder that only this user can write to."""
     folder = Path(tempfile.gettempdir()) / f"lexigraft-gpus-{os.getuid()}{scope}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+    if not is_private(folder):
         raise UserError(f"{folder}: not a folder that only you can write to; delete it")
     return folder
 

@@ -11,6 +11,7 @@ import hashlib
 import logging
 import os
 import re
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -37,16 +38,16 @@ def file_checksum(path: str | Path) -> str:
     """SHA-256 of a file; a file that has not changed since is not read again."""
     path = Path(path)
     before = path.stat()
-    key, known = _key(path, before), _known()
-    if key in known:
-        return known[key]
+    key, remembered = _key(path, before), _remembered()
+    if key in remembered:
+        return remembered[key]
     checksum = _sha256(path, before.st_size)
     if time.time_ns() - before.st_ctime_ns > _SETTLED and _key(path, path.stat()) == key:
-        known[key] = checksum
+        remembered[key] = checksum
         if before.st_size > _LARGE:
             try:  # appended: jobs that run at once do not lose each other's lines
-                with _memory().open("a") as memory:
-                    memory.write(f"{key} {checksum}\n")
+                with _cache_file().open("a") as file:
+                    file.write(f"{key} {checksum}\n")
             except (OSError, RuntimeError) as error:
                 if before.st_size > SMALL:
                     _warn_of(str(error))
@@ -54,17 +55,34 @@ def file_checksum(path: str | Path) -> str:
 
 
 def state_of(path: str | Path) -> tuple[int, ...] | None:
-    """What differs if a file is changed or replaced; None if that cannot be told.
+    """Facts about a file that change if it is changed or replaced.
 
-    It cannot of a folder, nor of a file that has changed a moment ago.
+    None for a folder, and for a file that has changed a moment ago: it may change again unnoticed.
     """
     path = Path(path)
     if not path.is_file():
         return None
-    found = path.stat()
-    is_settled = time.time_ns() - found.st_ctime_ns > _SETTLED
-    state = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-    return state if is_settled else None
+    facts = path.stat()
+    if time.time_ns() - facts.st_ctime_ns <= _SETTLED:
+        return None
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+
+
+def is_private(folder: Path, allow_link: bool = False) -> bool:
+    """Whether a folder belongs to this user, and nobody else can write to it.
+
+    A link is refused, or with `allow_link` must be the user's own: that of another user could be
+    led elsewhere at any time.
+    """
+    access, link = folder.stat(), folder.lstat()
+    is_own = access.st_uid == link.st_uid == os.getuid()
+    is_linked = stat.S_ISLNK(link.st_mode)
+    return (
+        stat.S_ISDIR(access.st_mode)
+        and is_own
+        and not access.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        and (allow_link or not is_linked)
+    )
 
 
 def files_at(path: str | Path) -> list[Path]:
@@ -72,16 +90,16 @@ def files_at(path: str | Path) -> list[Path]:
 
     Of a folder that ends in `MODEL_FILES` or `TEXT_FILES`, those that are read of a model or texts.
     """
-    place = Path(folder_of(path))
-    if place != Path(path):
+    location = Path(folder_of(path))
+    if location != Path(path):
         if str(path).endswith(TEXT_FILES):
-            return [file for file in files_at(place) if TEXT_NAME.fullmatch(file.name)]
-        beside = sorted(place.iterdir()) if place.is_dir() else []
-        return [file for file in beside if file.suffix in MODEL_ENDINGS and file.is_file()]
-    if place.is_dir():
-        return [file for file in files_in(place) if file.is_file()]
-    if place.is_file() or not has_magic(str(path)):
-        return [place] if place.is_file() else []
+            return [file for file in files_at(location) if TEXT_NAME.fullmatch(file.name)]
+        files = sorted(location.iterdir()) if location.is_dir() else []
+        return [file for file in files if file.suffix in MODEL_ENDINGS and file.is_file()]
+    if location.is_dir():
+        return [file for file in files_in(location) if file.is_file()]
+    if location.is_file() or not has_magic(str(path)):
+        return [location] if location.is_file() else []
     # Path.glob takes no absolute pattern.
     matching = map(Path, sorted(glob(str(path), recursive=True)))  # noqa: PTH207
     return [file for file in matching if file.is_file()]
@@ -90,31 +108,30 @@ def files_at(path: str | Path) -> list[Path]:
 def files_in(
     folder: str | Path, onerror: Callable[[OSError], None] | None = None
 ) -> Iterator[Path]:
-    """The files of a folder and its subfolders, linked ones included, but hidden ones.
+    """The files of a folder and its subfolders, with linked ones, without hidden ones.
 
-    Hidden files are not content: the tokens of a corpus, metadata of git and hubs. Neither is
-    Python's compiled code, which whoever runs a program writes next to it. Each folder is
-    entered once, so that links in a circle end. `onerror` is called for a folder that cannot be
-    read; by default it is skipped.
+    Hidden files are not content: the tokens of a corpus, metadata of git and hubs. Neither is the
+    compiled code that Python writes next to a program. Each folder is entered once, so that links
+    in a circle end. `onerror` is called for a folder that cannot be read; by default it is skipped.
     """
     entered: set[str] = set()
-    for place, folders, names in os.walk(folder, onerror=onerror, followlinks=True):
-        real = os.path.realpath(place)
-        if real in entered:
+    for parent, folders, names in os.walk(folder, onerror=onerror, followlinks=True):
+        real_path = os.path.realpath(parent)
+        if real_path in entered:
             folders.clear()
             continue
-        entered.add(real)
+        entered.add(real_path)
         folders[:] = sorted(
             name for name in folders if not name.startswith(".") and name != "__pycache__"
         )
-        yield from (Path(place, name) for name in sorted(names) if not name.startswith("."))
+        yield from (Path(parent, name) for name in sorted(names) if not name.startswith("."))
 
 
-def _key(path: Path, found: os.stat_result) -> str:
+def _key(path: Path, facts: os.stat_result) -> str:
     # In images of file systems, all files may have equal times, and two images equal inodes.
-    real = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
-    times = f"{found.st_mtime_ns} {found.st_ctime_ns}"
-    return f"{real} {found.st_dev} {found.st_ino} {found.st_size} {times}"
+    real_path = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
+    times = f"{facts.st_mtime_ns} {facts.st_ctime_ns}"
+    return f"{real_path} {facts.st_dev} {facts.st_ino} {facts.st_size} {times}"
 
 
 def _sha256(path: Path, size: int) -> str:
@@ -134,29 +151,27 @@ def _sha256(path: Path, size: int) -> str:
 
 
 @cache
-def _known() -> dict[str, str]:
-    """State of a file -> its checksum, of this process and of those before it."""
+def _remembered() -> dict[str, str]:
+    """Key of a file -> its checksum, of this process and of those before it."""
     with suppress(OSError, RuntimeError, UnicodeDecodeError):
-        memory = _memory()
-        lines = memory.read_text("ascii").splitlines()
+        cache_file = _cache_file()
+        lines = cache_file.read_text("ascii").splitlines()
         if len(lines) > _MOST:
             lines = lines[-_MOST // 2 :]
             with suppress(OSError):
-                part = memory.with_name(f"{memory.name}-{os.getpid()}")
+                part = cache_file.with_name(f"{cache_file.name}-{os.getpid()}")
                 part.write_text("\n".join(lines) + "\n", "ascii")
-                part.replace(memory)
-        found = (_LINE.fullmatch(line) for line in lines)
-        return {line[1]: line[2] for line in found if line}  # damaged lines are skipped
+                part.replace(cache_file)
+        matches = (_LINE.fullmatch(line) for line in lines)
+        return {match[1]: match[2] for match in matches if match}  # damaged lines are skipped
     return {}
 
 
-def _memory() -> Path:
+def _cache_file() -> Path:
     """The file of remembered checksums; an OSError if others could write to its folder."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "lexigraft"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    access = folder.stat()
-    # A link of another user could be led elsewhere at any time.
-    if {access.st_uid, folder.lstat().st_uid} != {os.getuid()} or access.st_mode & 0o022:
+    if not is_private(folder, allow_link=True):
         raise PermissionError(f"{folder}: others can write to it")
     return folder / "checksums"
 

@@ -24,9 +24,9 @@ def read(monkeypatch, tmp_path) -> list[str]:
     monkeypatch.setattr(checksums, "sha256_of", count)
     monkeypatch.setattr(checksums, "_LARGE", 1)
     monkeypatch.setattr(checksums, "_SETTLED", -1)
-    checksums._known.cache_clear()
+    checksums._remembered.cache_clear()
     yield names
-    checksums._known.cache_clear()
+    checksums._remembered.cache_clear()
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def file(tmp_path) -> Path:
 
 def another_process():
     """What a process knows that starts now."""
-    checksums._known.cache_clear()
+    checksums._remembered.cache_clear()
 
 
 def memory(tmp_path) -> Path:
@@ -140,7 +140,7 @@ def test_a_cache_that_is_not_used_is_named_once_if_a_large_file_was_read(
         file.write_text(content)
         os.utime(file)
         file_checksum(file)
-        checksums._known.cache_clear()
+        checksums._remembered.cache_clear()
     assert len(caplog.records) == 1
     assert f"{tmp_path}/cache/lexigraft: others can write to it" in caplog.text
 
