@@ -18,10 +18,10 @@ NO_INITIALIZER = "none"
 
 def differ_in_case(names: Iterable[str]) -> tuple[str, str] | None:
     """Two names that differ only in case, and so are one folder on some disks; None if none do."""
-    found: dict[str, str] = {}
+    first_names: dict[str, str] = {}
     for name in names:
-        if (other := found.setdefault(name.casefold(), name)) != name:
-            return other, name
+        if (first := first_names.setdefault(name.casefold(), name)) != name:
+            return first, name
     return None
 
 
@@ -91,8 +91,8 @@ def is_aliased(names: Mapping[str, Any], initializer: str, alias: Mapping[str, A
 
 
 def _resolved(cell: Cell, aliases: Sequence[Mapping[str, Any]]) -> Cell:
-    found = (alias for alias in aliases if is_aliased(vars(cell), alias["initializer"], alias))
-    alias = next(found, None)
+    applying = (alias for alias in aliases if is_aliased(vars(cell), alias["initializer"], alias))
+    alias = next(applying, None)
     return cell if alias is None else replace(cell, initializer=alias["same_as"])
 
 

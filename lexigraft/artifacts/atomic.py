@@ -79,16 +79,16 @@ def clear_partial(folder: str | Path) -> None:
     Subfolders that belong to other jobs are left alone.
     """
     folder = Path(folder)
-    beside = re.compile(re.escape(f"{PARTIAL}{folder.name}-") + r"[a-z0-9_]{8}")  # tempfile's names
-    left = [path for path in folder.parent.glob(f"{PARTIAL}*") if beside.fullmatch(path.name)]
-    for place, folders, files in os.walk(folder):
+    temporary = re.compile(re.escape(f"{PARTIAL}{folder.name}-") + r"[a-z0-9_]{8}")  # of tempfile
+    paths = [path for path in folder.parent.glob(f"{PARTIAL}*") if temporary.fullmatch(path.name)]
+    for parent, folders, files in os.walk(folder):
         # Checked after the folder was listed: a process that writes there has locked it before.
-        if Path(place) != folder and Path(place, LOCK).exists():
+        if Path(parent) != folder and Path(parent, LOCK).exists():
             folders.clear()
             continue
-        left += [Path(place, name) for name in (*folders, *files) if name.startswith(PARTIAL)]
+        paths += [Path(parent, name) for name in (*folders, *files) if name.startswith(PARTIAL)]
         folders[:] = [name for name in folders if not name.startswith(PARTIAL)]
-    for path in left:
+    for path in paths:
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:

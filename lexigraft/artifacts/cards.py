@@ -40,7 +40,7 @@ TEXT_FILES = "/**/*.{txt,jsonl,parquet}"  # compressed ones included
 
 
 def write_card(
-    place: str | Path,
+    output: str | Path,
     job: dict[str, Any],
     files: list[str],
     read: Mapping[str, str] | None = None,
@@ -48,12 +48,12 @@ def write_card(
 ) -> None:
     """Write a card after all other files: its presence means that the output is complete.
 
-    It also holds a checksum of its own content (`card_sha256`), since later stages read it. `place`
-    is the folder, in which the card is called `card.json`, or the path of a card file; `files` are
-    the names of the output files in the folder, `read` are the `output_checksums` of the job's
+    It also holds a checksum of its own content (`card_sha256`), since later stages read it.
+    `output` is the folder, in which the card is called `card.json`, or the path of a card; `files`
+    are the names of the output files in the folder, `read` are the `output_checksums` of the job's
     inputs, and `facts` are named results of the stage: counts, fallbacks, statistics.
     """
-    file = Path(place) if Path(place).suffix == ".json" else Path(place, CARD)
+    file = Path(output) if Path(output).suffix == ".json" else Path(output, CARD)
     described = {name: describe_file(file.parent / name) for name in sorted(files)}
     if read is not None:
         facts[INPUTS] = relative_paths(read, file.parent)
@@ -84,11 +84,11 @@ def sha256_of(path: str | Path) -> str:
 @cache  # not read for every card and record: the metadata of twenty packages take 20 ms to read
 def versions() -> dict[str, str]:
     """Versions of Python, lexigraft and the installed packages that affect its results."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for package in PACKAGES:
         with suppress(metadata.PackageNotFoundError):
-            found[package] = metadata.version(package)
-    return found
+            installed[package] = metadata.version(package)
+    return installed
 
 
 @cache
@@ -102,8 +102,8 @@ def commit_of_code() -> str | None:
         return None
     describe = ["git", "describe", "--always", "--abbrev=12", "--dirty= (changed)"]
     with suppress(OSError, subprocess.SubprocessError):
-        found = subprocess.run(describe, cwd=root, capture_output=True, text=True, check=True)
-        return found.stdout.strip()
+        done = subprocess.run(describe, cwd=root, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
     return None
 
 
@@ -114,7 +114,7 @@ def check_inputs(inputs: Any) -> None:
     checked; for a file, only that file. Anything else, such as a hub name, passes. A UserError
     names the first file that is missing or damaged, what is wrong with it, and what to do.
     """
-    for path in (Path(one) for one in leaves(inputs) if isinstance(one, str | Path)):
+    for path in (Path(leaf) for leaf in leaves(inputs) if isinstance(leaf, str | Path)):
         for folder, file, described in listed_at(path):
             card = folder / CARD
             since = card.stat().st_mtime_ns if card.is_file() else 0
@@ -127,8 +127,8 @@ def leaves(inputs: Any) -> Iterator[Any]:
     if isinstance(inputs, Mapping):
         inputs = list(inputs.values())
     if isinstance(inputs, list | tuple):
-        for one in inputs:
-            yield from leaves(one)
+        for value in inputs:
+            yield from leaves(value)
     elif inputs is not None:
         is_part = isinstance(inputs, str) and inputs.endswith((MODEL_FILES, TEXT_FILES))
         yield folder_of(inputs) if is_part else inputs
@@ -224,14 +224,14 @@ def fault_of(file: Path, described: Mapping[str, Any], since: int = 0) -> str | 
     that is not newer is not hashed. With 0, every file is hashed.
     """
     try:
-        found = file.stat()
+        facts = file.stat()
     except FileNotFoundError:
         return "missing"
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(facts.st_mode):
         return "not a file"
-    if found.st_size != described["bytes"]:
-        return f"has {found.st_size} bytes instead of {described['bytes']}"
-    is_hashed = found.st_size <= SMALL or found.st_mtime_ns > since
+    if facts.st_size != described["bytes"]:
+        return f"has {facts.st_size} bytes instead of {described['bytes']}"
+    is_hashed = facts.st_size <= SMALL or facts.st_mtime_ns > since
     if is_hashed and sha256_of(file) != described["sha256"]:
         return "damaged, its SHA-256 differs from the card's"
     return None

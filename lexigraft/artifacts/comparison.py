@@ -100,28 +100,37 @@ def compare(
     UserError
         A folder does not exist or has no outputs, or one of its files is missing or damaged.
     """
-    outputs = [_outputs(Path(top)) for top in (first, second)]
-    found: list[Difference] = []
-    for own, other in ((0, 1), (1, 0)):
-        missing = [place for place in outputs[own] if place not in outputs[other]]
-        found += [_alone(place, "", own == 0) for place in missing]
-    both = [place for place in outputs[0] if place in outputs[1]]
-    for place in both:
-        found += _of_output(place, outputs[0][place], outputs[1][place])
+    left, right = _outputs(Path(first)), _outputs(Path(second))
+    differences = [_alone(place, "", in_first=True) for place in left if place not in right]
+    differences += [_alone(place, "", in_first=False) for place in right if place not in left]
+    common = [place for place in left if place in right]
+    for place in common:
+        differences += _of_output(place, left[place], right[place])
         advance()
-    found = [one for one in found if one.kind != NUMBER or (one.relative or 0) > tolerance]
-    found.sort(key=lambda one: (KINDS.index(one.kind), -(one.relative or 0), one.place, one.name))
+    differences = [
+        difference
+        for difference in differences
+        if difference.kind != NUMBER or (difference.relative or 0) > tolerance
+    ]
+    differences.sort(
+        key=lambda difference: (
+            KINDS.index(difference.kind),
+            -(difference.relative or 0),
+            difference.place,
+            difference.name,
+        )
+    )
     return Comparison(
-        len(both),
-        [one for one in found if one.kind != CIRCUMSTANCE],
-        [one for one in found if one.kind == CIRCUMSTANCE],
+        len(common),
+        [difference for difference in differences if difference.kind != CIRCUMSTANCE],
+        [difference for difference in differences if difference.kind == CIRCUMSTANCE],
     )
 
 
 def _outputs(top: Path) -> dict[str, _Output]:
     """Path relative to a results folder -> the output there, sorted by name."""
-    found: dict[str, _Output] = {}
-    replaced: set[str] = set()  # folders in which replaced outputs are kept
+    outputs: dict[str, _Output] = {}
+    archives: set[str] = set()  # folders to which replaced outputs are moved
     for folder, is_finished in job_folders(top):
         if not is_finished:
             continue
@@ -130,39 +139,39 @@ def _outputs(top: Path) -> dict[str, _Output]:
         jobs = [card.get("job", {}) for card in cards.values()]
         if any(job.get("rule") == _REPORT for job in jobs):
             continue
-        places = [job.get("outputs", {}).get("replaced") for job in jobs]
-        replaced |= {Path(place).name for place in places if place}
+        paths = [job.get("outputs", {}).get("replaced") for job in jobs]
+        archives |= {Path(path).name for path in paths if path}
         listed = [card.get("files") for card in cards_of(folder)]
         files = {
             name: described["sha256"]
-            for own in listed
-            if isinstance(own, dict)
-            for name, described in own.items()
+            for entries in listed
+            if isinstance(entries, dict)
+            for name, described in entries.items()
             if isinstance(described, dict)
         }
         contents = {name: _content(card) for name, card in cards.items()}
-        found[folder.relative_to(top).as_posix()] = _Output(folder, contents, files)
-    kept = {
-        place: one
-        for place, one in found.items()
-        if not replaced.intersection(Path(place).parts[:1])
+        outputs[folder.relative_to(top).as_posix()] = _Output(folder, contents, files)
+    outputs = {
+        place: output
+        for place, output in outputs.items()
+        if not archives.intersection(Path(place).parts[:1])
     }
-    if not kept:
+    if not outputs:
         raise UserError(f"{top}: contains no outputs of finished jobs; specify a results folder")
-    return kept
+    return outputs
 
 
 def _content(card: Mapping[str, Any]) -> dict[str, Any]:
     """A card without its file list, the paths of its job, and checksums of itself and of inputs."""
-    own = {key: value for key, value in card.items() if key not in ("files", INPUTS, SEAL)}
-    if isinstance(own.get("job"), dict):
-        own["job"] = {key: value for key, value in own["job"].items() if key not in PATH_KEYS}
-    return own
+    content = {key: value for key, value in card.items() if key not in ("files", INPUTS, SEAL)}
+    if isinstance(job := content.get("job"), dict):
+        content["job"] = {key: value for key, value in job.items() if key not in PATH_KEYS}
+    return content
 
 
 def _of_output(place: str, first: _Output, second: _Output) -> Iterator[Difference]:
-    for one, other in _pairs(list(first.cards), list(second.cards)):
-        yield from _of_values(f"{place}/{one}", first.cards[one], second.cards[other])
+    for name, other_name in _pairs(list(first.cards), list(second.cards)):
+        yield from _of_values(f"{place}/{name}", first.cards[name], second.cards[other_name])
     for name in dict.fromkeys([*first.files, *second.files]):
         hashes = first.files.get(name), second.files.get(name)
         where = f"{place}/{name}"
@@ -191,17 +200,18 @@ def _of_files(
     where: str, files: tuple[Path, Path], hashes: tuple[str | None, str | None]
 ) -> Iterator[Difference]:
     """The differences between two files whose checksums differ."""
-    one, other = files
-    if one.suffix == ".jsonl":
-        yield from _of_values(where, {"": read_lines(one)}, {"": read_lines(other)})
+    first, second = files
+    if first.suffix == ".jsonl":
+        yield from _of_values(where, {"": read_lines(first)}, {"": read_lines(second)})
         return
-    if one.suffix == ".json":
-        contents = read_json(one), read_json(other)
+    if first.suffix == ".json":
+        contents = read_json(first), read_json(second)
         if all(isinstance(content, dict) and "metrics" in content for content in contents):
             yield from _of_values(where, *contents)
             return
-    found = list(_of_arrays(where, files)) if one.suffix in (".safetensors", ".npz") else []
-    yield from found or [Difference(CONTENT, where, "", *hashes)]
+    has_arrays = first.suffix in (".safetensors", ".npz")
+    differences = list(_of_arrays(where, files)) if has_arrays else []
+    yield from differences or [Difference(CONTENT, where, "", *hashes)]
 
 
 def _of_values(
@@ -215,24 +225,24 @@ def _of_values(
     for keys in dict.fromkeys([*values[0], *values[1]]):
         names = tuple(key for key in keys if isinstance(key, str) and key)
         counts[names] += 1
-        one, other = (own.get(keys) for own in values)
-        if one != other:
-            difference = _difference(where, names, one, other)
+        left, right = (value.get(keys) for value in values)
+        if left != right:
+            difference = _difference(where, names, left, right)
             differing.setdefault((names, difference.kind), []).append(difference)
-    for (names, _), found in differing.items():
-        most = max(found, key=lambda difference: difference.relative or 0)
-        of_several = f" ({len(found)} of {counts[names]})" if counts[names] > 1 else ""
-        yield replace(most, name=most.name + of_several)
+    for (names, _), differences in differing.items():
+        largest = max(differences, key=lambda difference: difference.relative or 0)
+        count = f" ({len(differences)} of {counts[names]})" if counts[names] > 1 else ""
+        yield replace(largest, name=largest.name + count)
 
 
 def _leaves(value: Any, keys: Keys = ()) -> Iterator[tuple[Keys, Any]]:
     """The values in nested mappings and lists, each with the keys that lead to it."""
     if isinstance(value, Mapping):
-        for name, one in value.items():
-            yield from _leaves(one, (*keys, str(name)))
+        for name, item in value.items():
+            yield from _leaves(item, (*keys, str(name)))
     elif isinstance(value, list):
-        for number, one in enumerate(value):
-            yield from _leaves(one, (*keys, number))
+        for number, item in enumerate(value):
+            yield from _leaves(item, (*keys, number))
     else:
         yield keys, value
 
@@ -272,20 +282,20 @@ def _of_arrays(where: str, files: tuple[Path, Path]) -> Iterator[Difference]:
 
     names = [_array_names(file) for file in files]
     for name in dict.fromkeys([*names[0], *names[1]]):
-        if any(name not in own for own in names):
+        if name not in names[0] or name not in names[1]:
             yield _alone(where, name, name in names[0])
             continue
-        (kind, first), (other_kind, second) = (_array(file, name) for file in files)
-        if (kind, first.shape) != (other_kind, second.shape):
-            shapes = f"{kind}{[*first.shape]}", f"{other_kind}{[*second.shape]}"
+        (first_type, first), (second_type, second) = (_array(file, name) for file in files)
+        if (first_type, first.shape) != (second_type, second.shape):
+            shapes = f"{first_type}{[*first.shape]}", f"{second_type}{[*second.shape]}"
             yield Difference(CONTENT, where, name, *shapes)
         elif first.dtype.kind != "f":  # texts
             if not np.array_equal(first, second):
                 yield Difference(CONTENT, where, name, None, None)
         elif (gaps := np.abs(first - second)).any():
-            at = np.unravel_index(gaps.argmax(), gaps.shape)
-            largest = max(float(np.abs(own).max()) for own in (first, second))
-            yield _of_numbers(where, name, float(first[at]), float(second[at]), largest)
+            index = np.unravel_index(gaps.argmax(), gaps.shape)
+            largest = max(float(np.abs(values).max()) for values in (first, second))
+            yield _of_numbers(where, name, float(first[index]), float(second[index]), largest)
 
 
 def _array_names(file: Path) -> list[str]:
@@ -297,13 +307,14 @@ def _array(file: Path, name: str) -> "tuple[str, np.ndarray]":
     """The type and the values of an array in a file; numbers are converted to floating point."""
     with _arrays(file) as arrays:
         if file.suffix == ".npz":
-            found = arrays[name]
-            return str(found.dtype), found.astype(float) if found.dtype.kind in "fiub" else found
+            array = arrays[name]
+            return str(array.dtype), array.astype(float) if array.dtype.kind in "fiub" else array
         import torch
 
         tensor = arrays.get_tensor(name)
-        wide = torch.float64 if tensor.dtype in (torch.float64, torch.int64) else torch.float32
-        return str(tensor.dtype).removeprefix("torch."), tensor.to(wide).numpy()
+        is_wide = tensor.dtype in (torch.float64, torch.int64)
+        values = tensor.to(torch.float64 if is_wide else torch.float32).numpy()
+        return str(tensor.dtype).removeprefix("torch."), values
 
 
 @contextmanager

@@ -1,5 +1,9 @@
 """A cache of outputs shared by checkouts, results folders and users, in `LEXIGRAFT_CACHE`.
 
+Snakemake's own caching (`cache: True`, `--cache`) cannot replace it. It stores the outputs that a
+rule declares, here the card alone; it names entries by the rule's parameters, which hold paths of
+the results folder; and it restores files without checking them.
+
 An entry is named after a rule and the fingerprint of a job (`lexigraft.artifacts.completion`) and
 holds the job's files with their card. Entries are written atomically and never change; files are
 hard-linked from and to the cache where the file system supports it. A damaged entry counts as
@@ -30,13 +34,13 @@ VARIABLE = "LEXIGRAFT_CACHE"
 logger = logging.getLogger(__name__)
 
 
-def fetch(job: Mapping[str, Any], begun: str) -> bool:
+def fetch(job: Mapping[str, Any], at_start: str) -> bool:
     """Put the cached output of an equal job into the folder of this job, the card last.
 
-    `begun` is the fingerprint of the job. Returns whether the cache has it. Raises a UserError if
-    the path of the cache is not absolute.
+    `at_start` is the fingerprint of the job. Returns whether the cache has it. Raises a UserError
+    if the path of the cache is not absolute.
     """
-    entry = _entry(job, begun)
+    entry = _entry(job, at_start)
     try:
         if not (entry and (card := _intact_card(entry))):
             return False
@@ -46,17 +50,17 @@ def fetch(job: Mapping[str, Any], begun: str) -> bool:
         logger.warning("%s cannot be used: %s", entry, error)
         return False
     # Equal jobs differ only in paths; the card gets this job's paths, which status compares.
-    own = {key: value for key, value in card.items() if key != SEAL}
+    content = {key: value for key, value in card.items() if key != SEAL}
     read = relative_paths(output_checksums(job["inputs"]), card_of(job).parent)
-    write_json(card_of(job), sealed({**own, "job": job, INPUTS: read}))
+    write_json(card_of(job), sealed({**content, "job": job, INPUTS: read}))
     logger.info("taken from %s", entry)
     return True
 
 
-def store(job: Mapping[str, Any], begun: str) -> None:
+def store(job: Mapping[str, Any], at_start: str) -> None:
     """Put a job's output into the cache, unless it is there or the job's inputs have changed."""
-    entry = _entry(job, begun)
-    if entry is None or fingerprint(job) != begun:
+    entry = _entry(job, at_start)
+    if entry is None or fingerprint(job) != at_start:
         return
     try:
         if _intact_card(entry):
@@ -67,19 +71,19 @@ def store(job: Mapping[str, Any], begun: str) -> None:
             for file in (*(file for file, _ in listed(folder, read_card(folder))), folder / CARD):
                 link_or_copy(file, temporary / file.relative_to(folder))
         # Users who may write to the cache may also replace its entries.
-        for place in (entry, *(path for path in entry.rglob("*") if path.is_dir())):
-            place.chmod(access)
+        for path in (entry, *(path for path in entry.rglob("*") if path.is_dir())):
+            path.chmod(access)
     except OSError as error:
         logger.warning("%s is not stored: %s", entry, error)
 
 
-def _entry(job: Mapping[str, Any], begun: str) -> Path | None:
+def _entry(job: Mapping[str, Any], at_start: str) -> Path | None:
     """The folder of a job's output in the cache; None if there is no cache."""
-    if not (place := os.environ.get(VARIABLE)):
+    if not (cache := os.environ.get(VARIABLE)):
         return None
-    if not Path(place).is_absolute():
-        raise UserError(f"{VARIABLE}: {place} must be an absolute path")
-    return Path(place, f"{job['rule']}-{begun}")
+    if not Path(cache).is_absolute():
+        raise UserError(f"{VARIABLE}: {cache} must be an absolute path")
+    return Path(cache, f"{job['rule']}-{at_start}")
 
 
 def _intact_card(entry: Path) -> dict[str, Any] | None:

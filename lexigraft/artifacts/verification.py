@@ -52,13 +52,15 @@ def verify(
     def is_replaced(path: Path) -> bool:
         return any(path.is_relative_to(archive) for archive in archives)
 
-    found = [(Path(top), *entry) for top in results for entry in job_folders(Path(top))]
-    whole = {folder: top for top, folder, has_ended in found if has_ended}
-    unfinished = [f for _, f, has_ended in found if not has_ended and not is_held(f)]
+    entries = [(Path(top), *entry) for top in results for entry in job_folders(Path(top))]
+    finished = {folder: top for top, folder, is_finished in entries if is_finished}
+    unfinished = [
+        folder for _, folder, is_finished in entries if not is_finished and not is_held(folder)
+    ]
     faults, files = [], []
     sources: dict[Path, Path] = {}  # input of other files -> the first card that names it
     records: dict[Path, list[Path]] = defaultdict(list)  # record -> the cards of studies with it
-    for folder, top in whole.items():
+    for folder, top in finished.items():
         cards = []
         try:
             for card in cards_of(folder):
@@ -87,24 +89,24 @@ def verify(
                 sources.setdefault(source, file)
     faults += _missing(sources, records)
 
-    def look(entry: tuple[Path, Path, dict]) -> Fault | None:
+    def check(entry: tuple[Path, Path, dict]) -> Fault | None:
         folder, file, described = entry
         fault = fault_of(file, described)
         advance(described["bytes"])
         return Fault(file, fault, (folder, *records.get(file, ()))) if fault else None
 
     with ThreadPoolExecutor(threads) as pool:
-        faults += [fault for fault in pool.map(look, files) if fault]
+        faults += [fault for fault in pool.map(check, files) if fault]
     # Snakemake does not rebuild the inputs of a report that exists. No report reads replaced cells.
     reports = tuple(
-        folder / CARD for folder, top in whole.items() if folder.parent == top / "report"
+        folder / CARD for folder, top in finished.items() if folder.parent == top / "report"
     )
     faults = [
         fault if is_replaced(fault.file) else replace(fault, delete=(*fault.delete, *reports))
         for fault in faults
     ]
     size = sum(described["bytes"] for _, _, described in files)
-    return Verified(len(whole), len(files), size, faults, unfinished)
+    return Verified(len(finished), len(files), size, faults, unfinished)
 
 
 def _sources(card: dict[str, Any], folder: Path, top: Path) -> Iterator[Path]:
@@ -113,36 +115,36 @@ def _sources(card: dict[str, Any], folder: Path, top: Path) -> Iterator[Path]:
     A card holds the paths at the time of its job: results may have been moved since, and folders
     that are not results, such as shared caches, have cards of jobs that wrote elsewhere.
     """
-    job, below = card.get("job") or {}, folder.relative_to(top).as_posix()
-    written = str(job.get("outputs", {}).get("folder"))
-    if not written.endswith(f"/{below}"):
+    job, relative = card.get("job") or {}, folder.relative_to(top).as_posix()
+    written_to = str(job.get("outputs", {}).get("folder"))
+    if not written_to.endswith(f"/{relative}"):
         return
-    before = written.removesuffix(below)
+    results = written_to.removesuffix(relative)  # at the time of the job
     for path in leaves(job.get("inputs")):
-        if isinstance(path, str) and path.startswith(before):
-            yield top / path.removeprefix(before)
+        if isinstance(path, str) and path.startswith(results):
+            yield top / path.removeprefix(results)
 
 
 def _missing(sources: dict[Path, Path], records: dict[Path, list[Path]]) -> Iterator[Fault]:
     """Missing folders among the inputs of files and the folders of records."""
-    gone: dict[Path, list[Path]] = defaultdict(list)
+    cards_of_missing: dict[Path, list[Path]] = defaultdict(list)
     for source, card in sources.items():
         if not source.exists():
-            place = _highest_missing(source)
+            missing = _highest_missing(source)
             # A missing file in a folder with a card is reported through that card.
-            if not (place.parent / CARD).exists():
-                gone[place].append(card)
+            if not (missing.parent / CARD).exists():
+                cards_of_missing[missing].append(card)
     for record, cards in records.items():
         # Another study may have rebuilt the record: then its completion record lists its files.
         if not record.exists() and not any(record.parent.glob(COMPLETED.format("*"))):
-            gone[_highest_missing(record)] += cards
-    for place, cards in gone.items():
-        yield Fault(place, f"missing, but listed in {cards[0]}", tuple(dict.fromkeys(cards)))
+            cards_of_missing[_highest_missing(record)] += cards
+    for missing, cards in cards_of_missing.items():
+        yield Fault(missing, f"missing, but listed in {cards[0]}", tuple(dict.fromkeys(cards)))
 
 
-def _highest_missing(place: Path) -> Path:
+def _highest_missing(path: Path) -> Path:
     """The highest folder of a path that does not exist."""
-    return next(place for place in (place, *place.parents) if place.parent.exists())
+    return next(parent for parent in (path, *path.parents) if parent.parent.exists())
 
 
 def job_folders(top: Path) -> Iterator[tuple[Path, bool]]:
@@ -152,8 +154,8 @@ def job_folders(top: Path) -> Iterator[tuple[Path, bool]]:
     """
     if not top.is_dir():
         raise UserError(f"{top}: there is no such folder; specify a results folder")
-    for place, folders, files in os.walk(top):
-        folders.sort()
-        has_notes = bool(fnmatch.filter(files, COMPLETED.format("*")))
-        if CARD in files or "job.json" in files or has_notes:
-            yield Path(place), has_notes or bool(fnmatch.filter(files, "card*.json"))
+    for folder, subfolders, files in os.walk(top):
+        subfolders.sort()
+        has_record = bool(fnmatch.filter(files, COMPLETED.format("*")))
+        if CARD in files or "job.json" in files or has_record:
+            yield Path(folder), has_record or bool(fnmatch.filter(files, "card*.json"))
