@@ -122,7 +122,7 @@ def grid(declared: Mapping[str, Any]) -> str:
     keys = ("record", "from", "cell", "join")
     defaults = {key: declared[key] for key in keys if key in declared} | declared.get("where", {})
     lines = [
-        [title, *(_cell(defaults | selected | column) for column in columns.values())]
+        [title, *(_cell(defaults | column | selected) for column in columns.values())]
         for title, selected in [*declared.get("rows", {}).items(), *_each(declared)]
     ]
     return markdown([declared.get("corner", ""), *columns], lines)
