@@ -64,7 +64,7 @@ def test_bleu_is_nltks(pairs):
 @given(PAIRS)
 @settings(deadline=None, max_examples=60)
 @pytest.mark.filterwarnings("ignore:\\nThe hypothesis contains 0 counts")
-def test_the_mean_over_texts_is_the_published_codes(pairs):
+def test_the_mean_over_texts_is_that_of_the_published_code(pairs):
     outputs, references = zip(*pairs, strict=True)
     expected = np.mean([sentence_bleu([r], o) for o, r in zip(outputs, references, strict=True)])
     assert bleu_sentence_mean(outputs, references) == pytest.approx(100 * expected, abs=NEARLY_ZERO)
@@ -91,7 +91,7 @@ def source(byte_tokenizer):
     return byte_tokenizer(("t", "h"))
 
 
-def test_equal_tokenizers_lose_nothing(smollm2_tokenizer, english):
+def test_equal_tokenizers_have_a_perfect_alignment(smollm2_tokenizer, english):
     fitted = initializer("mean").fit(smollm2_tokenizer, smollm2_tokenizer)
     metrics = alignment(smollm2_tokenizer, smollm2_tokenizer, fitted.recipe_, english)
     assert metrics == {
@@ -102,7 +102,7 @@ def test_equal_tokenizers_lose_nothing(smollm2_tokenizer, english):
     }  # fmt: skip
 
 
-def test_a_new_token_stands_for_one_source_token_and_loses_the_others(source, byte_tokenizer):
+def test_a_new_token_is_mapped_to_the_source_token_with_the_highest_weight(source, byte_tokenizer):
     # "zzab": the source has z z a b, the target zz a b, whose zz leans on z: z a b.
     target = byte_tokenizer(("t", "h"), ("z", "z"))
     recipe = initializer("mean").fit(source, target).recipe_
@@ -110,7 +110,7 @@ def test_a_new_token_stands_for_one_source_token_and_loses_the_others(source, by
     assert metrics["bleu_1"] == pytest.approx(100 * np.exp(1 - 4 / 3))
 
 
-def test_a_wrong_alignment_scores_less_than_a_right_one(source, byte_tokenizer):
+def test_a_wrong_alignment_scores_less_than_the_correct_one(source, byte_tokenizer):
     # The same tokens under other ids: a permutation of the source's vocabulary.
     target = byte_tokenizer(("a", "b"), ("t", "h"))
     recipe = initializer("mean").fit(source, target).recipe_
@@ -165,7 +165,7 @@ def encoder_folder(tmp_path_factory, byte_tokenizer):
     return folder
 
 
-def test_a_texts_vector_is_the_mean_over_its_own_tokens(encoder_folder, byte_tokenizer):
+def test_the_vector_of_a_text_is_the_mean_over_its_tokens(encoder_folder, byte_tokenizer):
     import torch
     from transformers import BertModel
 
@@ -179,7 +179,7 @@ def test_a_texts_vector_is_the_mean_over_its_own_tokens(encoder_folder, byte_tok
         np.testing.assert_allclose(vector, mean / mean.norm(), atol=1e-5)
 
 
-def test_equal_texts_are_alike_and_others_less(encoder_folder, source, byte_tokenizer):
+def test_equal_texts_have_similarity_one(encoder_folder, source, byte_tokenizer):
     encoder = SentenceEncoder({"folder": str(encoder_folder)})
     target = byte_tokenizer(("t", "h"), ("z", "z"))
     recipe = initializer("mean").fit(source, target).recipe_
@@ -251,7 +251,7 @@ def test_the_script_writes_the_record_of_a_stored_recipe(job, encoder_folder):
     assert record["details"]["encoder"]["name"] == str(encoder_folder)
 
 
-def test_drawn_rows_have_no_alignment_and_the_record_says_why(job, byte_tokenizer):
+def test_the_record_of_random_rows_says_why_it_has_no_alignment(job, byte_tokenizer):
     target = byte_tokenizer(("z", "z"), ("Î", "±"))
     fitted = initializer("random").fit(byte_tokenizer(), target)
     matrices = {"input": np.random.default_rng(0).normal(size=(257, 4)).astype(np.float32)}

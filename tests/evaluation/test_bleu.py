@@ -11,14 +11,14 @@ OUTPUTS = ["the cat sat on the mat", "a dog , barks loudly at night"]
 REFERENCES = ["the cat sat on a mat", "a dog barks loudly at night."]
 
 
-def test_it_is_sacrebleus_of_the_whole_set():
+def test_the_score_is_that_of_sacrebleu():
     found = bleu(OUTPUTS, REFERENCES, "sw")
     assert found.score == sacrebleu.corpus_bleu(OUTPUTS, [REFERENCES]).score
     assert "tok:13a" in found.signature
     assert bleu(OUTPUTS, REFERENCES, None) == found
 
 
-def test_one_word_too_few_costs_the_brevity_penalty():
+def test_a_short_output_has_a_brevity_penalty():
     # All n-grams are right; five words for six.
     assert bleu(["a b c d e"], ["a b c d e f"], "de").score == pytest.approx(
         100 * math.exp(1 - 6 / 5)
@@ -26,7 +26,7 @@ def test_one_word_too_few_costs_the_brevity_penalty():
 
 
 @pytest.mark.parametrize("language", ["th", "ja", "my", "km", "lo"])
-def test_where_words_have_no_spaces_characters_count(language):
+def test_characters_are_tokens_of_languages_without_spaces(language):
     found = bleu(["abcdefgh"], ["abcdefgx"], language)
     # 7 of 8 characters, 6 of 7 pairs, 5 of 6, 4 of 5.
     assert found.score == pytest.approx(100 * (7 / 8 * 6 / 7 * 5 / 6 * 4 / 5) ** 0.25)

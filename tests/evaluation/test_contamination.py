@@ -39,7 +39,7 @@ ANSWER = {"question": "Wo liegt Rom?", "context": "Rom liegt\nin Italien.", "ans
          {"": ["Ann singt ."]}),
     ],
 )  # fmt: skip
-def test_what_each_kind_asks_is_looked_for_and_what_only_answers_is_not(rows, kind, row, texts):
+def test_questions_are_searched_for_and_answers_are_not(rows, kind, row, texts):
     assert texts_of(kind, rows({"id": "1", **row})) == texts
 
 
@@ -81,7 +81,7 @@ def test_tests_are_counted_by_language_and_part(rows, train):
     assert found[0]["training_sentences"] == 1
 
 
-def test_a_part_of_one_test_does_not_count_for_another(rows, train):
+def test_tests_with_equal_texts_are_counted_separately(rows, train):
     both = {"one": rows(ANSWER, name="a.jsonl"), "two": rows(ANSWER, name="b.jsonl")}
     found = count_tests("question_answering", both, train)
     assert [row["found"] for row in found if row["part"] == "questions"] == [1, 1]

@@ -73,7 +73,7 @@ def test_all_tasks_and_runs_of_a_cell_load_its_model_once(cell_job, loads):
         assert all(map(math.isfinite, found["metrics"].values()))
 
 
-def test_only_records_of_tasks_that_begin_texts_with_a_token_name_it(cell_job, monkeypatch):
+def test_records_name_the_start_token_if_the_task_adds_it(cell_job, monkeypatch):
     """lm-evaluation-harness and encoders read what the tokenizer itself adds."""
     measure = lambda model, tokenizer, job: Measurement({})  # noqa: E731
     monkeypatch.setattr(
@@ -88,14 +88,14 @@ def test_only_records_of_tasks_that_begin_texts_with_a_token_name_it(cell_job, m
     }  # fmt: skip
 
 
-def test_nothing_is_loaded_where_every_record_is_complete(cell_job, loads):
+def test_no_model_is_loaded_if_every_record_is_complete(cell_job, loads):
     job = cell_job(perplexity={}, translation={**TRANSLATION})
     files, before = evaluate_cell(job), dates(job)
     assert evaluate_cell(job) == files
     assert len(loads) == 1 and dates(job) == before
 
 
-def test_changing_the_settings_of_one_task_computes_that_task_alone(cell_job):
+def test_changed_settings_repeat_only_their_task(cell_job):
     job = cell_job(perplexity={"runs": 2}, translation={**TRANSLATION})
     evaluate_cell(job)
     before = dates(job)
@@ -106,7 +106,7 @@ def test_changing_the_settings_of_one_task_computes_that_task_alone(cell_job):
 
 
 @pytest.mark.parametrize("changed", ["version", "corpus", "cell"])
-def test_a_change_of_what_a_record_is_made_of_makes_it_again(cell_job, cell, changed):
+def test_a_changed_version_corpus_or_cell_computes_a_record_again(cell_job, cell, changed):
     job = cell_job(perplexity={})
     evaluate_cell(job)
     before = dates(job)
@@ -127,7 +127,7 @@ def test_a_change_of_what_a_record_is_made_of_makes_it_again(cell_job, cell, cha
     assert dates(job) != before
 
 
-def test_a_file_of_prompts_makes_the_records_anew_that_it_is_read_for(cell_job, tmp_path):
+def test_a_changed_file_of_prompts_repeats_only_the_tasks_that_read_it(cell_job, tmp_path):
     prompts = Path(shutil.copytree(REPOSITORY / "config" / "prompts", tmp_path / "prompts"))
     job = cell_job(perplexity={}, translation=dict(TRANSLATION), summarization={"samples": 1})
     for task, texts in job["inputs"]["read"].items():
@@ -154,7 +154,7 @@ def test_another_study_with_other_tasks_repeats_nothing(cell_job, loads):
     assert len(loads) == 2
 
 
-def test_the_other_job_of_a_cell_leaves_alone_what_a_run_is_writing(cell_job, monkeypatch):
+def test_the_other_job_of_a_cell_keeps_the_partial_files_of_a_run(cell_job, monkeypatch):
     job = cell_job(perplexity={})
     kind = task_kind("perplexity")
     inner, left = kind.evaluate, []
@@ -176,7 +176,7 @@ def test_the_other_job_of_a_cell_leaves_alone_what_a_run_is_writing(cell_job, mo
     "an evaluation is killed with SIGKILL",
     "at most the current run is lost; complete records are unchanged",
 )
-def test_what_was_complete_before_a_kill_stays_and_the_rest_follows(cell_job, monkeypatch):
+def test_after_a_kill_complete_records_are_kept(cell_job, monkeypatch):
     job = cell_job(perplexity={}, translation={"runs": 2, **TRANSLATION})
     kind = task_kind("translation")
     inner, calls = kind.evaluate, []
@@ -204,7 +204,7 @@ def test_what_was_complete_before_a_kill_stays_and_the_rest_follows(cell_job, mo
     "an evaluation is interrupted in the middle of a run",
     "at most the current batch is repeated; predictions are unchanged",
 )
-def test_a_kill_costs_at_most_the_batch_under_way(cell_job, monkeypatch):
+def test_after_a_kill_at_most_the_current_batch_is_repeated(cell_job, monkeypatch):
     from transformers import LlamaForCausalLM
 
     expected = cell_job(translation=dict(TRANSLATION))
@@ -232,7 +232,7 @@ def test_a_kill_costs_at_most_the_batch_under_way(cell_job, monkeypatch):
     "one of several tasks of an evaluation fails in every attempt",
     "the others are recorded and not repeated; the message names the task and the reason",
 )
-def test_a_task_that_fails_neither_stops_the_others_nor_loses_them(cell_job, loads):
+def test_other_tasks_are_recorded_if_one_fails(cell_job, loads):
     job = cell_job(
         translation={**TRANSLATION, "shots": 9},
         perplexity={"window": 1},
@@ -253,9 +253,7 @@ def test_a_task_that_fails_neither_stops_the_others_nor_loses_them(cell_job, loa
     assert {name: dates(job)[name] for name in before} == before
 
 
-def test_a_task_of_another_precision_loads_the_model_again_after_the_first_is_freed(
-    cell_job, loads, monkeypatch
-):
+def test_the_model_is_freed_before_it_is_loaded_in_another_precision(cell_job, loads, monkeypatch):
     monkeypatch.delenv("LEXIGRAFT_PRECISION")
     monkeypatch.setattr(evaluate, "precision", lambda: torch.bfloat16)
     alive, inner = [], evaluate.load_cell
@@ -280,15 +278,13 @@ def test_a_task_of_another_precision_loads_the_model_again_after_the_first_is_fr
     assert record(job, "speed")["details"]["precision"] == "bfloat16"
 
 
-def test_kinds_that_fine_tune_compute_in_float32_whatever_is_chosen(monkeypatch):
+def test_fine_tuning_always_computes_in_float32(monkeypatch):
     monkeypatch.setenv("LEXIGRAFT_PRECISION", "bfloat16")
     assert evaluate._opening({"kind": "tagging"}).dtype == torch.float32
     assert evaluate._opening({"kind": "translation"}).dtype == torch.bfloat16
 
 
-def test_vllm_generates_what_transformers_generates_and_the_record_says_which(
-    cell_job, loads, monkeypatch
-):
+def test_vllm_generates_the_texts_of_transformers(cell_job, loads, monkeypatch):
     job = cell_job(translation=dict(TRANSLATION))
     evaluate_cell(job)
     expected = rows(job, "translation")
@@ -305,9 +301,7 @@ def test_vllm_generates_what_transformers_generates_and_the_record_says_which(
     assert not (Path(job["outputs"]["folder"]) / "exported").exists()
 
 
-def test_one_export_serves_all_tasks_that_leave_the_engine_to_a_machine_with_vllm(
-    cell_job, loads, monkeypatch
-):
+def test_one_export_serves_all_tasks_of_vllm(cell_job, loads, monkeypatch):
     install(monkeypatch)
     monkeypatch.setenv("LEXIGRAFT_ENGINE", "vllm")
     job = cell_job(
@@ -329,7 +323,7 @@ def test_one_export_serves_all_tasks_that_leave_the_engine_to_a_machine_with_vll
 
 @pytest.mark.parametrize("installed", [True, False])
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
-def test_greedy_texts_are_left_to_vllm_where_there_are_a_gpu_and_vllm(
+def test_vllm_generates_greedy_texts_if_it_is_installed_and_there_is_a_gpu(
     installed, device, monkeypatch
 ):
     install(monkeypatch)
@@ -351,7 +345,7 @@ def test_greedy_texts_are_left_to_vllm_where_there_are_a_gpu_and_vllm(
         evaluate._opening(greedy)
 
 
-def test_the_export_for_vllm_is_there_only_while_it_is_needed(cell, tmp_path, monkeypatch):
+def test_the_export_for_vllm_is_deleted_after_use(cell, tmp_path, monkeypatch):
     install(monkeypatch)
     exported, vllm = tmp_path / "exported", Opening("vllm", torch.float32)
     with pytest.raises(KeyboardInterrupt), open_cell(cell, vllm, tmp_path) as (model, _):
@@ -361,7 +355,7 @@ def test_the_export_for_vllm_is_there_only_while_it_is_needed(cell, tmp_path, mo
     assert not exported.exists()
 
 
-def test_without_vllm_only_its_own_task_fails_and_nothing_is_exported(cell_job, monkeypatch):
+def test_without_vllm_only_its_task_fails(cell_job, monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)
     job = cell_job(translation={"engine": "vllm"}, perplexity={})
     with pytest.raises(UserError, match="1 of 2 tasks failed: translation: vLLM cannot be used"):
@@ -370,9 +364,7 @@ def test_without_vllm_only_its_own_task_fails_and_nothing_is_exported(cell_job, 
     assert not (Path(job["outputs"]["folder"]) / "exported").exists()
 
 
-def test_speed_is_measured_in_a_folder_of_its_own_and_its_records_lie_with_the_others(
-    cell_job, loads
-):
+def test_records_of_speed_are_in_the_folder_of_the_other_records(cell_job, loads):
     job = cell_job(
         speed={"runs": 2, "batch_sizes": [1], "prompts": 1, "new_tokens": 2, "repeats": 1}
     )

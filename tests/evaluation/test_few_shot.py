@@ -29,7 +29,7 @@ def drawn(job, *, tests=ROWS, pool=None, shots=3):
     return examples_and_tests(job, tests, shots, TEXTS)
 
 
-def test_without_shots_everything_is_a_test(make_job):
+def test_without_shots_all_rows_are_tests(make_job):
     assert drawn(make_job("translation"), shots=0) == ([], ROWS)
 
 
@@ -39,7 +39,7 @@ def test_examples_that_come_from_the_tests_are_not_tested(make_job):
     assert sorted([*examples, *left], key=ROWS.index) == ROWS
 
 
-def test_a_test_that_is_like_an_example_is_left_out(make_job):
+def test_a_test_that_equals_an_example_is_left_out(make_job):
     tests = [*ROWS, {"id": "alike", "source": "Another", "target": "ΛΈΞΗ, ψψ!"}]
     for run in range(8):
         job = make_job("translation", run=run)
@@ -49,7 +49,7 @@ def test_a_test_that_is_like_an_example_is_left_out(make_job):
         assert ("alike" in names) == all(row["id"] != "r2" for row in examples)
 
 
-def test_a_pool_of_its_own_leaves_all_tests(make_job):
+def test_examples_from_separate_texts_leave_all_tests(make_job):
     pool = [{"id": f"p{at}", "source": f"pool {'y' * at}", "target": "ω" * at} for at in (1, 2, 3)]
     examples, left = drawn(make_job("translation"), pool=pool, shots=2)
     assert {row["id"] for row in examples} < {"p1", "p2", "p3"}
@@ -73,12 +73,12 @@ def test_all_cells_of_a_run_have_the_same_examples_and_runs_have_others(make_job
         (20, "examples leave none of 20 tests; lower it"),
     ],
 )
-def test_too_many_shots_are_told(make_job, shots, message):
+def test_too_many_shots_are_an_error(make_job, shots, message):
     with pytest.raises(UserError, match=message):
         drawn(make_job("translation"), shots=shots)
 
 
-def test_a_tasks_own_rows_are_read_by_language(make_job, tmp_path):
+def test_the_test_set_of_a_task_is_read_by_language(make_job, tmp_path):
     (tmp_path / "test_set.jsonl").write_text(json.dumps(ROWS[0]) + "\n", "utf-8")
     job = make_job("translation")
     assert read_test_set(job, "tests") is None
@@ -95,7 +95,7 @@ def test_a_prompt_is_the_examples_with_their_answers_and_the_question(byte_token
     assert prompts.shots == [2, 2]
 
 
-def test_what_is_asked_stands_once_before_all_examples(byte_tokenizer):
+def test_the_instruction_precedes_all_examples_once(byte_tokenizer):
     answered = [("one: ", "ένα"), ("two: ", "δύο")]
     prompts = few_shot_prompts(byte_tokenizer(), ["three: ", "q" * 40], answered, 40, "Say.\n\n")
     assert prompts.texts == ["Say.\n\none: ένα\n\ntwo: δύο\n\nthree: ", "Say.\n\n" + "q" * 40]
@@ -118,7 +118,7 @@ def test_examples_of_a_named_prompt_end_as_it_says(byte_tokenizer):
     assert prompts.texts == ["a: 1\nc: 2\nb:"]
 
 
-def test_the_first_examples_give_way_to_a_long_question(byte_tokenizer):
+def test_the_first_examples_are_dropped_for_a_long_question(byte_tokenizer):
     answered = [("a" * 10, "b"), ("c" * 10, "d")]  # of 14 bytes each, with what is between
     asks = ["q" * 2, "q" * 3, "q" * 16, "q" * 17, "q" * 40]
     prompts = few_shot_prompts(byte_tokenizer(), asks, answered, 31)  # a start token and bytes
@@ -135,12 +135,12 @@ def test_the_first_examples_give_way_to_a_long_question(byte_tokenizer):
     assert whole == prompts.texts
 
 
-def test_without_examples_a_record_says_nothing_of_them(byte_tokenizer):
+def test_details_without_examples_are_empty(byte_tokenizer):
     prompts = few_shot_prompts(byte_tokenizer(), ["one ="], [], 3)
     assert (prompts.texts, prompts.shots, prompts.details([])) == (["one ="], [0], {})
 
 
-def test_a_prompt_has_room_beside_the_answer(model):
+def test_the_limit_of_a_prompt_leaves_room_for_the_answer(model):
     model.config.max_position_embeddings = 100
     assert prompt_limit(model, 30) == 70
     assert prompt_limit(model, 30, 50) == 50

@@ -45,7 +45,7 @@ def test_new_tokens_that_the_training_text_never_uses_are_counted(source, target
     assert metrics["source_train_tokens_per_sentence"] == (2 + 6) / 2
 
 
-def test_much_training_text_is_measured_by_a_sample_of_it(monkeypatch):
+def test_a_sample_of_the_training_text_is_measured(monkeypatch):
     monkeypatch.setattr("lexigraft.evaluation.fragmentation.MEASURED", 3)
     texts = [f"{number}" for number in range(100)]
     found = _sample(texts)
@@ -94,7 +94,7 @@ def test_special_tokens_do_not_count(mistral_tokenizer):
     assert metrics["tokens_per_sentence"] == 1
 
 
-def test_smollm2_spends_more_tokens_on_telugu_than_on_english(
+def test_smollm2_needs_more_tokens_for_telugu_than_for_english(
     smollm2_tokenizer, telugu, parallel_telugu
 ):
     metrics = fragmentation(
@@ -132,7 +132,7 @@ def test_an_expansion_shortens_its_language_and_leaves_english_alone(
     assert metrics["english_sentences_changed"] == metrics["english_tokens_growth"] == 0
 
 
-def test_a_replacement_is_told_by_the_ids_of_its_new_tokens(source, byte_tokenizer):
+def test_new_tokens_of_a_replaced_vocabulary_are_given_by_their_ids(source, byte_tokenizer):
     # The same tokens in another order, and one more: "αβ" is new, "th" is not.
     target = byte_tokenizer(("Î", "±"), ("t", "h"))
     new = {target.convert_tokens_to_ids("Î±")}
@@ -146,7 +146,7 @@ def test_a_replacement_is_told_by_the_ids_of_its_new_tokens(source, byte_tokeniz
     assert metrics["english_sentences_changed"] == metrics["english_tokens_growth"] == 0
 
 
-def test_english_is_cut_alike_by_two_families_aside_from_the_first_space(
+def test_the_space_before_the_first_word_does_not_count_as_a_change(
     mistral_tokenizer, byte_tokenizer
 ):
     # Mistral's "▁a", "▁b" and these bytes: the same words, with and without a leading space.
@@ -182,7 +182,7 @@ def test_parity_with_english_by_hand_of_one_tokenizer(tokenizer):
     assert metrics["english_parity"] == 4 / 3
 
 
-def test_tokens_of_no_use_by_hand(tokenizer):
+def test_unused_and_unreachable_tokens_by_hand(tokenizer):
     # 256 bytes and five tokens that are not special; 13 bytes are never in UTF-8, and "abc" is
     # always "ab", "c". The training text uses α, "th", and the bytes of β, e.
     metrics = measure_tokenizer(tokenizer, texts=["α"], train=["α the", "β"]).metrics
@@ -192,7 +192,7 @@ def test_tokens_of_no_use_by_hand(tokenizer):
     assert metrics["unused_tokens"] == pytest.approx(1 - 6 / 261)
 
 
-def test_what_a_tokenizer_cannot_write_is_counted(bert_tokenizer):
+def test_text_without_tokens_is_counted(bert_tokenizer):
     # BERT's English WordPiece has no Telugu: each such word is one unknown token.
     metrics = measure_tokenizer(bert_tokenizer, texts=["the తెలుగు భాష"]).metrics
     assert metrics["unknown_tokens"] == pytest.approx(2 / 3)
@@ -207,7 +207,7 @@ def test_a_text_without_words_is_refused(tokenizer):
         measure_tokenizer(tokenizer, texts=["  "])
 
 
-def test_smollm2_spends_a_token_a_byte_on_telugu(smollm2_cut, parallel_telugu):
+def test_smollm2_has_a_token_for_each_byte_of_telugu(smollm2_cut, parallel_telugu):
     english, telugu = zip(*parallel_telugu, strict=True)
     metrics = measure_tokenizer(smollm2_cut, texts=telugu, english=english).metrics
     assert metrics["bytes_per_token"] < 1.5

@@ -77,9 +77,7 @@ def copies(tokenizer, row, times=1.0):
     )
 
 
-def test_a_copy_of_the_likeliest_token_ties_with_it_and_changes_nothing(
-    measure, model, byte_tokenizer
-):
+def test_a_copy_of_the_most_likely_token_ties_with_it(measure, model, byte_tokenizer):
     tokenizer = byte_tokenizer()
     favourite = int(likeliest(model, [0, *tokenizer("Good m")["input_ids"]]).mode().values)
     measured, _ = measure(copies(tokenizer, favourite))
@@ -87,7 +85,7 @@ def test_a_copy_of_the_likeliest_token_ties_with_it_and_changes_nothing(
     assert measured.metrics["new_token_choices"] == 0
 
 
-def test_a_row_twice_as_long_as_the_likeliest_token_takes_its_place(measure, model, byte_tokenizer):
+def test_a_row_twice_as_long_as_the_most_likely_token_replaces_it(measure, model, byte_tokenizer):
     tokenizer = byte_tokenizer()
     favourite = int(likeliest(model, [0, *tokenizer("Good ")["input_ids"]]).mode().values)
     measured, grafted = measure(copies(tokenizer, favourite, 2.0), sentences=1, max_new_tokens=1)
@@ -166,7 +164,7 @@ def test_batches_that_do_not_fit_into_memory_are_halved(measure, monkeypatch):
     assert seen[:3] == [2, 1, 1]
 
 
-def test_training_may_change_english_without_new_tokens(measure):
+def test_training_changes_english_without_new_tokens(measure):
     def train(model):
         torch.manual_seed(0)
         with torch.no_grad():
@@ -178,7 +176,7 @@ def test_training_may_change_english_without_new_tokens(measure):
     assert measured.metrics["new_token_choices"] == 0
 
 
-def test_of_a_replaced_vocabulary_nothing_is_measured(measure, byte_level_other):
+def test_a_replaced_vocabulary_is_not_measured(measure, byte_level_other):
     measured, _ = measure("mean", tokenizer=byte_level_other)
     assert measured.metrics == {}
     assert "replaces" in measured.details["not_measured"]

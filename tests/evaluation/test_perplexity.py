@@ -90,9 +90,7 @@ def test_figures_are_those_of_the_sentences_on_disk(model, byte_tokenizer, make_
         assert metrics[f"{prefix}tokens"] == sum(row["tokens"] for row in own)
 
 
-def test_the_first_run_scores_what_learning_curves_do_and_later_ones_draw(
-    model, byte_tokenizer, make_job
-):
+def test_the_first_run_scores_the_sentences_of_learning_curves(model, byte_tokenizer, make_job):
     def scored(run):
         job = make_job("perplexity", run=run, heldout_sentences=30, english_sentences=1)
         corpus = Path(job["inputs"]["corpus"])
@@ -118,19 +116,19 @@ def test_a_corpus_without_english_has_no_english_figures(model, byte_tokenizer, 
     assert not [name for name in metrics if name.startswith("english")]
 
 
-def test_a_diverged_model_is_refused_by_the_name_of_its_cell(model, byte_tokenizer, make_job):
+def test_the_error_about_a_diverged_model_names_its_cell(model, byte_tokenizer, make_job):
     with torch.no_grad():
         model.get_input_embeddings().weight.fill_(math.nan)
     with pytest.raises(UserError, match=r"cell: the likelihood of heldout.txt"):
         evaluate(model, byte_tokenizer(), make_job("perplexity"))
 
 
-def test_a_setting_that_the_kind_does_not_know_is_named(model, byte_tokenizer, make_job):
+def test_an_unknown_setting_is_named(model, byte_tokenizer, make_job):
     with pytest.raises(UserError, match=r"tasks\.perplexity: unknown key 'sentences'"):
         evaluate(model, byte_tokenizer(), make_job("perplexity", sentences=3))
 
 
-def test_windows_are_asked_for_by_their_size(model, byte_tokenizer, make_job):
+def test_windows_score_the_same_tokens_with_other_contexts(model, byte_tokenizer, make_job):
     alone = evaluate(model, byte_tokenizer(), make_job("perplexity")).metrics
     windows = evaluate(model, byte_tokenizer(), make_job("perplexity", window=8)).metrics
     assert windows.keys() == alone.keys()
@@ -142,7 +140,7 @@ def test_windows_are_asked_for_by_their_size(model, byte_tokenizer, make_job):
     assert windows["bits_per_byte"] == pytest.approx(nats / math.log(2) / windows["bytes"])
 
 
-def test_a_window_is_no_longer_than_the_model_holds(model, byte_tokenizer, make_job):
+def test_a_window_is_at_most_the_context_of_the_model(model, byte_tokenizer, make_job):
     model.config.max_position_embeddings = 16
     limited = evaluate(model, byte_tokenizer(), make_job("perplexity", window=2048)).metrics
     assert limited == evaluate(model, byte_tokenizer(), make_job("perplexity", window=16)).metrics
@@ -172,7 +170,7 @@ def test_a_group_is_scored_by_member_and_together(model, byte_tokenizer, make_jo
     assert found.details["members/sw/heldout"]["sentences"] == 2
 
 
-def test_a_limit_is_of_each_member(model, byte_tokenizer, make_job):
+def test_the_limit_of_sentences_applies_to_each_member(model, byte_tokenizer, make_job):
     job = make_job("perplexity", heldout_sentences=1)
     for member in ("el", "sw"):
         folder = Path(job["inputs"]["corpus"]) / "members" / member

@@ -35,7 +35,7 @@ def test_outputs_end_at_the_strings_that_a_task_names(ask):
     assert cut[0]["steps"] < free[0]["steps"]
 
 
-def test_rows_are_kept_and_what_was_kept_to_resume_goes(ask, model):
+def test_partial_outputs_are_deleted_when_predictions_are_written(ask, model):
     rows, job = ask()
     folder = Path(job["outputs"]["folder"])
     assert [file.name for file in folder.iterdir()] == ["predictions.partial.jsonl"]
@@ -45,7 +45,7 @@ def test_rows_are_kept_and_what_was_kept_to_resume_goes(ask, model):
     assert [json.loads(line) for line in lines] == rows
 
 
-def test_conditions_count_what_is_empty_or_unfinished(ask, model):
+def test_details_count_empty_and_unfinished_outputs(ask, model):
     rows, job = ask(stop=[])
     rows[0] |= {"output": "", "finished": True}
     rows[1] |= {"output": "x", "finished": False}
@@ -89,7 +89,7 @@ def said(run: list[dict]) -> list[dict]:
     return [{key: value for key, value in row.items() if key != "reused"} for row in run]
 
 
-def test_a_prompt_that_several_runs_ask_is_generated_once(cell_job, generated, monkeypatch):
+def test_a_prompt_of_several_runs_is_generated_once(cell_job, generated, monkeypatch):
     job = cell_job(translation={"runs": 4, **SHARED})
     evaluate_cell(job)
     found, asked = runs(job), len(generated)

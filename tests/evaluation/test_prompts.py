@@ -39,7 +39,7 @@ def test_another_language_gets_the_english_instruction_with_its_name():
     ]
 
 
-def test_braces_in_a_sentence_stay():
+def test_braces_in_a_sentence_are_kept():
     [prompt] = translation_prompts(FOLDER, "de", ["{count, plural} {source} {0}"])
     assert prompt.endswith("\n{count, plural} {source} {0} =")
 
@@ -68,7 +68,7 @@ def test_the_prompt_is_instruction_label_article_and_label():
     )
 
 
-def test_another_language_is_asked_in_english_for_a_summary_in_it():
+def test_other_languages_have_an_english_instruction_for_summaries():
     _, (before, after) = summarization_frame(FOLDER, "ta")
     assert before == "Write a short summary of the following text in Tamil. Article: "
     assert after == " Summary:"
@@ -76,7 +76,7 @@ def test_another_language_is_asked_in_english_for_a_summary_in_it():
         summarization_frame(FOLDER, "xx")
 
 
-def test_translation_into_english_is_asked_for_in_english():
+def test_translation_into_english_has_an_english_instruction():
     prompts = into_english_prompts(FOLDER, "Telugu", ["{source}", "నమస్తే"])
     assert prompts == [
         "Translate Telugu to English:\n{source} =",
@@ -89,12 +89,12 @@ def named_prompts(name, sentences, language="Hindi", into_english=False):
     return translation_queries(job, name, sentences, into_english=into_english)
 
 
-def test_names_stand_before_sentence_and_answer():
+def test_the_names_prompt_has_the_languages_before_sentence_and_answer():
     before, prompts = named_prompts("names", ["Good {day}"], "Swahili")
     assert (before, prompts) == ("", ["English: Good {day}\nSwahili:"])
 
 
-def test_the_prompts_of_cw2v_say_once_what_is_asked():
+def test_the_instruction_of_cw2v_precedes_all_examples():
     asked, prompts = named_prompts("cw2v", ["x"], into_english=True)
     assert asked == "Translate this from Hindi into English:\n\n"
     assert prompts == ["Hindi: x\nEnglish: "]
@@ -111,7 +111,7 @@ def test_the_prompts_of_cw2v_say_once_what_is_asked():
     lambda name: summarization_frame(FOLDER, "ta", name),
     lambda name: question_frame(FOLDER, "ta", name),
 ])  # fmt: skip
-def test_a_prompt_that_is_not_there_is_named_with_those_that_are(named):
+def test_the_error_about_an_unknown_prompt_suggests_a_similar_name(named):
     with pytest.raises(UserError, match=r"'cw2w' is not known; did you mean 'cw2v'"):
         named("cw2w")
 
@@ -203,7 +203,7 @@ def test_an_article_that_fits_to_the_token_is_left_alone(prompts, make_job, toke
     article=st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=40),
     limit=st.integers(75, 150),
 )
-def test_the_cut_is_nearly_the_longest_beginning_that_fits(
+def test_a_truncated_article_is_nearly_the_longest_that_fits(
     article, limit, prompts, make_job, tokenizer
 ):
     ends = frame(make_job, "el")
@@ -222,13 +222,13 @@ def test_the_cut_is_nearly_the_longest_beginning_that_fits(
     assert len(article[: max(fits)].rstrip()) - len(kept) <= 3
 
 
-def test_the_models_positions_limit_a_prompt_too(prompts, tokenizer):
+def test_the_context_of_the_model_limits_a_prompt(prompts, tokenizer):
     made = prompts([TRUNCATED_LANGUAGES["el"] * 30], 4096, positions=300, new=16)
     assert made.limit == 284
     assert length(tokenizer, made.texts[0]) <= 284
 
 
 @pytest.mark.parametrize(("limit", "positions"), [(20, 100_000), (4096, 40)])
-def test_a_limit_without_room_for_an_article_is_told(limit, positions, prompts):
+def test_a_limit_without_room_for_an_article_is_an_error(limit, positions, prompts):
     with pytest.raises(UserError, match="has no room for an article"):
         prompts([TRUNCATED_LANGUAGES["el"] * 30], limit, positions=positions)

@@ -83,7 +83,7 @@ def test_labels_are_in_the_language_of_the_question(model, byte_tokenizer, job, 
         assert f"{between}{row['source']}{after}" in row["prompt"]
 
 
-def test_every_task_across_languages_names_those_of_its_questions_and_answers():
+def test_tasks_across_languages_name_the_languages_of_questions_and_answers():
     """MLQA names a file `mlqa.CONTEXT.QUESTION`."""
     tasks = yaml.safe_load((REPOSITORY / "config/tasks.yaml").read_text("utf-8"))["tasks"]
     across = 0
@@ -112,7 +112,7 @@ def test_answers_are_scored_by_the_best_reference(model, byte_tokenizer, job, wr
 @pytest.mark.parametrize(
     ("settings", "exact"), [({}, 0), ({"answers_in": "en"}, 100), ({"normalization": "squad"}, 100)]
 )
-def test_articles_go_by_the_language_of_the_answers(
+def test_grammatical_articles_are_those_of_the_language_of_the_answers(
     model, byte_tokenizer, job, writing, settings, exact
 ):
     tokenizer = byte_tokenizer()
@@ -135,7 +135,7 @@ def test_each_language_has_its_figures_and_english_apart(model, byte_tokenizer, 
     assert len({row["id"] for row in rows}) == 7
 
 
-def test_examples_stand_before_and_are_not_asked(model, byte_tokenizer, job):
+def test_examples_precede_questions_and_are_not_tested(model, byte_tokenizer, job):
     asked = job(shots=2)
     details = evaluate(model, byte_tokenizer(), asked).details["tests"]["greek"]
     rows = predictions(asked)
@@ -149,14 +149,14 @@ def test_examples_stand_before_and_are_not_asked(model, byte_tokenizer, job):
     assert all(row["prompt_tokens"] == 1 + whole + len(row["prompt"].encode()) for row in rows)
 
 
-def test_examples_of_their_own_leave_every_question(model, byte_tokenizer, job):
+def test_separate_examples_leave_all_questions(model, byte_tokenizer, job):
     asked = job(pool=True, shots=3, max_new_tokens=2)
     details = evaluate(model, byte_tokenizer(), asked).details["tests"]["greek"]
     assert details["questions"] == 4
     assert all("Κείμενο: Άλλο. " in one["text"] for one in details["examples"])
 
 
-def test_all_but_the_question_gives_way(model, byte_tokenizer, job):
+def test_examples_and_contexts_are_shortened_but_not_questions(model, byte_tokenizer, job):
     asked = job(shots=1, max_prompt_tokens=85, max_new_tokens=2)
     details = evaluate(model, byte_tokenizer(), asked).details
     rows = predictions(asked)
@@ -177,7 +177,7 @@ def test_all_but_the_question_gives_way(model, byte_tokenizer, job):
         ({"shots": 4}, "4 examples leave none"),
     ],
 )
-def test_what_cannot_be_is_told_before_anything_is_generated(
+def test_an_invalid_question_setting_is_an_error_before_texts_are_generated(
     model, byte_tokenizer, job, monkeypatch, settings, message
 ):
     monkeypatch.setattr(model, "generate", None)

@@ -158,7 +158,7 @@ SCORES = {
 }
 
 
-def test_tables_are_what_the_predictions_say(study, tmp_path):
+def test_tables_equal_the_scores_of_the_predictions(study, tmp_path):
     items = [{"item": name, "tasks": [*TASKS], "metrics": [metric for _, metric in SCORES]}
              for name in ("results", "significance")]  # fmt: skip
     items.append("perplexity")
@@ -198,7 +198,7 @@ def test_the_same_records_give_the_same_tables(study, tmp_path):
     assert any(float(row["p"]) < 1 for row in one["significance"])
 
 
-def test_every_record_says_how_its_numbers_came_about(study):
+def test_every_record_has_the_conditions_of_its_numbers(study):
     for file in study.rglob("record.json"):
         found = json.loads(file.read_text("utf-8"))
         assert found["versions"]["torch"] and found["seed"] and found["settings"]["kind"]

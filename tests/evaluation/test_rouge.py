@@ -132,7 +132,7 @@ def test_a_tokenizer_that_cannot_be_loaded_is_named(tmp_path):
         rouge_tokenizer(str(tmp_path / "nothing"))
 
 
-def test_an_error_without_a_message_is_told_by_its_name(monkeypatch):
+def test_an_error_without_a_message_is_named_by_its_type(monkeypatch):
     def fail(*_, **__):
         raise ImportError
 

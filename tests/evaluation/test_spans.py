@@ -31,7 +31,7 @@ def cut(roberta_tokenizer):
     return build
 
 
-def test_windows_hold_all_of_the_context_each_with_its_question(cut, roberta_tokenizer):
+def test_windows_cover_the_context_and_contain_the_question(cut, roberta_tokenizer):
     found = cut([asked(), asked(question="Where is it?")])
     assert [window.example for window in found] == sorted(window.example for window in found)
     for number, question in enumerate(["Who?", "Where is it?"]):
@@ -49,7 +49,7 @@ def test_windows_hold_all_of_the_context_each_with_its_question(cut, roberta_tok
         assert letters <= held
 
 
-def test_neighbouring_windows_share_the_stride(cut):
+def test_adjacent_windows_share_the_stride(cut):
     one, two = cut([asked()])[:2]
     last = one.offsets[one.offsets[:, 0] >= 0][-16:]
     first = two.offsets[two.offsets[:, 0] >= 0][:16]
@@ -69,7 +69,7 @@ def test_windows_without_room_are_refused(cut):
 
 
 @pytest.mark.parametrize("answer", ["One", "seven", "twelve.", "two three four", "e"])
-def test_the_tokens_of_an_answer_spell_it(cut, answer):
+def test_the_span_of_an_answer_has_its_text(cut, answer):
     example = asked(answer=answer)
     begin = example["answers"][0]["start"]
     found = 0
@@ -99,7 +99,7 @@ def test_the_best_span_is_that_of_all_pairs(cut):
         assert (begin, finish) == (window.offsets[a, 0], window.offsets[b, 1])
 
 
-def test_an_answer_is_that_of_the_surest_window():
+def test_the_answer_is_the_most_likely_span_of_all_windows():
     examples = [{"context": "one two"}, {"context": "three"}]
     offsets = np.array([[-1, -1], [0, 3], [3, 7], [-1, -1]])
     found = [Window(0, {}, offsets), Window(0, {}, offsets), Window(1, {}, offsets[:2])]

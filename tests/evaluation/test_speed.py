@@ -52,7 +52,7 @@ def test_rates_are_what_was_generated_over_the_same_seconds(measured):
             assert rate == pytest.approx(count / seconds)
 
 
-def test_repeats_are_told_apart_by_median_and_spread(model, byte_tokenizer, job, monkeypatch):
+def test_rates_are_medians_over_repeats(model, byte_tokenizer, job, monkeypatch):
     """Three passes over four prompts, of 4, 8 and 5 seconds; a tenth of each reads the prompts."""
     seconds = iter([1.0, 4.0, 8.0, 5.0])  # the first warms up
 
@@ -89,7 +89,7 @@ def lengths(job):
     return [json.loads(line) for line in lines]
 
 
-def test_the_length_of_each_sentence_is_kept(measured, job):
+def test_the_length_of_each_sentence_is_stored(measured, job):
     lines = (Path(job["inputs"]["corpus"]) / "heldout.txt").read_text("utf-8").splitlines()
     assert lengths(job) == [
         {"id": f"heldout-{at}", "sentences": 1, "characters": len(line),
@@ -100,7 +100,7 @@ def test_the_length_of_each_sentence_is_kept(measured, job):
         assert sum(row[unit] for row in lengths(job)) == measured.details[f"reference_{unit}"]
 
 
-def test_of_a_large_text_the_lengths_of_groups_are_kept(model, byte_tokenizer, job, monkeypatch):
+def test_the_lengths_of_groups_are_stored_for_a_large_text(model, byte_tokenizer, job, monkeypatch):
     alone = evaluate(model, byte_tokenizer(), job)
     every = lengths(job)
     monkeypatch.setattr(timing, "group_rows", lambda rows: group_rows(rows, 2))
@@ -111,7 +111,7 @@ def test_of_a_large_text_the_lengths_of_groups_are_kept(model, byte_tokenizer, j
     assert grouped.metrics["steps_per_sentence"] == alone.metrics["steps_per_sentence"]
 
 
-def test_a_vocabulary_with_fewer_steps_for_the_text_wins_at_equal_speed(
+def test_at_equal_speed_a_vocabulary_with_fewer_steps_is_faster(
     measured, tiny_llama, byte_tokenizer, job
 ):
     merged = byte_tokenizer(("Î", "µ"), ("Î", "½"), ("Î", "±"))
@@ -126,7 +126,7 @@ def test_a_vocabulary_with_fewer_steps_for_the_text_wins_at_equal_speed(
     assert characters_per_step(other) > characters_per_step(measured)
 
 
-def test_the_report_tests_speed_ups_on_what_was_kept(
+def test_the_report_tests_speed_ups_on_the_stored_lengths(
     model, tiny_llama, byte_tokenizer, make_job, tmp_path
 ):
     """Two models of the source's vocabulary, whose measurements tell how far these differ."""
@@ -157,7 +157,7 @@ def test_the_report_tests_speed_ups_on_what_was_kept(
         assert float(row["measurement_freedom"]) == 1
 
 
-def test_every_prompt_gets_exactly_the_tokens_asked_for(model, byte_tokenizer, job, monkeypatch):
+def test_exactly_new_tokens_are_generated_for_every_prompt(model, byte_tokenizer, job, monkeypatch):
     lengths, inner = [], model.generate
 
     def watched(ids, **options):
@@ -175,7 +175,7 @@ def test_every_prompt_gets_exactly_the_tokens_asked_for(model, byte_tokenizer, j
     assert len(lengths) == (1 + 3 * 4) + (1 + 3 * 2)
 
 
-def test_the_conditions_are_recorded(measured):
+def test_details_have_the_conditions_of_the_measurement(measured):
     details = measured.details
     assert details["prompts"][0] == "Μεταφράστε τα αγγλικά στα ελληνικά:\none ="
     assert details["prompt_tokens"] == [1 + len(text.encode()) for text in details["prompts"]]
@@ -205,7 +205,7 @@ def test_prompts_of_a_small_text_are_repeated(model, byte_tokenizer, make_job):
     assert prompts[4:] == prompts[:2]
 
 
-def test_articles_can_be_the_prompts_cut_to_fit(model, byte_tokenizer, make_job):
+def test_truncated_articles_can_be_the_prompts(model, byte_tokenizer, make_job):
     options = {"batch_sizes": [1], "prompts": 2, "new_tokens": 2, "repeats": 1}
     job = make_job("speed", prompts_from="summarization", max_prompt_tokens=190, **options)
     details = evaluate(model, byte_tokenizer(), job).details
@@ -217,7 +217,7 @@ def test_articles_can_be_the_prompts_cut_to_fit(model, byte_tokenizer, make_job)
     assert max(details["prompt_tokens"]) <= 190
 
 
-def test_articles_are_asked_for_where_there_are_none(model, byte_tokenizer, make_job):
+def test_prompts_from_articles_need_articles(model, byte_tokenizer, make_job):
     job = make_job("speed", prompts_from="summarization", batch_sizes=[1], prompts=2)
     (Path(job["inputs"]["corpus"]) / "tasks" / "summarization.jsonl").write_text("")
     with pytest.raises(UserError, match=r"has no texts for summarization"):

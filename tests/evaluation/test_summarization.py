@@ -39,7 +39,7 @@ def test_a_model_that_writes_the_reference_scores_by_hand(model, byte_tokenizer,
     assert measured.details["unfinished_outputs"] == measured.details["empty_outputs"] == 0
 
 
-def test_predictions_keep_the_article_as_it_was_asked(model, byte_tokenizer, job):
+def test_predictions_have_the_article_of_the_prompt(model, byte_tokenizer, job):
     evaluate(model, byte_tokenizer(), job)
     row = predictions(job)[0]
     assert row["source"] == "Ο ήλιος βγήκε νωρίς.\nΈκανε ζέστη όλη μέρα."
@@ -51,7 +51,7 @@ def test_predictions_keep_the_article_as_it_was_asked(model, byte_tokenizer, job
     assert row["prompt_tokens"] == 1 + len(prompt.encode())  # a token is a byte here
 
 
-def test_cut_articles_are_counted_and_kept_as_cut(model, byte_tokenizer, make_job):
+def test_truncated_articles_are_counted_and_stored(model, byte_tokenizer, make_job):
     job = make_job("summarization", max_new_tokens=4, max_prompt_tokens=190)
     details = evaluate(model, byte_tokenizer(), job).details
     rows = predictions(job)
@@ -74,7 +74,7 @@ def test_the_shortest_are_the_same_for_every_run(model, byte_tokenizer, make_job
         assert [row["id"] for row in predictions(job)] == ["a1", "a3"]
 
 
-def test_pieces_of_a_tokenizer_can_be_compared_instead(model, byte_tokenizer, make_job, tmp_path):
+def test_rouge_can_compare_the_pieces_of_a_tokenizer(model, byte_tokenizer, make_job, tmp_path):
     byte_tokenizer().save_pretrained(tmp_path / "pieces")
     job = make_job("summarization", max_new_tokens=8, rouge_tokenizer=str(tmp_path / "pieces"))
     assert str(tmp_path / "pieces") in evaluate(model, byte_tokenizer(), job).details["signature"]
@@ -89,7 +89,7 @@ def test_pieces_of_a_tokenizer_can_be_compared_instead(model, byte_tokenizer, ma
         ({"max_prompt_tokens": 5}, "no room for an article"),
     ],
 )
-def test_a_setting_that_cannot_be_is_told_before_anything_is_generated(
+def test_an_invalid_setting_is_an_error_before_texts_are_generated(
     settings, message, model, byte_tokenizer, make_job, monkeypatch
 ):
     monkeypatch.setattr(model, "generate", None)
@@ -118,7 +118,7 @@ def test_the_first_articles_are_summarized_after_the_first_examples(
         assert [row["id"] for row in predictions(job)] == ["a1", "a2"]
 
 
-def test_examples_stand_before_every_article_that_leaves_them_room(model, byte_tokenizer, make_job):
+def test_examples_precede_articles_if_they_fit(model, byte_tokenizer, make_job):
     job = make_job("summarization", shots=1, max_new_tokens=2, max_prompt_tokens=385)
     details = evaluate(model, byte_tokenizer(), job).details
     rows = predictions(job)

@@ -132,7 +132,7 @@ def test_a_kind_and_a_metric_from_outside_are_found_by_name(monkeypatch):
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_the_registered_tasks_have_all_settings_of_their_kind_and_say_where_they_differ(name):
+def test_registered_tasks_have_all_settings_of_their_kind(name):
     # Where texts come from is no setting of a kind; how many examples are shown is in a name.
     given, sources = TASKS[name].items(), ("kind", "language", "examples", "harness", "data")
     settings = {key: value for key, value in given if key not in sources}
@@ -142,12 +142,12 @@ def test_the_registered_tasks_have_all_settings_of_their_kind_and_say_where_they
     assert settings == vars(kind.settings()) | named | DIFFERENT.get(name, {})
 
 
-def test_an_unknown_kind_names_the_known_ones():
+def test_the_error_about_an_unknown_kind_lists_the_known_kinds():
     with pytest.raises(UserError, match=r"kind 'bleu' is not one of .*translation"):
         task_file("bleu")
 
 
-def test_a_record_holds_what_the_report_reads(make_job):
+def test_a_record_has_the_keys_that_the_report_reads(make_job):
     job = make_job("speed", prompts=4)
     found = record(job, Measurement({"x": 1.0}, {"y": "z"}))
     assert found["metrics"] == {"x": 1.0}
@@ -166,7 +166,7 @@ def test_declarations_are_read_without_torch_or_numpy():
     subprocess.run([sys.executable, "-c", code], check=True, cwd=REPOSITORY)
 
 
-def test_a_language_has_the_metric_s_own_name_and_english_a_prefix():
+def test_metrics_of_english_have_a_prefix():
     scores = {"hi-mine": {"f1": 20.0}, "english": {"f1": 80.0}}
     assert metrics_by_language(scores) == {"f1": 20.0, "english_f1": 80.0}
 
@@ -177,7 +177,7 @@ def test_a_group_has_the_mean_of_its_languages_and_each_of_them():
     assert metrics_by_language(scores) == pytest.approx(expected)
 
 
-def test_english_alone_is_what_a_cell_is_adapted_for():
+def test_a_cell_adapted_to_english_has_metrics_without_a_prefix():
     assert metrics_by_language({"english": {"f1": 80.0, "exact_match": 70.0}}) == {
         "f1": 80.0,
         "exact_match": 70.0,

@@ -77,7 +77,7 @@ def test_the_five_runs_of_a_study_draw_five_samples(task, runs_of):
 
 
 @pytest.mark.parametrize("name", ["ar", "my", "de", "el", "hi", "ja", "si", "sw", "te", "th"])
-def test_the_languages_of_the_paper_keep_more_pairs_than_a_run_takes(name):
+def test_languages_of_lowres_have_more_pairs_than_a_run_draws(name):
     # With 500 pairs, or fewer, every run would take the same ones and agree with the others.
     registries = load_registries()
     language = registries["languages"][name]
@@ -113,7 +113,7 @@ def test_a_task_whose_texts_are_missing_is_refused_before_any_job(task, texts, m
         study_of([task], **texts)
 
 
-def test_a_task_depends_on_its_own_prompts_alone(runs_of, monkeypatch):
+def test_a_task_reads_only_its_own_prompts(runs_of, monkeypatch):
     monkeypatch.chdir(ROOT)
     names = {"translation": "translation", "summarization": "summarization",
              "speed": "translation", "speed-summarization": "summarization"}  # fmt: skip
@@ -147,7 +147,7 @@ def test_two_configurations_of_a_dataset_may_be_the_parallel_text():
         ([], 2, []),
     ],
 )
-def test_rows_are_alone_until_there_are_too_many(rows, most, groups):
+def test_groups_have_one_row_each_if_there_are_few_rows(rows, most, groups):
     assert group_rows(rows, most) == groups
 
 
@@ -158,7 +158,7 @@ def test_every_row_is_in_one_group_and_groups_are_of_one_size():
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "studies/demo-more.yaml", "studies/showcase.yaml"])
-def test_the_curves_and_the_tables_of_a_real_model_are_of_the_same_sentences(name):
+def test_learning_curves_and_perplexity_use_the_same_sentences(name):
     study = open_study(str(ROOT / "config" / name))
     strategies, tasks = study.config["strategies"], study.config["tasks"]
     used = [strategies[cell.strategy] for cell in study.cells]

@@ -76,7 +76,7 @@ def nli(job, **settings):
     return job("classification", rows, columns, ["no", "yes"], length=32, **settings)
 
 
-def test_pairs_of_texts_are_told_apart(model, roberta_tokenizer, job):
+def test_pairs_of_texts_are_classified(model, roberta_tokenizer, job):
     described = nli(job, **LEARNED)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     found = classification.evaluate(model, roberta_tokenizer, described)
@@ -95,7 +95,7 @@ def test_pairs_of_texts_are_told_apart(model, roberta_tokenizer, job):
     }
 
 
-def test_the_same_run_scores_the_same_and_another_draws_anew(model, roberta_tokenizer, job):
+def test_a_run_is_reproducible_and_another_run_draws_other_examples(model, roberta_tokenizer, job):
     described = nli(job, epochs=1, train_examples=20, test_examples=15)
     one = classification.evaluate(model, roberta_tokenizer, described)
     rows = predictions(described)
@@ -107,7 +107,7 @@ def test_the_same_run_scores_the_same_and_another_draws_anew(model, roberta_toke
     assert [row["id"] for row in predictions(described)] != [row["id"] for row in rows]
 
 
-def test_a_head_that_diverges_is_told_with_its_cell_and_task(model, roberta_tokenizer, job):
+def test_the_error_about_a_diverged_head_names_its_cell_and_task(model, roberta_tokenizer, job):
     described = nli(job, epochs=2, batch_size=8, learning_rate=1e38)
     with pytest.raises(UserError, match=r"cell: the loss of fine-tuning for task 'classification'"):
         classification.evaluate(model, roberta_tokenizer, described)
@@ -141,7 +141,7 @@ def qa(job, tests, **settings):
 
 
 @pytest.mark.parametrize("length", [48, 128])
-def test_answers_are_found_in_contexts_of_one_window_and_of_several(
+def test_answers_are_found_in_contexts_of_one_or_several_windows(
     model, roberta_tokenizer, job, length
 ):
     described = qa(job, ("te",), length=length, stride=12, answer_tokens=5, **LEARNED)
@@ -152,7 +152,7 @@ def test_answers_are_found_in_contexts_of_one_window_and_of_several(
     assert sum(row["f1"] for row in rows) / len(rows) == pytest.approx(found.metrics["f1"])
 
 
-def test_a_vocabulary_that_took_over_is_tested_too(model, roberta_tokenizer, job, english, telugu):
+def test_a_replaced_vocabulary_is_fine_tuned(model, roberta_tokenizer, job, english, telugu):
     from lexigraft.initialization.graft import graft
     from lexigraft.initialization.registry import initializer
 
@@ -164,7 +164,7 @@ def test_a_vocabulary_that_took_over_is_tested_too(model, roberta_tokenizer, job
     assert found.metrics["accuracy"] > 0.9
 
 
-def test_an_encoder_is_loaded_once_for_all_runs_which_are_those_that_it_has_alone(
+def test_an_encoder_is_loaded_once_for_all_runs(
     model, roberta_folder, roberta_tokenizer, job, tmp_path, monkeypatch
 ):
     source, cell = tmp_path / "source", tmp_path / "cell"

@@ -30,7 +30,7 @@ def test_scores_are_those_of_the_predictions_on_disk(model, byte_tokenizer, job)
     assert measured.metrics["samples"] == len(rows) == 4
 
 
-def test_predictions_keep_id_prompt_and_reference(model, byte_tokenizer, job):
+def test_predictions_have_id_prompt_and_reference(model, byte_tokenizer, job):
     evaluate(model, byte_tokenizer(), job)
     row = predictions(job)[2]
     assert row["id"] == "s2"
@@ -93,7 +93,7 @@ def test_a_corpus_without_parallel_text_is_named(model, byte_tokenizer, job):
         evaluate(model, byte_tokenizer(), job)
 
 
-def test_cells_are_asked_as_alma_trains_them_in_both_directions(model, byte_tokenizer, make_job):
+def test_the_alma_prompt_is_that_of_training_in_both_directions(model, byte_tokenizer, make_job):
     asked = {}
     for into_english in (False, True):
         job = make_job(
@@ -123,7 +123,7 @@ def test_every_prompt_asks_in_both_directions(model, byte_tokenizer, make_job, s
     assert {row["source"], row["reference"]} == {"yes", "ναι"}
 
 
-def test_words_are_scored_too_with_their_signatures(model, byte_tokenizer, job):
+def test_chrf_plus_plus_and_bleu_are_those_of_sacrebleu(model, byte_tokenizer, job):
     measured = evaluate(model, byte_tokenizer(), job)
     rows = predictions(job)
     outputs, references = [r["output"] for r in rows], [r["reference"] for r in rows]
@@ -135,14 +135,14 @@ def test_words_are_scored_too_with_their_signatures(model, byte_tokenizer, job):
     assert "tok:13a" in measured.details["bleu_signature"]
 
 
-def test_words_are_those_of_the_language_that_is_written(model, byte_tokenizer, make_job):
+def test_bleu_uses_the_tokenizer_of_the_target_language(model, byte_tokenizer, make_job):
     for settings, tokens in (({}, "tok:char"), ({"into_english": True}, "tok:13a")):
         job = make_job("translation", prompt="names", max_new_tokens=2, **settings)
         details = evaluate(model, byte_tokenizer(), job | {"language": "my"}).details
         assert tokens in details["bleu_signature"]
 
 
-def test_examples_stand_before_every_sentence_and_are_not_tested(model, byte_tokenizer, make_job):
+def test_examples_precede_sentences_and_are_not_tested(model, byte_tokenizer, make_job):
     job = make_job("translation", prompt="names", shots=2, max_new_tokens=2)
     details = evaluate(model, byte_tokenizer(), job).details
     rows = predictions(job)
@@ -160,7 +160,7 @@ def test_examples_stand_before_every_sentence_and_are_not_tested(model, byte_tok
         assert row["prompt_tokens"] == 1 + len((before + row["prompt"]).encode())
 
 
-def test_a_set_of_the_task_s_own_is_translated(model, byte_tokenizer, make_job, tmp_path):
+def test_the_test_set_of_a_task_is_translated(model, byte_tokenizer, make_job, tmp_path):
     for name, pairs in (("tests", [("three", "τρία")]), ("shots", [("six", "έξι")])):
         rows = [{"id": "0001", "source": en, "target": el} for en, el in pairs]
         (tmp_path / name).mkdir()

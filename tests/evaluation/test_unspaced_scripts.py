@@ -15,7 +15,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("language", UNSPACED_LANGUAGES)
-def test_letters_of_each_language_stand_alone_with_their_marks(language):
+def test_letters_with_their_marks_are_tokens_in_unspaced_scripts(language):
     words = mlqa_words(TEXTS[language], language)
     assert len(words) > 1
     assert "".join(words) == TEXTS[language]
@@ -34,6 +34,6 @@ def test_bleu_names_the_tokenizer_that_fits(language):
     "score",
     [chrf, lambda *texts: bleu(*texts, None), lambda *texts: rouge_l(*texts, ScriptTokenizer())],
 )
-def test_each_metric_refuses_what_has_not_one_reference_each(score, outputs, references):
+def test_each_metric_requires_one_reference_for_each_output(score, outputs, references):
     with pytest.raises(ValueError, match=f"{len(outputs)} predictions for {len(references)}"):
         score(outputs, references)

@@ -81,7 +81,7 @@ def test_each_text_has_the_nats_of_its_own_tokens(window, model, byte_tokenizer)
         before = nats
 
 
-def test_a_tokenizer_with_a_token_that_begins_a_text_keeps_it(model, byte_tokenizer):
+def test_a_token_that_begins_texts_is_not_added_twice(model, byte_tokenizer):
     from tokenizers.processors import TemplateProcessing
 
     tokenizer, plain = byte_tokenizer(), byte_tokenizer()

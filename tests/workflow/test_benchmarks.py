@@ -70,7 +70,7 @@ def test_a_group_is_tested_in_the_languages_that_the_harness_has(config, registr
     assert found == {"greek": "xnli_el", "english": "xnli_en"}
 
 
-def test_the_job_of_a_benchmark_says_where_it_is_defined_and_where_its_data_is(
+def test_the_job_of_a_benchmark_has_its_definition_and_its_data(
     config, registries, monkeypatch, tmp_path
 ):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
@@ -104,12 +104,12 @@ def test_the_job_of_a_benchmark_says_where_it_is_defined_and_where_its_data_is(
          "tasks.choose.harness[0].task: 'a/b' does not match"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused(config, registries, change, message):
+def test_an_invalid_benchmark_is_an_error(config, registries, change, message):
     change(config)
     assert message in refused(config, registries)
 
 
-def test_a_benchmark_of_other_data_has_a_folder_of_its_own(config, registries):
+def test_a_benchmark_with_other_data_has_a_separate_folder(config, registries):
     """Tasks, of one study or of several, share the data of a benchmark only where it is equal."""
 
     def folders(**own):
@@ -132,7 +132,7 @@ def test_a_benchmark_of_other_data_has_a_folder_of_its_own(config, registries):
     assert folders(data="data/one")[1] == one
 
 
-def test_definitions_of_ones_own_are_files_that_a_benchmark_is_made_from(config, registries):
+def test_definitions_of_a_user_are_inputs_of_a_benchmark(config, registries):
     config["tasks"]["choose"]["harness"] = [
         {
             "languages": {"te": "el"},
@@ -158,7 +158,7 @@ def test_one_benchmark_is_defined_in_one_folder(config, registries):
     resolve(config, registries)
 
 
-def test_a_task_without_data_is_scored_once_the_data_is_there(miniature, tmp_path):
+def test_a_task_without_data_is_scored_once_the_data_exists(miniature, tmp_path):
     config = deepcopy(miniature)
     config["cells"] = config["cells"][:1]
     config["run_tasks"] = {"choose": {}}
@@ -290,7 +290,7 @@ def test_cw2v_has_xnli_after_four_examples_at_every_checkpoint():
 
 
 @pytest.mark.parametrize("name", ["vocadt-mini", "salt-mini", "unifyvocab-mini", "cw2v-mini"])
-def test_the_miniatures_bring_the_rows_of_their_benchmarks(name):
+def test_the_miniatures_contain_the_rows_of_their_benchmarks(name):
     study = open_study(name)
     pairs = {(cell.language, task) for cell in study.cells for task in tasks_of(study, cell)}
     benchmarks = {

@@ -64,7 +64,7 @@ def counted(config, registries):
     return found
 
 
-def test_a_task_s_own_tests_are_searched_for_in_the_text_of_each_language(config, registries):
+def test_test_sets_are_searched_for_in_the_text_of_each_language(config, registries):
     found = counted(config, registries)
     assert found["telugu", "questions"] == {
         "telugu": "results/examples/questions/test-te/test_set.jsonl",
@@ -88,7 +88,7 @@ def test_a_task_that_no_cell_of_a_language_is_run_on_is_not_searched_for(config,
     }
 
 
-def test_the_same_tests_are_searched_for_once(config, registries):
+def test_equal_test_sets_are_searched_for_once(config, registries):
     config["run_tasks"] |= {"perplexity-windows": {}}
     assert ("telugu", "perplexity-windows") not in counted(config, registries)
     config["run_tasks"] |= {"belebele-3-shot": {}, "belebele-5-shot": {}}
@@ -100,7 +100,7 @@ def test_the_same_tests_are_searched_for_once(config, registries):
     assert ("telugu", "belebele-5-shot") not in found
 
 
-def test_another_language_s_texts_are_searched_for_where_a_task_names_it(config, registries):
+def test_texts_of_the_language_that_a_task_names_are_searched_for(config, registries):
     config["tasks"] |= {"to-greek": {**config["tasks"]["translation-short"],
                                      "language": "greek"}}  # fmt: skip
     config["run_tasks"] = {"to-greek": {}}
@@ -137,7 +137,7 @@ def test_a_count_waits_for_its_text_and_its_tests(config, registries):
     }
 
 
-def test_other_tests_leave_the_corpus_as_it_is(config, registries, files):
+def test_other_test_sets_do_not_change_the_corpus(config, registries, files):
     """Texts do not depend on the files of a task's tests, nor on further tasks."""
 
     def upstream(study):

@@ -44,7 +44,7 @@ def finished(tmp_path_factory, config) -> Checkout:
     return copy
 
 
-def test_a_metric_that_cannot_be_scored_is_scored_once_its_checkpoint_is_there(finished):
+def test_a_metric_is_scored_once_its_checkpoint_exists(finished):
     card = json.loads((finished.folder / "results/metrics/bleurt/card.json").read_text())
     assert f"metrics.bleurt.checkpoint: {CHECKPOINT} has no config.json" in card["why"]
     # Until then it is not tried again.
@@ -60,7 +60,7 @@ def test_a_metric_that_cannot_be_scored_is_scored_once_its_checkpoint_is_there(f
     }
 
 
-def test_records_of_learned_metrics_lie_beside_the_run_that_they_score(config):
+def test_records_of_learned_metrics_are_beside_the_run_that_they_score(config):
     study = Study(resolve(deepcopy(config), load_registries()))
     job = study.described("build_report", {})
     (record,) = report_inputs(study.config, job["folders"], job["searched"])["learned"]
@@ -95,7 +95,7 @@ def refused(config: dict) -> str:
     "an unknown learned metric, or one without a valid checkpoint",
     "rejected with a message that names the key and suggests a similar name",
 )
-def test_an_unknown_metric_is_named_with_the_one_that_was_meant(config):
+def test_the_error_about_an_unknown_metric_suggests_a_similar_name(config):
     changed = deepcopy(config)
     changed["run_tasks"]["translation"]["learned_metrics"] = ["bluert-20"]
     message = refused(changed)
@@ -109,7 +109,7 @@ def test_a_task_without_predictions_has_no_learned_metrics(config):
     assert "task 'perplexity' writes no predictions to score" in refused(changed)
 
 
-def test_two_metrics_that_would_be_one_column_are_refused(config):
+def test_two_metrics_with_one_column_are_an_error(config):
     changed = deepcopy(config)
     changed["metrics"]["mine"] = {**load_registries()["metrics"]["bleurt-20"]}
     changed["run_tasks"]["translation"]["learned_metrics"] = ["bleurt-20", "mine"]
@@ -121,7 +121,7 @@ def test_two_metrics_that_would_be_one_column_are_refused(config):
     "an unknown learned metric, or one without a valid checkpoint",
     "rejected with a message that names the key and suggests a similar name",
 )
-def test_a_checkpoint_that_is_neither_a_hub_name_nor_a_folder_is_refused(config):
+def test_a_checkpoint_must_be_a_hub_name_or_a_folder(config):
     changed = deepcopy(config)
     changed["metrics"]["bleurt"] = {"base": "bleurt-20", "checkpoint": "a folder"}
     assert refused(changed).startswith("metrics.bleurt.checkpoint: ")

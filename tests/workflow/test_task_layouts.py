@@ -69,7 +69,7 @@ def test_a_task_that_generates_reads_its_tests(task, code, config, tmp_path):
 
 
 @pytest.mark.parametrize(("task", "part"), LEARNED | TRAINED)
-def test_a_task_that_learns_reads_what_it_learns_from_and_its_tests(task, part, config, tmp_path):
+def test_a_task_that_fine_tunes_reads_its_examples(task, part, config, tmp_path):
     file, row = (LEARNED | TRAINED)[task, part]
     settings = example_settings(config, task, part)
     settings["text"] = copy_of(settings["text"], file, row, tmp_path)
@@ -81,7 +81,7 @@ def test_a_task_that_learns_reads_what_it_learns_from_and_its_tests(task, part, 
     ("language", "file", "row"),
     [("te", "telugu", ARTICLE), ("de", "de", MLSUM)],
 )
-def test_articles_of_a_language_are_read_with_their_summaries(language, file, row, tmp_path):
+def test_articles_of_a_language_have_their_summaries(language, file, row, tmp_path):
     text = entries_of("languages")[language]["summarization"]
     text = copy_of(text, f"{file}/test/0000.parquet", row, tmp_path)
     text["data_files"] = text["data_files"][:1]  # the other part has a file of its own

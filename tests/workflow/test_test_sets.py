@@ -103,7 +103,7 @@ def refused(config, registries):
     return str(error.value)
 
 
-def test_a_cell_is_evaluated_on_its_language_s_part_of_each_text(config, registries):
+def test_a_cell_is_evaluated_on_the_texts_of_its_language(config, registries):
     given, read = evaluated(config, registries, "mine")
     folder = "results/examples/mine"
     assert read["test_sets"] == {
@@ -118,7 +118,7 @@ def test_a_cell_is_evaluated_on_its_language_s_part_of_each_text(config, registr
     assert {f"{folder}/test-te/card.json", f"{folder}/shots-te/card.json"} <= {*wanted}
 
 
-def test_questions_are_in_english_too_and_in_every_language_of_a_group(config, registries):
+def test_questions_test_english_and_every_language_of_a_group(config, registries):
     given, read = evaluated(config, registries, "questions")
     assert given["tested"] == {"telugu": "te", "english": "en"}
     assert "shots" not in read["test_sets"]
@@ -137,7 +137,7 @@ def test_a_task_may_test_one_member_of_a_group(config, registries):
     assert read["test_sets"]["tests"] == {"greek": "results/examples/mine/test-el"}
 
 
-def test_a_part_is_read_from_its_text_and_what_that_calls_the_language(config, registries, files):
+def test_a_text_is_read_by_its_own_name_of_the_language(config, registries, files):
     config["tasks"]["mine"]["examples"]["test"][0]["languages"]["te"] = "el"
     study = study_of(config, registries)
     given = study.described("prepare_test_set", {"task": "mine", "part": "test-te"})
@@ -151,7 +151,7 @@ def test_a_part_is_read_from_its_text_and_what_that_calls_the_language(config, r
     assert given["settings"]["columns"]["answers"] == "answers.text"
 
 
-def test_a_test_set_of_its_own_needs_no_parallel_text(config, registries):
+def test_a_task_with_a_test_set_needs_no_parallel_text(config, registries):
     config["languages"]["telugu"] = {
         **config["languages"]["telugu"], "parallel": None,
         "english": {"loader": "text", "paths": config["languages"]["greek"]["text"]["paths"]},
@@ -187,12 +187,12 @@ def test_a_test_set_of_its_own_needs_no_parallel_text(config, registries):
         ),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_refused(config, registries, change, message):
+def test_an_invalid_test_set_is_an_error(config, registries, change, message):
     change(config["tasks"])
     assert message in refused(config, registries)
 
 
-def test_every_entry_of_the_registry_reads_its_text_of_each_language(registries):
+def test_every_registered_test_set_has_a_text_for_each_language(registries):
     """`{code}` is replaced by the language, and the tests of the papers' languages are there."""
     from workflow.config.task_data import own_test_settings
 
@@ -232,7 +232,7 @@ def studies(registries):
 
 
 @pytest.mark.parametrize("task", ["translation", "titles-4-shot", "questions-4-shot"])
-def test_a_prompt_that_is_not_there_is_refused_before_the_first_job(config, registries, task):
+def test_an_unknown_prompt_is_an_error_before_the_first_job(config, registries, task):
     config["run_tasks"] = {"asked": {}}
     config["tasks"] = {"asked": {"base": task, "prompt": "cw2w"}}
     with pytest.raises(UserError, match=r"tasks\.asked\.prompt: 'cw2w' is not in config/prompts"):
@@ -286,7 +286,7 @@ def test_the_models_of_cw2v_are_tested_in_every_language_at_every_checkpoint(stu
     }
 
 
-def test_the_real_workflow_evaluates_on_what_the_user_brought(checkout, config):
+def test_the_real_workflow_evaluates_on_the_test_sets_of_a_user(checkout, config):
     checkout.config = config
     cell = "results/evaluation/tiny/telugu/source/none/none/seed-0"
     tasks = ("mine", "questions")

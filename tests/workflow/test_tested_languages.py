@@ -41,7 +41,7 @@ def read_by_report(study, kind):
     return report_inputs(study.config, job["folders"], job["searched"])[kind]
 
 
-def test_a_task_that_names_a_language_reads_its_texts_whatever_the_cells_language(study):
+def test_a_task_reads_the_texts_of_the_language_that_it_names(study):
     job = study.described("evaluate", AXES)
     assert job["inputs"]["cell"].startswith("results/training/tiny/greek/")
     task, read = job["tasks"]["translation-te"], job["inputs"]["read"]
@@ -63,7 +63,7 @@ def test_a_task_may_name_a_text_for_each_language(config, registries):
     assert read["perplexity"]["corpus"] == "results/corpus/greek"
 
 
-def test_a_task_is_run_on_cells_of_its_languages_alone(study):
+def test_a_task_runs_only_on_cells_of_its_languages(study):
     for job in study.jobs().values():
         if job.rule == "evaluate":
             tasks = study.described("evaluate", job.output.wildcards)["tasks"]
@@ -75,7 +75,7 @@ def test_a_task_is_run_on_cells_of_its_languages_alone(study):
     ]  # fmt: skip
 
 
-def test_checkpoints_are_evaluated_by_tasks_that_want_them(study):
+def test_checkpoints_are_evaluated_by_tasks_that_select_them(study):
     outputs = [job.output for job in study.jobs().values() if job.rule == "evaluate_checkpoint"]
     # Three trained cells, and of each the two checkpoints before the last.
     assert len(outputs) == 3 * 2
@@ -117,7 +117,7 @@ def test_a_checkpoint_is_evaluated_as_its_cell_is(study):
          "strategies.short.checkpoints: 0 is not at least 1"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused(change, message, config, registries):
+def test_an_invalid_selection_is_an_error(change, message, config, registries):
     change(config)
     with pytest.raises(UserError) as error:
         resolve(config, registries)

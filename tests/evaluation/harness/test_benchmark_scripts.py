@@ -41,7 +41,7 @@ def choice(make_job, hub, tmp_path):
     return build
 
 
-def test_the_card_of_a_benchmark_has_the_checksums_of_what_was_kept(choice):
+def test_the_card_of_a_benchmark_has_the_checksums_of_its_data(choice):
     folder = Path(choice()["inputs"]["benchmarks"]["german"])
     card = json.loads((folder / "card.json").read_text())
     assert {name for name in card["files"] if name.endswith(".arrow")} == {
@@ -93,7 +93,7 @@ def test_a_cell_is_scored_from_its_source_and_its_changed_tensors(
     assert record["settings"] == {"kind": "multiple_choice"} and "document_start" not in record
 
 
-def test_without_data_the_record_says_so_and_no_model_is_opened(choice, tmp_path):
+def test_without_data_no_model_is_loaded(choice, tmp_path):
     job = choice(data=str(tmp_path / "nothing"))
     evaluate_cell(job_of_cell(job))
     record = json.loads(Path(job["outputs"]["record"]).read_text("utf-8"))

@@ -18,7 +18,7 @@ from lexigraft.evaluation.learned.checkpoint import STATE
 from tests.conftest import REPOSITORY
 
 
-def test_what_a_task_reads_is_kept_and_handed_out_without_the_hub(prepared, tmp_path):
+def test_the_data_sets_of_a_task_are_stored_and_read_without_the_hub(prepared, tmp_path):
     from lexigraft.evaluation.harness.benchmarks import load_task
     from lexigraft.evaluation.harness.data import stored_data_sets
 
@@ -50,7 +50,7 @@ def test_what_a_task_reads_is_kept_and_handed_out_without_the_hub(prepared, tmp_
     "the data of a benchmark is unavailable",
     "its task is not scored and says how to obtain the data; the study continues",
 )
-def test_a_data_set_that_cannot_be_had_is_told_with_the_way_to_get_it(hub, tmp_path):
+def test_the_record_of_a_missing_data_set_says_how_to_download_it(hub, tmp_path):
     from lexigraft.evaluation.harness.benchmarks import prepare_benchmark
 
     files, facts = prepare_benchmark("hellaswag", "hellaswag", str(hub), tmp_path)
@@ -75,7 +75,7 @@ def test_a_task_that_the_harness_does_not_have_is_refused(tmp_path):
         prepare_benchmark("triviaqa", "triviaqa", None, tmp_path)
 
 
-def test_of_a_data_set_with_a_script_the_hubs_own_copy_is_read(hub, tmp_path, monkeypatch):
+def test_the_parquet_copy_is_read_of_a_data_set_with_a_script(hub, tmp_path, monkeypatch):
     """On a branch of its own the hub keeps each data set as Parquet: config/split/n.parquet."""
     import datasets
 
@@ -160,7 +160,7 @@ def test_a_data_set_is_read_at_the_commit_that_is_locked(tmp_path, monkeypatch):
     assert benchmark_state(None, tmp_path, {key: other}) not in ("there", None)
 
 
-def test_a_benchmark_is_prepared_again_once_its_data_may_have_come(tmp_path, monkeypatch):
+def test_a_benchmark_is_prepared_again_once_data_appears(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     folder, local = tmp_path / "benchmark", tmp_path / "data"
@@ -224,7 +224,7 @@ def test_the_longest_text_of_the_data_set_s_own_columns(example, text):
     assert longest(example, ["question", "passage", "premise", "choices", "label"]) == text
 
 
-def test_texts_are_of_what_is_tested_and_not_of_examples_to_show(prepared):
+def test_only_tested_examples_are_searched(prepared):
     place = prepared("arc_de", "okapi/arc_multilingual")
     assert longest_texts(place) == ["die Sonne am Mittag", "Was schwimmt?", "Was ist süß?"]
 
@@ -249,7 +249,7 @@ def test_a_benchmark_is_counted_and_one_without_data_says_why(prepared, tmp_path
     assert record["not_counted"] == {"swahili": "no network"}
 
 
-def test_definitions_of_one_s_own_ask_as_cw2v_does(hub, tmp_path):
+def test_our_definition_of_xnli_has_the_prompt_of_cw2v(hub, tmp_path):
     from lexigraft.evaluation.harness.benchmarks import load_task, prepare_benchmark
     from lexigraft.evaluation.harness.data import stored_data_sets
 
@@ -274,7 +274,7 @@ def test_definitions_of_one_s_own_ask_as_cw2v_does(hub, tmp_path):
         assert task.doc_to_choice(task.eval_docs[4]) == ["true", "unknown", "false"]
 
 
-def test_definitions_of_one_s_own_run_no_code(tmp_path):
+def test_definitions_of_a_user_run_no_code(tmp_path):
     from lexigraft.evaluation.harness.benchmarks import load_task
 
     with pytest.raises(UserError, match="there is no such folder"):

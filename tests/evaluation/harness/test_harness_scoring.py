@@ -91,7 +91,7 @@ def test_a_likelihood_is_that_of_the_answer_after_the_question(answering, scored
         assert likelihood == pytest.approx(nats, rel=1e-5)
 
 
-def test_the_choice_that_is_shown_is_the_one_that_counts(scored):
+def test_the_output_is_the_choice_that_the_metric_scores(scored):
     plain, relative = (
         scored("arc_de", "okapi/arc_multilingual", 0, by_length=by_length).rows
         for by_length in (False, True)
@@ -106,7 +106,7 @@ def test_the_choice_that_is_shown_is_the_one_that_counts(scored):
     assert [row["output"] for row in plain] != [row["output"] for row in relative]
 
 
-def test_what_is_tested_is_no_example_of_itself(scored):
+def test_a_tested_example_is_not_in_its_own_prompt(scored):
     # Three sentences and no others to take examples from: before each stand the two others.
     rows = scored("xwinograd_jp", "xwinograd", 2).rows
     ends = ["is small.", "had helped.", "was tired."]
@@ -115,7 +115,7 @@ def test_what_is_tested_is_no_example_of_itself(scored):
             assert row["prompt"].count(end) == (number != at)
 
 
-def test_a_sample_is_of_the_examples_that_were_drawn(scored):
+def test_only_the_drawn_examples_are_scored(scored):
     rows = scored("arc_de", "okapi/arc_multilingual", 0).rows
     found = scored("arc_de", "okapi/arc_multilingual", 0, draw=lambda task, count: [0, count - 1])
     # How many texts are scored together moves a likelihood's last bits.

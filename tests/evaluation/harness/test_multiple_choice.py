@@ -33,7 +33,7 @@ XNLI = {"german": ("xnli_de", "xnli"), "english": ("xnli_en", "xnli")}
 XCOPA = {"swahili": ("xcopa_sw", "xcopa"), "estonian": ("xcopa_et", "xcopa")}
 
 
-def test_the_model_and_the_tokenizer_are_left_as_they_were_for_the_tasks_after(choose, answering):
+def test_scoring_changes_neither_the_model_nor_the_tokenizer(choose, answering):
     model, tokenizer = answering
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     state = (tokenizer.backend_tokenizer.to_str(), tokenizer.pad_token, tokenizer.padding_side)
@@ -74,7 +74,7 @@ def test_each_language_of_a_group_counts_the_same(choose):
     assert all(row["prompt"].startswith("Alifika") for row in rows)
 
 
-def test_the_metric_that_counts_is_the_tasks_and_the_others_stay(choose):
+def test_the_metric_of_a_task_is_its_accuracy_and_the_others_keep_their_names(choose):
     tests = {"german": ("arc_de", "okapi/arc_multilingual")}
     plain, _ = choose(tests)
     relative, folder = choose(tests, metric="acc_norm")
@@ -85,7 +85,7 @@ def test_the_metric_that_counts_is_the_tasks_and_the_others_stay(choose):
     assert relative.details["signature"].startswith("acc_norm of lm-evaluation-harness 0.4.")
 
 
-def test_the_record_says_what_was_asked_and_how(choose):
+def test_the_record_has_the_settings_and_the_prompts(choose):
     details = choose(XNLI, shots=2)[0].details
     assert details["signature"].endswith(", 2-shot")
     assert details["tests"]["german"] == {
@@ -104,7 +104,7 @@ def test_a_sample_is_the_same_for_every_cell_of_a_run(choose):
     assert [row["id"] for row in rows_of(folder / "predictions.jsonl")] == ids
 
 
-def test_a_metric_that_the_task_does_not_have_is_told(choose):
+def test_a_metric_that_the_task_does_not_have_is_an_error(choose):
     with pytest.raises(UserError, match="metric 'f1' is not one of acc, the metrics"):
         choose(XNLI, metric="f1")
 

@@ -24,7 +24,7 @@ def lacking(settings) -> list:
     return [part.missing() for part in parts(settings)]
 
 
-def test_a_folder_with_all_that_is_needed_lacks_nothing(tmp_path, fill, settings):
+def test_a_folder_with_all_required_files_is_complete(tmp_path, fill, settings):
     folder, encoder = fill(tmp_path / "comet", "comet"), fill(tmp_path / "encoder", "encoder")
     assert lacking(settings("comet", folder, encoder)) == [None, None]
 
@@ -42,13 +42,13 @@ def test_a_folder_with_all_that_is_needed_lacks_nothing(tmp_path, fill, settings
         ("comet", "comet", "checkpoints/model.ckpt", ("checkpoints/model.ckpt",)),
     ],
 )
-def test_a_file_that_lacks_is_named(kind, part, gone, group, tmp_path, fill, settings):
+def test_a_missing_file_is_named(kind, part, gone, group, tmp_path, fill, settings):
     folder = fill(tmp_path / part, part)
     (folder / gone).unlink()
     assert lacking(settings(kind, folder))[0] == group
 
 
-def test_a_pickle_is_not_looked_at_beside_safetensors(tmp_path, fill, settings):
+def test_a_pickle_is_ignored_if_there_are_safetensors(tmp_path, fill, settings):
     folder = fill(tmp_path / "bleurt", "bleurt")
     (folder / "pytorch_model.bin").write_text("old")
     (part,) = parts(settings("bleurt", folder))
@@ -68,13 +68,13 @@ def test_a_hub_name_is_found_in_the_cache_by_commit_or_reference(revision, hub, 
     assert part.folder() == snapshot
 
 
-def test_a_hub_name_that_is_not_in_the_cache_is_nowhere(hub, settings):
+def test_a_hub_name_without_a_cached_snapshot_has_no_folder(hub, settings):
     (part,) = parts(settings("bleurt", "org/name", revision=COMMIT))
     assert part.folder() is None
     assert part.missing() == ("config.json",)
 
 
-def test_the_hubs_cache_is_where_the_hub_has_it(monkeypatch):
+def test_the_hub_cache_is_that_of_huggingface_hub(monkeypatch):
     cases: list[dict[str, str]] = [
         {},
         {"XDG_CACHE_HOME": "/x"},
@@ -118,7 +118,7 @@ def local(tmp_path, settings, python) -> Prepared:
     return Prepared(settings("bleurt", tmp_path / "bleurt"), python, tmp_path / "prepared")
 
 
-def test_nothing_is_stale_where_nothing_changes(local):
+def test_a_preparation_is_not_stale_if_nothing_changes(local):
     before = local.prepare()
     assert local.state() == before
 
@@ -178,7 +178,7 @@ def test_a_fetch_that_was_forbidden_is_tried_again_when_it_is_not(on_hub, monkey
     assert on_hub.state() != before
 
 
-def test_what_was_fetched_while_preparing_is_not_prepared_again(on_hub, hub, fill):
+def test_a_checkpoint_fetched_during_preparation_is_not_prepared_again(on_hub, hub, fill):
     before = on_hub.state()
     fill(hub / "models--org--name" / "snapshots" / COMMIT, "bleurt")
     found, complete = observed(on_hub.settings, on_hub.python)
@@ -217,13 +217,13 @@ def why(settings, python) -> str:
     return facts["why"]
 
 
-def test_without_the_environment_it_says_how_to_get_it(tmp_path, fill, settings):
+def test_the_reason_says_how_to_install_the_environment(tmp_path, fill, settings):
     folder = fill(tmp_path / "bleurt", "bleurt")
     absent = str(tmp_path / "no" / "python")
     assert why(settings("bleurt", folder), absent).startswith(f"{absent} is missing: run `make")
 
 
-def test_without_a_name_it_says_which_key_wants_one(settings, python):
+def test_the_reason_names_the_key_without_a_checkpoint(settings, python):
     assert why(settings("bleurt", None), python).startswith("metrics.tiny.checkpoint: none is")
 
 
@@ -238,7 +238,7 @@ def test_a_missing_folder_and_its_missing_file_are_named(tmp_path, fill, setting
     "a model or revision is not in the cache while offline",
     "a one-line error message names it and says how to download it",
 )
-def test_offline_it_says_how_to_fetch(settings, python, hub):
+def test_the_reason_says_how_to_download_a_checkpoint_when_offline(settings, python, hub):
     reason = why(settings("bleurt", "org/name", revision="v1"), python)
     assert "metrics.tiny.checkpoint: org/name at revision v1 is not in the hub cache" in reason
     assert "`hf download org/name --revision v1`" in reason
@@ -275,9 +275,7 @@ def test_only_what_is_used_is_fetched_at_the_pinned_revision(online, hub, settin
     assert "pytorch_model.bin" not in wanted
 
 
-def test_a_pickle_of_tensors_is_fetched_only_where_there_is_nothing_better(
-    online, hub, settings, python, fill
-):
+def test_a_pickle_is_fetched_only_if_there_are_no_safetensors(online, hub, settings, python, fill):
     snapshot = hub / "models--org--name" / "snapshots" / COMMIT
 
     def answer(wanted):
@@ -292,7 +290,7 @@ def test_a_pickle_of_tensors_is_fetched_only_where_there_is_nothing_better(
     assert len(asked) == 2
 
 
-def test_what_is_in_the_cache_is_not_asked_of_the_hub(online, hub, settings, python, fill):
+def test_a_cached_checkpoint_is_not_requested_from_the_hub(online, hub, settings, python, fill):
     fill(hub / "models--org--name" / "snapshots" / COMMIT, "bleurt")
     asked = online(lambda _: None)
     assert prepare_metric("tiny", settings("bleurt", "org/name", revision=COMMIT), python)[
@@ -306,7 +304,7 @@ def test_what_is_in_the_cache_is_not_asked_of_the_hub(online, hub, settings, pyt
     "the hub is unreachable while a learned metric is downloaded",
     "the record says why scores are missing; the study continues",
 )
-def test_a_hub_that_cannot_be_reached_is_said(online, hub, settings, python):
+def test_the_reason_says_that_the_hub_cannot_be_reached(online, hub, settings, python):
     from huggingface_hub import errors
 
     def fail(_):
@@ -317,7 +315,7 @@ def test_a_hub_that_cannot_be_reached_is_said(online, hub, settings, python):
     assert f"org/name at revision {COMMIT} cannot be fetched: the hub cannot be reached" in reason
 
 
-def test_a_repository_without_the_files_is_said(online, hub, settings, python):
+def test_the_reason_names_the_file_that_a_repository_lacks(online, hub, settings, python):
     snapshot = hub / "models--org--name" / "snapshots" / COMMIT
     online(lambda _: snapshot.mkdir(parents=True, exist_ok=True))
     reason = why(settings("bleurt", "org/name", revision=COMMIT), python)

@@ -100,7 +100,7 @@ def test_scores_are_stored_with_their_ids_and_their_mean(job, scorer):
     assert "not_scored" not in record
 
 
-def test_only_the_texts_cross_over(job, scorer):
+def test_the_scorer_gets_only_texts(job, scorer):
     scorer("say({'device': sorted({key for row in rows for key in row})}, scores(0.5, 0.5))")
     assert score(job)["device"] == ["output", "reference", "run", "source"]
 
@@ -111,7 +111,7 @@ def test_the_scorer_reaches_no_hub_and_unpickles_tensors_only(job, scorer):
     assert score(job)["device"] == ["1", "1"]
 
 
-def test_nothing_is_left_beside_the_card(job, scorer):
+def test_no_temporary_files_are_left(job, scorer):
     scorer("say({'device': 'cpu'}, scores(0.5, 0.5))")
     assert score_predictions(job) == [
         "../../../evaluation/tiny/te/seed-0/translation/run-0/learned/tiny.json"
@@ -156,7 +156,7 @@ def test_only_new_and_changed_predictions_are_scored(job, scorer):
 
 
 @pytest.mark.parametrize("changed", ["settings", "version", "metric"])
-def test_another_checkpoint_or_other_settings_score_all_again(job, scorer, changed):
+def test_a_changed_checkpoint_or_setting_repeats_all_scores(job, scorer, changed):
     scorer(COUNTED)
     score_predictions(job)
     if changed == "settings":
@@ -176,7 +176,7 @@ def test_another_checkpoint_or_other_settings_score_all_again(job, scorer, chang
     "the scoring process of a learned metric is killed between two runs",
     "scores of finished runs are kept; the other records give the reason and are scored next time",
 )
-def test_a_kill_loses_no_record_that_is_scored(job, scorer):
+def test_after_a_kill_the_scores_of_finished_runs_are_kept(job, scorer):
     scorer(
         "say({'device': 'cpu'}, scores(1, 2))\n"
         "first = Path(job['texts']).parents[3] / 'evaluation/tiny/te/seed-0/translation/run-0'\n"
@@ -214,7 +214,7 @@ def test_a_kill_loses_no_record_that_is_scored(job, scorer):
         ("say({'device': 'cpu'}, scores(0.5, float('nan')))", "not one finite number"),
     ],
 )
-def test_whatever_goes_wrong_is_the_records_reason(body, reason, job, scorer):
+def test_the_record_has_the_reason_of_a_failed_scorer(body, reason, job, scorer):
     scorer(body)
     record = score(job)
     assert record["metrics"] == {}
@@ -223,7 +223,7 @@ def test_whatever_goes_wrong_is_the_records_reason(body, reason, job, scorer):
     assert list(Path(job["outputs"]["folder"]).iterdir()) == []
 
 
-def test_without_an_environment_the_reason_is_its_own(job):
+def test_the_reason_says_that_the_environment_is_missing(job):
     job["inputs"]["python"] = "/no/such/python"
     reason = score(job)["not_scored"]
     assert (
@@ -231,7 +231,7 @@ def test_without_an_environment_the_reason_is_its_own(job):
     )
 
 
-def test_what_the_preparation_lacked_is_the_reason(job):
+def test_the_reason_is_that_of_the_preparation(job):
     card = {"available": False, "why": "metrics.tiny.checkpoint: none is specified"}
     Path(job["inputs"]["metric"]).write_text(json.dumps(card))
     record = score(job)
@@ -243,7 +243,7 @@ def test_what_the_preparation_lacked_is_the_reason(job):
     ("text", "reason"),
     [("", "no predictions"), ('{"id": "a"}\n', "has no output"), ("{", "cannot be read")],
 )
-def test_predictions_that_cannot_be_scored_are_said(text, reason, job):
+def test_the_reason_says_what_is_wrong_with_predictions(text, reason, job):
     Path(job["inputs"]["predictions"][0]).write_text(text)
     assert reason in score(job)["not_scored"]
 
