@@ -27,6 +27,7 @@ from lexigraft.evaluation.metric_kinds import text_metrics
 from lexigraft.evaluation.task_kinds import kinds as task_kinds
 from lexigraft.initialization.registry import methods
 from lexigraft.initialization.registry import register as register_initializers
+from lexigraft.report.items import kinds as report_kinds
 from lexigraft.training.registry import objectives
 
 GROUP = "lexigraft.plugins"  # of entry points
@@ -124,6 +125,7 @@ def _registered_kinds() -> list[str]:
         "task": task_kinds(),
         "metric": text_metrics(),
         "loader": loaders(),
+        "report item": report_kinds(),
     }
     return [f"{sort} {name}" for sort, registered in names.items() for name in registered]
 

@@ -6,9 +6,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pandas
 import pytest
 
+from lexigraft import plugins
 from lexigraft.errors import UserError
+from lexigraft.report import items
 from lexigraft.report.frame import Model
 from lexigraft.report.items import (
     DEFAULT,
@@ -218,3 +221,24 @@ def test_lapt_of_another_strategy_is_no_row_beside_untrained_models(two):
         part = two.part(Item("results", "t", where=where))
         found = [m.strategy for m in models(part) if m.baseline and not m.is_source]
         assert found == lapt
+
+
+def test_the_table_of_the_extension_page_is_a_kind(two, tmp_path, monkeypatch):
+    """The code of docs/extend.md, in a file of the user's own."""
+    monkeypatch.setattr(items, "_KINDS", dict(items._KINDS))
+    monkeypatch.setattr(plugins, "_loaded", {})
+    page = (REPOSITORY / "docs/extend.md").read_text(encoding="utf-8")
+    section = page.split("## A table or a figure")[1]
+    code = section.split("```python\n")[1].split("```")[0]
+    file = tmp_path / "training_times.py"
+    file.write_text(code, encoding="utf-8")
+    (plugin,) = plugins.load_plugins([str(file)])
+    assert plugin.kinds == ("report item training_times",)
+    (item,) = read_items(["training_times"])
+    training = pandas.DataFrame(
+        [{"language": "te", "initializer": "mean", "strategy": "full", "seconds": 2.5}]
+    )
+    built = load("training_times").build(replace(two.part(item), training=training))
+    assert [(row.stub, row.cells[0].text) for row in built.rows] == [
+        (("Te", "mean", "full"), "2.5")
+    ]

@@ -77,12 +77,13 @@ def forgetting(study: StudyResults, look: Look) -> "Figure | None":
     if tasks := study.item.tasks:
         gained, lost = f"gain: {tasks[0]}", f"loss: {tasks[-1]}"
     drawn, axes = panel_grid(len(panels), 2, 2.8)
-    styles = {}
+    cells = pandas.concat([rows for _, rows in panels])
+    trained_models = dict.fromkeys(models_of(cells[cells["strategy"] != "none"]))
+    named, styles = points(study, look, [*trained_models]), {}
     for (title, rows), (axis,) in zip(panels, axes, strict=True):
         axis.axhline(0, color=MUTED, lw=0.8, ls=":", zorder=1)
         axis.axvline(0, color=MUTED, lw=0.8, ls=":", zorder=1)
         trained = rows[rows["strategy"] != "none"]
-        named = points(study, look, models_of(trained))
         for model, end in zip(models_of(trained), _positions(trained), strict=True):
             name, style = named[model]
             start = select(rows, initializer=model.initializer, vocabulary=model.vocabulary,

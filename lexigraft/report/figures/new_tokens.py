@@ -69,7 +69,7 @@ def new_tokens(study: StudyResults, look: Look) -> "Figure | None":
                   for token in tokens)  # fmt: skip
         axis.set_xlim(0, max(1.0, *totals))
         axis.set_yticks(range(len(tokens)), [token.text for token in tokens], fontsize=10)
-        axis.tick_params(axis="y", length=0)
+        axis.tick_params(axis="y", length=0, pad=6)
         axis.spines["left"].set_visible(False)
     axes[-1].set_xlabel("weight in the recipe (a new embedding row is this sum of source rows)")
     drawn.draw_without_rendering()  # the widths of bars decide which labels fit

@@ -38,7 +38,8 @@ def speed_quality(study: StudyResults, look: Look) -> "Figure | None":
     # The smallest batch of each task: one user waiting for one text.
     rows = rows[rows["batch"] == rows.groupby("task")["batch"].transform("min")]
     drawn, axes = panel_grid(len(panels), 2, 2.8)
-    styles = {}
+    grafts = dict.fromkeys(model for model in models_of(rows) if not model.is_source)
+    named, styles = points(study, look, [*grafts]), {}
     for (source, (language, task, name)), (axis,) in zip(panels, axes, strict=True):
         kind = study.task_kind(task)
         prompted = [speed for speed, prompts in study.prompts_from.items() if prompts == kind]
@@ -47,8 +48,6 @@ def speed_quality(study: StudyResults, look: Look) -> "Figure | None":
         keys = {"source": source, "language": language}
         speed = select(rows, task=speed_task, **keys)[[*CELL, "speed_up"]]
         cells = select(study.summary, task=task, metric=name, **keys).merge(speed, on=CELL)
-        is_source = (cells["initializer"] == "none") & (cells["strategy"] == "none")
-        named = points(study, look, models_of(cells[~is_source]))
         for model, row in zip(models_of(cells), cells.to_dict("records"), strict=True):
             x, y = row["speed_up"], row["mean"]
             label, style = named.get(model, ("Source", {"color": INK, "marker": "*", "ls": ""}))

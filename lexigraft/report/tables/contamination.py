@@ -17,7 +17,7 @@ _COLUMNS = {
 
 
 @table(
-    title="ContaminatedTests",
+    title="Contamination",
     caption="Test texts that occur in the training text of their language, wholly or mostly.",
     empty="no test set was searched for in the training text",
 )
