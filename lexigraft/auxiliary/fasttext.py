@@ -66,7 +66,8 @@ def train_fasttext(
         Number of hash buckets of n-grams; each takes `4 · dimensions` bytes. Nine in ten start at
         zero.
     minimum_words
-        Minimum number of words of a sentence, see `write_sentences`.
+        Sentences with fewer words between spaces are left out; characters count in Thai and
+        Japanese.
     seed
         Seed of the initial values. fastText's own generator has the fixed seed 0.
 

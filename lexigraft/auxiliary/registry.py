@@ -122,9 +122,11 @@ def _registered() -> dict[str, type[AuxiliaryKind]]:
     files = pkgutil.iter_modules(kinds.__path__)
     modules = [import_module(f"{kinds.__name__}.{file.name}") for file in files]
     classes = [value for module in modules for value in vars(module).values()]
-    found = [each for each in classes if isinstance(each, type) and issubclass(each, AuxiliaryKind)]
+    classes_of_kinds = [
+        each for each in classes if isinstance(each, type) and issubclass(each, AuxiliaryKind)
+    ]
     # The base classes have no name.
-    named = [kind for kind in found if get_args(kind.model_fields["kind"].annotation)]
+    named = [kind for kind in classes_of_kinds if get_args(kind.model_fields["kind"].annotation)]
     return {kind_name(kind): kind for kind in named}
 
 

@@ -51,7 +51,7 @@ def distill(
     learning_rate: float,
     batch_size: int,
 ) -> Distilled:
-    """Train the rows of new tokens, see `TokenDistillation`; the rest of the model is frozen.
+    """Train the rows of new tokens for the initializer `distill`; the model itself is frozen.
 
     Parameters
     ----------
@@ -86,12 +86,10 @@ def distill(
         totals, counts = np.zeros(2), np.zeros(2)
         for start in range(0, len(validation), batch_size):
             batch = _Batch(model, input_rows, validation[start : start + batch_size], prefix)
-            batch_losses = (
-                batch.squared_error(),
-                (head.cross_entropy(batch) if head else (0.0, 1)),
-            )
-            totals += [float(total) for total, _ in batch_losses]
-            counts += [n_values for _, n_values in batch_losses]
+            squared_error, n_values = batch.squared_error()
+            nats, n_tokens = head.cross_entropy(batch) if head else (0.0, 1)
+            totals += float(squared_error), float(nats)
+            counts += n_values, n_tokens
         losses.append(float(totals[0] / counts[0]))
         if head:
             head_losses.append(float(totals[1] / max(counts[1], 1)))
@@ -110,9 +108,9 @@ def distill(
                 optimizer.zero_grad()
                 (squared_error / n_values).backward()
                 if head:
-                    nats, tokens = head.cross_entropy(batch)
-                    if tokens:  # a single token has nothing to predict
-                        (nats / tokens).backward()
+                    nats, n_tokens = head.cross_entropy(batch)
+                    if n_tokens:  # a single token has nothing to predict
+                        (nats / n_tokens).backward()
                 optimizer.step()
             validate()
             logger.info("epoch %d/%d: validation loss %.5f", epoch + 1, epochs, losses[-1])
@@ -122,7 +120,7 @@ def distill(
 
 @contextmanager
 def _frozen(model: PreTrainedModel) -> Iterator[None]:
-    """The model in evaluation mode, without gradients for its own parameters."""
+    """The model in evaluation mode, without gradients for its parameters."""
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     was_training = model.training
     for parameter in trainable:

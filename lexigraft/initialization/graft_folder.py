@@ -169,7 +169,9 @@ def _facts(
             f"New rows of embeddings and head: `{fitted.name}`{fallbacks}.",
             "Not trained after its vocabulary was changed.",
         ],
-        limits=["Without further training it is worse than its source model on most texts.",
-                *template_limits(target, fitted.pair_.source_tokenizer)],
+        limits=[
+            "Without further training it is worse than its source model on most texts.",
+            *template_limits(target, fitted.pair_.source_tokenizer),
+        ],
         references=method_references(fitted.name),
-    )  # fmt: skip
+    )

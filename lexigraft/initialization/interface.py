@@ -179,7 +179,7 @@ class Initializer(ABC):
         """
 
     def examples(self) -> list[dict[str, Any]]:
-        """A few new tokens and their parts, for reports, see `explanation.example_tokens`."""
+        """Up to 12 new tokens with their texts and the parts of their recipes, for reports."""
         return example_tokens(self._fitted(), self.parts)
 
     @abstractmethod
@@ -271,7 +271,7 @@ class RecipeInitializer(Initializer):
         return self.recipe_.weights
 
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
-        """Compute the target matrix from a source matrix, see `Recipe.apply`."""
+        """Compute the target matrix [n_target, h] from a source matrix [n_source, h]."""
         check_matrix(matrix, self._fitted().n_source)
         self._check_finite({which: matrix})
         return self.recipe_.apply(matrix, which)
@@ -340,7 +340,7 @@ class RowInitializer(Initializer):
         return None
 
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
-        """Compute the target matrix from a source matrix, see `DenseRows.apply`."""
+        """Compute the target matrix [n_target, h] from a source matrix [n_source, h]."""
         return self.rows({which: matrix}).apply(matrix, which)
 
     def rows(self, matrices: Mapping[str, Matrix]) -> DenseRows:

@@ -270,11 +270,11 @@ class RecipePair:
         return self.input if which == "input" else self.output
 
     def scaled(self, norm_of: np.ndarray | None) -> "RecipePair":
-        """Scale both, see `Recipe.scaled`."""
+        """Both recipes with new rows scaled to the mean norm of these source rows, or unscaled."""
         return RecipePair(self.input.scaled(norm_of), self.output.scaled(norm_of))
 
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
-        """Compute one target matrix with its recipe, see `Recipe.apply`."""
+        """Compute the target matrix [n_target, h] of `"input"` or `"output"` with its recipe."""
         return self.recipe(which).apply(matrix, which)
 
     def new_rows(self, matrix: Matrix, which: str) -> Iterator[tuple[slice, np.ndarray]]:
@@ -320,7 +320,7 @@ class DenseRows:
         return len(self.source_of)
 
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
-        """Compute the target matrix [n_target, h] from a source matrix, see `Recipe.apply`.
+        """Compute the target matrix [n_target, h] from a source matrix [n_source, h].
 
         Raises a `UserError` if the matrix has the wrong shape, or there are no rows for it.
         """

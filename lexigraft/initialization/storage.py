@@ -61,9 +61,15 @@ def load_initialization(folder: str | Path) -> Recipe | RecipePair | DenseRows:
             return _load_rows(file)
         return Recipe.load(file) if file.name == _RECIPE else RecipePair.load(file)
     except (
-        ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error,
+        ValueError,
+        KeyError,
+        TypeError,
+        OSError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
         NotImplementedError,
-    ) as error:  # fmt: skip
+    ) as error:
         raise UserError(
             f"initialization {file}: truncated or damaged ({error}); delete {folder} and run again"
         ) from None

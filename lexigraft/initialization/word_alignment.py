@@ -83,9 +83,15 @@ def expected_counts(bitext: Bitext, *, iterations: int, diagonal_tension: float 
     for _ in range(iterations):
         counts, null_counts = np.zeros(len(columns)), np.zeros(shape[1])
         _add_expected_counts(
-            *bitext_arrays, indptr, columns, probabilities, null_probabilities, counts, null_counts,
+            *bitext_arrays,
+            indptr,
+            columns,
+            probabilities,
+            null_probabilities,
+            counts,
+            null_counts,
             float(diagonal_tension),
-        )  # fmt: skip
+        )
         totals = np.bincount(rows, counts, minlength=shape[0])
         probabilities = counts / np.where(totals > 0, totals, 1)[rows]
         null_probabilities = null_counts / max(null_counts.sum(), 1e-300)
@@ -158,9 +164,18 @@ def _count_cooccurring(
 
 @njit(nogil=True)
 def _add_expected_counts(
-    source, source_starts, target, target_starts, indptr, columns, probabilities,
-    null_probabilities, counts, null_counts, tension,
-):  # fmt: skip
+    source,
+    source_starts,
+    target,
+    target_starts,
+    indptr,
+    columns,
+    probabilities,
+    null_probabilities,
+    counts,
+    null_counts,
+    tension,
+):
     """Add the expected counts of all sentences to `counts` and `null_counts`."""
     longest = 0
     for sentence in range(len(source_starts) - 1):

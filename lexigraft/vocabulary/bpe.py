@@ -43,7 +43,7 @@ class Bpe:
 
     @property
     def spelling(self) -> str:
-        """How tokens are written, see `token_bytes.spelling`."""
+        """How tokens are written: `byte-level` or `sentencepiece`."""
         return "byte-level" if self.byte_level else "sentencepiece"
 
     @property
@@ -125,9 +125,10 @@ BYTE_TOKENS = frozenset(f"<0x{byte:02X}>" for byte in range(256))
 
 
 def read_bpe(tokenizer: PreTrainedTokenizerFast) -> Bpe:
-    """Read and validate the BPE model of a fast tokenizer, see `read_bpe_pipeline`.
+    """Read and validate the BPE model of a fast tokenizer.
 
-    A UserError is raised if the tokenizer is not a fast one.
+    A UserError is raised if the tokenizer is not a fast one, is not byte-level or byte-fallback
+    BPE, or is corrupt.
     """
     backend: Any = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:

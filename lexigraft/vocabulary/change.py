@@ -1,6 +1,6 @@
 """Expand the source's tokenizer with tokens of a language, prune unused tokens, or both."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -36,20 +36,15 @@ def change_tokenizer(
         new_ids = new_token_ids(source, tokenizer)
         description = describe_expansion(source, tokenizer, options["merges"])
     if "prune" in settings:
-        used = chain(lines, _kept_english(settings, english))
+        keeps_english = settings.get("prune_english", True)
+        if keeps_english and not english:
+            raise UserError(
+                "prune_english: there are no English sentences whose tokens could be kept; give "
+                "the language an `english` text, or set prune_english: false"
+            )
+        used = chain(lines, english if keeps_english else ())
         at_most = settings.get("prune_at_most", settings.get("new_tokens"))
         tokenizer = prune_tokenizer(tokenizer, used, at_most=at_most, keep=new_ids)
         description = describe_pruning(source, tokenizer, description)
     assert description is not None  # the entry's model requires one of the two
     return tokenizer, description
-
-
-def _kept_english(settings: Mapping[str, Any], english: Sequence[str]) -> Iterator[str]:
-    if not settings.get("prune_english", True):
-        return iter(())
-    if not english:
-        raise UserError(
-            "prune_english: there are no English sentences whose tokens could be kept; give the "
-            "language an `english` text, or set prune_english: false"
-        )
-    return iter(english)

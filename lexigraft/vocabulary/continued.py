@@ -40,7 +40,7 @@ def continue_merges(
     """Learn merges from the counted words until they result in `new_tokens` tokens.
 
     Returns the new tokens in the order in which they were learned, fewer if the corpus has no more.
-    The merges are added to `rules`; see `learned_tokens`.
+    The merges are added to `rules`. The other parameters are those of `learned_tokens`.
     """
     with tqdm(total=new_tokens, desc="merges", disable=None) as progress:
         added = []

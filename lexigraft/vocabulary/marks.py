@@ -111,4 +111,4 @@ def _steps_with_marks(step: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _join_marks(pattern: str) -> str:
-    return _LETTERS.sub(lambda found: found["class"] or _WITH_MARKS, pattern)
+    return _LETTERS.sub(lambda match: match["class"] or _WITH_MARKS, pattern)

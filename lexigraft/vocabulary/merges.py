@@ -190,7 +190,7 @@ def segment(
             or pieces[right_position] != right
         ):
             continue
-        # Share one string per token in all words, see `continued`.
+        # All words of a corpus share one string per token, which saves memory.
         pieces[position] = sys.intern(left + right)
         pieces[right_position] = ""
         next_positions[position] = following = next_positions[right_position]

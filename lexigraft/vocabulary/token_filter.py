@@ -20,7 +20,10 @@ _VISIBLE_ASCII = re.compile("[!-~]")
 
 
 def count_words(pre_tokenizer: Tokenizer, bpe: Bpe, corpus: Iterable[str]) -> Counter[str]:
-    """Count the words of a corpus, see `words_of`; a UserError is raised if it has none."""
+    """Count the words of a corpus, as `words_of` splits them.
+
+    A UserError is raised if there are none.
+    """
     words: Counter[str] = Counter()
     split = WordSplitter(pre_tokenizer)
     for text in tqdm(corpus, desc="words", unit=" texts", disable=None):

@@ -81,8 +81,9 @@ def store_vocabulary(
     if facts["lost_text"] > 0:
         logger.warning(
             "the tokenizer has no tokens for %.2f %% of the training text; a model never sees this "
-            "text", 100 * facts["lost_text"],
-        )  # fmt: skip
+            "text",
+            100 * facts["lost_text"],
+        )
     before, after = (count_tokens(each, lines) for each in (source, tokenizer))
     words = max(sum(len(text.split()) for text in lines), 1)
     facts["unused_new_tokens"] = len(new_ids - after.keys())
@@ -318,8 +319,10 @@ def _check_extended(
         )
     logger.warning(
         "%s and the tokenizer.json next to it differ on %d of %d samples, as before the expansion",
-        source, len(differing), len(samples),
-    )  # fmt: skip
+        source,
+        len(differing),
+        len(samples),
+    )
 
 
 def _different_texts(

@@ -44,8 +44,8 @@ _THREADS = 8
 # The library drops longer sentences (by default from 4,192 bytes on) with no more than a log line.
 _LONGEST_SENTENCE = 100_000_000
 _TOO_LITTLE_TEXT = (
-    "size: asked for {size} tokens, but the text yields only {found}; ask for fewer or give more "
-    "text"
+    "size: asked for {size} tokens, but the text yields only {available}; ask for fewer or give "
+    "more text"
 )
 _TOO_MANY = re.compile(r"Vocabulary size too high.*<= (\d+)")
 _TOO_FEW = re.compile(r"Vocabulary size is smaller than required_chars\. \d+ vs (\d+)")
@@ -201,7 +201,7 @@ def _train_byte_level(texts: Iterable[str], size: int, special_tokens: Sequence[
     )
     tokenizer.train_from_iterator(texts, trainer)
     if (size_reached := tokenizer.get_vocab_size()) < size:
-        raise UserError(_TOO_LITTLE_TEXT.format(size=size, found=size_reached))
+        raise UserError(_TOO_LITTLE_TEXT.format(size=size, available=size_reached))
     return tokenizer
 
 
@@ -221,7 +221,7 @@ def _with_superwords(backend: Tokenizer, texts: Iterable[str], size: int) -> Tok
         words, bpe, rules, size - len(bpe.vocab), _may_be_superword, postpones=False
     )
     if (size_reached := len(bpe.vocab) + len(added)) < size:
-        raise UserError(_TOO_LITTLE_TEXT.format(size=size, found=size_reached))
+        raise UserError(_TOO_LITTLE_TEXT.format(size=size, available=size_reached))
     return Tokenizer.from_str(json.dumps(bpe.extended(added, rules.merges())))
 
 
@@ -286,7 +286,7 @@ def _train_sentencepiece(
         )
     except RuntimeError as error:
         if match := _TOO_MANY.search(str(error)):
-            raise UserError(_TOO_LITTLE_TEXT.format(size=size, found=match[1])) from None
+            raise UserError(_TOO_LITTLE_TEXT.format(size=size, available=match[1])) from None
         if match := _TOO_FEW.search(str(error)):
             raise UserError(
                 f"size: {size} tokens are too few: special tokens, bytes and the characters of the "

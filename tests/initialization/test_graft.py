@@ -47,7 +47,8 @@ def fit(name, pair, **options):
     )
 
 
-@pytest.mark.parametrize("name", METHODS)
+# A recipe, a projected recipe, and rows without a recipe.
+@pytest.mark.parametrize("name", ["mean", "ofa", "random"])
 def test_a_tied_model_stays_tied(pair, model, name):
     grafted = graft(model(), pair[1], fit(name, pair))
     assert grafted.lm_head.weight is grafted.model.embed_tokens.weight

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lexigraft.auxiliary.fasttext import train_fasttext
+from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import decompose
 from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.initialization.registry import initializer
@@ -38,14 +39,8 @@ def source(request, sources):
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
-def of_target(request, targets, vectors):
-    """A target and the vectors of its tokens."""
-    return targets[request.param], vectors[request.param]
-
-
-@pytest.fixture(scope="module")
-def target(of_target):
-    return of_target[0]
+def target(request, targets):
+    return targets[request.param]
 
 
 @pytest.fixture(scope="module")
@@ -75,22 +70,34 @@ def test_the_end_of_a_text_is_shared(pair):
 def test_pieces_make_up_the_token(pair):
     known = {piece for piece in pair.source_bytes if len(piece) == 1}
     for i, pieces in zip(pair.new_ids, decompose(pair, pair.new_ids.tolist()), strict=True):
-        found = b"".join(pair.source_bytes[piece] for piece in pieces)
+        joined = b"".join(pair.source_bytes[piece] for piece in pieces)
         token = pair.target_bytes[i]
         if i in pair.target_special_ids:
-            assert found == b""
+            assert joined == b""
         elif len(known) >= 256 - 13:  # all bytes that text can hold
-            assert found == token
+            assert joined == token
         else:  # what of it the source knows, as its normalizer has it
             text = unicodedata.normalize("NFKC", token.decode(errors="ignore")).lower()
-            assert set(found.decode().lower()) <= {" ", *text}
+            assert set(joined.decode().lower()) <= {" ", *text}
 
 
-@pytest.mark.parametrize("name", ["mean", "merge", "align", "focus", "mean-of-all", "permutation"])
-def test_new_rows_are_convex_and_shared_rows_are_copies(source, of_target, greek, name, matrix):
-    from lexigraft.errors import UserError
-
-    target, auxiliary = of_target[0], of_target[1] if name == "focus" else None
+# Pieces depend on both families; other methods see each family once on either side.
+@pytest.mark.parametrize(
+    ("name", "source_family", "target_family"),
+    [
+        *(("mean", source, target) for source in FAMILIES for target in FAMILIES),
+        *(
+            (name, source, FAMILIES[(index + shift) % 4])
+            for shift, name in enumerate(("merge", "align", "focus", "mean-of-all", "permutation"))
+            for index, source in enumerate(FAMILIES)
+        ),
+    ],
+)
+def test_new_rows_are_convex_and_shared_rows_are_copies(
+    sources, targets, vectors, greek, matrix, name, source_family, target_family
+):
+    source, target = sources[source_family], targets[target_family]
+    auxiliary = vectors[target_family] if name == "focus" else None
     rows = matrix(len(source) + 3)
     fit = initializer(name).fit
     options = {"corpus": greek, "n_source": len(rows), "auxiliary": auxiliary}

@@ -18,9 +18,15 @@ from lexigraft.initialization.training_text import tokenized_sentences, validati
 logger = logging.getLogger(__name__)
 
 _TRAINING_OPTIONS = (
-    "window", "negatives", "rank", "epochs", "learning_rate", "weight_decay", "batch_tokens",
+    "window",
+    "negatives",
+    "rank",
+    "epochs",
+    "learning_rate",
+    "weight_decay",
+    "batch_tokens",
     "subsampling",
-)  # fmt: skip
+)
 _SPREAD_SHARE = 0.1  # share of a row that `start: mean` spreads over all source tokens
 
 

@@ -57,14 +57,14 @@ class MergeAsPublished(RowInitializer):
             )
         matrix, ids = matrices["input"], self.pair_.source_ids
         mean = row_mean(matrix, ids)
-        drawn = self._generator("input").standard_normal((len(self.new_ids), matrix.shape[1]))
-        drawn *= row_deviation(matrix, ids, mean)
-        drawn += mean
-        zeros = np.zeros_like(drawn)
+        input_rows = self._generator("input").standard_normal((len(self.new_ids), matrix.shape[1]))
+        input_rows *= row_deviation(matrix, ids, mean)
+        input_rows += mean
+        output_rows = np.zeros_like(input_rows)
         for columns, values in self._recipe.new_rows(matrix, "input"):
-            for rows in (drawn, zeros):
+            for rows in (input_rows, output_rows):
                 rows[~self._unknown, columns] = values[~self._unknown]
-        return {which: {"input": drawn, "output": zeros}[which] for which in matrices}
+        return {which: {"input": input_rows, "output": output_rows}[which] for which in matrices}
 
 
 def _recipes(pair: VocabularyPair) -> list[Weights]:

@@ -23,6 +23,6 @@ class Permutation(RecipeInitializer):
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         k = len(pair.new_ids)
         ordinary = np.setdiff1d(pair.source_ids, list(pair.source_special_ids))
-        drawn = self._generator().choice(ordinary, size=k)
-        rows = csr_array((np.ones(k), (np.arange(k), drawn)), shape=(k, pair.n_source + 1))
+        source_ids = self._generator().choice(ordinary, size=k)
+        rows = csr_array((np.ones(k), (np.arange(k), source_ids)), shape=(k, pair.n_source + 1))
         return rows, np.zeros(k, dtype=bool)
