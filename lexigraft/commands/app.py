@@ -64,7 +64,7 @@ class _Imported(Mapping[str, Any]):
     """Name -> command, imported when it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
-        return _imported(name)
+        return _import_command(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(COMMANDS)
@@ -82,14 +82,12 @@ class CommandGroup(TyperGroup):
 
 
 @cache
-def _imported(name: str) -> Any:
-    row = COMMANDS[name]
+def _import_command(name: str) -> Any:
+    command = COMMANDS[name]
     single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    single.command(
-        name,
-        rich_help_panel=row.panel,
-        context_settings=dict(row.parsing or {}),
-    )(getattr(import_module(row.module), name))
+    settings = dict(command.parsing or {})
+    declare = single.command(name, rich_help_panel=command.panel, context_settings=settings)
+    declare(getattr(import_module(command.module), name))
     return typer.main.get_command(single)
 
 
@@ -101,8 +99,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_requested: bool) -> None:
+    if is_requested:
         print(f"lexigraft {lexigraft.__version__}")
         raise typer.Exit
 
@@ -132,20 +130,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # Characters that a terminal cannot show must not raise an error.
         if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
             stream.reconfigure(errors="replace")
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        typer.main.get_command(app)(given, prog_name="lexigraft")
+        typer.main.get_command(app)(words, prog_name="lexigraft")
     except Exception as error:
-        if "--debug" in takewhile(lambda word: word.startswith("-"), given):
+        if "--debug" in takewhile(lambda word: word.startswith("-"), words):
             raise
         message = (
             str(error) if isinstance(error, UserError) else machine_fault(error, str(Path.cwd()))
         )
         if message is None:
-            kind, said = type(error).__name__, " ".join(str(error).split())
-            again = " ".join(["lexigraft --debug", *given])
-            message = f"unexpected {kind}: {said} (a bug; `{again}` shows its traceback)"
+            name, text = type(error).__name__, " ".join(str(error).split())
+            command = " ".join(["lexigraft --debug", *words])
+            message = f"unexpected {name}: {text} (a bug; `{command}` shows its traceback)"
         typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
         typer.echo(without_secrets(message), err=True)
-        name = next((word for word in given if not word.startswith("-")), "")
+        name = next((word for word in words if not word.startswith("-")), "")
         sys.exit(COMMANDS[name].error_code if name in COMMANDS else 1)

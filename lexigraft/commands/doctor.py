@@ -30,7 +30,7 @@ class Diagnosis(NamedTuple):
     """
 
     state: str
-    what: str
+    fact: str
     remedy: str = ""
 
 
@@ -38,12 +38,12 @@ def check_machine() -> None:
     """Print the results of all checks; exit code 1 if anything is missing."""
     state = OK
     for check in CHECKS:
-        for found in check():
-            typer.secho(found.state.ljust(8), fg=_COLOURS[found.state], nl=False)
-            typer.echo(found.what)
-            if found.remedy:
-                typer.echo(f"        {found.remedy}")
-            state = IMPOSSIBLE if IMPOSSIBLE in (state, found.state) else state
+        for diagnosis in check():
+            typer.secho(diagnosis.state.ljust(8), fg=_COLOURS[diagnosis.state], nl=False)
+            typer.echo(diagnosis.fact)
+            if diagnosis.remedy:
+                typer.echo(f"        {diagnosis.remedy}")
+            state = IMPOSSIBLE if IMPOSSIBLE in (state, diagnosis.state) else state
     if state == IMPOSSIBLE:
         raise typer.Exit(1)
 
@@ -61,17 +61,17 @@ def check_versions() -> Iterator[Diagnosis]:
             ABSENT, "lexigraft is not installed, only found on the path", "pip install lexigraft"
         )
         return
-    wanted = [Requirement(line) for line in lines]
-    library = [one for one in wanted if _applies(one, "")]
-    studies = [one for one in wanted if _applies(one, "workflow") or _applies(one, "metrics")]
-    for name, purpose, needed, state in (
+    requirements = [Requirement(line) for line in lines]
+    library = [r for r in requirements if _applies(r, "")]
+    studies = [r for r in requirements if _applies(r, "workflow") or _applies(r, "metrics")]
+    for package, purpose, needed, state in (
         ("lexigraft", "the library needs", library, IMPOSSIBLE),
         ("'lexigraft[workflow]'", "studies need", studies, ABSENT),
     ):
-        wrong = [problem for one in needed if (problem := _problem(one))]
-        if wrong:
-            found = f"packages that {purpose}: {', '.join(wrong)}"
-            yield Diagnosis(state, found, f"pip install {name}")
+        problems = [problem for requirement in needed if (problem := _problem(requirement))]
+        if problems:
+            fact = f"packages that {purpose}: {', '.join(problems)}"
+            yield Diagnosis(state, fact, f"pip install {package}")
         else:
             yield Diagnosis(OK, f"packages that {purpose}: all {len(needed)}")
 
@@ -157,14 +157,14 @@ def check_slurm() -> Iterator[Diagnosis]:
         yield Diagnosis(ABSENT, "Slurm; studies run on this machine, not with --profile slurm")
         return
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             ["sinfo", "--noheader", "--format=%R"],
             capture_output=True, text=True, timeout=_SECONDS, check=True,
         ).stdout  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         yield Diagnosis(ABSENT, "Slurm is installed but does not answer", "try: sinfo")
         return
-    partitions = ", ".join(dict.fromkeys(said.split()))
+    partitions = ", ".join(dict.fromkeys(output.split()))
     yield Diagnosis(OK, f"Slurm with partitions {partitions}")
 
 
@@ -178,9 +178,9 @@ def check_hub() -> Iterator[Diagnosis]:
     from huggingface_hub import constants, get_token
 
     cache = Path(constants.HF_HUB_CACHE)
-    there = next(place for place in (cache, *cache.parents) if place.exists())
-    if os.access(there, os.W_OK):
-        free = shutil.disk_usage(there).free / 1e9
+    existing = next(folder for folder in (cache, *cache.parents) if folder.exists())
+    if os.access(existing, os.W_OK):
+        free = shutil.disk_usage(existing).free / 1e9
         yield Diagnosis(OK, f"cache of the hub in {cache}, {free:.0f} GB free")
     else:
         yield Diagnosis(ABSENT, f"cache of the hub {cache} is not writable", "set HF_HOME")

@@ -33,11 +33,11 @@ def failing(monkeypatch):
             """Fail."""
             raise error
 
-        app._imported.cache_clear()
+        app._import_command.cache_clear()
         monkeypatch.setattr("workflow.commands.overview.plan", plan)
 
     yield fail
-    app._imported.cache_clear()
+    app._import_command.cache_clear()
 
 
 def test_help_names_every_command_below_its_heading_and_imports_no_heavy_library():

@@ -32,7 +32,7 @@ def requires(monkeypatch, *lines: str) -> dict[str, Diagnosis]:
 def test_a_package_of_the_library_that_is_not_installed_is_missing(monkeypatch):
     diagnoses = requires(monkeypatch, "no-such-package>=1")
     assert diagnoses["library"].state == IMPOSSIBLE
-    assert "no-such-package is not installed" in diagnoses["library"].what
+    assert "no-such-package is not installed" in diagnoses["library"].fact
     assert diagnoses["studies"].state == OK
 
 
@@ -40,7 +40,7 @@ def test_a_package_of_studies_in_another_version_is_absent(monkeypatch):
     diagnoses = requires(monkeypatch, "pytest<1; extra == 'workflow'")
     assert diagnoses["library"].state == OK
     assert diagnoses["studies"].state == ABSENT
-    assert "not <1" in diagnoses["studies"].what
+    assert "not <1" in diagnoses["studies"].fact
 
 
 def test_packages_of_other_pythons_and_extras_are_not_required(monkeypatch):
@@ -70,5 +70,5 @@ def test_a_slurm_that_does_not_answer_differs_from_none(monkeypatch, tmp_path):
     (tmp_path / "sinfo").write_text("#!/bin/sh\necho cpu\necho gpu\n")
     (answers,) = doctor.check_slurm()
     assert [none.state, silent.state, answers.state] == [ABSENT, ABSENT, OK]
-    assert none.what != silent.what
-    assert "cpu, gpu" in answers.what
+    assert none.fact != silent.fact
+    assert "cpu, gpu" in answers.fact

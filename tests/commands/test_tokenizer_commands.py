@@ -15,7 +15,7 @@ from lexigraft.errors import UserError
 from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 from tests.conftest import first_merges
-from workflow.commands.auxiliaries import Given, RegisteredInitializer, auxiliaries
+from workflow.commands.auxiliaries import RegisteredInitializer, UserInputs, auxiliaries
 
 
 def run(*arguments):
@@ -317,14 +317,14 @@ def test_a_dictionary_turns_word_vectors_into_the_english_space(word_files, expa
 
     words = {"kind": "word-vectors", "unlisted_words": False}
     roles = {"target": words | {"aligned_by": "dictionary"}, "source": words | {"of": "english"}}
-    given = Given(
+    inputs = UserInputs(
         word_vectors=word_files / "el.vec",
         english_word_vectors=word_files / "en.vec",
         dictionary=word_files / "pairs.txt",
     )
     target = AutoTokenizer.from_pretrained(expanded[0])
-    wanted = RegisteredInitializer("wechsel", "wechsel", {}, roles, reads_dictionary=False)
-    vectors_of = auxiliaries(wanted, smollm2_cut, target, given)
+    entry = RegisteredInitializer("wechsel", "wechsel", {}, roles, reads_dictionary=False)
+    vectors_of = auxiliaries(entry, smollm2_cut, target, inputs)
     alpha = target.convert_tokens_to_ids(target.tokenize("α")[0])
     the = smollm2_cut.convert_tokens_to_ids("the")
     rows = {

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lexigraft.errors import UserError
-from workflow.commands.texts import English, Field, Text, place_of
+from workflow.commands.texts import English, Field, Text, folder_or_name
 
 
 def adapt(
@@ -115,7 +115,7 @@ def adapt(
     if minutes is not None and tokens is not None:
         raise UserError("--minutes and --tokens: both set the amount of training; give only one")
     request = Request(
-        model=place_of(model),
+        model=folder_or_name(model),
         text=[str(path.expanduser().resolve()) for path in text],
         field=field,
         language=language,

@@ -2,10 +2,13 @@
 
 import csv
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from lexigraft.artifacts.atomic import replacing
 
 if TYPE_CHECKING:
     from lexigraft.artifacts.comparison import Difference
@@ -18,12 +21,10 @@ _TITLES = {  # by kind, singular and plural
     "version": ("version of a stage or kind differs", "versions of stages or kinds differ"),
     "seed": ("seed differs", "seeds differ"),
     "content": ("content differs", "contents differ"),
-    "number": (
-        "number differs",
-        "numbers differ, largest relative difference first",
-    ),
+    "number": ("number differs", "numbers differ, largest relative difference first"),
     "circumstance": ("time or fact of the machine", "times and facts of the machine"),
 }
+_FIELDS = ("kind", "place", "name", "first", "second", "absolute", "relative")
 _COLUMNS = ("kind", "place", "name", "results", "other", "absolute", "relative")
 
 
@@ -67,59 +68,69 @@ def compare(
     from lexigraft.artifacts.comparison import compare as compared
 
     with tqdm(unit="output", desc="comparing", disable=None, leave=False) as progress:
-        found = compared(results, other, tolerance, progress.update)
-    differences = found.differences + (found.circumstances if everything else [])
-    for line in _text(differences):
+        comparison = compared(results, other, tolerance, progress.update)
+    differences = comparison.differences + (comparison.circumstances if everything else [])
+    for line in _sections(differences):
         typer.echo(line)
     if file is not None:
-        _write(file, differences)
+        with replacing(file) as temporary, temporary.open("w", encoding="utf-8", newline="") as out:
+            csv.writer(out).writerows(
+                [_COLUMNS, *(attrgetter(*_FIELDS)(difference) for difference in differences)]
+            )
         typer.echo(f"{_counted(len(differences), 'difference')}: {file}")
     verdict = "they differ" if differences else "no difference"
-    if found.circumstances and not everything:
-        verdict += f"; {_titled('circumstance', len(found.circumstances))} ignored (see --all)"
-    typer.echo(f"{_counted(found.outputs, 'output')} in both folders: {verdict}")
+    if comparison.circumstances and not everything:
+        verdict += f"; {_title('circumstance', len(comparison.circumstances))} ignored (see --all)"
+    typer.echo(f"{_counted(comparison.outputs, 'output')} in both folders: {verdict}")
     if differences:
         raise typer.Exit(1)
 
 
-def _text(differences: "Sequence[Difference]") -> Iterator[str]:
+def _sections(differences: "Sequence[Difference]") -> Iterator[str]:
     """A section for each kind of difference."""
     for kind in _TITLES:
-        own = [one for one in differences if one.kind == kind]
-        if not own:
+        of_kind = [difference for difference in differences if difference.kind == kind]
+        if not of_kind:
             continue
-        yield _titled(kind, len(own))
-        lines = list(_numbers(own) if own[0].relative is not None else _grouped(own))
+        yield _title(kind, len(of_kind))
+        lines = [
+            *(
+                _number_lines(of_kind)
+                if of_kind[0].relative is not None
+                else _grouped_lines(of_kind)
+            )
+        ]
         yield from (f"  {line}" for line in lines[:_SHOWN])
         if len(lines) > _SHOWN:
             yield f"  … and {len(lines) - _SHOWN:,} more; --csv FILE lists all"
         yield ""
 
 
-def _numbers(differences: "Sequence[Difference]") -> Iterator[str]:
-    for one in differences:
-        values = f"{_short(one.first)} and {_short(one.second)}"
-        gap = f"{one.relative:.2g} relative, {one.absolute:.2g} absolute"
-        yield f"{gap}: {_where(one)}: {values}"
+def _number_lines(differences: "Sequence[Difference]") -> Iterator[str]:
+    for number in differences:
+        values = f"{_short(number.first)} and {_short(number.second)}"
+        gap = f"{number.relative:.2g} relative, {number.absolute:.2g} absolute"
+        yield f"{gap}: {_where(number)}: {values}"
 
 
-def _grouped(differences: "Sequence[Difference]") -> Iterator[str]:
+def _grouped_lines(differences: "Sequence[Difference]") -> Iterator[str]:
     """One line for all places with the same difference: cells often differ in the same setting."""
-    places: dict[tuple[str, str, str], list[Difference]] = {}
-    for one in differences:
-        if one.kind == "alone":
-            yield f"only in {'RESULTS' if one.second is None else 'OTHER'}: {_where(one)}"
+    groups: dict[tuple[str, str, str], list[Difference]] = {}
+    for difference in differences:
+        if difference.kind == "alone":
+            folder = "RESULTS" if difference.second is None else "OTHER"
+            yield f"only in {folder}: {_where(difference)}"
         else:
-            key = (one.name, _short(one.first), _short(one.second))
-            places.setdefault(key, []).append(one)
-    for (name, first, second), own in places.items():
-        more = f" and {len(own) - 1} more" if len(own) > 1 else ""
-        told = f": {name}" if name else ""
-        yield f"{own[0].place}{more}{told}: {first} and {second}"
+            values = _short(difference.first), _short(difference.second)
+            groups.setdefault((difference.name, *values), []).append(difference)
+    for (name, first, second), group in groups.items():
+        more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+        named = f": {name}" if name else ""
+        yield f"{group[0].place}{more}{named}: {first} and {second}"
 
 
-def _where(one: "Difference") -> str:
-    return f"{one.place}: {one.name}" if one.name else one.place
+def _where(difference: "Difference") -> str:
+    return ": ".join(filter(None, (difference.place, difference.name)))
 
 
 def _short(value: Any) -> str:
@@ -127,20 +138,9 @@ def _short(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def _titled(kind: str, count: int) -> str:
+def _title(kind: str, count: int) -> str:
     return f"{count:,} {_TITLES[kind][count != 1]}"
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _write(file: Path, differences: "Sequence[Difference]") -> None:
-    from lexigraft.artifacts.atomic import replacing
-
-    with replacing(file) as temporary, temporary.open("w", encoding="utf-8", newline="") as opened:
-        rows = csv.writer(opened)
-        rows.writerow(_COLUMNS)
-        for one in differences:
-            rows.writerow([one.kind, one.place, one.name, one.first, one.second,
-                           one.absolute, one.relative])  # fmt: skip
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

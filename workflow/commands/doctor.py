@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lexigraft.commands.doctor import check_machine
+from lexigraft.installation import PIPELINE
 from workflow.commands.studies import OWN, study_named
 
 if TYPE_CHECKING:
@@ -40,56 +41,48 @@ def doctor(
         check_study(study)
 
 
-def check_study(named: str) -> None:
+def check_study(name: str) -> None:
     """Print a line for each asset that a study reads; exit code 1 if one cannot be read."""
     from workflow.assets import BY_HAND, MISSING, READABLE, check_assets
     from workflow.jobs import jobs_of
 
-    study, file = study_named(named)
-    found = check_assets(study, jobs_of(file, prefix=study.config["prefix"]))
-    for line in table(found):
+    study, file = study_named(name)
+    assets = check_assets(study, jobs_of(file, prefix=study.config["prefix"]))
+    for line in table(assets):
         typer.echo(line)
-    unusable = [one for one in found if one.answer.state not in READABLE]
-    if any(one.kind == "file" and one.answer.state in (BY_HAND, MISSING) for one in unusable):
-        typer.echo(f"How to create these files: {_instructions(study.name)}")
-    size = sum(one.answer.size or 0 for one in found) / 1e9
+    unreadable = [asset for asset in assets if asset.answer.state not in READABLE]
+    if any(a.kind == "file" and a.answer.state in (BY_HAND, MISSING) for a in unreadable):
+        pages = (PIPELINE / f"docs/studies/{study.name}.md", PIPELINE / OWN / f"{study.name}.yaml")
+        explained = [str(page) for page in pages if page.is_file()]
+        typer.echo(f"How to create these files: {', '.join([*explained, 'config/files.yaml'])}")
+    size = sum(asset.answer.size or 0 for asset in assets) / 1e9
     typer.echo(
-        f"{len(found)} assets, {size:.1f} GB in total if each is read completely; "
-        f"{len(unusable)} cannot be read yet"
+        f"{len(assets)} assets, {size:.1f} GB in total if each is read completely; "
+        f"{len(unreadable)} cannot be read yet"
     )
-    if unusable:
+    if unreadable:
         raise typer.Exit(1)
 
 
-def table(found: "Iterable[CheckedAsset]") -> list[str]:
+def table(assets: "Iterable[CheckedAsset]") -> list[str]:
     """A line for each asset: state, kind, name, size, its use, and what to do."""
-    cells = [
-        (
-            one.answer.state,
-            one.kind,
-            one.name + (f"@{_short(one.revision)}" if one.revision else ""),
-            "" if one.answer.size is None else f"{one.answer.size / 1e9:.2f} GB",
-            f"for {one.readers}" + (f": {one.answer.detail}" if one.answer.detail else ""),
+    rows = []
+    for asset in assets:
+        # The first twelve digits of a commit; branches and tags as they are.
+        revision = re.sub(r"^([0-9a-f]{12})[0-9a-f]{28}$", r"\1", asset.revision or "")
+        size, detail = asset.answer.size, asset.answer.detail
+        rows.append(
+            (
+                asset.answer.state,
+                asset.kind,
+                asset.name + (f"@{revision}" if revision else ""),
+                "" if size is None else f"{size / 1e9:.2f} GB",
+                f"for {asset.readers}" + (f": {detail}" if detail else ""),
+            )
         )
-        for one in found
-    ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
-    return [
-        "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[-1]])
-        for row in cells
-    ]
-
-
-def _short(revision: str) -> str:
-    """The first twelve digits of a commit; branches and tags unchanged."""
-    return revision[:12] if re.fullmatch("[0-9a-f]{40}", revision) else revision
-
-
-def _instructions(name: str) -> str:
-    """The files that explain how to create local files."""
-    from lexigraft.installation import PIPELINE
-
-    page = PIPELINE / "docs" / "studies" / f"{name}.md"
-    study = PIPELINE / OWN / f"{name}.yaml"
-    places = [str(one) for one in (page, study) if one.is_file()]
-    return ", ".join([*places, "config/files.yaml"])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    )
+    return [line.rstrip() for line in lines]

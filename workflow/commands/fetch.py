@@ -40,25 +40,22 @@ def fetch(
 
     opened, file = study_named(study)
     jobs = jobs_of(file, prefix=opened.config["prefix"])
-    recipes, others = needed_recipes(jobs.values(), opened.config["files"])
-    recipes = [one for one in recipes if only in one.path]
-    others = [file for file in others if only in file]
-    failed = False
-    for recipe in recipes:
-        if recipe.url:
-            failed |= not _fetched(recipe, dry_run)
-    made = [one for one in recipes if one.url is None]
-    for recipe in made:
+    recipes, own_files = needed_recipes(jobs.values(), opened.config["files"])
+    recipes = [recipe for recipe in recipes if only in recipe.path]
+    own_files = [path for path in own_files if only in path]
+    done = [_fetch(recipe, dry_run) for recipe in recipes if recipe.url]
+    by_hand = [recipe for recipe in recipes if recipe.url is None]
+    for recipe in by_hand:
         typer.echo(f"by hand  {recipe.path}: {recipe.entry['by_hand']}")
-    for file in others:
-        typer.echo(f"your own {file}")
-    if not recipes and not others:
+    for path in own_files:
+        typer.echo(f"your own {path}")
+    if not recipes and not own_files:
         typer.echo("all local files of the study exist")
-    if made or others or failed:
+    if by_hand or own_files or not all(done):
         raise typer.Exit(1)
 
 
-def _fetched(recipe: "FileRecipe", dry_run: bool) -> bool:
+def _fetch(recipe: "FileRecipe", dry_run: bool) -> bool:
     """Fetch one file and report it; return whether it succeeded."""
     from lexigraft.source.download import ask_file
     from workflow.recipes import fetch_recipe

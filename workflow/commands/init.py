@@ -63,8 +63,8 @@ def init(
     if slurm and profile.exists():
         raise UserError(f"{profile}: already exists; delete it first, or omit --slurm")
     check_code(language)
-    place = text or f"data/{language}.txt"
-    content = new_study(str(file), model, language, place)
+    text = text or f"data/{language}.txt"
+    content = new_study(str(file), model, language, text)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(content, encoding="utf-8")
     written = [str(file)]
@@ -73,8 +73,8 @@ def init(
         shutil.copyfile(PIPELINE / _PROFILE, profile)
         written.append(str(profile))
     typer.echo(f"Wrote {' and '.join(written)}.")
-    if not Path(place).exists():
-        typer.echo(f"Put your text into {place}, one sentence per line, or set its path in {file}.")
+    if not Path(text).exists():
+        typer.echo(f"Put your text into {text}, one sentence per line, or set its path in {file}.")
     if slurm:
         typer.echo(f"Set your partitions in {profile}, then run with --profile profiles/slurm")
     typer.echo(f"Next: lexigraft plan {file}")
@@ -138,12 +138,10 @@ def _source(model: str, known: dict[str, Any]) -> tuple[str, str]:
     if not is_folder:
         check_hub_name(model, known)
     name = source_name(model, known)
-    where = (
-        f"folder: {_quoted(model)}"
-        if is_folder
-        else f"hub: {model} # to pin it, add revision: a commit"
-    )
-    return name, f"sources:\n  {_quoted(name)}:\n    {where}\n"
+    location = f"hub: {model} # to pin it, add revision: a commit"
+    if is_folder:
+        location = f"folder: {_quoted(model)}"
+    return name, f"sources:\n  {_quoted(name)}:\n    {location}\n"
 
 
 def _quoted(text: str) -> str:

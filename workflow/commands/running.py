@@ -64,18 +64,18 @@ def export(
     from lexigraft.training.export import check_replaceable
     from lexigraft.training.export import export as write
 
-    opened = study_of(study)
-    chosen = cell_named(opened, cell)
+    resolved = study_of(study)
+    chosen = cell_named(resolved, cell)
     check_replaceable(to)
-    trained = opened.output("train", **chosen.wildcards)
+    trained = resolved.output("train", **chosen.wildcards)
     if not Path(trained.card).is_file():
         typer.echo(f"{chosen.path} is not trained yet; training it first")
         code = run_to_its_end(snakemake_command(study, [*context.args, "--", trained.card]))
         if code or not Path(trained.card).is_file():
             raise UserError(f"{chosen.path}: was not trained, see above; nothing was exported")
-    os.environ.update(opened.environment())
+    os.environ.update(resolved.environment())
     folder = write(trained, to)
-    is_causal = opened.config["sources"][chosen.source]["kind"] == "causal"
+    is_causal = resolved.config["sources"][chosen.source]["kind"] == "causal"
     model = f"transformers.AutoModelFor{'CausalLM' if is_causal else 'MaskedLM'}"
     typer.echo(
         f'Wrote {chosen.path} to {folder}. To load it:\n  {model}.from_pretrained("{folder}")'
@@ -179,27 +179,26 @@ def with_profile_path(arguments: Sequence[str]) -> list[str]:
     A profile of that name where Snakemake searches, or in `profiles/` of the working folder, takes
     precedence.
     """
-    found = list(arguments)
-    for number, argument in enumerate(found):
+    replaced: list[str] = []
+    for argument in arguments:
         option, equals, name = argument.partition("=")
-        if option != "--profile":
-            continue
-        if not equals and number + 1 < len(found):
-            found[number + 1] = _profile(found[number + 1])
-        elif equals:
-            found[number] = f"{option}={_profile(name)}"
-    return found
+        if replaced[-1:] == ["--profile"]:
+            argument = _profile(argument)
+        elif option == "--profile" and equals:
+            argument = f"{option}={_profile(name)}"
+        replaced.append(argument)
+    return replaced
 
 
 def _profile(name: str) -> str:
     from snakemake.common import get_appdirs
 
     folders = get_appdirs()
-    places = [folders.user_config_dir, folders.site_config_dir, "."]
-    if "/" in name or any(Path(place, name).exists() for place in places):
+    searched = [folders.user_config_dir, folders.site_config_dir, "."]
+    if "/" in name or any(Path(folder, name).exists() for folder in searched):
         return name
-    known = (Path("profiles", name), PIPELINE / "profiles" / name)
-    return next((str(place) for place in known if place.is_dir()), name)
+    profiles = (Path("profiles", name), PIPELINE / "profiles" / name)
+    return next((str(profile) for profile in profiles if profile.is_dir()), name)
 
 
 def _has(arguments: Sequence[str], *options: str) -> bool:

@@ -74,26 +74,25 @@ def cell_named(study: "Study", text: str) -> "Cell":
         raise UserError(f"{study.name}: only compares tokenizers and has no cells")
     parts = _parts(study, text)
     cells = _recommended(study) if parts[:1] == [RECOMMENDED] else study.cells
-    wanted = {part for part in parts if part != RECOMMENDED}
-    found = [cell for cell in cells if wanted <= {*cell.path.split("/")}]
-    if not found:
+    names = {part for part in parts if part != RECOMMENDED}
+    matching = [cell for cell in cells if names <= {*cell.path.split("/")}]
+    if not matching:
         known = {part for cell in cells for part in cell.path.split("/")}
-        unknown = sorted(wanted - known)
-        if unknown:
+        if unknown := sorted(names - known):
             raise UserError(f"{text}: no cell has '{unknown[0]}'{suggestion(unknown[0], known)}")
         raise UserError(f"{text}: no cell of the study has all of these names; {_listed(cells)}")
-    alike = {cell.path.rsplit("/", 1)[0] for cell in found}
-    if len(alike) > 1:
-        raise UserError(f"{text}: {len(alike)} cells have these names; {_listed(found)}")
-    return min(found, key=lambda cell: cell.seed)
+    variants = {cell.path.rsplit("/", 1)[0] for cell in matching}  # without the seed
+    if len(variants) > 1:
+        raise UserError(f"{text}: {len(variants)} cells have these names; {_listed(matching)}")
+    return min(matching, key=lambda cell: cell.seed)
 
 
 def _parts(study: "Study", text: str) -> list[str]:
     """The names in a text; for a path, without the folders that are not names of a cell."""
-    place = text.removeprefix("./")
-    below = place.removeprefix(f"{study.results}/")
+    path = text.removeprefix("./")
+    below = path.removeprefix(f"{study.results}/")
     parts = [part for part in below.split("/") if part and not part.endswith(".json")]
-    if below != place:
+    if below != path:
         parts = parts[1:]  # the folder of the stage
     if not parts:
         raise UserError(f"'{text}': does not name a cell; {_listed(study.cells)}")
@@ -110,17 +109,20 @@ def _recommended(study: "Study") -> "list[Cell]":
             f"{file}: does not exist yet, so no cell is recommended; run the study first, or "
             "specify a cell"
         ) from None
-    wanted = [{"language": row["language"], **row["measured"]} for row in rows]
-    found = [
+    recommended = [{"language": row["language"], **row["measured"]} for row in rows]
+    cells = [
         cell
         for cell in study.cells
-        if any(all(getattr(cell, axis) == name for axis, name in one.items()) for one in wanted)
+        if any(
+            all(getattr(cell, axis) == name for axis, name in names.items())
+            for names in recommended
+        )
     ]
-    if not found:
+    if not cells:
         raise UserError(
             f"{file}: recommends no cell of this study; run the study again, or specify a cell"
         )
-    return found
+    return cells
 
 
 def _listed(cells: "Iterable[Cell]") -> str:

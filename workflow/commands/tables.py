@@ -1,6 +1,6 @@
 """Terminal output of the commands on tokenizers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -22,7 +22,7 @@ _RATES = {
 def show_change(
     source: "PreTrainedTokenizerFast",
     target: "PreTrainedTokenizerFast",
-    new: set[int],
+    new_ids: set[int],
     sentences: Sequence[str],
     english: Sequence[str],
 ) -> None:
@@ -31,16 +31,16 @@ def show_change(
 
     if not sentences:
         return
-    found = fragmentation(
-        source, target, new=new, heldout=sentences, english=english, train=sentences
+    metrics = fragmentation(
+        source, target, new=new_ids, heldout=sentences, english=english, train=sentences
     )
     table = new_table(f"{len(sentences):,} sentences", "before", "after")
     for name, key in _RATES.items():
-        before, after = (found[f"{prefix}{key}"] for prefix in ("source_", ""))
+        before, after = (metrics[f"{prefix}{key}"] for prefix in ("source_", ""))
         table.add_row(name, f"{before:.2f}", f"{after:.2f}")
-    table.add_row("new tokens unused in the text", "", f"{found.get('unused_new_tokens', 0):.1%}")
+    table.add_row("new tokens unused in the text", "", f"{metrics.get('unused_new_tokens', 0):.1%}")
     if english:
-        changed = found["english_sentences_changed"]
+        changed = metrics["english_sentences_changed"]
         table.add_row("English sentences tokenized differently", "", f"{changed:.1%}")
     _show(table)
 
@@ -49,28 +49,32 @@ def show_rows(fitted: "Initializer") -> None:
     """Show how many rows are copied and new, and how a few of the new ones are computed."""
     pair = fitted.pair_
     tokens = len(pair.target_tokenizer.get_vocab())
-    special = sum(int(pair.source_of[number]) >= 0 for number in pair.target_special_ids)
-    gone = set(pair.source_ids.tolist()).difference(pair.source_of.tolist())
+    special = sum(int(pair.source_of[token_id]) >= 0 for token_id in pair.target_special_ids)
+    removed = set(pair.source_ids.tolist()).difference(pair.source_of.tolist())
     table = new_table("rows of the embeddings", "tokens")
     table.add_row("copied from the model", f"{tokens - len(pair.new_ids):,}")
     table.add_row("  of which special tokens", f"{special:,}")
     table.add_row(f"new, initialized with {fitted.name}", f"{len(pair.new_ids):,}")
     table.add_row("  of which not covered: fallback", f"{len(fitted.fallbacks_):,}")
-    table.add_row("removed from the model", f"{len(gone):,}")
+    table.add_row("removed from the model", f"{len(removed):,}")
     _show(table)
     for token in pair.new_tokens[:3]:
         typer.echo(f"  {fitted.explain(token)}")
 
 
-def show_inspection(found: "Inspection", sentences: int) -> None:
+def show_inspection(inspection: "Inspection", sentences: int) -> None:
     """Show how a tokenizer splits a text of so many sentences, and what new tokens would save."""
-    columns = {"your text": found.metrics} | ({"English": found.english} if found.english else {})
+    metrics = inspection.metrics
+    columns = {"your text": metrics}
+    if inspection.english:
+        columns["English"] = inspection.english
     table = new_table(f"{sentences:,} sentences", *columns)
     for name, key in _RATES.items():
-        table.add_row(name, *(f"{own[key]:.2f}" for own in columns.values()))
-    _add_shares(table, columns)
+        table.add_row(name, *(f"{column[key]:.2f}" for column in columns.values()))
+    for name, key in (("unknown tokens", "unknown_tokens"), ("text lost", "lost_text")):
+        if any(column[key] for column in columns.values()):
+            table.add_row(name, *(f"{column[key]:.1%}" for column in columns.values()))
     _show(table)
-    metrics = found.metrics
     typer.echo(
         f"Of the tokenizer's {metrics['size']:,} tokens, {metrics['unreachable_tokens']:.1%} can "
         f"never occur, and {metrics['unused_tokens']:.1%} do not occur in your text."
@@ -80,19 +84,19 @@ def show_inspection(found: "Inspection", sentences: int) -> None:
             f"The tokenizer has no tokens for {metrics['lost_text']:.1%} of your text. A model "
             "never sees this part, and the numbers above are too low."
         )
-    if found.document_start:
-        adds = "the tokenizer adds" if found.adds_start else "lexigraft adds"
-        typer.echo(f"Texts begin with {found.document_start}, which {adds}.")
+    if inspection.document_start:
+        adds = "the tokenizer adds" if inspection.adds_start else "lexigraft adds"
+        typer.echo(f"Texts begin with {inspection.document_start}, which {adds}.")
     else:
         typer.echo("Texts begin without a special token.")
-    if found.no_curve:
-        typer.echo(f"No curve of new tokens: {found.no_curve}.")
+    if inspection.no_curve:
+        typer.echo(f"No curve of new tokens: {inspection.no_curve}.")
         return
-    first = found.curve[0].tokens_per_sentence
+    first = inspection.curve[0].tokens_per_sentence
     curve = new_table(
         "new tokens", "tokens per sentence", "saved", "per word", "characters per token"
     )
-    for point in found.curve:
+    for point in inspection.curve:
         curve.add_row(
             f"{point.new_tokens:,}",
             f"{point.tokens_per_sentence:.2f}",
@@ -101,14 +105,7 @@ def show_inspection(found: "Inspection", sentences: int) -> None:
             f"{point.characters_per_token:.2f}",
         )
     _show(curve)
-    typer.echo(f"Measured on {found.measured:,} sentences, with tokens learned from the rest.")
-
-
-def _add_shares(table: "Table", columns: Mapping[str, Mapping[str, float | int]]) -> None:
-    for name, key in (("unknown tokens", "unknown_tokens"), ("text lost", "lost_text")):
-        shares = [own[key] for own in columns.values()]
-        if any(shares):
-            table.add_row(name, *(f"{share:.1%}" for share in shares))
+    typer.echo(f"Measured on {inspection.measured:,} sentences, with tokens learned from the rest.")
 
 
 def new_table(*columns: str) -> "Table":

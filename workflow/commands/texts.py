@@ -31,10 +31,10 @@ Field = Annotated[
 ]
 
 
-def place_of(given: str) -> str:
+def folder_or_name(model: str) -> str:
     """The absolute path of an existing folder; anything else (a hub name) unchanged."""
-    path = Path(given).expanduser()
-    return str(path.resolve()) if path.is_dir() else given
+    path = Path(model).expanduser()
+    return str(path.resolve()) if path.is_dir() else model
 
 
 def as_name(text: str) -> str:
@@ -70,18 +70,18 @@ def check_code(language: str) -> None:
         raise UserError(f"--language: {error}") from None
 
 
-def check_texts(places: Sequence[Path | str], option: str) -> list[str]:
+def check_texts(paths: Sequence[Path | str], option: str) -> list[str]:
     """Absolute paths of text files and folders; raises a `UserError` if one is missing or empty."""
     from lexigraft.corpus.local_files import check_file, text_files
 
-    paths = [Path(place).expanduser().resolve() for place in places]
-    for path in paths:
+    resolved = [Path(path).expanduser().resolve() for path in paths]
+    for path in resolved:
         for file in text_files(path):
             check_file(file, option)
-    return [str(path) for path in paths]
+    return [str(path) for path in resolved]
 
 
-def clean_sentences(places: Sequence[Path], field: str, option: str = "--text") -> list[str]:
+def clean_sentences(paths: Sequence[Path], field: str, option: str = "--text") -> list[str]:
     """The distinct sentences of files and folders, cleaned as in studies.
 
     A `UserError` names the `option` of the command that gave the files.
@@ -92,7 +92,7 @@ def clean_sentences(places: Sequence[Path], field: str, option: str = "--text") 
     from lexigraft.corpus.loaders.text import read_texts
 
     lines = tqdm(
-        read_texts(check_texts(places, option), field),
+        read_texts(check_texts(paths, option), field),
         desc="reading",
         unit="line",
         unit_scale=True,
@@ -101,6 +101,6 @@ def clean_sentences(places: Sequence[Path], field: str, option: str = "--text") 
     )
     sentences, _ = clean(lines)
     if not sentences:
-        named = ", ".join(map(str, places))
-        raise UserError(f"{option}: {named}: contains no sentences, only blank lines")
+        names = ", ".join(map(str, paths))
+        raise UserError(f"{option}: {names}: contains no sentences, only blank lines")
     return sentences

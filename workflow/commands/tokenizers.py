@@ -10,7 +10,14 @@ import typer
 
 from lexigraft.errors import UserError
 from workflow.commands.tables import show_change, show_inspection, show_rows
-from workflow.commands.texts import English, Field, OptionalText, Text, clean_sentences, place_of
+from workflow.commands.texts import (
+    English,
+    Field,
+    OptionalText,
+    Text,
+    clean_sentences,
+    folder_or_name,
+)
 
 Out = Annotated[
     Path,
@@ -68,18 +75,18 @@ def expand(
     from lexigraft.vocabulary.tokenizer_files import store_vocabulary
 
     new_folder(out)
-    sentences, kept = clean_sentences(text, field), _english(english, field)
-    place = _tokenizer_place(model)
-    source, folder = open_tokenizer(place), tokenizer_folder(place)
+    sentences, english_sentences = clean_sentences(text, field), _english(english, field)
+    folder = _tokenizer_folder(model)
+    source = open_tokenizer(folder)
     settings = {"mode": "expand", "new_tokens": new_tokens, "merges": merges}
     if prune:
-        settings |= {"prune": "never-used", "prune_english": bool(kept)}
-    tokenizer, description = change_tokenizer(source, sentences, settings, kept)
-    store_vocabulary(source, tokenizer, sentences, description, str(out), folder)
-    new = {token["id"] for token in description["new_tokens"]}
-    show_change(source, tokenizer, new, sentences, kept)
-    gone = f", {description['rows_saved']:,} unused ones removed" if prune else ""
-    typer.echo(f"{len(tokenizer):,} tokens, {len(new):,} of them new{gone}, in {out}.")
+        settings |= {"prune": "never-used", "prune_english": bool(english_sentences)}
+    tokenizer, description = change_tokenizer(source, sentences, settings, english_sentences)
+    store_vocabulary(source, tokenizer, sentences, description, str(out), tokenizer_folder(folder))
+    new_ids = {token["id"] for token in description["new_tokens"]}
+    show_change(source, tokenizer, new_ids, sentences, english_sentences)
+    removed = f", {description['rows_saved']:,} unused ones removed" if prune else ""
+    typer.echo(f"{len(tokenizer):,} tokens, {len(new_ids):,} of them new{removed}, in {out}.")
     typer.echo(f"Next: lexigraft graft {model} --tokenizer {out} --out FOLDER")
 
 
@@ -182,9 +189,9 @@ def graft(
         new_folder,
         target_tokenizer,
     )
-    from lexigraft.initialization.registry import initializer as make
+    from lexigraft.initialization.registry import initializer as new_initializer
     from lexigraft.source.hub import TOKENIZER, WANTED, resolve_place
-    from workflow.commands.auxiliaries import Given, auxiliaries, reads_donor, registered
+    from workflow.commands.auxiliaries import UserInputs, auxiliaries, registered
 
     new_folder(out)
     if not sys.stderr.isatty():
@@ -193,40 +200,43 @@ def graft(
         disable_progress_bar()
     if tokenizer is None and donor is None:
         raise UserError("--tokenizer: specify the new tokenizer, or a --donor to take it from")
-    wanted = registered(initializer or ("omp" if donor else "merge"))
+    entry = registered(initializer or ("omp" if donor else "merge"))
     sentences = clean_sentences(text, field) if text else []
-    of_english = _english(english, field)
-    files = WANTED if reads_donor(wanted) else TOKENIZER
-    other = resolve_place(place_of(donor), wanted=files)[0] if donor else None
-    source = find_model(place_of(model)).tokenizer()
-    place = place_of(tokenizer) if tokenizer else str(other)
-    target, _ = target_tokenizer(place, source)
+    english_sentences = _english(english, field)
+    donor_folder = encoder_folder = None
+    if donor:
+        files = WANTED if entry.reads_donor else TOKENIZER
+        donor_folder = resolve_place(folder_or_name(donor), wanted=files)[0]
+    source = find_model(folder_or_name(model)).tokenizer()
+    new_tokenizer = folder_or_name(tokenizer) if tokenizer else str(donor_folder)
+    target, _ = target_tokenizer(new_tokenizer, source)
     if initializer is None and donor and len(target) > _LARGE:
-        wanted = registered("omp-500")
-    of_meaning = resolve_place(place_of(encoder))[0] if encoder else None
-    given = Given(
+        entry = registered("omp-500")
+    if encoder:
+        encoder_folder = resolve_place(folder_or_name(encoder))[0]
+    inputs = UserInputs(
         sentences,
         word_vectors,
         english_word_vectors,
         dictionary,
         parallel,
-        donor=other,
-        encoder=of_meaning,
+        donor_folder,
+        encoder_folder,
     )
     fitted = graft_folder(
-        place_of(model),
-        place,
-        make(wanted.method, **wanted.options),
+        folder_or_name(model),
+        new_tokenizer,
+        new_initializer(entry.method, **entry.options),
         out,
         corpus=sentences or None,
-        auxiliary=auxiliaries(wanted, source, target, given),
+        auxiliary=auxiliaries(entry, source, target, inputs),
         seed=seed,
     )
-    new = set(fitted.new_ids.tolist())
-    show_change(source, target, new, sentences, of_english)
+    new_ids = set(fitted.new_ids.tolist())
+    show_change(source, target, new_ids, sentences, english_sentences)
     show_rows(fitted)
     typer.echo(
-        f"{len(target):,} tokens, {len(new):,} of them new, initialized with {wanted.name}, "
+        f"{len(target):,} tokens, {len(new_ids):,} of them new, initialized with {entry.name}, "
         f"in {out}."
     )
     typer.echo(f'To load it: transformers.AutoModelForCausalLM.from_pretrained("{out}")')
@@ -259,27 +269,27 @@ def inspect(
     from lexigraft.source.model import open_tokenizer
 
     try:
-        wanted = [int(size) for size in sizes.split(",")]
+        numbers = [int(size) for size in sizes.split(",")]
     except ValueError:
         raise UserError(
             f"--sizes: '{sizes}' is not a list of numbers such as 250,500,1000"
         ) from None
-    if min(wanted) < 1:
-        raise UserError(f"--sizes: {min(wanted)} is not a number of new tokens (1, 2, 3 …)")
-    opened = open_tokenizer(_tokenizer_place(tokenizer))
-    sentences, of_english = clean_sentences(text, field), _english(english, field)
-    found = inspect_tokenizer(opened, sentences, of_english, wanted)
+    if min(numbers) < 1:
+        raise UserError(f"--sizes: {min(numbers)} is not a number of new tokens (1, 2, 3 …)")
+    source = open_tokenizer(_tokenizer_folder(tokenizer))
+    sentences, english_sentences = clean_sentences(text, field), _english(english, field)
+    inspection = inspect_tokenizer(source, sentences, english_sentences, numbers)
     if as_json:
-        print(json.dumps({"sentences": len(sentences), **asdict(found)}, indent=2))
+        print(json.dumps({"sentences": len(sentences), **asdict(inspection)}, indent=2))
     else:
-        show_inspection(found, len(sentences))
+        show_inspection(inspection, len(sentences))
 
 
-def _tokenizer_place(given: str) -> Path:
+def _tokenizer_folder(model: str) -> Path:
     from lexigraft.source.hub import TOKENIZER, resolve_place
 
-    return resolve_place(place_of(given), wanted=TOKENIZER)[0]
+    return resolve_place(folder_or_name(model), wanted=TOKENIZER)[0]
 
 
-def _english(place: Path | None, field: str) -> list[str]:
-    return clean_sentences([place], field, "--english") if place else []
+def _english(path: Path | None, field: str) -> list[str]:
+    return clean_sentences([path], field, "--english") if path else []
