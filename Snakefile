@@ -6,7 +6,7 @@
 #
 # It runs from any folder (--snakefile) and as a module of another Snakefile (docs/running.md).
 # A config defines what to run, a profile how and where. Rules are in workflow/rules, one file per
-# stage; workflow/stages defines each rule's output paths, inputs and resources. Local rules need the
+# stage; what depends on the study is computed by functions of workflow/inputs. Local rules need the
 # network or take about a second: they run where Snakemake runs, not as cluster jobs.
 import os
 import shlex
@@ -41,11 +41,12 @@ for package, place in (
             name for name in sys.modules if f"{name}.".startswith(f"{package}.")
         ]:
             del sys.modules[name]
-from lexigraft.cells import AXES, CELL_PATH, NAME
+from lexigraft.cells import NAME
 from lexigraft.errors import UserError
 from lexigraft.gpus import devices
 from lexigraft.machine import setting
 from lexigraft.plugins import load_plugins
+from workflow import inputs
 from workflow.assets import lock_revisions
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
@@ -64,13 +65,27 @@ from workflow.snakemake_patches import (
     interrupt_jobs_with_snakemake,
     stop_rescheduling,
 )
-from workflow import inputs
 from workflow.inputs.report import command_arguments, in_report, report_files
-from workflow.inputs.rule import job as job_of
-from workflow.inputs.rule import local_files, of_study, one_of, per_attempt, tracked
-from workflow.stages import Study
-from workflow.stages.study import in_repository
+from workflow.inputs.rule import (
+    describe_job,
+    local_files,
+    of_study,
+    one_of,
+    per_attempt,
+    tracked,
+)
+from workflow.study import Study, in_repository
 from workflow.state import check_writable, hold, replacement_notice
+
+# Wildcards that are names of entries.
+NAMES = ["source", "language", "vocabulary", "initializer", "strategy", "auxiliary"] + [
+    "samples",
+    "task",
+    "benchmark",
+    "metric",
+    "tokenizer",
+    "package",
+]
 
 if not workflow.config_settings.configfiles:
 
@@ -154,34 +169,19 @@ onerror:
 
 
 # The description of a job for its script; the rule files name what it contains.
-job = partial(job_of, STUDY)
-STUDY.rules = rules
+job = partial(describe_job, STUDY)
 
 
-# Variables of the paths in rules.
+# Variables of the paths in rules: <results>, <logs>, <packages> and <study>.
 pathvars:
-    results=STUDY.results,
-    logs=f"{STUDY.results}/logs",
-    packages=STUDY.config["packages_folder"].rstrip("/"),
-    study=STUDY.name,
-    cell=CELL_PATH,
+    **STUDY.path_variables,
 
 
 wildcard_constraints:
-    **dict.fromkeys(
-        [
-            *AXES,
-            "auxiliary",
-            "samples",
-            "task",
-            "benchmark",
-            "metric",
-            "tokenizer",
-            "package",
-        ],
-        NAME,
-    )
-    | {"seed": r"\d+", "checkpoint": r"\d+", "fit": r"all-seeds|seed-\d+"},
+    **dict.fromkeys(NAMES, NAME),
+    seed=r"\d+",
+    checkpoint=r"\d+",
+    fit=r"all-seeds|seed-\d+",
 
 
 # Read by scripts/job.sh. Shell commands of a module cannot use names of its Snakefile.

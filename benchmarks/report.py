@@ -16,7 +16,9 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
-from benchmarks.planning import AXES, Run, grid, place, run
+import yaml
+
+from benchmarks.planning import AXES, STUDY, Run, grid, place, run
 from benchmarks.record import Measurements, described, parser, rounds
 from lexigraft.artifacts.atomic import write_json
 from lexigraft.artifacts.cards import write_card
@@ -26,7 +28,8 @@ from lexigraft.evaluation.evaluate import record, run_jobs
 from lexigraft.evaluation.task_kinds import Measurement
 from lexigraft.report.inputs import report_inputs
 from workflow.config.registries import load_registries, resolve
-from workflow.stages import Study
+from workflow.jobs import jobs_of
+from workflow.study import Study
 
 NAME = "report"
 STEPS = 50
@@ -41,15 +44,17 @@ def study_of(cells: int, folder: Path) -> Study:
     own = {"sources": ["synthetic"], "languages": list(config["languages"]), "seeds": [0]}
     baseline = {"vocabularies": ["source"], "initializers": ["none"]}
     config["cells"].insert(0, {**own, **baseline, "strategies": ["none", "lora-clm-2048"]})
+    Path(STUDY).write_text(yaml.safe_dump(config), encoding="utf-8")
     return Study(resolve(config, load_registries()))
 
 
-def leave_results(study: Study) -> None:
-    """Write all files that a report reads, below the working folder."""
+def leave_results(study: Study) -> dict[str, Any]:
+    """Write all files that a report reads, below the working folder; return the report's job."""
+    jobs = {card: dict(job.description) for card, job in jobs_of(STUDY).items()}
     for cell in study.cells:
-        _train(study, cell)
-        _evaluate(study, cell)
-    job = study.described("build_report", {})
+        _train(cell, jobs[study.card("train", **cell.wildcards)])
+        _evaluate(cell, jobs[study.card("evaluate", **cell.wildcards)])
+    job = jobs[study.card("build_report")]
     inputs = report_inputs(study.config, job["folders"], job["searched"])
     for folder in inputs["initialization"]:
         facts = {"statistics": {"share_recipe": 1.0}, "examples": []}
@@ -65,11 +70,11 @@ def leave_results(study: Study) -> None:
         axes = {"source": source, "language": language, "vocabulary": vocabulary}
         write_json(file, {**axes, "metrics": metrics})
         _card(str(Path(file).parent), ["record.json"])
+    return job
 
 
-def _train(study: Study, cell: Cell) -> None:
+def _train(cell: Cell, job: dict[str, Any]) -> None:
     """Write the log and the card of a trained cell."""
-    job = study.described("train", cell.wildcards)
     folder, draw = Path(job["outputs"]["folder"]), random.Random(cell.path)
     lines: list[dict[str, Any]] = [{"event": "heldout", "step": 0, "tokens": 0, "bits_per_byte": 3}]
     for step in range(1, STEPS + 1):
@@ -88,9 +93,8 @@ def _train(study: Study, cell: Cell) -> None:
     write_card(folder, job, ["log.jsonl"], {}, references=relative, **facts)
 
 
-def _evaluate(study: Study, cell: Cell) -> None:
+def _evaluate(cell: Cell, job: dict[str, Any]) -> None:
     """Write the records and predictions of a cell's runs, and their card."""
-    job = study.described("evaluate", cell.wildcards)
     folder, files = Path(job["outputs"]["folder"]), []
     for one in run_jobs(job):
         rows = _predictions(one["task"], random.Random(f"{cell.path} {one['task']}"))
@@ -136,9 +140,9 @@ def measured(cells: int) -> tuple[int, int, Run]:
     with tempfile.TemporaryDirectory(prefix="report-") as name, chdir(name):
         folder = place(Path(name))  # the study's paths are relative to it
         study = study_of(cells, folder)
-        leave_results(study)
+        job = leave_results(study)
         files = sum(1 for file in Path(study.results).rglob("*") if file.is_file())
-        write_json("job.json", study.described("build_report", {}))
+        write_json("job.json", job)
         done = run([sys.executable, "scripts/build_report.py", "job.json"], folder)
         return len(study.cells), files, done
 

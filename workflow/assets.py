@@ -29,7 +29,7 @@ from lexigraft.source.web_check import ask_web
 from workflow.config.revisions import assets_in
 from workflow.jobs import Job
 from workflow.recipes import FileRecipe, local_files, needed_recipes, recipes_of
-from workflow.stages.study import Study
+from workflow.study import Study
 
 LOCKED, TO_FETCH, BY_HAND = "locked", "to fetch", "by hand"
 READABLE = (*USABLE, LOCKED)  # states that do not prevent a run

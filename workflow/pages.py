@@ -20,9 +20,10 @@ from lexigraft.errors import UserError, unknown
 from lexigraft.yaml_files import read_yaml
 from workflow import records
 from workflow.config.registries import ROOT
+from workflow.jobs import jobs_of
 from workflow.papers import paper_table
 from workflow.records import Row, open_record, record_path, study_record, write_record
-from workflow.stages.study import open_study
+from workflow.study import open_study
 
 DOCS = ROOT / "docs"
 TABLES = DOCS / "tables.yaml"
@@ -55,8 +56,8 @@ def main(*configs: str) -> None:
     """Record studies, then fill the tables of all pages."""
     for config in configs:
         study = open_study(config)
-        path = write_record(study.name, study_record(study))
-        copy_figures(study.name, Path(study.output("build_report")) / "figures")
+        path = write_record(study.name, study_record(study, jobs_of(config).values()))
+        copy_figures(study.name, Path(study.folder("build_report")) / "figures")
         print(f"{path.relative_to(ROOT)}: recorded")
     for page in pages():
         page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")

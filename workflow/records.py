@@ -7,6 +7,7 @@ means over seeds, `heldout` are the scores during training; `speed_up`, `differe
 """
 
 import json
+from collections.abc import Iterable
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,8 @@ from lexigraft.cells import AXES
 from lexigraft.errors import UserError
 from lexigraft.usage import DONE, read_usage
 from workflow.config.registries import ROOT
-from workflow.stages import Study
+from workflow.jobs import Job
+from workflow.study import Study
 
 if TYPE_CHECKING:  # `python -m workflow.pages` without a study needs no pandas
     import pandas
@@ -99,8 +101,10 @@ def as_text(content: dict[str, Any]) -> str:
     return head.replace('"tables": null}', f'"tables": {{\n{tables}\n}}}}\n')
 
 
-def study_record(study: Study) -> dict[str, Any]:
+def study_record(study: Study, jobs: Iterable[Job]) -> dict[str, Any]:
     """The numbers of a finished study as its report reads them, and facts about its run.
+
+    `jobs` are all jobs of the study.
 
     Raises
     ------
@@ -111,10 +115,10 @@ def study_record(study: Study) -> dict[str, Any]:
     from lexigraft.report.inputs import report_inputs, report_settings
     from lexigraft.report.records import read_study
 
-    report = Path(study.output("build_report"))
+    report = Path(study.folder("build_report"))
     if not (report / "card.json").exists():
         raise UserError(f"{report}: there is no report; run study {study.name} first")
-    job = study.described("build_report", {})
+    job = read_card(report)["job"]
     inputs = report_inputs(study.config, job["folders"], job["searched"])
     results = read_study(
         report_settings(study.config),
@@ -134,11 +138,11 @@ def study_record(study: Study) -> dict[str, Any]:
         "differences": _differences(report / "tables"),
     }
     tables = {name: _table(frame) for name, frame in frames.items() if len(frame)}
-    return {"study": study.name, "run": _run(study), "tables": tables}
+    return {"study": study.name, "run": _run(report, jobs), "tables": tables}
 
 
-def _run(study: Study) -> dict[str, Any]:
-    folders = [job.output for job in study.jobs().values()]
+def _run(report: Path, jobs: Iterable[Job]) -> dict[str, Any]:
+    folders = [job.folder for job in jobs]
     # Only the last run of each job: outputs of earlier ones, with other settings, were replaced.
     finished = ([line for line in read_usage(path) if line["ended"] == DONE] for path in folders)
     lines = [runs[-1] for runs in finished if runs]
@@ -146,7 +150,7 @@ def _run(study: Study) -> dict[str, Any]:
     ends = [start + line["seconds"] for start, line in zip(starts, lines, strict=True)]
     return {
         "date": max(line["started"] for line in lines)[:10],
-        "version": read_card(Path(study.output("build_report")))["versions"]["lexigraft"],
+        "version": read_card(report)["versions"]["lexigraft"],
         "revision": commit_of_code(),
         "jobs": len(lines),
         "seconds": round(sum(line["seconds"] for line in lines)),

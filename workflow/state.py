@@ -35,7 +35,7 @@ from lexigraft.usage import USAGE, read_usage
 from workflow.config.checks import check_local_files
 from workflow.cost import CostModel, JobCosts, aligned, costs_by_rule, job_hours, total_cost
 from workflow.jobs import Job
-from workflow.stages.study import Study
+from workflow.study import Study
 
 DONE, RUNNING, QUEUED, FAILED, STALE = "done", "running", "queued", "failed", "stale"
 STATES = (DONE, RUNNING, QUEUED, FAILED, STALE)

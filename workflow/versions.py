@@ -13,7 +13,6 @@ import argparse
 import ast
 import hashlib
 import json
-import re
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache
@@ -30,11 +29,8 @@ from lexigraft.installation import PIPELINE, ROOT
 from lexigraft.report.items import kind_file, template_files
 from lexigraft.report.items import kinds as report_kinds
 from lexigraft.training.registry import objective, objective_file, objectives
+from workflow.rule_files import rules
 
-RULES = Path(__file__).with_name("rules")
-# A rule, or a variant of another one; its version and its script.
-_RULE = re.compile(r"^(?:use rule (?P<original>\w+) as|rule) (?P<name>\w+)(?: with)?:", re.M)
-_VERSION, _SCRIPT = re.compile(r"\bversion=(\d+)"), re.compile(r"scripts/(\w+\.py)")
 LOCK = Path(__file__).with_name("versions.lock")
 # Run in another environment by a command, not imported.
 SCORER = "lexigraft/evaluation/learned/scorer.py"
@@ -59,8 +55,9 @@ def all_versioned() -> dict[str, Versioned]:
         "prepare_source": ["lexigraft/source/gguf.py", "lexigraft/bundled/llama2c.py"],
     }
     stages = {
-        f"stage {rule}": Versioned(version, [script, *more.get(rule, ())])
-        for rule, (version, script) in rule_versions().items()
+        f"stage {name}": Versioned(rule.version, [rule.script, *more.get(name, ())])
+        for name, rule in rules().items()
+        if rule.version is not None
     }
     return {
         **stages,
@@ -94,23 +91,6 @@ def all_versioned() -> dict[str, Versioned]:
             for name in learned_kinds()
         },
     }
-
-
-def rule_versions() -> dict[str, tuple[int, str]]:
-    """Version and script of each rule, from its text; without those pinned by a checksum."""
-    scripts: dict[str, str] = {}
-    versions: dict[str, tuple[int, str]] = {}
-    for file in sorted(RULES.glob("*.smk")):
-        text = file.read_text("utf-8")
-        rules = [*_RULE.finditer(text)]
-        ends = [*(rule.start() for rule in rules[1:]), len(text)]
-        for rule, end in zip(rules, ends, strict=True):
-            body = text[rule.end() : end]
-            script, version = _SCRIPT.search(body), _VERSION.search(body)
-            scripts[rule["name"]] = f"scripts/{script[1]}" if script else scripts[rule["original"]]
-            if version:
-                versions[rule["name"]] = int(version[1]), scripts[rule["name"]]
-    return versions
 
 
 def reachable_files(entry_points: list[str]) -> set[str]:

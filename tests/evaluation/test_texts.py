@@ -10,9 +10,9 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.evaluate import run_jobs
 from lexigraft.evaluation.task_kinds import ARTICLES, TRANSLATIONS
 from lexigraft.evaluation.texts import draw, group_rows, task_rows
-from workflow.config.registries import ROOT, load_registries, resolve
-from workflow.stages import Study
-from workflow.stages.study import open_study
+from tests.workflow.plan import Plan
+from workflow.config.registries import ROOT, load_registries
+from workflow.study import open_study
 
 CELL = {
     "source": "tiny", "language": "te-mine", "vocabulary": "source", "initializer": "none",
@@ -38,7 +38,7 @@ def study_of(tasks, **texts):
         "languages": {"te-mine": {**language, "summarization": PAIRS, **texts}},
         "tasks": {"poems": {"kind": "speed", "prompts_from": "poems"}},
     }  # fmt: skip
-    return Study(resolve(config, load_registries()))
+    return Plan(config)
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def test_the_installed_library_finds_the_workflow_that_it_carries(installed):
     code = (
         "from lexigraft.installation import PIPELINE, add_workflow_to_path\n"
         "add_workflow_to_path()\n"
-        "import workflow.stages.study\n"
+        "import workflow.study\n"
         "print(PIPELINE, workflow.__file__, sep='\\n')"
     )
     said = subprocess.run(

@@ -25,8 +25,8 @@ from lexigraft.report.items import (
 )
 from lexigraft.report.models import models
 from lexigraft.report.records import read_study
-from workflow.stages import Study
-from workflow.stages.report import report_files
+from workflow.inputs.report import report_files
+from workflow.study import Study
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BLOCK = {"sources": ["m"], "languages": ["te", "el"], "vocabularies": ["source", "big"],
@@ -149,7 +149,7 @@ def test_items_declare_the_records_that_they_alone_read():
 
 def test_the_workflow_knows_the_files_of_every_item():
     items = ["recommendation", "results", {"item": "results", "name": "table-5"}, "fertility"]
-    report = {"report": {"items": items}}
+    report = {"report": {"items": items}, "packages_folder": "packages"}
     study = Study({"study": "s", "results": "r", "cells": [], "aliases": [], **report})
     files = {group: [file["value"] for file in report_files(study, group)] for group in GROUPS}
     assert files == {

@@ -329,7 +329,7 @@ def test_better_on_one_task_and_worse_on_another_depends_on_the_task():
 def test_the_command_that_exports_is_one_that_snakemake_takes(tmp_path):
     from snakemake.cli import get_argument_parser
 
-    from workflow.stages.report import command_arguments
+    from workflow.inputs.report import command_arguments
 
     study = tmp_path / "my study.yaml"
     study.write_text("study: mine\n")

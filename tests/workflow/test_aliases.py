@@ -5,8 +5,8 @@ from copy import deepcopy
 import pytest
 
 from lexigraft.errors import UserError
+from tests.workflow.plan import Plan
 from workflow.config.registries import resolve
-from workflow.stages.study import Study
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def config(miniature):
 
 def cells(config, registries, **alias):
     config["aliases"] = [{"initializer": "mean", "same_as": "align", **alias}]
-    study = Study(resolve(config, registries))
+    study = Plan(config)
     assert len([job for job in study.jobs().values() if job.rule == "train"]) == len(study.cells)
     return {(cell.vocabulary, cell.initializer) for cell in study.cells}
 
@@ -51,7 +51,7 @@ def test_an_alias_has_cells_without_cells_of_its_original(config, registries):
         ("one", "align"), ("two", "align"),
     }  # fmt: skip
     config["report"]["items"] = [{"item": "results", "where": {"initializers": ["align"]}}]
-    study = Study(resolve(config, registries))
+    study = Plan(config)
     job = study.described("build_report", {})
     assert {"mean", "align"} <= job["settings"]["study"]["initializers"].keys()
 

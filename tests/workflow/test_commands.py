@@ -24,7 +24,7 @@ from workflow.commands.running import (
 from workflow.commands.studies import cell_named, study_of
 from workflow.config.registries import resolve
 from workflow.config.study import StudyConfig
-from workflow.stages import Study
+from workflow.study import Study
 
 TRAINED = "training/tiny/telugu/expand-50/align/short/seed-0"
 

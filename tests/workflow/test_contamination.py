@@ -6,9 +6,8 @@ from copy import deepcopy
 import pytest
 
 from lexigraft.report.inputs import report_inputs
-from workflow.config.registries import resolve
-from workflow.stages import Study
-from workflow.stages.texts import searched
+from tests.workflow.plan import Plan
+from workflow.inputs.corpus import searched
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def config(miniature, files):
 
 
 def study_of(config, registries):
-    return Study(resolve(deepcopy(config), registries))
+    return Plan(config)
 
 
 def counts_of(study):
@@ -151,7 +150,7 @@ def test_other_test_sets_do_not_change_the_corpus(config, registries, files):
     after = study_of(changed, registries)
     assert upstream(before) == upstream(after)
     part = {"task": "questions", "part": "test-te"}
-    assert before.job("prepare_test_set", part) != after.job("prepare_test_set", part)
+    assert before.job("prepare_examples", part) != after.job("prepare_examples", part)
     assert len(counts_of(after)) > len(counts_of(before))
 
 

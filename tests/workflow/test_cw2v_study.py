@@ -31,7 +31,7 @@ def mini():
 
 def fitted(study, rule):
     """Wildcards of a rule's jobs."""
-    return [job.output.wildcards for job in study.jobs().values() if job.rule == rule]
+    return [job.wildcards for job in study.jobs().values() if job.rule == rule]
 
 
 def test_it_has_every_row_of_table_2_before_and_after_training(study):
@@ -64,7 +64,7 @@ def test_the_settings_are_the_papers(study):
 
 def test_its_tokens_are_learned_from_the_text_of_another_group(study):
     axes = {"source": "llama-2-7b", "language": "cw2v-mix", "vocabulary": "expand-26k"}
-    given = study.described("expand_vocabulary", axes)
+    given = study.described("build_vocabulary", axes)
     assert given["inputs"]["corpus"] == "results/corpus/cw2v-sentences"
     assert "corpus" not in given["settings"] and given["settings"]["ascii"] is False
     members = study.config["languages"]["cw2v-sentences"]["group"]["members"]
@@ -77,9 +77,7 @@ def test_checkpoints_are_scored_beside_the_ends(study):
             *study.described("evaluate_checkpoint", wildcards)["tasks"]
         ]
         for wildcards in (
-            job.output.wildcards
-            for job in study.jobs().values()
-            if job.rule == "evaluate_checkpoint"
+            job.wildcards for job in study.jobs().values() if job.rule == "evaluate_checkpoint"
         )
     }
     for name in PAPER:

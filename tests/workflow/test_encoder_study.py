@@ -6,9 +6,9 @@ import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.yaml_files import read_yaml
+from tests.workflow.plan import Plan
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT, resolve
-from workflow.stages import Study
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def config(texts, roberta_folder, tmp_path):
 
 
 def described(config, registries, rule, **wildcards):
-    return Study(resolve(config, registries)).described(rule, wildcards)
+    return Plan(config).described(rule, wildcards)
 
 
 def cell(language="telugu"):
@@ -98,7 +98,7 @@ def test_a_cell_is_trained_on_one_table_and_tested_in_its_language_and_english(c
         "tests": {"telugu": f"{folder}/te", "english": f"{folder}/en"},
     }
     assert given["tasks"]["nli"]["settings"] == {"kind": "classification", "epochs": 1}
-    wanted = Study(resolve(config, registries)).inputs("evaluate", cell())
+    wanted = Plan(config).inputs("evaluate", cell())
     assert {f"{folder}/{part}/card.json" for part in ("train", "te", "en")} <= {*wanted}
 
 
@@ -169,8 +169,8 @@ def test_tasks_that_do_not_fit_the_kind_of_model_are_refused(config, registries)
     )
     assert "kind 'classification' does not fit source 'stories15m'" in refused(config, registries)
     config["run_tasks"] = {"nli": {"sources": ["tiny"]}}
-    study = Study(resolve(config, registries))
-    evaluated = {job.output.wildcards["source"] for job in study.jobs().values()
+    study = Plan(config)
+    evaluated = {job.wildcards["source"] for job in study.jobs().values()
                  if job.rule == "evaluate"}  # fmt: skip
     assert evaluated == {"tiny"}
 
@@ -209,17 +209,15 @@ def test_the_tasks_of_cw2v_have_its_languages(registries):
 @pytest.fixture(scope="module")
 def paper(registries):
     config = read_yaml(ROOT / "config" / "studies" / "cw2v-roberta.yaml")
-    return Study(resolve(config, registries))
+    return Plan(config)
 
 
 def test_the_grid_of_cw2v_for_roberta_has_every_row_and_checkpoint(paper):
     assert len(paper.cells) == 1 + 6 * 2
-    jobs = [job.output for job in paper.jobs().values()]
     tasks = {
-        rule: [len(paper.described(rule, job.wildcards)["tasks"]) for job in jobs
-               if job.rule == rule]
+        rule: [len(job.description["tasks"]) for job in paper.jobs().values() if job.rule == rule]
         for rule in ("evaluate", "evaluate_checkpoint")
-    }  # fmt: skip
+    }
     assert tasks["evaluate"] == [3] * 13
     assert tasks["evaluate_checkpoint"] == [3] * 6 * 14  # the fifteenth is the cell itself
     strategy = paper.config["strategies"]["mlm-500m"]

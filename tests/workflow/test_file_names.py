@@ -14,9 +14,9 @@ from lexigraft.artifacts.cards import COMPLETED
 from lexigraft.artifacts.completion import card_of
 from lexigraft.corpus.local_files import check_files
 from tests.workflow.conftest import refused
+from tests.workflow.plan import Plan
 from workflow.commands.texts import source_name
 from workflow.config.registries import REGISTRIES, resolve
-from workflow.stages.study import Study
 
 LONGEST = 100
 MOST_BYTES = 255  # of a file name, on all common file systems
@@ -67,11 +67,11 @@ def test_every_file_name_of_the_longest_names_fits(named, registries):
     for number, name in enumerate(NAMES):
         long = f"{number:x<{LONGEST}}"
         config = json.loads(json.dumps(config).replace(f'"{name}"', f'"{long}"'))
-    study = Study(resolve(config, registries))
+    study = Plan(config)
     jobs = study.jobs()
     assert len(jobs) > 8
     for job in jobs.values():
-        card = card_of(study.described(job.rule, job.output.wildcards))
+        card = card_of(study.described(job.rule, job.wildcards))
         record = COMPLETED.format(card.stem.removeprefix("card"))
         for part in (*card.parts, record, *Path(job.log).parts):
             assert len(part.encode()) + ATOMIC <= MOST_BYTES
@@ -125,7 +125,7 @@ def test_a_path_with_any_character_is_read_and_planned_or_refused(tmp_path, name
         config = named()
         config["languages"]["telugu"]["text"]["paths"] = [file]
         try:
-            study = Study(resolve(config, registries))
+            study = Plan(config)
         except UserError as error:
             assert str(error).startswith("languages.telugu.text") and "\n" not in str(error)
             refusals.add(character)

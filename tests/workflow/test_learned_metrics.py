@@ -11,8 +11,8 @@ import pytest
 from lexigraft import UserError
 from lexigraft.report.inputs import report_inputs
 from tests.workflow.conftest import Checkout, copy_project
+from tests.workflow.plan import Plan
 from workflow.config.registries import load_registries, resolve
-from workflow.stages import Study
 
 CHECKPOINT = "models/tiny-bleurt"
 SCORED = {"metric": "bleurt", "source": "tiny", "language": "telugu"}
@@ -37,7 +37,7 @@ def finished(tmp_path_factory, config) -> Checkout:
     (copy.folder / "metrics" / "bin").mkdir(parents=True)
     (copy.folder / "metrics" / "bin" / "python").touch()
     with chdir(copy.folder):
-        study = Study(resolve(deepcopy(config), load_registries()))
+        study = Plan(config)
         described = study.job("prepare_metric", {"metric": "bleurt"})
         subprocess.run([sys.executable, "scripts/prepare_metric.py", described], check=True)
     copy.pretend_finished()
@@ -61,7 +61,7 @@ def test_a_metric_is_scored_once_its_checkpoint_exists(finished):
 
 
 def test_records_of_learned_metrics_are_beside_the_run_that_they_score(config):
-    study = Study(resolve(deepcopy(config), load_registries()))
+    study = Plan(config)
     job = study.described("build_report", {})
     (record,) = report_inputs(study.config, job["folders"], job["searched"])["learned"]
     assert record == (
@@ -76,12 +76,12 @@ def test_records_of_learned_metrics_are_beside_the_run_that_they_score(config):
 def test_one_job_scores_the_cells_of_a_source_and_language_before_the_report(config):
     changed = deepcopy(config)
     changed["cells"][0]["seeds"] = [0, 1]
-    study = Study(resolve(changed, load_registries()))
+    study = Plan(changed)
     (scoring,) = (job for job in study.jobs().values() if job.rule == "score_predictions")
-    assert scoring.output.wildcards == SCORED
+    assert scoring.wildcards == SCORED
     cells = [f"results/evaluation/tiny/telugu/source/none/none/seed-{seed}" for seed in (0, 1)]
-    assert {f"{cell}/card-miniature.json" for cell in cells} <= {*scoring.needs}
-    assert scoring.output.card in study.inputs("build_report", {})
+    assert {f"{cell}/card-miniature.json" for cell in cells} <= {*scoring.inputs}
+    assert scoring.card in study.inputs("build_report", {})
 
 
 def refused(config: dict) -> str:

@@ -24,13 +24,14 @@ from lexigraft.corpus.readers import read_rows
 from lexigraft.errors import UserError
 from tests import preloaded_python
 from tests.workflow.conftest import REPOSITORY, finish, plan
+from tests.workflow.plan import Plan
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
 from workflow.config.revisions import _KEYS
 from workflow.jobs import Job, jobs_of
 from workflow.recipes import missing_files
-from workflow.stages.study import Study
 from workflow.state import explain_job, replaced_jobs, states
+from workflow.study import Study
 
 SOURCE_WIDTH = 32
 
@@ -449,10 +450,8 @@ def test_files_that_many_jobs_read_are_looked_up_once(finished, monkeypatch):
         looked_up.append(path)
         return input_checksum(path)
 
-    monkeypatch.setattr("workflow.stages.study.input_checksum", count)
-    study = Study(resolve(yaml.safe_load(Path("study.yaml").read_text()), load_registries()))
-    for job in study.jobs().values():
-        study.described(job.rule, job.output.wildcards)
+    monkeypatch.setattr("workflow.inputs.rule.input_checksum", count)
+    Plan(yaml.safe_load(Path("study.yaml").read_text())).jobs()
     files = [path for path in looked_up if Path(path).is_file()]
     assert len(files) > 5
     assert len(files) == len({*files})

@@ -130,7 +130,7 @@ def test_the_jobs_are_those_of_the_papers_cells(lowres):
     counts = Counter(job.rule for job in lowres.jobs().values())
     assert counts["train"] == 271 + 16
     # Table 1 and figure 2 name a vocabulary for each language of each model.
-    assert counts["expand_vocabulary"] == 10 + 3 * 3 * 5 - 3
+    assert counts["build_vocabulary"] == 10 + 3 * 3 * 5 - 3
     # Figure 3: English and the ten languages in FLORES-200, by the tokenizers of three models.
     assert counts["measure_tokenizer"] == 11 * 3
     assert counts["prepare_source"] == 3 and counts["prepare_corpus"] == 10 + 11

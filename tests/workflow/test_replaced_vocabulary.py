@@ -9,9 +9,9 @@ import pytest
 from lexigraft import UserError, load_cell
 from lexigraft.corpus.mixture import read_part
 from tests.workflow.conftest import Checkout, copy_project
+from tests.workflow.plan import Plan
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
-from workflow.stages import Study
 
 CELL = "tiny/both/replaced/mean/short/seed-0"
 
@@ -204,7 +204,7 @@ def test_vocabularies_of_papers_keep_the_pre_tokenizers_of_their_sources():
 
 
 def test_each_vocabulary_has_one_rule(config):
-    study = Study(resolve(config, load_registries()))
+    study = Plan(config)
     kinds = {
         kind: study.constraints(f"{kind}_vocabulary")["vocabulary"]
         for kind in ("expand", "train", "take")
@@ -236,7 +236,7 @@ def test_the_groups_of_vocadt_have_its_sampling_ratios():
 
 
 def test_a_taken_tokenizer_is_an_input_of_its_rule(config, smollm2_folder_tiny):
-    study = Study(resolve(config, load_registries()))
+    study = Plan(config)
     wildcards = {"source": "tiny", "language": "telugu", "vocabulary": "taken"}
     file = str(Path(smollm2_folder_tiny) / "tokenizer.json")
     assert file in study.inputs("take_vocabulary", wildcards)

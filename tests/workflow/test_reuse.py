@@ -87,9 +87,9 @@ def comment(study: Checkout) -> None:
 def raise_version(study: Checkout) -> None:
     """The version of the stage that prepares texts."""
     study.edit(
-        "workflow/stages/texts.py",
-        '@stage("corpus", "corpus/{language}", names=_LANGUAGES)',
-        '@stage("corpus", "corpus/{language}", names=_LANGUAGES, version=2)',
+        "workflow/rules/corpus.smk",
+        '"prepare_corpus",\n            version=1',
+        '"prepare_corpus",\n            version=2',
     )
 
 

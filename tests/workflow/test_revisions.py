@@ -10,11 +10,11 @@ from lexigraft.source.hub_check import COMMIT, NO_ANSWER, HubAnswer
 from lexigraft.source.revision_lock import LOCK
 from lexigraft.yaml_files import read_yaml
 from tests.workflow.conftest import REPOSITORY
+from tests.workflow.plan import Plan
 from workflow.assets import hub_assets, lock_revisions
-from workflow.config.registries import REGISTRIES, load_registries, resolve
+from workflow.config.registries import REGISTRIES
 from workflow.config.revisions import assets_in
 from workflow.jobs import Job
-from workflow.stages import Study
 
 ONE, OTHER = "1" * 40, "2" * 40
 LOOSE = {
@@ -33,7 +33,7 @@ LOOSE = {
 @pytest.fixture(scope="module")
 def config():
     file = REPOSITORY / "config/studies/unifyvocab.yaml"
-    return resolve(read_yaml(file), load_registries())
+    return read_yaml(file)
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def opened(config, tmp_path):
         results.mkdir(exist_ok=True)
         if lock is not None:
             (results / LOCK).write_text(json.dumps(lock))
-        return Study(config | {"results": str(results)})
+        return Plan(config | {"results": str(results)})
 
     return open_study
 

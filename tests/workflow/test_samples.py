@@ -10,9 +10,9 @@ import yaml
 
 from lexigraft import UserError
 from tests.workflow.conftest import REPOSITORY
+from tests.workflow.plan import Plan
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
-from workflow.stages import Study
 
 SHARED = {"trainable": ["all"], "length": 64}
 
@@ -45,19 +45,19 @@ def config(miniature, texts) -> dict:
 
 @pytest.fixture
 def changed(config):
-    """`changed(lambda config: …)`: the config with that change, resolved."""
+    """`changed(lambda config: …)`: the config with that change."""
 
     def build(change=lambda _: None):
         own = deepcopy(config)
         change(own)
-        return resolve(own, load_registries())
+        return own
 
     return build
 
 
 def refused(changed, change) -> str:
     with pytest.raises(UserError) as error:
-        check_local_files(changed(change))
+        check_local_files(resolve(changed(change), load_registries()))
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -68,12 +68,12 @@ def test_samples_are_prepared_for_the_languages_that_train_on_them(checkout, con
     assert {job for job in planned if "samples" in job} == {
         "Preparing the samples parallel of telugu",
         "Preparing the samples parallel of greek",  # for the group
-        "Mixing the samples parallel of both",
+        "Preparing the samples parallel of both",
     }
 
 
 def test_a_cell_s_job_names_the_files_that_its_strategy_reads(changed):
-    study = Study(changed())
+    study = Plan(changed())
     inputs = {
         cell.language: json.loads(study.job("train", {k: str(v) for k, v in vars(cell).items()}))[
             "inputs"
@@ -94,13 +94,13 @@ def test_a_cell_waits_for_its_samples_whatever_their_name(changed):
                 texts["samples"] = {"python": texts["samples"]["parallel"]}
         config["strategies"]["two-texts"]["phases"][1] = {**SHARED, "share": 0.5, "data": "python"}
 
-    study = Study(changed(rename))
+    study = Plan(changed(rename))
     cell = next(cell for cell in study.cells if cell.language == "telugu")
     assert "results/corpus/telugu/samples/python/card.json" in study.inputs("train", cell.wildcards)
 
 
 def test_the_jobs_of_samples_run_as_the_rules_describe_them(changed, tmp_path, monkeypatch):
-    study = Study(changed())
+    study = Plan(changed())
     monkeypatch.chdir(tmp_path)
 
     def run(rule, **wildcards):
@@ -113,7 +113,7 @@ def test_the_jobs_of_samples_run_as_the_rules_describe_them(changed, tmp_path, m
         run("prepare_corpus", language=language)
         folder = run("prepare_samples", language=language, samples="parallel")
         assert json.loads((folder / "card.json").read_text())["pairs"] == 20
-    mixed = run("mix_samples", language="both", samples="parallel") / "samples.jsonl"
+    mixed = run("prepare_samples", language="both", samples="parallel") / "samples.jsonl"
     prompts = [json.loads(line)["prompt"] for line in mixed.read_text("utf-8").splitlines()]
     begin = "Translate this from English to"
     assert {p.split(":")[0] for p in prompts if p.startswith(begin)} == {
@@ -124,7 +124,7 @@ def test_the_jobs_of_samples_run_as_the_rules_describe_them(changed, tmp_path, m
 
 def test_samples_are_no_part_of_the_corpus(changed):
     def corpus(study):
-        return Study(study).job("prepare_corpus", {"language": "telugu"})
+        return Plan(study).job("prepare_corpus", {"language": "telugu"})
 
     other = changed(lambda c: c["languages"]["telugu"]["samples"]["parallel"].update(pairs=5))
     assert corpus(changed()) == corpus(other)
@@ -179,8 +179,8 @@ def test_samples_that_cannot_be_are_refused(change, message, changed):
 
 
 def test_a_member_without_samples_gives_a_group_none(changed):
-    study = Study(changed(lambda c: c["languages"]["greek"].pop("samples")))
-    mixed = json.loads(study.job("mix_samples", {"language": "both", "samples": "parallel"}))
+    study = Plan(changed(lambda c: c["languages"]["greek"].pop("samples")))
+    mixed = json.loads(study.job("prepare_samples", {"language": "both", "samples": "parallel"}))
     assert list(mixed["inputs"]["samples"]) == ["telugu"]
     assert list(mixed["inputs"]["corpora"]) == ["telugu", "greek"]
 

@@ -14,7 +14,7 @@ from tests.workflow.conftest import REPOSITORY, Checkout
 from workflow.config.registries import REGISTRIES, resolve
 
 RULES = sorted((REPOSITORY / "workflow/rules").glob("*.smk"))
-# A number, and a command that contains numbers alone (workflow/stages/cells.py).
+# A number, and a command that contains numbers alone (workflow/inputs/training.py).
 UNQUOTED = {"resources.gpu", "params.launcher"}
 HOSTILE = "\n".join(
     [

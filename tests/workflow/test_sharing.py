@@ -13,9 +13,8 @@ from lexigraft.source.model import load_model
 from lexigraft.source.preparation import prepare_source
 from lexigraft.source.tokenizer import load_tokenizer
 from tests.workflow.conftest import Checkout, copy_project
-from workflow.config.registries import load_registries, resolve
-from workflow.stages import Study
-from workflow.stages.texts import package
+from tests.workflow.plan import Plan
+from workflow.inputs.source import package_of
 
 TOKENIZER = "vocabulary/tiny/telugu/expand-50"
 VECTORS = f"auxiliary/{TOKENIZER.removeprefix('vocabulary/')}/tiny"
@@ -25,22 +24,23 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 def opened(config, **changed):
-    return Study(resolve(config | changed, load_registries()))
+    return Plan(config | changed)
 
 
 def test_results_and_packages_lie_below_the_prefix_unless_they_are_absolute(miniature):
     study = opened(miniature, prefix="/scratch/me")
     assert study.results == "/scratch/me/results"
-    assert package(study, "kolibri").startswith("/scratch/me/.cache/packages/kolibri-")
+    kolibri = [{"package": "kolibri"}]
+    assert package_of(study, kolibri).startswith("/scratch/me/.cache/packages/kolibri-")
     elsewhere = opened(miniature, prefix="/scratch/me", results="/other", packages_folder="there")
     assert elsewhere.results == "/other"
-    assert package(elsewhere, "kolibri").startswith("/scratch/me/there/")
+    assert package_of(elsewhere, kolibri).startswith("/scratch/me/there/")
     assert opened(miniature).results == "results"
 
 
 def test_every_job_says_the_same_below_any_prefix(miniature):
     def jobs(study):
-        return [study.job(job.rule, job.output.wildcards) for job in study.jobs().values()]
+        return [study.job(job.rule, job.wildcards) for job in study.jobs().values()]
 
     one, two = (opened(miniature, prefix=prefix) for prefix in ("/a", "/b/c"))
     assert jobs(one) == jobs(two)
@@ -50,7 +50,7 @@ def test_every_job_says_the_same_below_any_prefix(miniature):
 def test_without_a_prefix_jobs_are_what_they_were(miniature):
     study = opened(miniature)
     for job in study.jobs().values():
-        text = study.job(job.rule, job.output.wildcards)
+        text = study.job(job.rule, job.wildcards)
         assert "prefix" not in text.lower()
         assert json.loads(text)["outputs"]["folder"].startswith("results/")
 

@@ -195,14 +195,18 @@ CHANGES = {
         | REPORT,
     ),
     "the version of a stage that builds vocabularies": (
-        text("workflow/stages/cells.py", '_stage("expand", ', '_stage("expand", version=2, '),
+        text(
+            "workflow/rules/vocabulary.smk",
+            '"build_vocabulary", version=1',
+            '"build_vocabulary", version=2',
+        ),
         built("telugu", "greek") | FITTED | trained(*ADAPTED) | REPORT,
     ),
     "the version of a stage that trains": (
         text(
-            "workflow/stages/cells.py",
-            '@stage("training", f"training/',
-            '@stage("training", version=2, folder=f"training/',
+            "workflow/rules/training.smk",
+            '"train",\n            version=1',
+            '"train",\n            version=2',
         ),
         trained(*CELLS) | REPORT,
     ),
@@ -226,9 +230,9 @@ CHANGES = {
     ),
     "the version of a stage that searches for tests": (
         text(
-            "workflow/stages/texts.py",
-            '"corpus/{language}/contamination/{task}"',
-            '"corpus/{language}/contamination/{task}", version=2',
+            "workflow/rules/corpus.smk",
+            '"count_tests",\n            version=1',
+            '"count_tests",\n            version=2',
         ),
         counted("telugu", "greek") | REPORT,
     ),

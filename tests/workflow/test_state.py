@@ -18,7 +18,6 @@ from lexigraft.errors import UserError
 from tests.workflow.conftest import Checkout, copy_project, finish, plan
 from workflow.config.registries import load_registries, resolve
 from workflow.jobs import Job, jobs_of
-from workflow.stages.study import Study
 from workflow.state import (
     check_writable,
     explain_job,
@@ -31,6 +30,7 @@ from workflow.state import (
     states,
     status_text,
 )
+from workflow.study import Study
 
 CELL = "results/training/tiny/telugu/expand-50/multivariate/short/seed-0/card.json"
 FITTED = "results/initialization/tiny/telugu/expand-50/multivariate/seed-0/card.json"

@@ -6,9 +6,10 @@ from copy import deepcopy
 import pytest
 
 from lexigraft import UserError
+from tests.workflow.plan import Plan
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
-from workflow.stages import Study
+from workflow.inputs.training import memory
 
 DISTILL = {"trainable": ["all"], "length": 64, "objective": "distill", "data": "tasks"}
 
@@ -45,7 +46,7 @@ def config(miniature, texts, smollm2_folder_tiny):
 
 @pytest.fixture
 def study(config):
-    return Study(resolve(deepcopy(config), load_registries()))
+    return Plan(config)
 
 
 def wildcards(strategy):
@@ -95,19 +96,16 @@ def test_the_source_of_a_cell_teaches_it_where_no_other_model_does(config):
         phases = [{**phase, "objective": "alm", **given} for phase in short["phases"]]
         own["strategies"][name] = {**short, "phases": phases}
         own["cells"][0]["strategies"].append(name)
-    made = Study(resolve(own, load_registries()))
-    memory = made.resources("train")["mem_mb"]
+    made = Plan(own)
     for name, teacher in teachers.items():
         job = json.loads(made.job("train", wildcards(name)))
         assert job["inputs"]["teacher"] == f"results/source/{teacher}"
-        assert memory(wildcards(name), 2) > memory(wildcards("short"), 2)
+        assert memory(made, wildcards(name)) > memory(made, wildcards("short"))
 
 
 def test_a_job_with_a_teacher_requests_memory_for_it_too(study):
-    with_teacher, without = (
-        study.resources("train")["mem_mb"](wildcards(name), 2) for name in ("distilled", "short")
-    )
-    assert with_teacher - without == 2 * 700
+    with_teacher, without = (memory(study, wildcards(name)) for name in ("distilled", "short"))
+    assert with_teacher - without == 700
 
 
 def test_the_job_of_answered_samples_names_the_prompts_and_the_teacher(study):

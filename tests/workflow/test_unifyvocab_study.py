@@ -167,14 +167,13 @@ def test_glove_is_trained_once_for_each_tokenizer_and_text(study):
     """Pythia's sizes have one tokenizer, and what GloVe reads does not depend on the cell."""
     trained, read = [], {}
     for job in study.jobs().values():
-        if job.rule == "train_glove":
-            axes = job.output.wildcards
-            settings = study.config["auxiliary"][axes["auxiliary"]]
+        axes = job.wildcards
+        settings = study.config["auxiliary"].get(axes.get("auxiliary"), {})
+        if settings.get("kind") == "glove":
             trained.append((axes["vocabulary"], tuple(sorted(map(repr, settings.items())))))
             assert axes["source"] == "pythia-1b" and axes["language"] == settings["corpus"]
         if job.rule in ("initialize", "learn_initialization"):
-            axes = job.output.wildcards
-            inputs = study.described(job.rule, axes)["inputs"].get("auxiliary", {})
+            inputs = job.description["inputs"].get("auxiliary", {})
             read[axes["source"], axes["language"], axes["vocabulary"], axes["initializer"]] = inputs
     assert len(trained) == len(set(trained)) == 30
     # 5 tokenizers at 1 B tokens and three smaller amounts, 2 of SlimPajama's and of other settings

@@ -131,13 +131,13 @@ def test_the_jobs_are_those_of_the_papers_cells(study):
     trained = 3 + 9 + 3 + (3 + 10 + 8) + (3 + 6)
     assert counts["train"] == untrained + trained
     # A tokenizer of each group for each model, of all, and of each language and English.
-    assert counts["train_vocabulary"] == 3 + 3 + 1 + 11
-    # Texts of each language, and FLORES in each for its tokens.
-    assert counts["mix_corpora"] == 4 and counts["prepare_corpus"] == 11 + 11
+    assert counts["build_vocabulary"] == 3 + 3 + 1 + 11
+    # Texts of each language, FLORES in each for its tokens, and four mixtures.
+    assert counts["prepare_corpus"] == 11 + 11 + 4
     # ALMA reads pairs of every language alone and of every group.
-    assert counts["prepare_samples"] == 10 and counts["mix_samples"] == 3
+    assert counts["prepare_samples"] == 10 + 3
     # Examples of each language, for either direction.
-    assert counts["prepare_test_set"] == 20
+    assert counts["prepare_examples"] == 20
 
 
 def test_the_miniature_has_every_initializer_but_zett_and_every_strategy_and_item(study, mini):

@@ -19,11 +19,11 @@ from workflow.adaptation.study import NO_TRAINING, Adaptation, Choices, Request
 from workflow.adaptation.text import measure_text
 from workflow.commands.tables import new_table
 from workflow.config.checks import check_results_apart
-from workflow.stages.study import open_study
+from workflow.study import open_study
 
 if TYPE_CHECKING:
     from lexigraft.cells import Cell
-    from workflow.stages import Study
+    from workflow.study import Study
 
 STATE, STUDY_FILE, MODEL, REPORT = "adapt.json", "study.yaml", "model", "report.html"
 _DRAFT = ".draft.yaml"  # a study that is incomplete or not validated yet
@@ -79,10 +79,8 @@ def adapt(request: Request, out: Path | None, baselines: bool, threads: int) -> 
         if is_resumed and any(Path("results").glob("training/**/checkpoints/*/phase-*")):
             typer.echo("Resuming; training continues from its last checkpoint.")
         study = open_study(STUDY_FILE)
-        trained = study.output("train", **cells["adapted"].wildcards)
-        if not run_snakemake(
-            STUDY_FILE, [study.output("build_report").card, trained.card], threads
-        ):
+        trained = study.card("train", **cells["adapted"].wildcards)
+        if not run_snakemake(STUDY_FILE, [study.card("build_report"), trained], threads):
             typer.echo("Nothing to do: everything is finished.")
         _show_outcome(adaptation, study, cells)
 
@@ -96,9 +94,9 @@ def _prepare_source(adaptation: Adaptation, threads: int) -> Path:
     tokens = adaptation.request.new_tokens or NEW_TOKENS
     provisional = Choices(tokens, NO_TRAINING, None, sizes={}, reasons=[])
     with _draft(adaptation.study(provisional, _DRAFT)) as draft:
-        source = open_study(str(draft)).output("prepare_source", source=adaptation.source)
-        run_snakemake(str(draft), [source.card], threads)
-    return Path(source)
+        card = open_study(str(draft)).card("prepare_source", source=adaptation.source)
+        run_snakemake(str(draft), [card], threads)
+    return Path(card).parent
 
 
 def _write_study(adaptation: Adaptation, choices: Choices) -> None:
@@ -148,7 +146,7 @@ def _show_outcome(adaptation: Adaptation, study: "Study", cells: Mapping[str, "C
     scores = {name: _scores(study, cell) for name, cell in cells.items()}
     model = _export(adaptation, study, cells["adapted"], scores)
     with replacing(Path(REPORT)) as page:
-        page.write_bytes(Path(study.output("build_report"), REPORT).read_bytes())
+        page.write_bytes(Path(study.folder("build_report"), REPORT).read_bytes())
     table = new_table("", *(_COLUMNS[name] for name in scores))
     for title, row in numbers(scores).items():
         table.add_row(title, *row.values())
@@ -159,7 +157,7 @@ def _show_outcome(adaptation: Adaptation, study: "Study", cells: Mapping[str, "C
 
 
 def _scores(study: "Study", cell: "Cell") -> Scores:
-    file = Path(study.output("evaluate", **cell.wildcards), "perplexity/run-0/record.json")
+    file = Path(study.folder("evaluate", **cell.wildcards), "perplexity/run-0/record.json")
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -212,7 +210,7 @@ def _export(
     from lexigraft.source.tokenizer import load_tokenizer
     from lexigraft.training.export import cell_facts, export
 
-    trained, folder = Path(study.output("train", **cell.wildcards)), Path(MODEL)
+    trained, folder = Path(study.folder("train", **cell.wildcards)), Path(MODEL)
     with suppress(OSError, ValueError, UserError):
         if read_card(folder)["job"] == read_card(trained)["job"]:
             return folder

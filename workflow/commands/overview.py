@@ -10,7 +10,7 @@ from lexigraft.errors import UserError
 from workflow.commands.studies import StudyFile, cell_named, study_of
 
 if TYPE_CHECKING:
-    from workflow.stages import Study
+    from workflow.study import Study
 
 
 def plan(study: StudyFile) -> None:

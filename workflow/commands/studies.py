@@ -12,7 +12,7 @@ from lexigraft.errors import UserError, suggestion
 
 if TYPE_CHECKING:
     from lexigraft.cells import Cell
-    from workflow.stages import Study
+    from workflow.study import Study
 
 StudyFile = Annotated[
     str, typer.Argument(metavar="STUDY.yaml", help="The study: a YAML file.", show_default=False)
@@ -41,7 +41,7 @@ def study_of(file: str) -> "Study":
         raise UserError(f"{file}: give the study first, then options for Snakemake")
     if not Path(file).is_file():
         raise UserError(f"{file}: there is no such file; `lexigraft init {file}` writes a study")
-    from workflow.stages.study import open_study
+    from workflow.study import open_study
 
     return open_study(file)
 
@@ -101,7 +101,7 @@ def _parts(study: "Study", text: str) -> list[str]:
 
 def _recommended(study: "Study") -> "list[Cell]":
     """The cells that the report of the study recommends."""
-    file = Path(study.output("build_report"), "summary.json")
+    file = Path(study.folder("build_report"), "summary.json")
     try:
         rows = json.loads(file.read_text(encoding="utf-8"))["recommendations"]
     except (OSError, ValueError, KeyError):

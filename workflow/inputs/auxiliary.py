@@ -11,7 +11,7 @@ from workflow.inputs.corpus import texts_of
 from workflow.inputs.rule import Output, Wildcards, output
 from workflow.inputs.source import sentence_encoder
 from workflow.inputs.vocabulary import amount_read, tokenizer
-from workflow.stages.study import Study
+from workflow.study import Study
 
 
 def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:

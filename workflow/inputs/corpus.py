@@ -19,7 +19,7 @@ from workflow.config.task_data import example_settings as part_settings
 from workflow.config.training_data import answered_samples, members, used
 from workflow.inputs.rule import Output, Wildcards, output
 from workflow.inputs.source import package_of
-from workflow.stages.study import Study, once
+from workflow.study import Study, once
 
 EXAMPLES = "examples.jsonl"  # written by `lexigraft.corpus.examples`
 # Keys of a language that other rules read.

@@ -19,7 +19,7 @@ from workflow.config.task_data import (
 from workflow.inputs.corpus import task_inputs
 from workflow.inputs.rule import Output, Wildcards, output
 from workflow.inputs.source import package_of, sentence_encoder
-from workflow.stages.study import Study, in_repository, once
+from workflow.study import Study, in_repository, once
 
 # Queues limit the time of a job; the next attempt resumes where it stopped.
 MOST_MINUTES = 24 * 60

@@ -10,7 +10,7 @@ from workflow.config.training_data import members
 from workflow.inputs.auxiliary import vectors_of
 from workflow.inputs.corpus import samples_of
 from workflow.inputs.rule import Output, Wildcards, output
-from workflow.stages.study import Study
+from workflow.study import Study
 
 
 def auxiliary(study: Study, wildcards: Wildcards) -> dict[str, Output]:

@@ -16,7 +16,7 @@ from workflow.inputs.initialization import fit_name, fit_of
 from workflow.inputs.rule import Output, Wildcards, output
 from workflow.inputs.source import package_of
 from workflow.inputs.vocabulary import tokenizer
-from workflow.stages.study import Study, in_repository
+from workflow.study import Study, in_repository
 
 # Keys of a study that define locations, downloads, and how jobs compute.
 _PLACES = (
@@ -153,7 +153,7 @@ def folders(study: Study, wildcards: Wildcards) -> dict[str, str]:
         "export_cell": "export_cell",
         **({"measure_alignment": "measure_alignment"} if _shows_alignment(study) else {}),
     }
-    return {name: Output(study.card_of(rule)).path for name, rule in rules.items()}
+    return {name: Output(study.card_path(rule)).path for name, rule in rules.items()}
 
 
 def searched_tests(study: Study, wildcards: Wildcards) -> list[tuple[str, str]]:
@@ -213,16 +213,17 @@ def _used_config(study: Study) -> dict[str, Any]:
 # ---- Snakemake's own report ---------------------------------------------------------------------
 
 
-def report_files(study: Study, folder: str, group: str) -> Iterator[dict[str, Any]]:
+def report_files(study: Study, group: str) -> Iterator[dict[str, Any]]:
     """The files of the study's `pages`, `tables` or `figures`, see `in_report`."""
     path, category = _SHOWN[group]
     for item in read_items(study.config["report"]["items"]):
         if item.group == group:
-            yield in_report(folder, path.format(item.name), item.label, category)
+            yield in_report(study, path.format(item.name), item.label, category)
 
 
-def in_report(folder: str, file: str, label: str, category: str) -> dict[str, Any]:
+def in_report(study: Study, file: str, label: str, category: str) -> dict[str, Any]:
     """The arguments of Snakemake's `report` for a file, whose caption has the same name."""
+    folder = study.folder("build_report")
     return {
         "value": f"{folder}/{file}",
         "caption": str(Path(folder, "captions", f"{Path(file).stem}.rst").absolute()),

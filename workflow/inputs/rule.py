@@ -21,7 +21,7 @@ from lexigraft.errors import UserError
 from lexigraft.job import without_prefix
 from lexigraft.plugins import with_digests
 from workflow.config.registries import WITHOUT_EFFECT
-from workflow.stages.study import Study
+from workflow.study import Study
 
 Wildcards = Mapping[str, str]
 OfWildcards = Callable[[Wildcards], Any]
@@ -50,7 +50,7 @@ class Output(str):
 
 def output(study: Study, rule: str, wildcards: Mapping[str, Any]) -> Output:
     """The output of a rule for these wildcards; more wildcards than it has are ignored."""
-    return Output(study.card_of(rule).format_map(wildcards))
+    return Output(study.card(rule, **wildcards))
 
 
 def of_study(stage: ModuleType, study: Study) -> SimpleNamespace:
@@ -113,7 +113,7 @@ def per_attempt(amount: int | OfWildcards) -> Callable[..., int]:
     return resource
 
 
-def job(
+def describe_job(
     study: Study,
     rule: str,
     *,

@@ -6,7 +6,7 @@ from typing import Any
 
 from lexigraft.artifacts.cards import MODEL_FILES
 from workflow.inputs.rule import Output, Wildcards, output
-from workflow.stages.study import Study
+from workflow.study import Study
 
 
 def package_settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:

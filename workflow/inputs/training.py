@@ -11,7 +11,7 @@ from workflow.config.training_data import training_gpus
 from workflow.inputs.corpus import samples_of
 from workflow.inputs.initialization import fit_of
 from workflow.inputs.rule import Output, Wildcards, output
-from workflow.stages.study import Study
+from workflow.study import Study
 
 
 def initialization(study: Study, wildcards: Wildcards) -> Output | list[str]:

@@ -10,7 +10,7 @@ from workflow.config.training_data import members
 from workflow.cost import ENGLISH
 from workflow.inputs.corpus import texts_of
 from workflow.inputs.rule import Output, Wildcards, output
-from workflow.stages.study import Study
+from workflow.study import Study
 
 
 def tokenizer(study: Study, wildcards: Wildcards) -> Output:

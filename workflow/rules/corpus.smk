@@ -47,7 +47,10 @@ rule prepare_samples:
             "prepare_samples",
             version=1,
             settings=corpus.sample_settings,
-            inputs={"samples": corpus.member_samples, "corpora": corpus.sample_corpora},
+            inputs={
+                "samples": corpus.member_samples,
+                "corpora": corpus.sample_corpora,
+            },
             seed=corpus.sample_seed,
         ),
     message:

@@ -1,5 +1,5 @@
 # Stage 7, evaluation: all tasks of the study on every cell, learned metrics on their predictions, and
-# tokenizers without a model. <cell> is {source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}.
+# tokenizers without a model.
 evaluation = of_study(inputs.evaluation, STUDY)
 
 
@@ -35,9 +35,9 @@ rule evaluate:
         read=tracked(evaluation.texts),
         files=local_files(evaluation.tasks),
     output:
-        card="<results>/evaluation/<cell>/card-<study>.json",
+        card="<results>/evaluation/{source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}/card-<study>.json",
     log:
-        "<logs>/evaluation/<cell>.log",
+        "<logs>/evaluation/{source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}.log",
     resources:
         mem_mb=per_attempt(lambda wildcards: source.memory(wildcards, "evaluation_mb")),
         runtime=per_attempt(evaluation.minutes),
@@ -59,9 +59,9 @@ rule evaluate:
 # A checkpoint is in the folder of its cell, and complete when the cell is.
 use rule evaluate as evaluate_checkpoint with:
     output:
-        card="<results>/evaluation/<cell>/checkpoint-{checkpoint}/card-<study>.json",
+        card="<results>/evaluation/{source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}/checkpoint-{checkpoint}/card-<study>.json",
     log:
-        "<logs>/evaluation/<cell>/checkpoint-{checkpoint}.log",
+        "<logs>/evaluation/{source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}/checkpoint-{checkpoint}.log",
     params:
         job=job(
             "evaluate_checkpoint",
@@ -83,9 +83,9 @@ use rule evaluate as measure_speed with:
         read=tracked(evaluation.texts_alone),
         files=local_files(evaluation.tasks_alone),
     output:
-        card="<results>/evaluation/<cell>/speed/card-<study>.json",
+        card="<results>/evaluation/{source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}/speed/card-<study>.json",
     log:
-        "<logs>/evaluation/<cell>/speed.log",
+        "<logs>/evaluation/{source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}/speed.log",
     threads: lambda wildcards: workflow.cores
     resources:
         mem_mb=per_attempt(lambda wildcards: source.memory(wildcards, "evaluation_mb")),
@@ -169,7 +169,11 @@ rule measure_fragmentation:
         mem_mb=per_attempt(2000),
         runtime=per_attempt(20),
     params:
-        job=job("measure_fragmentation", version=1, cell=lambda wildcards: dict(wildcards.items())),
+        job=job(
+            "measure_fragmentation",
+            version=1,
+            cell=lambda wildcards: dict(wildcards.items()),
+        ),
     message:
         "Measuring how {wildcards.vocabulary} of {wildcards.source} tokenizes {wildcards.language}"
     shell:
@@ -213,7 +217,9 @@ rule measure_alignment:
     log:
         "<logs>/evaluation/{source}/{language}/{vocabulary}/{initializer}/alignment/{fit}.log",
     resources:
-        mem_mb=per_attempt(lambda wildcards: source.memory(wildcards, "initialization_mb")),
+        mem_mb=per_attempt(
+            lambda wildcards: source.memory(wildcards, "initialization_mb")
+        ),
         runtime=per_attempt(20),
     params:
         job=job(

@@ -18,7 +18,9 @@ rule initialize:
         "<logs>/initialization/{source}/{language}/{vocabulary}/{initializer}/{fit}.log",
     priority: 80
     resources:
-        mem_mb=per_attempt(lambda wildcards: source.memory(wildcards, "initialization_mb")),
+        mem_mb=per_attempt(
+            lambda wildcards: source.memory(wildcards, "initialization_mb")
+        ),
         runtime=per_attempt(30),
     params:
         job=job(

@@ -1,6 +1,5 @@
 # Stage 8, report: tables, figures and pages of a study, from its records alone.
 reporting = of_study(inputs.report, STUDY)
-REPORT = f"{STUDY.results}/report/{STUDY.name}"
 
 
 rule build_report:
@@ -17,11 +16,11 @@ rule build_report:
         fonts=reporting.fonts,
         published=tracked(reporting.published),
     output:
-        card=f"{REPORT}/card.json",
-        page=report(**in_report(REPORT, "report.html", "Report", "1 Read this first")),
-        pages=[report(**file) for file in report_files(STUDY, REPORT, "pages")],
-        tables=[report(**file) for file in report_files(STUDY, REPORT, "tables")],
-        figures=[report(**file) for file in report_files(STUDY, REPORT, "figures")],
+        card="<results>/report/<study>/card.json",
+        page=report(**in_report(STUDY, "report.html", "Report", "1 Read this first")),
+        pages=[report(**file) for file in report_files(STUDY, "pages")],
+        tables=[report(**file) for file in report_files(STUDY, "tables")],
+        figures=[report(**file) for file in report_files(STUDY, "figures")],
     log:
         "<logs>/report/<study>.log",
     localrule: True

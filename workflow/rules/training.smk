@@ -1,5 +1,4 @@
 # Stage 6, training: continual pre-training of the adapted model; only changed weights are stored.
-# <cell> is {source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}.
 training = of_study(inputs.training, STUDY)
 
 
@@ -12,9 +11,9 @@ rule train:
         samples=tracked(training.samples),
         teacher=training.teacher,
     output:
-        card="<results>/training/<cell>/card.json",
+        card="<results>/training/{source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}/card.json",
     log:
-        "<logs>/training/<cell>.log",
+        "<logs>/training/{source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}.log",
     priority: 50
     resources:
         mem_mb=per_attempt(training.memory),
@@ -33,7 +32,9 @@ rule train:
             versions=training.versions,
         ),
         # One process per GPU.
-        launcher=lambda wildcards, resources: training.launcher(wildcards, resources.gpu),
+        launcher=lambda wildcards, resources: training.launcher(
+            wildcards, resources.gpu
+        ),
     message:
         "Training {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
     shell:
@@ -45,9 +46,9 @@ rule export_cell:
     input:
         cell=rules.train.output.card,
     output:
-        card="<results>/export/<cell>/card.json",
+        card="<results>/export/{source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}/card.json",
     log:
-        "<logs>/export/<cell>.log",
+        "<logs>/export/{source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}.log",
     resources:
         mem_mb=per_attempt(lambda wildcards: source.memory(wildcards, "training_mb")),
         runtime=per_attempt(30),
