@@ -96,8 +96,8 @@ def machine_fault(error: BaseException, folder: str) -> str | None:
         else:
             # Torch drops the number; the most common cause is a full disk.
             number, file = errno.ENOSPC if _TORCH.search(str(chain)) else None, folder
-            if found := _RUST.search(str(chain)):
-                number = int(found[1])
+            if match := _RUST.search(str(chain)):
+                number = int(match[1])
         if number in _MESSAGES:
             return f"{os.fsdecode(file)}: {_MESSAGES[number]}; finished work is kept"
         chain = chain.__cause__ or chain.__context__

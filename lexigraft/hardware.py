@@ -6,25 +6,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+import transformers
+from transformers import PretrainedConfig, TrainingArguments
+from transformers.utils import is_flash_attn_2_available
 
 from lexigraft.errors import UserError
 from lexigraft.machine import setting
-
-if TYPE_CHECKING:
-    import torch
-    from transformers import PretrainedConfig, TrainingArguments
-
 
 logger = logging.getLogger(__name__)
 PRECISION = "LEXIGRAFT_PRECISION"
 _only_cpu = False
 
 
-def device() -> "torch.device":
+def device() -> torch.device:
     """The GPU if there is one, otherwise the CPU."""
-    import torch
-
     return torch.device("cuda" if torch.cuda.is_available() and not _only_cpu else "cpu")
 
 
@@ -39,12 +37,10 @@ def only_cpu() -> Iterator[None]:
         _only_cpu = before
 
 
-def trainer_arguments(folder: str | Path, seed: int, **own: Any) -> "TrainingArguments":
+def trainer_arguments(folder: str | Path, seed: int, **arguments: Any) -> TrainingArguments:
     """Arguments of a Trainer on one device that clips gradients to norm 1 and saves nothing."""
-    from transformers import TrainingArguments
-
     on_gpu = device().type == "cuda"
-    arguments = TrainingArguments(
+    trainer = TrainingArguments(
         output_dir=str(folder),
         seed=seed,
         max_grad_norm=1.0,
@@ -54,41 +50,37 @@ def trainer_arguments(folder: str | Path, seed: int, **own: Any) -> "TrainingArg
         report_to="none",
         remove_unused_columns=False,
         dataloader_pin_memory=on_gpu,
-        **own,
+        **arguments,
     )
     if on_gpu:
         # With several visible GPUs the Trainer would split each batch over them (DataParallel).
-        arguments._n_gpu = min(1, arguments.n_gpu)
-    return arguments
+        trainer._n_gpu = min(1, trainer.n_gpu)
+    return trainer
 
 
-def precision() -> "torch.dtype":
+def precision() -> torch.dtype:
     """bfloat16 if the hardware multiplies it faster than float32, otherwise float32.
 
     On CPUs without AVX512-BF16 or AMX and on GPUs before Ampere, bfloat16 is emulated and slower.
     `LEXIGRAFT_PRECISION=float32` or `bfloat16` overrides the choice.
     """
-    import torch
-
     if requested := setting("precision"):
         return getattr(torch, requested)
     if torch.cuda.is_available():
-        fast = _has_bfloat16()
+        is_fast = _has_bfloat16()
     else:
-        fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-        fast = fast and _survives_bfloat16()
-    return torch.bfloat16 if fast else torch.float32
+        is_fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+        is_fast = is_fast and _survives_bfloat16()
+    return torch.bfloat16 if is_fast else torch.float32
 
 
-def autocast() -> "torch.autocast":
+def autocast() -> torch.autocast:
     """Lets models with float32 weights compute in bfloat16, if that is the precision.
 
     Embeddings and norms stay float32. Training computes in this way, and so must every evaluation
     whose number is compared with one from training: a model whose weights are all bfloat16 differs
     by more than rounding (SmolLM2 on Telugu: 1.935 bits per byte instead of 1.946).
     """
-    import torch
-
     # Without autocast's cache, which would hold a copy of the trained weights for the whole pass:
     # chunks of logits cache the head's, and the others are used only twice in a pass.
     return torch.autocast(
@@ -105,8 +97,6 @@ def _survives_bfloat16() -> bool:
 
     Some virtual machines list AMX but kill a process that uses it ("Illegal instruction").
     """
-    import torch
-
     child = os.fork()
     if child == 0:
         try:
@@ -129,8 +119,6 @@ def _survives_bfloat16() -> bool:
 
 @cache
 def _has_bfloat16() -> bool:
-    import torch
-
     # GPUs before Ampere (V100, T4) emulate it, slower than float32; float16 would need loss
     # scaling, which changes training.
     native = torch.cuda.is_bf16_supported(including_emulation=False)
@@ -140,15 +128,11 @@ def _has_bfloat16() -> bool:
     return native
 
 
-def attention(config: "PretrainedConfig") -> str | None:
+def attention(config: PretrainedConfig) -> str | None:
     """The attention implementation to load a model with; None is transformers' choice.
 
     Raises a UserError if the model or the machine does not support `LEXIGRAFT_ATTENTION`.
     """
-    import torch
-    import transformers
-    from transformers.utils import is_flash_attn_2_available
-
     name = setting("attention")
     if name in (None, "sdpa", "eager"):
         return None if name == "sdpa" else name
@@ -163,7 +147,7 @@ def attention(config: "PretrainedConfig") -> str | None:
         "it supports only bfloat16": flash and precision() != torch.bfloat16,
         "it does not support dropout": not flash and bool(getattr(config, "attention_dropout", 0)),
     }
-    for obstacle, found in obstacles.items():
-        if found:
+    for obstacle, is_present in obstacles.items():
+        if is_present:
             raise UserError(f"LEXIGRAFT_ATTENTION: {name} cannot be used ({obstacle}); use sdpa")
     return str(name)

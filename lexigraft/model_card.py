@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 README = "README.md"
 FOLDER = "FOLDER"  # placeholder for the path of the model in the usage example
 # Sections and equations, which are left out: a reader of the card needs only the paper.
-_PLACES = re.compile(r", (sections?|equations?|appendix) [^\"]*$")
+_SECTIONS = re.compile(r", (sections?|equations?|appendix) [^\"]*$")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _SELF = "lexigraft, vocabulary adaptation of pretrained language models; and the methods' papers:"
@@ -77,13 +77,13 @@ def model_card(facts: ModelFacts, tokenizer: "PreTrainedTokenizerFast", masked: 
 
     `masked` is True for an encoder, which predicts masked tokens.
     """
-    of = f"adapted to {facts.language}" if facts.language else "with another vocabulary"
-    title = f"{facts.base.rstrip('/').rpartition('/')[2]} {of}"
+    change = f"adapted to {facts.language}" if facts.language else "with another vocabulary"
+    title = f"{facts.base.rstrip('/').rpartition('/')[2]} {change}"
     revision = f" at revision {facts.revision}" if facts.revision else ""
     parts = [
         f"---\n{_as_front_matter(facts, masked)}---",
         f"# {title}",
-        f"`{facts.base}`{revision}, {of} by lexigraft. It is a plain Hugging Face model: "
+        f"`{facts.base}`{revision}, {change} by lexigraft. It is a plain Hugging Face model: "
         "transformers loads it without lexigraft.",
         _use(tokenizer, masked),
         _section("Method", [*facts.method, _made_with()]),
@@ -99,8 +99,8 @@ def method_references(method: str) -> list[str]:
     """The papers of an initializer, from the references in its class docstring."""
     text = inspect.getdoc(initializer_class(method)) or ""
     _, _, listed = text.partition("References\n----------\n")
-    found = re.split(r"^\.\. \[\d+\] ", listed, flags=re.M)[1:]
-    return [_PLACES.sub(".", " ".join(paper.split())) for paper in found]
+    papers = re.split(r"^\.\. \[\d+\] ", listed, flags=re.M)[1:]
+    return [_SECTIONS.sub(".", " ".join(paper.split())) for paper in papers]
 
 
 def strategy_references(strategy: Mapping[str, Any]) -> list[str]:
@@ -187,26 +187,29 @@ def _use(tokenizer: "PreTrainedTokenizerFast", masked: bool) -> str:
         f'tokenizer = AutoTokenizer.from_pretrained("{FOLDER}")',
         f'model = AutoModelFor{kind}.from_pretrained("{FOLDER}")',
     ]
-    said = "The tokenizer adds the special tokens that lexigraft uses in training and evaluation."
+    advice = "The tokenizer adds the special tokens that lexigraft uses in training and evaluation."
     if not masked:
         start = "".join(tokenizer.convert_ids_to_tokens(start_ids(tokenizer)))
         if start:
-            said = (
+            advice = (
                 f"**Begin every text with `{start}`**, as pretraining did, and as lexigraft does "
                 "in training and evaluation: the tokenizer does not add it. After another token, "
                 "or without one, predictions are worse."
             )
-        elif own := document_start(tokenizer):
-            said = f"The tokenizer begins every text with `{own}`, as in training and evaluation."
+        elif automatic := document_start(tokenizer):
+            advice = (
+                f"The tokenizer begins every text with `{automatic}`, as in training and "
+                "evaluation."
+            )
         else:
-            said = "Texts begin without a special token, as in training and evaluation."
-        begun = f"{json.dumps(start)} + text" if start else "text"
+            advice = "Texts begin without a special token, as in training and evaluation."
+        prompt = f"{json.dumps(start)} + text" if start else "text"
         lines += [
             'text = "The beginning of a text"',
-            f'inputs = tokenizer({begun}, return_tensors="pt")',
+            f'inputs = tokenizer({prompt}, return_tensors="pt")',
             "print(tokenizer.decode(model.generate(**inputs, max_new_tokens=50)[0]))",
         ]
-    return "## Use\n\n" + "```python\n" + "\n".join(lines) + "\n```\n\n" + said
+    return "## Use\n\n" + "```python\n" + "\n".join(lines) + "\n```\n\n" + advice
 
 
 def _section(title: str, lines: Sequence[str]) -> str:
@@ -228,17 +231,19 @@ def _numbers(facts: ModelFacts) -> str:
 
 def _licences(facts: ModelFacts) -> list[str]:
     base = f"is under {facts.license}" if facts.license else "has an unknown licence"
-    said = f"The source model {base}, which also applies to this model."
+    sentences = f"The source model {base}, which also applies to this model."
     if facts.text:
         text = f"is {facts.text_license}" if facts.text_license else "was not stated"
-        said += f" The licence of the text {text}."
-    return [said]
+        sentences += f" The licence of the text {text}."
+    return [sentences]
 
 
 def _made_with() -> str:
     import lexigraft
 
-    found, commit = versions(), commit_of_code()
-    named = [f"commit {commit}"] if commit else []
-    named += [f"{name} {found[name]}" for name in ("torch", "transformers") if name in found]
-    return f"Made with lexigraft {lexigraft.__version__} ({', '.join(named)})."
+    installed, commit = versions(), commit_of_code()
+    parts = [f"commit {commit}"] if commit else []
+    parts += [
+        f"{name} {installed[name]}" for name in ("torch", "transformers") if name in installed
+    ]
+    return f"Made with lexigraft {lexigraft.__version__} ({', '.join(parts)})."

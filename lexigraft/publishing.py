@@ -44,13 +44,13 @@ def published_files(folder: str | Path) -> dict[str, int]:
             f"{folder}: a cell of a study, which only lexigraft can load; export it as a model "
             "first: lexigraft export STUDY.yaml CELL --to FOLDER"
         )
-    found = {
+    files = {
         str(file.relative_to(folder)): file.stat().st_size
         for file in sorted({file for pattern in _FILES for file in folder.glob(pattern)})
         if file.is_file()
     }
     for pattern in _NEEDED:
-        if not any(fnmatch(name, pattern) for name in found):
+        if not any(fnmatch(name, pattern) for name in files):
             raise UserError(
                 f"{folder}: contains no {pattern}; specify a folder written by lexigraft export, "
                 "adapt or graft"
@@ -60,7 +60,7 @@ def published_files(folder: str | Path) -> dict[str, int]:
             f"{folder / README}: its front matter, between lines of ---, is missing or is not "
             "YAML; the hub reads licence, language and source model there"
         )
-    return found
+    return files
 
 
 def missing_keys(folder: str | Path) -> list[str]:
@@ -92,11 +92,13 @@ def push(folder: str | Path, name: str, private: bool = False) -> str:
         raise UserError(f"push: there is no hub token; {_LOGIN}")
     api = HfApi()
     try:
-        place = api.create_repo(name, private=private or None, exist_ok=True)
+        repository = api.create_repo(name, private=private or None, exist_ok=True)
         with tempfile.TemporaryDirectory() as staged:
-            _stage(Path(folder), files, Path(staged), place.repo_id)
+            _stage(Path(folder), files, Path(staged), repository.repo_id)
             message = "Upload the model and its card"
-            api.upload_folder(repo_id=place.repo_id, folder_path=staged, commit_message=message)
+            api.upload_folder(
+                repo_id=repository.repo_id, folder_path=staged, commit_message=message
+            )
     except errors.HFValidationError as error:
         raise UserError(f"push: '{name}' is not a valid repository name ({error})") from None
     except ValueError as error:  # the hub's validation of the model card, over several lines
@@ -108,7 +110,7 @@ def push(folder: str | Path, name: str, private: bool = False) -> str:
             f"push {name}: {api.endpoint} cannot be reached ({type(error).__name__}); check "
             "the network and run the same command again, which resumes the upload"
         ) from None
-    return str(place)
+    return str(repository)
 
 
 def _stage(folder: Path, files: Iterable[str], staged: Path, name: str) -> None:
@@ -132,8 +134,8 @@ def _refusal(error: "HfHubHTTPError") -> str:
             f"the token has no write permission there ({status}); {_LOGIN}, or specify a "
             "repository of your own"
         )
-    said = " ".join(str(error.server_message or "").split())
-    return f"the hub returned status {status}{f' ({said})' if said else ''}; try again later"
+    message = " ".join(str(error.server_message or "").split())
+    return f"the hub returned status {status}{f' ({message})' if message else ''}; try again later"
 
 
 def as_lines(files: Mapping[str, int]) -> list[str]:

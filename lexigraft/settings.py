@@ -74,9 +74,11 @@ class Settings(BaseModel):
     @model_serializer(mode="plain")
     def given(self) -> dict[str, Any]:
         """The fields and their values, without optional fields that the user did not set."""
-        own = {name: getattr(self, name) for name in type(self).model_fields}
-        left_out = self._left_out - self.model_fields_set
-        return {name: own[name] for name in own if name not in left_out} | (self.model_extra or {})
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        unset = self._left_out - self.model_fields_set
+        return {name: values[name] for name in values if name not in unset} | (
+            self.model_extra or {}
+        )
 
 
 class KeyedError(ValueError):
@@ -102,10 +104,10 @@ def chosen_by(key: str, message: str, **variants: str) -> Discriminator:
     def tag(value: Any) -> str | None:
         if not isinstance(value, Mapping | BaseModel):
             return None
-        given = value if isinstance(value, Mapping) else vars(value)
-        name = given.get(key)
-        own = [of for other, of in variants.items() if other in given and of.startswith(f"{name}")]
-        return f"@{own[0] if own else name}"
+        entry = value if isinstance(value, Mapping) else vars(value)
+        name = entry.get(key)
+        tags = (tag for key, tag in variants.items() if key in entry and tag.startswith(f"{name}"))
+        return f"@{next(tags, name)}"
 
     return Discriminator(tag, custom_error_type="none_of_them", custom_error_message=message)
 
@@ -140,9 +142,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, Settings):
         value = value.given()
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return value
 
 
@@ -155,35 +157,34 @@ def explain(error: ValidationError, kind: Any, where: str) -> str:
 def outermost_error(error: ValidationError, kind: Any) -> tuple[str, str]:
     """The path of the outermost error, such as `.phases[0].length`, and the reason."""
     # pydantic does not count invalid items, so a list with such items is also called too short.
-    errors = [
-        one
-        for one in error.errors(include_url=False)
-        if one["type"] != "too_short" or len(one["input"]) < one["ctx"]["min_length"]
+    explanations = [
+        _explain(entry, kind)
+        for entry in error.errors(include_url=False)
+        if entry["type"] != "too_short" or len(entry["input"]) < entry["ctx"]["min_length"]
     ]
-    found = [_explain(one, kind) for one in errors]
-    _, path, reason = min(found, key=lambda one: (one[0], one[1]))
+    _, path, reason = min(explanations, key=lambda explanation: explanation[:2])
     return path, reason
 
 
 def _explain(error: Any, kind: Any) -> tuple[int, str, str]:
     """Depth, path and reason of one error."""
-    place, name = list(error["loc"]), error["type"]
-    last = place.pop() if name in ("missing", "extra_forbidden") else None
-    model, hint = _described(kind, place)
+    location, name = list(error["loc"]), error["type"]
+    last = location.pop() if name in ("missing", "extra_forbidden") else None
+    model, hint = _described(kind, location)
     if name == "missing":
-        _, hint = _described(kind, [*place, last])
+        _, hint = _described(kind, [*location, last])
         reason = f"'{last}' is missing{_in_brackets(hint)}"
     elif name == "extra_forbidden":
         fields = model.model_fields if is_model(model) else ()
         reason = f"unknown key '{last}'{suggestion(last, fields)}"
     elif name == "value_error":
-        wrong = error["ctx"]["error"]
-        if isinstance(wrong, KeyedError):
-            place.append(wrong.key)
-        reason = str(wrong)
+        cause = error["ctx"]["error"]
+        if isinstance(cause, KeyedError):
+            location.append(cause.key)
+        reason = str(cause)
     else:
         reason = _reason(error) + (_in_brackets(hint) if name != "none_of_them" else "")
-    path = [one for one in place if not str(one).startswith("@") and one != "[key]"]
+    path = [part for part in location if not str(part).startswith("@") and part != "[key]"]
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return len(path), text, reason
 
@@ -204,32 +205,32 @@ def _in_brackets(description: str) -> str:
     return f" ({first})" if first else ""
 
 
-def _described(kind: Any, place: Sequence[Any], hint: str = "") -> tuple[Any, str]:
+def _described(kind: Any, location: Sequence[Any], hint: str = "") -> tuple[Any, str]:
     """The type at the location of a validation error, and the nearest description."""
     kind, tags = bare(kind)
-    if not place:
+    if not location:
         return kind, hint
-    first, *rest = place
+    first, *rest = location
     if isinstance(first, str) and first.startswith("@"):
         return _described(tags.get(first, Any), rest, hint)
     if is_model(kind):
         if field := kind.model_fields.get(first):
             return _described(field.annotation, rest, field.description or "")
         return Any, hint
-    inner = [one for one in get_args(kind) if one is not Ellipsis]
+    inner = [argument for argument in get_args(kind) if argument is not Ellipsis]
     return _described(inner[-1] if inner else Any, rest, hint)
 
 
 def bare(kind: Any) -> tuple[Any, dict[str, Any]]:
     """A type without annotations and null; for a tagged union, also a mapping tag -> member."""
     while get_origin(kind) in (Annotated, Union, UnionType):
-        members = [one for one in get_args(kind) if one is not NoneType]
+        members = [member for member in get_args(kind) if member is not NoneType]
         if get_origin(kind) is not Annotated and len(members) > 1:
             tags = {
-                note.tag: one
-                for one in members
-                if get_origin(one) is Annotated
-                for note in get_args(one)[1:]
+                note.tag: member
+                for member in members
+                if get_origin(member) is Annotated
+                for note in get_args(member)[1:]
                 if isinstance(note, Tag)
             }
             if tags or get_origin(members[0]) is not Annotated:

@@ -134,6 +134,19 @@ def test_importing_the_package_or_the_stages_loads_no_heavy_library():
     assert result.stdout.strip() == "[]"
 
 
+def test_opening_the_default_study_and_the_command_load_no_torch():
+    """The Snakefile opens the study in each job; these modules import nothing slow at their top."""
+    code = (
+        "import sys, lexigraft.commands.app, workflow.state, workflow.assets, workflow.inputs;"
+        "from workflow.stages.study import open_study; open_study('config/config.yaml');"
+        "print([name for name in ('torch', 'transformers', 'datasets') if name in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
+
+
 def test_every_public_name_is_there():
     import lexigraft
 
