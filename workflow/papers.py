@@ -60,7 +60,7 @@ class PaperRow(Settings):
     check: Check | None = Field(None, description="a setting that a test compares")
 
     @model_validator(mode="after")
-    def _is_explained(self) -> "PaperRow":
+    def check_reason(self) -> "PaperRow":
         if self.verdict != "same" and self.reason is None:
             raise ValueError(f"'reason' is missing: verdict '{self.verdict}' needs one")
         return self
@@ -82,19 +82,16 @@ class Paper(Settings):
 def read_paper(study: str, folder: Path = PAPERS) -> tuple[Paper, list[PaperRow]]:
     """The paper of a study and its rows; a UserError names the file and the wrong row."""
     path = folder / f"{study}.yaml"
-    place = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
-    paper = validate(Paper, read_yaml(path), f"{place}: paper")
-    rows: list[PaperRow] = []
-    for number, given in enumerate(paper.rows, 1):
-        row = validate(
-            PaperRow, given, f"{place}: row {number} ({given.get('row', 'without a name')})"
-        )
-        if row.row in [other.row for other in rows]:
-            raise UserError(
-                f"{place}: row {number} ({row.row}): an earlier row has this name; rename one"
-            )
-        rows.append(row)
-    return paper, rows
+    file = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+    paper = validate(Paper, read_yaml(path), f"{file}: paper")
+    rows: dict[str, PaperRow] = {}
+    for number, content in enumerate(paper.rows, 1):
+        where = f"{file}: row {number} ({content.get('row', 'without a name')})"
+        row = validate(PaperRow, content, where)
+        if row.row in rows:
+            raise UserError(f"{where}: an earlier row has this name; rename one")
+        rows[row.row] = row
+    return paper, list(rows.values())
 
 
 def paper_table(study: str, folder: Path = PAPERS) -> str:

@@ -1,4 +1,4 @@
-"""docs/papers: what each paper says and what its study does, compared with the study itself."""
+"""docs/papers: what each paper states and what its study does, compared with the study itself."""
 
 import re
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ config_of = cache(lambda study: open_study(study).config)
 
 
 def value_at(config, key):
-    """What a configuration has at `strategies.one.phases.0.length`; names may hold dots."""
+    """The value at `strategies.one.phases.0.length` in a configuration; names may have dots."""
     if not key:
         return config
     if isinstance(config, Mapping):
@@ -36,23 +36,23 @@ def value_at(config, key):
         assert names, f"there is no {key} in {', '.join(config)}"
         name = max(names, key=len)
         return value_at(config[name], key[len(name) + 1 :])
-    number, _, rest = key.partition(".")
-    return value_at(config[int(number)], rest)
+    index, _, inner_key = key.partition(".")
+    return value_at(config[int(index)], inner_key)
 
 
 def numbers_of(name, kind):
     """`Tables 1, 3a and 5 to 7` has the tables 1, 3, 5, 6 and 7."""
-    found = set()
-    for listed in re.findall(rf"\b{kind}s? ({NUMBERS})", name):
-        for low, high in re.findall(r"(\d+)[a-z]?(?: to (\d+))?", listed):
-            found |= {*range(int(low), int(high or low) + 1)}
-    return found
+    numbers = set()
+    for text in re.findall(rf"\b{kind}s? ({NUMBERS})", name):
+        for first, last in re.findall(r"(\d+)[a-z]?(?: to (\d+))?", text):
+            numbers |= {*range(int(first), int(last or first) + 1)}
+    return numbers
 
 
 @pytest.mark.parametrize(
     ("paper", "row"),
-    [one for one in ROWS if one[1].check],
-    ids=lambda one: getattr(one, "row", one),
+    [(paper, row) for paper, row in ROWS if row.check],
+    ids=lambda value: getattr(value, "row", value),
 )
 def test_a_setting_is_that_of_the_resolved_study(paper, row):
     assert value_at(config_of(row.study or paper), row.check.key) == row.check.value
@@ -69,13 +69,15 @@ def test_items_are_those_of_the_study(paper):
 
 @pytest.mark.parametrize("paper", NAMES)
 def test_every_table_and_figure_of_the_paper_is_drawn_or_accounted_for(paper):
-    head, rows = read_paper(paper)
-    for kind, wanted in (("Table", head.tables), ("Figure", head.figures)):
-        of_rows = [(numbers_of(row.row, kind), row) for row in rows]
-        assert [one for one in wanted if not any(one in found for found, _ in of_rows)] == [], kind
-        for found, row in of_rows:
-            assert found <= {*wanted}, row.row
-            assert not found or row.items or row.reason, row.row
+    content, rows = read_paper(paper)
+    for kind, published in (("Table", content.tables), ("Figure", content.figures)):
+        covered = set()
+        for row in rows:
+            numbers = numbers_of(row.row, kind)
+            assert numbers <= {*published}, row.row
+            assert not numbers or row.items or row.reason, row.row
+            covered |= numbers
+        assert covered == {*published}, kind
 
 
 def test_numbers_of_tables_are_read_from_a_rows_name():

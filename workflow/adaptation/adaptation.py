@@ -56,7 +56,8 @@ def adapt(request: Request, out: Path | None, baselines: bool, threads: int) -> 
     out.mkdir(parents=True, exist_ok=True)
     with chdir(out):
         file = Path(STUDY_FILE)
-        is_resumed = state.get("request") == asdict(request)
+        # Before version 0.3, `adapt.json` had no `choices`.
+        is_resumed = state.get("request") == asdict(request) and "choices" in state
         is_edited = file.is_file() and _digest(file) != state.get("study")
         if is_resumed:
             choices = Choices(**state["choices"])
