@@ -60,7 +60,7 @@ class PaperRow(Settings):
     check: Check | None = Field(None, description="a setting that a test compares")
 
     @model_validator(mode="after")
-    def check_reason(self) -> "PaperRow":
+    def _check_reason(self) -> "PaperRow":
         if self.verdict != "same" and self.reason is None:
             raise ValueError(f"'reason' is missing: verdict '{self.verdict}' needs one")
         return self
