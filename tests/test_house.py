@@ -138,7 +138,7 @@ def test_opening_the_default_study_and_the_command_load_no_torch():
     """The Snakefile opens the study in each job; these modules import nothing slow at their top."""
     code = (
         "import sys, lexigraft.commands.app, workflow.state, workflow.assets, workflow.inputs;"
-        "from workflow.stages.study import open_study; open_study('config/config.yaml');"
+        "from workflow.study import open_study; open_study('config/config.yaml');"
         "print([name for name in ('torch', 'transformers', 'datasets') if name in sys.modules])"
     )
     result = subprocess.run(
