@@ -336,7 +336,7 @@ class _StandIn:
 
 def _with_stand_ins(module: torch.nn.Module, stand_ins: dict[int, _StandIn]) -> Any:
     """A shallow copy of a module in which others, by their id, are replaced; it stays as it is."""
-    children = {
+    children: dict[str, Any] = {
         name: stand_ins.get(id(child)) or _with_stand_ins(child, stand_ins)
         for name, child in module._modules.items()
         if child is not None

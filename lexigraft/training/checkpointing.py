@@ -57,9 +57,9 @@ def checkpoint_folder(cell: str | Path, digest: str) -> Path:
     parent = Path(cell) / "checkpoints"
     folder = parent / digest
     folder.mkdir(parents=True, exist_ok=True)
-    for other in parent.iterdir():
-        if other != folder:
-            shutil.rmtree(other)
+    for old in parent.iterdir():
+        if old != folder:
+            shutil.rmtree(old)
     return folder
 
 
@@ -80,10 +80,12 @@ def step_of(checkpoint: Path) -> int:
 def save_progress(folder: Path, model: PreTrainedModel, progress: Progress) -> None:
     """Write the state after a phase, then delete the checkpoints of that phase."""
     number = progress.phases - 1
-    own = {name: p for name, p in model.named_parameters() if name in progress.changed}
+    parameters = {name: p for name, p in model.named_parameters() if name in progress.changed}
     if progress.extra_head is not None:
-        own |= {_EXTRA_HEAD + name: p for name, p in progress.extra_head.named_parameters()}
-    tensors = {name: parameter.detach().cpu().contiguous() for name, parameter in own.items()}
+        parameters |= {_EXTRA_HEAD + name: p for name, p in progress.extra_head.named_parameters()}
+    tensors = {
+        name: parameter.detach().cpu().contiguous() for name, parameter in parameters.items()
+    }
     facts: dict[str, Any] = {name: sorted(getattr(progress, name)) for name in _NAMES}
     facts |= {"steps": progress.steps, "adapter_size": progress.adapter_size}
     with replacing(_state_file(folder, number)) as file:
@@ -159,9 +161,9 @@ class Checkpointing(TrainerCallback):
             with replacing(file) as copy:
                 shutil.copyfile(checkpoint / TRAINED, copy)
         write_json(checkpoint / COMPLETE, _sizes(checkpoint))
-        for other in self.folder.glob("checkpoint-*"):
-            if other != checkpoint:
-                shutil.rmtree(other)
+        for old in self.folder.glob("checkpoint-*"):
+            if old != checkpoint:
+                shutil.rmtree(old)
 
 
 class RetainedCheckpoints:
@@ -194,8 +196,8 @@ class RetainedCheckpoints:
     def files(self, phase: int) -> dict[int, Path]:
         """Step within a phase -> file; the state at the end of a phase is saved anyway."""
         begin = self.ends[phase - 1] if phase else 0
-        own = (step for step in self.numbers if begin < step < self.ends[phase])
-        return {step - begin: self.file(step) for step in own}
+        steps = (step for step in self.numbers if begin < step < self.ends[phase])
+        return {step - begin: self.file(step) for step in steps}
 
     def file(self, step: int) -> Path:
         """The file of the parameters that were trained in the phase of a step."""

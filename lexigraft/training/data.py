@@ -73,14 +73,14 @@ class JoinedArrays:
     def __len__(self) -> int:
         return int(self._ends[-1])
 
-    def __getitem__(self, places: slice) -> np.ndarray:
-        begin, end, _ = places.indices(len(self))
-        found, number = [], int(np.searchsorted(self._ends, begin, "right"))
+    def __getitem__(self, index: slice) -> np.ndarray:
+        begin, end, _ = index.indices(len(self))
+        parts, number = [], int(np.searchsorted(self._ends, begin, "right"))
         while begin < end:
-            before = self._ends[number] - len(self.parts[number])
-            found.append(self.parts[number][begin - before : end - before])
+            first = self._ends[number] - len(self.parts[number])
+            parts.append(self.parts[number][begin - first : end - first])
             begin, number = int(self._ends[number]), number + 1
-        return np.concatenate(found or [self.parts[0][:0]])
+        return np.concatenate(parts or [self.parts[0][:0]])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.concatenate(self.parts).astype(dtype or self.dtype, copy=False)
@@ -128,12 +128,14 @@ class TextBlocks:
         inside = np.searchsorted(self.starts, [begin, begin + len(tokens)])
         starts = self.starts[slice(*inside)] - begin
         # The first document may be the rest of a split one.
-        places = np.arange(len(tokens), dtype=np.int32)
-        begins = np.zeros_like(places)
+        positions = np.arange(len(tokens), dtype=np.int32)
+        begins = np.zeros_like(positions)
         begins[starts] = starts
         targets = np.ones(len(tokens), dtype=bool)
         targets[starts] = False
-        return TrainingSequence(tokens, targets, positions=places - np.maximum.accumulate(begins))
+        return TrainingSequence(
+            tokens, targets, positions=positions - np.maximum.accumulate(begins)
+        )
 
     def lengths(self) -> np.ndarray:
         """Tokens of each sequence, [len(self)] int64."""
@@ -228,7 +230,7 @@ class SampleSequences:
         """
         groups: list[list[TrainingSequence]] = []
         room = 0
-        for sample in (self.sequences[at] for at in order):
+        for sample in (self.sequences[index] for index in order):
             if len(sample.tokens) > room:
                 groups.append([])
                 room = length
@@ -348,16 +350,18 @@ def collate(sequences: list[TrainingSequence]) -> dict[str, torch.Tensor]:
     and `chunks` and `teacher_chunks`, whose padding is IGNORED.
     """
     sequences = sequences or [TrainingSequence(np.zeros(2, np.int32), np.zeros(2, bool))]
-    labels = [one.tokens if one.labels is None else one.labels for one in sequences]
-    counted = [True if one.targets is None else one.targets for one in sequences]
-    labels = [np.where(*each, IGNORED) for each in zip(counted, labels, strict=True)]
+    labels = [
+        sequence.tokens if sequence.labels is None else sequence.labels for sequence in sequences
+    ]
+    counted = [True if sequence.targets is None else sequence.targets for sequence in sequences]
+    labels = [np.where(*pair, IGNORED) for pair in zip(counted, labels, strict=True)]
     batch = _stack(sequences, labels)
-    if taught := [one.teacher for one in sequences if one.teacher is not None]:
-        theirs = _stack(taught, [one.chunks for one in taught])
-        theirs["chunks"] = theirs.pop("labels")
-        batch |= {f"teacher_{name}": tensor for name, tensor in theirs.items()}
-        own = [one.own_chunks for one in taught]
-        batch["chunks"] = pad_batch(own, own)["labels"]
+    if teacher_rows := [sequence.teacher for sequence in sequences if sequence.teacher is not None]:
+        teacher_batch = _stack(teacher_rows, [sequence.chunks for sequence in teacher_rows])
+        teacher_batch["chunks"] = teacher_batch.pop("labels")
+        batch |= {f"teacher_{name}": tensor for name, tensor in teacher_batch.items()}
+        own_chunks = [sequence.own_chunks for sequence in teacher_rows]
+        batch["chunks"] = pad_batch(own_chunks, own_chunks)["labels"]
     return batch
 
 
@@ -365,10 +369,10 @@ def _stack(
     rows: Sequence[TrainingSequence] | Sequence[TeacherTokens], labels: Sequence[np.ndarray]
 ) -> dict[str, torch.Tensor]:
     """Rows of tokens and their labels, padded, with a mask or positions."""
-    batch = pad_batch([one.tokens for one in rows], labels)
-    if any(one.positions is not None for one in rows):
+    batch = pad_batch([row.tokens for row in rows], labels)
+    if any(row.positions is not None for row in rows):
         positions = [
-            np.arange(len(one.tokens)) if one.positions is None else one.positions for one in rows
+            np.arange(len(row.tokens)) if row.positions is None else row.positions for row in rows
         ]
         del batch["attention_mask"]
         batch["position_ids"] = pad_batch(positions, positions)["input_ids"]

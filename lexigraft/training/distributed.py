@@ -138,30 +138,30 @@ def shard(
     shared: dict[int, Any] = {
         id(module): module for module in modules_of(objective) if id(module) not in inside
     }
-    for own in computation.parameters():
+    for parameter in computation.parameters():
         # FSDP copies what it shards, so the copy's parameters need no memory of their own.
-        stays = offload and not own.requires_grad
-        values = own.data.to(device) if stays else own.data
-        shared[id(own)] = torch.nn.Parameter(values, own.requires_grad)
+        is_resident = offload and not parameter.requires_grad
+        values = parameter.data.to(device) if is_resident else parameter.data
+        shared[id(parameter)] = torch.nn.Parameter(values, parameter.requires_grad)
     sharded, objective = copy.deepcopy((computation, objective), shared)
     sharded.is_distributed_loading_by_transformers = True
     mesh = init_device_mesh(device.type, (world_size(),))
-    low = MixedPrecisionPolicy(precision(), torch.float32, cast_forward_inputs=False)
+    lowered = MixedPrecisionPolicy(precision(), torch.float32, cast_forward_inputs=False)
     policy, frozen = OffloadPolicy(), set[torch.nn.Parameter]()
     layers: list[Any] = list(decoder_layers(sharded.model))
     if offload:
         policy = CPUOffloadPolicy(pin_memory=device.type == "cuda")
-        frozen = {one for one in sharded.parameters() if not one.requires_grad}
-        layers = [one for one in layers if any(p.requires_grad for p in one.parameters())]
+        frozen = {item for item in sharded.parameters() if not item.requires_grad}
+        layers = [item for item in layers if any(p.requires_grad for p in item.parameters())]
     # DoRA computes the norms of weights, which must not be rounded for this.
     dora = any("lora_magnitude_vector" in name for name, _ in sharded.named_parameters())
     for module in [*layers, sharded]:
         # Autocast rounds neither norms nor embeddings, which are outside of the layers.
-        whole = offload or dora or module is sharded
+        in_float32 = offload or dora or module is sharded
         fully_shard(
             module,
             mesh=mesh,
-            mp_policy=MixedPrecisionPolicy() if whole else low,
+            mp_policy=MixedPrecisionPolicy() if in_float32 else lowered,
             offload_policy=policy,
             ignored_params=frozen or None,
         )
@@ -200,12 +200,12 @@ def full_tensors(values: Mapping[str, Any], keep: bool) -> dict[str, Any]:
 
     All processes must call this with the same keys in the same order.
     """
-    found = {}
+    tensors = {}
     for name, value in values.items():
         value = full_tensor(value)  # other processes need this one to take part
         if keep:
-            found[name] = value
-    return found
+            tensors[name] = value
+    return tensors
 
 
 def shard_like(value: Any, parameter: torch.Tensor) -> Any:
@@ -219,9 +219,9 @@ def shard_like(value: Any, parameter: torch.Tensor) -> Any:
     if mesh.size() > 1:
         value = distribute_tensor(value.to(parameter.device), mesh, parameter.placements).to_local()
     # Copied, since offloaded tensors are not on the device of the mesh, as `from_local` needs.
-    found: Any = torch.zeros_like(parameter)
-    found.to_local().copy_(value)
-    return found
+    sharded: Any = torch.zeros_like(parameter)
+    sharded.to_local().copy_(value)
+    return sharded
 
 
 def modules_of(objective: Objective) -> Iterator[torch.nn.Module]:

@@ -86,8 +86,10 @@ def write_merged(
     import torch
 
     model, tokenizer = _load(cell_folder)
-    place = tokenizer_folder(reference(cell_folder, read_card(cell_folder), "tokenizer"))
-    files, masked = save_model(model, tokenizer, folder, place), is_masked(model)
+    source_of_tokenizer = tokenizer_folder(
+        reference(cell_folder, read_card(cell_folder), "tokenizer")
+    )
+    files, masked = save_model(model, tokenizer, folder, source_of_tokenizer), is_masked(model)
     # vLLM, which may read the folder next, reserves a share of the total memory of a GPU.
     del model
     gc.collect()
@@ -104,7 +106,7 @@ def cell_facts(cell_folder: str | Path) -> ModelFacts:
     source = open_source(reference(folder, card, "source"))
     pointer = json.loads((reference(folder, card, "source") / "source.json").read_text("utf-8"))
     entry, text = cards["source"].get("job", {}), cards["corpus"].get("job", {})
-    own, language = entry.get("settings", {}), text.get("settings", {})
+    source_settings, language = entry.get("settings", {}), text.get("settings", {})
     method, references = [], []
     if described := _vocabulary(folder, card, cards["tokenizer"]):
         method.append(described)
@@ -117,10 +119,10 @@ def cell_facts(cell_folder: str | Path) -> ModelFacts:
     method.append(f"Seed {card['job']['cell']['seed']} of the study.")
     tokenizers = [open_tokenizer(reference(folder, card, name)) for name in ("tokenizer", "source")]
     return ModelFacts(
-        base=_own_name(own) or pointer.get("repo") or source.folder.name,
+        base=_own_name(source_settings) or pointer.get("repo") or source.folder.name,
         language=language.get("name", card["job"]["cell"]["language"]),
         code=language.get("code", ""),
-        license=own.get("license") or license_of(source.folder),
+        license=source_settings.get("license") or license_of(source.folder),
         text_license=language.get("license", ""),
         revision=source.revision,
         method=method,
@@ -145,35 +147,37 @@ def _own_name(source: dict[str, Any]) -> str:
 
 def _cards(folder: Path, card: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The cards of a cell's references, by name; empty where there is none or it has changed."""
-    found: dict[str, dict[str, Any]] = {}
-    for name, place in card["references"].items():
-        found[name] = {}
-        checksum = card[INPUTS].get(place)
-        if place and checksum in (None, card_checksum(folder / place)):
+    cards: dict[str, dict[str, Any]] = {}
+    for name, path in card["references"].items():
+        cards[name] = {}
+        checksum = card[INPUTS].get(path)
+        if path and checksum in (None, card_checksum(folder / path)):
             with suppress(OSError, ValueError):
-                found[name] = json.loads((folder / place / "card.json").read_text("utf-8"))
-    return {"corpus": {}, "initialization": {}} | found
+                cards[name] = json.loads((folder / path / "card.json").read_text("utf-8"))
+    return {"corpus": {}, "initialization": {}} | cards
 
 
-def _vocabulary(folder: Path, card: dict[str, Any], own: dict[str, Any]) -> str:
+def _vocabulary(folder: Path, card: dict[str, Any], card_of_tokenizer: dict[str, Any]) -> str:
     """How the vocabulary was changed; empty if it is the source's."""
     file = reference(folder, card, "tokenizer") / "vocabulary.json"
     if not file.is_file():
         return ""
     described = json.loads(file.read_text("utf-8"))
     new, size = len(described["new_tokens"]), described["size"]
-    before, gone = described["source_size"], described.get("rows_saved", 0)
-    done = {
-        "expand": f"{new:,} tokens added to the source's {before:,}",
-        "prune": f"A vocabulary of {size:,} of the source's {before:,} tokens",
+    source_size, removed = described["source_size"], described.get("rows_saved", 0)
+    change = {
+        "expand": f"{new:,} tokens added to the source's {source_size:,}",
+        "prune": f"A vocabulary of {size:,} of the source's {source_size:,} tokens",
         "replace": f"A vocabulary of {size:,} tokens, {size - new:,} of them the source's",
     }[described["mode"]]
-    if gone:
-        done += f"; {gone:,} that the text does not use removed"
-    if "train_fertility_after" not in own:
-        return f"{done}."
-    cut, now = own["train_fertility_before"], own["train_fertility_after"]
-    return f"{done}; tokens per word of the training text: {cut:.2f} before, {now:.2f} after."
+    if removed:
+        change += f"; {removed:,} that the text does not use removed"
+    if "train_fertility_after" not in card_of_tokenizer:
+        return f"{change}."
+    before, after = (card_of_tokenizer[f"train_fertility_{when}"] for when in ("before", "after"))
+    return (
+        f"{change}; tokens per word of the training text: {before:.2f} before, {after:.2f} after."
+    )
 
 
 def _text(corpus: dict[str, Any]) -> list[str]:
@@ -192,19 +196,19 @@ def _data_sets(folder: Path, card: dict[str, Any], corpus: dict[str, Any]) -> li
         return []
     cards = [corpus]
     for member in sorted(corpus["job"]["settings"].get("group", {}).get("members", ())):
-        place = reference(folder, card, "corpus").parent / member / "card.json"
+        path = reference(folder, card, "corpus").parent / member / "card.json"
         with suppress(OSError, ValueError):
-            cards.append(json.loads(place.read_text("utf-8")))
-    found = []
-    for one in cards:
-        text = one.get("job", {}).get("settings", {}).get("text") or {}
+            cards.append(json.loads(path.read_text("utf-8")))
+    names = []
+    for corpus_card in cards:
+        text = corpus_card.get("job", {}).get("settings", {}).get("text") or {}
         if text.get("loader") == "datasets":
             # A corpus of the registry is read from the addresses of its files.
             files = text.get("data_files") or []
             files = [files] if isinstance(files, str) else files
             named = [address[1] for file in files if (address := _ADDRESS.match(file))]
-            found += named or ([text["name"]] if not files else [])
-    return list(dict.fromkeys(found))
+            names += named or ([text["name"]] if not files else [])
+    return list(dict.fromkeys(names))
 
 
 def _numbers(card: dict[str, Any]) -> dict[str, dict[str, str]]:

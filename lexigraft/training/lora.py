@@ -39,13 +39,13 @@ def lora_targets(model: PreTrainedModel, settings: Lora) -> LoraTargets:
     targets, plain = LoraTargets(), {Linear.forward, Conv1D.forward}
     taken_for_experts = cache(partial(_is_taken_for_experts, model))
     # The number of experts of a block, by the name of the block.
-    experts: dict[str, int] = {}
+    experts_of_block: dict[str, int] = {}
     for name, parameter in model.named_parameters():
         path, _, _ = name.rpartition(".")
         if parameter.ndim == 3 and len(parameter) in _expert_counts(model):
             if isinstance(model.get_submodule(path), Conv1d):
                 continue
-            experts[path.rpartition(".")[0]] = len(parameter)
+            experts_of_block[path.rpartition(".")[0]] = len(parameter)
             if settings.dora:
                 targets.left_out[_without_numbers(name)] = "DoRA does not support fused experts"
             else:
@@ -53,20 +53,20 @@ def lora_targets(model: PreTrainedModel, settings: Lora) -> LoraTargets:
     for name, module in model.named_modules():
         if not isinstance(module, Linear | Conv1D) or module is model.get_output_embeddings():
             continue
-        path, _, own = name.rpartition(".")
+        path, _, attribute = name.rpartition(".")
         parent: Any = type(model.get_submodule(path))
-        blocks = [block for block in experts if name.startswith(f"{block}.")]
+        blocks = [block for block in experts_of_block if name.startswith(f"{block}.")]
         if type(module).forward not in plain:
             targets.left_out[_without_numbers(name)] = (
                 f"{type(module).__name__} is not a plain linear layer"
             )
-        elif own in _read_directly(parent):
+        elif attribute in _read_directly(parent):
             targets.left_out[_without_numbers(name)] = (
                 "a fused kernel reads its weight directly, past an adapter"
             )
-        elif any(experts[block] == module.weight.shape[0] for block in blocks):
+        elif any(experts_of_block[block] == module.weight.shape[0] for block in blocks):
             targets.left_out[_without_numbers(name)] = "it is a router"
-        elif not taken_for_experts(own):
+        elif not taken_for_experts(attribute):
             targets.modules.append(name)
         elif settings.dora:
             targets.left_out[_without_numbers(name)] = (

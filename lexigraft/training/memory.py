@@ -201,7 +201,7 @@ def simulated_phases(
     teacher, if the strategy has one. Few objectives need tokenizers to be created.
     """
     tokenizer = tokenizer or SimpleNamespace(get_vocab=lambda: {"last": rows - 1})
-    empty_teacher = teacher and _EmptyTeacher(teacher, lambda: teacher_tokenizer)
+    empty_teacher = _EmptyTeacher(teacher, lambda: teacher_tokenizer) if teacher else None
     trained: set[str] = set()
     phases = []
     with _like_a_gpu(dtype):

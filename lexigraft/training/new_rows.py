@@ -65,8 +65,8 @@ def attach_new_rows(model: PreTrainedModel, ids: Sequence[int]) -> None:
         ]
     # The row of padding gets no gradient: where it is new, it has another index among new rows.
     embeddings.source_padding = padding = embeddings.padding_idx
-    [*indices] = (new_ids == padding).nonzero().flatten().tolist() if padding is not None else []
-    embeddings.padding_idx = indices[0] if indices else None
+    order = new_ids.tolist()
+    embeddings.padding_idx = order.index(padding) if padding in order else None
     if head.bias is not None:
         head.new_bias = torch.nn.Parameter(head.bias.detach()[new_ids])
 

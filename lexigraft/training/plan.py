@@ -69,16 +69,17 @@ def plan_phases(
         first, *others = phase.data
         source: Any = text(first, phase.length, bool(others))
         # Only other texts are named in the seed, which keeps the order of monolingual text stable.
-        own = seed if first == MONOLINGUAL else [*seed, first]
+        order_seed = seed if first == MONOLINGUAL else [*seed, first]
         epochs = _epochs(strategy, source)
         if phase.has_own_amount:
             # The part of the phases' common text that follows the parts of earlier phases.
             amounts = [
-                _epochs(one, source) * (first == next(iter(one.data))) for one in strategy.phases
+                _epochs(other_phase, source) * (first == next(iter(other_phase.data)))
+                for other_phase in strategy.phases
             ]
-            before, epochs = sum(amounts[:number]), sum(amounts)
-            share = (before / epochs, (before + amounts[number]) / epochs)
-        order = visiting_order(source, epochs, share, own)
+            earlier, epochs = sum(amounts[:number]), sum(amounts)
+            share = (earlier / epochs, (earlier + amounts[number]) / epochs)
+        order = visiting_order(source, epochs, share, order_seed)
         if not len(order):
             raise UserError(
                 f"strategy: phase {number} gets none of the {len(source)} sequences x {epochs:g} "
@@ -90,11 +91,11 @@ def plan_phases(
             tokens = source.lengths()[order].sum() / phase.data[first]
             for name in others:
                 sources.append(text(name, phase.length, True))
-                wanted = tokens * phase.data[name]
-                orders.append(order_of_tokens(sources[-1], wanted, [*seed, name, number]))
+                other_tokens = tokens * phase.data[name]
+                orders.append(order_of_tokens(sources[-1], other_tokens, [*seed, name, number]))
             source = ConcatDataset(sources)
             begins = [0, *source.cumulative_sizes[:-1]]
-            order = interleave([one + begin for one, begin in zip(orders, begins, strict=True)])
+            order = interleave([part + begin for part, begin in zip(orders, begins, strict=True)])
         plan.append(SequenceDataset(source, order))
     for number, phase in enumerate(strategy.phases):
         if phase.converged:  # whole steps, so that their sum does not depend on where one ends
@@ -103,15 +104,15 @@ def plan_phases(
     return plan
 
 
-def pass_on_sequences(plan: list[SequenceDataset], number: int, kept: int) -> None:
-    """Move the sequences of a phase after the first `kept` ones to the next phase, in place.
+def pass_on_sequences(plan: list[SequenceDataset], number: int, count: int) -> None:
+    """Move the sequences of a phase after the first `count` ones to the next phase, in place.
 
     Both phases read the same text in sequences of the same length.
     """
     phase, following = plan[number : number + 2]
-    order = np.concatenate([phase.order[kept:], following.order])
+    order = np.concatenate([phase.order[count:], following.order])
     plan[number : number + 2] = [
-        SequenceDataset(phase.source, phase.order[:kept]),
+        SequenceDataset(phase.source, phase.order[:count]),
         SequenceDataset(phase.source, order),
     ]
 
@@ -121,12 +122,12 @@ def read_blocks(
 ) -> TextBlocks | MixedBlocks:
     """Read the training text of a corpus in blocks: of a language, or of each member of a group."""
     shares, apart = text_shares(corpus), strategy.packing == "apart"
-    found = {}
+    blocks = {}
     for member, share in shares.items():
         limit = strategy.sentences and max(1, round(strategy.sentences * share))
         encoded = tokenize_corpus(tokenizer, corpus, limit, member)
-        found[member] = pack(encoded, length, apart=apart)
-    return MixedBlocks(found, shares) if "" not in found else found[""]
+        blocks[member] = pack(encoded, length, apart=apart)
+    return MixedBlocks(blocks, shares) if "" not in blocks else blocks[""]
 
 
 def _epochs(amount: Strategy | Phase, source: SequenceSource) -> float:
@@ -142,10 +143,10 @@ def _epochs(amount: Strategy | Phase, source: SequenceSource) -> float:
 
 def cumulative_tokens(plan: list[SequenceDataset], number: int, batch_sequences: int) -> np.ndarray:
     """Training tokens of the cell so far, before and after each step of a phase, [steps + 1]."""
-    before = sum(int(sequences.tokens().sum()) for sequences in plan[:number])
-    own = plan[number].tokens()
-    per_step = np.add.reduceat(own, np.arange(0, len(own), batch_sequences))
-    return before + np.concatenate([[0], np.cumsum(per_step)])
+    earlier = sum(int(sequences.tokens().sum()) for sequences in plan[:number])
+    tokens = plan[number].tokens()
+    per_step = np.add.reduceat(tokens, np.arange(0, len(tokens), batch_sequences))
+    return earlier + np.concatenate([[0], np.cumsum(per_step)])
 
 
 def sample_counts(plan: list[SequenceDataset]) -> dict[str, dict[str, int]]:
@@ -197,16 +198,16 @@ def repeated_order(source: Sized, count: float, seed: list[Any]) -> np.ndarray:
     if isinstance(source, MixedBlocks):
         orders, first = [], 0
         for name, blocks in source.members.items():
-            own = repeated_order(blocks, count * source.shares[name], [*seed, name])
-            orders.append(first + own)
+            member_order = repeated_order(blocks, count * source.shares[name], [*seed, name])
+            orders.append(first + member_order)
             first += len(blocks)
         return interleave(orders)
-    whole = max(1, round(count))
+    length = max(1, round(count))
     passes = [
         generator(*seed, "order", number).permutation(len(source))
-        for number in range(math.ceil(whole / max(1, len(source))))
+        for number in range(math.ceil(length / max(1, len(source))))
     ]
-    return np.concatenate(passes)[:whole]
+    return np.concatenate(passes)[:length]
 
 
 def interleave(orders: Sequence[np.ndarray]) -> np.ndarray:

@@ -175,10 +175,10 @@ class Phase(Settings):
     @model_serializer(mode="plain")
     def given(self) -> dict[str, Any]:
         """The given settings; a single text by its name, and no share with another amount."""
-        own = super().given()
+        settings = super().given()
         if self.has_own_amount:
-            del own["share"]
-        return own | {"data": next(iter(self.data)) if len(self.data) == 1 else self.data}
+            del settings["share"]
+        return settings | {"data": next(iter(self.data)) if len(self.data) == 1 else self.data}
 
     @property
     def has_own_amount(self) -> bool:
@@ -207,9 +207,11 @@ class Phase(Settings):
         for part, reason in alone.items():
             if part in parts and len(items) > 1:
                 raise ValueError(f"'{part}' {reason}; remove the other items")
-        whole = {"embeddings", "head", "outside-layers"} & set(parts)
-        if "new-rows" in parts and whole:
-            raise ValueError(f"'{min(whole)}' already includes the new rows; remove 'new-rows'")
+        including_rows = {"embeddings", "head", "outside-layers"} & set(parts)
+        if "new-rows" in parts and including_rows:
+            raise ValueError(
+                f"'{min(including_rows)}' already includes the new rows; remove 'new-rows'"
+            )
         if "lora" in parts and len(parts) < len(items):
             raise ValueError(
                 "'lora' adapts every linear layer, so whole layers need a phase of their own"
@@ -218,11 +220,11 @@ class Phase(Settings):
 
     @model_validator(mode="after")
     def _check_amount(self) -> "Phase":
-        given = [key for key in ("share", *AMOUNTS) if key in self.model_fields_set]
-        if len(given) > 1:
+        amounts = [key for key in ("share", *AMOUNTS) if key in self.model_fields_set]
+        if len(amounts) > 1:
             raise KeyedError(
-                given[1],
-                f"'{given[0]}' already sets the length of the phase; remove one of the two",
+                amounts[1],
+                f"'{amounts[0]}' already sets the length of the phase; remove one of the two",
             )
         return self
 
@@ -383,10 +385,10 @@ class Strategy(Settings):
     @model_serializer(mode="plain")
     def given(self) -> dict[str, Any]:
         """The given settings, without `epochs` if each phase has its own amount."""
-        own = super().given()
+        settings = super().given()
         if any(phase.has_own_amount for phase in self.phases):
-            del own["epochs"]
-        return own
+            del settings["epochs"]
+        return settings
 
     @model_validator(mode="after")
     def _check_phases(self) -> "Strategy":
@@ -413,19 +415,22 @@ class Strategy(Settings):
         for number, phase in enumerate(self.phases):
             if phase.converged is None:
                 continue
-            where = f"phases[{number}].converged"
+            key_of_phase = f"phases[{number}].converged"
             if phase is self.phases[-1]:
-                raise KeyedError(where, "no later phase can take its remaining steps; remove it")
+                raise KeyedError(
+                    key_of_phase, "no later phase can take its remaining steps; remove it"
+                )
             if len(phase.data) > 1:
                 raise KeyedError(
-                    where, "the phase reads several texts; give it only one, or remove this key"
+                    key_of_phase,
+                    "the phase reads several texts; give it only one, or remove this key",
                 )
-            after = self.phases[number + 1]
+            following = self.phases[number + 1]
             for key in ("length", "batch_sequences", "data"):
                 default = getattr(self, key, None)
-                if (getattr(phase, key) or default) != (getattr(after, key) or default):
+                if (getattr(phase, key) or default) != (getattr(following, key) or default):
                     reason = f"phases[{number + 1}] has a different {key}; give both the same"
-                    raise KeyedError(where, reason)
+                    raise KeyedError(key_of_phase, reason)
 
     def _check_schedule(self) -> None:
         """Check that the parts of the schedule fit into the steps."""
@@ -440,19 +445,19 @@ class Strategy(Settings):
 
     def _check_amounts(self) -> None:
         """Check that the phases share the strategy's amount, or each has its own."""
-        given = [key for key in AMOUNTS if key in self.model_fields_set]
-        if {"tokens", "tokens_per_language"} <= {*given}:
+        amounts = [key for key in AMOUNTS if key in self.model_fields_set]
+        if {"tokens", "tokens_per_language"} <= {*amounts}:
             reason = "'tokens' already sets the amount of training; remove one of the two"
             raise KeyedError("tokens_per_language", reason)
-        own = [phase.has_own_amount for phase in self.phases]
-        if any(own):
-            if not all(own):
-                key, keys = f"phases[{own.index(False)}]", ", ".join(AMOUNTS)
+        has_own = [phase.has_own_amount for phase in self.phases]
+        if any(has_own):
+            if not all(has_own):
+                key, keys = f"phases[{has_own.index(False)}]", ", ".join(AMOUNTS)
                 reason = f"needs one of {keys}, because another phase has one of its own"
                 raise KeyedError(key, reason)
-            if given:
+            if amounts:
                 reason = "every phase has an amount of its own; remove this one"
-                raise KeyedError(given[0], reason)
+                raise KeyedError(amounts[0], reason)
             return
         total = sum(phase.share for phase in self.phases)
         if self.phases and abs(total - 1) > 1e-6:
@@ -533,7 +538,7 @@ def trains_whole_model(settings: Mapping[str, Any]) -> bool:
 def samples_of(settings: Mapping[str, Any]) -> list[str]:
     """Entries of samples that the phases of one entry of `config/strategies.yaml` read."""
     data = (phase.get("data", MONOLINGUAL) for phase in settings["phases"])
-    names = (name for given in data for name in ([given] if isinstance(given, str) else given))
+    names = (name for texts in data for name in ([texts] if isinstance(texts, str) else texts))
     return [name for name in dict.fromkeys(names) if name != MONOLINGUAL]
 
 

@@ -60,13 +60,13 @@ def step_time(model_folder: str | Path, settings: Mapping[str, Any]) -> StepTime
     size = int(model.config.get_text_config().vocab_size)
     new_ids = range(max(0, size - 1000), size)
     FrozenWeights(model, source).prepare_phase(model, phase, new_ids=new_ids)
-    together = max(2, micro_batch_tokens(device().type) // phase.length)
-    one, many = (
+    count = max(2, micro_batch_tokens(device().type) // phase.length)
+    single, batched = (
         _seconds(model, phase.model_copy(update={"batch_sequences": sequences}), strategy)
-        for sequences in (1, together)
+        for sequences in (1, count)
     )
-    each = max(0.0, many - one) / (together - 1)
-    return StepTime(max(0.0, one - each), each / phase.length)
+    per_sequence = max(0.0, batched - single) / (count - 1)
+    return StepTime(max(0.0, single - per_sequence), per_sequence / phase.length)
 
 
 def _seconds(model: PreTrainedModel, phase: Phase, strategy: Strategy) -> float:

@@ -62,8 +62,10 @@ def save_cell(
         model = adapter.unload()
         files += LORA
     dtype = stored_dtype(open_source(Path(job["inputs"]["source"])).folder)
-    wanted = set(changed)
-    tensors = {name: one.detach() for name, one in model.named_parameters() if name in wanted}
+    names = set(changed)
+    tensors = {
+        name: parameter.detach() for name, parameter in model.named_parameters() if name in names
+    }
     if new_ids is not None:
         rows = torch.tensor([*new_ids], dtype=torch.long)
         tensors = {name: tensor[rows] for name, tensor in tensors.items()}
@@ -115,9 +117,9 @@ def load_cell(
     for name, described in card["files"].items():  # hashed: all tensors are read anyway
         if fault := fault_of(folder / name, described):
             raise UserError(f"{folder / name}: {fault}; train the cell again")
-    places = [reference(folder, card, name) for name in ("source", "tokenizer")]
-    check_inputs(places)
-    source, tokenizer = open_source(places[0]).folder, open_tokenizer(places[1])
+    inputs = [reference(folder, card, name) for name in ("source", "tokenizer")]
+    check_inputs(inputs)
+    source, tokenizer = open_source(inputs[0]).folder, open_tokenizer(inputs[1])
 
     def set_dtype(empty: "PreTrainedModel") -> None:
         for weight in linear_weights(empty, stored_parameters(source, empty)).values():
@@ -129,7 +131,7 @@ def load_cell(
     tensors = load_file(folder / CHANGED)
     if card["references"]["initialization"]:
         rows = next(model.get_input_embeddings().parameters()).shape[0]
-        pair = pair_vocabularies(open_tokenizer(places[0]), tokenizer, rows)
+        pair = pair_vocabularies(open_tokenizer(inputs[0]), tokenizer, rows)
         update_special_token_ids(model, tokenizer, pair.source_of)
         tensors = _with_copied_rows(model, tensors, pair)
         # Such tables are stored only if they were trained.
@@ -189,8 +191,8 @@ def stored_dtype(source: Path) -> "torch.dtype":
 
 def parameter_names(model: "PreTrainedModel", modules: "Iterable[Module]") -> set[str]:
     """Names of the parameters of `modules` in `model`; a tied matrix has one name."""
-    wanted = {id(parameter) for module in modules for parameter in module.parameters()}
-    return {name for name, parameter in model.named_parameters() if id(parameter) in wanted}
+    ids = {id(parameter) for module in modules for parameter in module.parameters()}
+    return {name for name, parameter in model.named_parameters() if id(parameter) in ids}
 
 
 def matrix_names(model: "PreTrainedModel") -> set[str]:
@@ -228,8 +230,8 @@ def load_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], f
 
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
     if head is not None:
-        every = model.named_parameters(remove_duplicate=False)
-        names = {name for name, parameter in every if parameter is head.weight}
+        named = model.named_parameters(remove_duplicate=False)
+        names = {name for name, parameter in named if parameter is head.weight}
         # A cell may have two tensors where its source has one: merging adapters unties matrices.
         if head.weight is not embeddings.weight or len(names & tensors.keys()) > 1:
             untie(model)
@@ -256,14 +258,16 @@ def _with_copied_rows(
     """
     import torch
 
-    parameters, whole = dict(model.named_parameters()), dict(tensors)
+    parameters, complete = dict(model.named_parameters()), dict(tensors)
     for name in matrix_names(model) & tensors.keys():
         if len(tensors[name]) == len(pair.new_ids) < pair.n_target:
-            old = parameters[name].detach()
-            copied = torch.from_numpy(pair.source_of).clamp(min=0).to(old.device)
-            whole[name] = old[copied]
-            whole[name][torch.from_numpy(pair.new_ids).to(old.device)] = tensors[name].to(old)
-    return whole
+            matrix = parameters[name].detach()
+            source_rows = torch.from_numpy(pair.source_of).clamp(min=0).to(matrix.device)
+            complete[name] = matrix[source_rows]
+            complete[name][torch.from_numpy(pair.new_ids).to(matrix.device)] = tensors[name].to(
+                matrix
+            )
+    return complete
 
 
 def _save_adapter(adapter: "PeftModel", folder: Path) -> None:
@@ -272,8 +276,10 @@ def _save_adapter(adapter: "PeftModel", folder: Path) -> None:
 
     # PEFT writes sets in the order of their hashes and the path of the base model: both would make
     # the same cell differ between runs.
-    own = adapter.peft_config["default"].to_dict() | {"base_model_name_or_path": None}
-    config = {key: sorted(value) if isinstance(value, set) else value for key, value in own.items()}
+    settings = adapter.peft_config["default"].to_dict() | {"base_model_name_or_path": None}
+    config = {
+        key: sorted(value) if isinstance(value, set) else value for key, value in settings.items()
+    }
     state = get_peft_model_state_dict(adapter, save_embedding_layers=False)
     state = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
     with replacing_folder(folder) as temporary:

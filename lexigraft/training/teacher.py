@@ -114,37 +114,37 @@ class TokenAligner:
     def align(self, sequence: TrainingSequence) -> TeacherTokens:
         """The tokens of the teacher for the text of a sequence, and the chunks."""
         tokens = np.asarray(sequence.tokens)
-        own = np.full(len(tokens), IGNORED, dtype=np.int32)
+        own_chunks = np.full(len(tokens), IGNORED, dtype=np.int32)
         begins = np.array([0])
         if sequence.positions is not None:
             begins = np.flatnonzero(np.asarray(sequence.positions) == 0)
-        found: list[int] = []
+        teacher_ids: list[int] = []
         chunks: list[int] = []
         positions: list[int] = []
-        first: list[int] = []  # the other tokenizer's first token of each document
+        first_tokens: list[int] = []  # the other tokenizer's first token of each document
         for begin, end in zip(begins, [*begins[1:], len(tokens)], strict=True):
-            before = len(found)
+            start = len(teacher_ids)
             if tokens[begin] != self._own_start and self._other_start is not None:
-                found.append(self._other_start)
+                teacher_ids.append(self._other_start)
                 chunks.append(IGNORED)
             for run in self._runs(tokens, begin, end):
-                ids, ours, numbers = self._match(run)
-                own[run.begin : run.begin + len(run.tokens)] = ours
-                found += ids
-                chunks += numbers.tolist()
-            positions += range(len(found) - before)
-            first += [before] if before < len(found) else []
-        theirs = np.array(chunks, dtype=np.int32)
-        excluded = [own[begins], theirs[first], theirs[self._most :]]
+                ids, own_numbers, teacher_numbers = self._match(run)
+                own_chunks[run.begin : run.begin + len(run.tokens)] = own_numbers
+                teacher_ids += ids
+                chunks += teacher_numbers.tolist()
+            positions += range(len(teacher_ids) - start)
+            first_tokens += [start] if start < len(teacher_ids) else []
+        teacher_chunks = np.array(chunks, dtype=np.int32)
+        excluded = [own_chunks[begins], teacher_chunks[first_tokens], teacher_chunks[self._most :]]
         if sequence.targets is not None:
-            excluded.append(own[~np.asarray(sequence.targets)])
-        left_out = np.concatenate(excluded)
-        own[np.isin(own, left_out)] = IGNORED
-        theirs[np.isin(theirs, left_out)] = IGNORED
+            excluded.append(own_chunks[~np.asarray(sequence.targets)])
+        excluded_chunks = np.concatenate(excluded)
+        own_chunks[np.isin(own_chunks, excluded_chunks)] = IGNORED
+        teacher_chunks[np.isin(teacher_chunks, excluded_chunks)] = IGNORED
         return TeacherTokens(
-            np.array(found[: self._most], dtype=np.int32),
-            theirs[: self._most],
-            own,
+            np.array(teacher_ids[: self._most], dtype=np.int32),
+            teacher_chunks[: self._most],
+            own_chunks,
             None if sequence.positions is None else np.array(positions[: self._most]),
         )
 
@@ -153,11 +153,11 @@ class TokenAligner:
         special = np.isin(tokens[begin:end], self._special)
         edges = {0, end - begin, *np.flatnonzero(special), *(np.flatnonzero(special) + 1)}
         cuts = sorted(int(edge) for edge in edges)
-        found = []
+        runs = []
         for first, last in pairwise(cuts):
             run = tokens[begin + first : begin + last].tolist()
-            found.append(_Run(begin + first, run, bool(special[first]), first > 0))
-        return found
+            runs.append(_Run(begin + first, run, bool(special[first]), first > 0))
+        return runs
 
     def _match(self, run: "_Run") -> tuple[list[int], np.ndarray, np.ndarray]:
         """The other tokenizer's ids of a run, and the chunk of each own and each other token."""
@@ -167,12 +167,12 @@ class TokenAligner:
             number = run.begin if predicted else IGNORED
             return ids, np.array([number]), np.full(len(ids), number)
         pieces = [self._own_pieces[token] for token in run.tokens]
-        whole = b"".join(pieces)
+        content = b"".join(pieces)
         # Bytes of a character whose beginning is missing.
-        cut = min(_MOST_CONTINUED, len(whole) - len(whole.lstrip(_CONTINUED)))
-        ours = whole[cut:]
+        cut = min(_MOST_CONTINUED, len(content) - len(content.lstrip(_CONTINUED)))
+        own_bytes = content[cut:]
         try:
-            text = getincrementaldecoder("utf-8")().decode(ours)
+            text = getincrementaldecoder("utf-8")().decode(own_bytes)
         except UnicodeDecodeError:  # not the tokens of a text
             text = ""
         # A space that is not part of the text: one tokenizer adds it, or both do.
@@ -180,17 +180,17 @@ class TokenAligner:
             text = text.removeprefix(" ")
         [ids] = tokenize(self._other, [text]) if text else [[]]
         other_pieces = [self._other_pieces[token] for token in ids]
-        theirs = b"".join(other_pieces)
-        words, other_words = ours.lstrip(b" "), theirs.lstrip(b" ")
-        lead = len(ours) - len(words)
+        other_bytes = b"".join(other_pieces)
+        words, other_words = own_bytes.lstrip(b" "), other_bytes.lstrip(b" ")
+        indent = len(own_bytes) - len(words)
         # Ends of tokens, in bytes of the run.
         ends = np.cumsum([len(piece) for piece in pieces])
         other_ends = np.cumsum([len(piece) for piece in other_pieces], dtype=np.int64)
-        other_ends += cut + lead - (len(theirs) - len(other_words))
-        both = commonprefix([words, other_words])  # noqa: RUF071  # these are no paths
-        agreed = cut + lead + len(both)
+        other_ends += cut + indent - (len(other_bytes) - len(other_words))
+        common = commonprefix([words, other_words])  # noqa: RUF071  # these are no paths
+        agreed_end = cut + indent + len(common)
         shared = np.intersect1d([0, *ends], [cut, *other_ends])
-        shared = shared[(cut <= shared) & (shared <= agreed)]
+        shared = shared[(cut <= shared) & (shared <= agreed_end)]
         last = run.begin + np.searchsorted(ends, shared, side="right") - 1
         return ids, _chunk_ends(ends, shared, last), _chunk_ends(other_ends, shared, last)
 
@@ -209,9 +209,9 @@ def _chunk_ends(ends: np.ndarray, shared: np.ndarray, last: np.ndarray) -> np.nd
     """The chunk numbers of tokens with these ends; `last` has the number of each `shared` end."""
     chunk = np.searchsorted(shared, ends)
     inside = (chunk > 0) & (chunk < len(shared))
-    found = np.full(len(ends), IGNORED)
-    found[inside] = last[chunk[inside]]
-    return found
+    numbers = np.full(len(ends), IGNORED)
+    numbers[inside] = last[chunk[inside]]
+    return numbers
 
 
 def _start(tokenizer: PreTrainedTokenizerFast) -> int | None:
@@ -233,17 +233,17 @@ def _counterparts(
     The start tokens are counterparts; otherwise, tokens of the same spelling are, then the
     end-of-text tokens. No model predicts a token that only begins texts.
     """
-    theirs = {other.convert_ids_to_tokens(number): number for number in special_ids(other)}
+    other_ids = {other.convert_ids_to_tokens(number): number for number in special_ids(other)}
 
     def is_predicted(tokenizer: PreTrainedTokenizerFast, token: int) -> bool:
         return token != tokenizer.bos_token_id or token == tokenizer.eos_token_id
 
-    found, own_start, other_start = {}, _start(own), _start(other)
+    counterparts, own_start, other_start = {}, _start(own), _start(other)
     for token in special_ids(own):
         end = other.eos_token_id if token == own.eos_token_id else None
-        counterpart = theirs.get(own.convert_ids_to_tokens(token), end)
+        counterpart = other_ids.get(own.convert_ids_to_tokens(token), end)
         if token == own_start:
             counterpart = other_start
-        both = counterpart is not None and is_predicted(other, counterpart)
-        found[token] = counterpart, both and is_predicted(own, token)
-    return found
+        both_predicted = counterpart is not None and is_predicted(other, counterpart)
+        counterparts[token] = counterpart, both_predicted and is_predicted(own, token)
+    return counterparts

@@ -73,11 +73,13 @@ def answer_samples(
         "unfinished": sum(not answer.finished for answer in answers.values()),
     }
     logger.info("%s answers: %s", source.name, facts)
-    whole = {int(name): one.text for name, one in answers.items() if one.finished and one.text}
+    complete_answers = {
+        int(name): one.text for name, one in answers.items() if one.finished and one.text
+    }
     answered = [
-        (prompt, between + whole[number])
+        (prompt, between + complete_answers[number])
         for number, (_, prompt, between) in enumerate(samples)
-        if number in whole
+        if number in complete_answers
     ]
     if not answered:
         raise UserError(

@@ -57,49 +57,51 @@ def tokenize_corpus(
         raise UserError(f"{text}: no sentences; the corpus stage must write at least one")
     folder = Path(corpus, FOLDER, member)
     content, encoding = _digest(input_checksum(text)), _encoding_digest(tokenizer)
-    own = f"{content}-{encoding}"
-    parts = [(folder / f"{own}-{begin}-{end}", (begin, end)) for begin, end in _shards(text, limit)]
+    name = f"{content}-{encoding}"
+    parts = [
+        (folder / f"{name}-{begin}-{end}", (begin, end)) for begin, end in _shards(text, limit)
+    ]
 
     def write(out: IO[bytes], part: tuple[int, int]) -> None:
         _write(out, _encoded_batches(tokenizer, _sentences(text, *part)))
 
-    found = [_read(file) for file, _ in parts]
-    if all(found):
-        return _joined(found)
+    shards = [_read(file) for file, _ in parts]
+    if all(shards):
+        return _joined(shards)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / f"{own}.lock").open("w") as lock:
+        with (folder / f"{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             for old in folder.iterdir():  # of other texts, or left by a killed process
                 stale = content not in old.name
-                if old.is_file() and (stale or old.name.startswith(f"{PARTIAL}{own}")):
+                if old.is_file() and (stale or old.name.startswith(f"{PARTIAL}{name}")):
                     old.unlink(missing_ok=True)
             for number, (file, part) in enumerate(parts):
-                found[number] = found[number] or _read(file)  # by another process meanwhile
-                if found[number]:
+                shards[number] = shards[number] or _read(file)  # by another process meanwhile
+                if shards[number]:
                     continue
                 if file.exists():
                     logger.warning("%s is damaged and is written again", file)
                 with replacing(file) as temporary, temporary.open("wb") as out:
                     write(out, part)
-                found[number] = _read(file)
+                shards[number] = _read(file)
     except OSError as error:
         logger.warning("the tokens of %s cannot be stored next to it: %s", text, error)
     for number, (_, part) in enumerate(parts):
-        if not found[number]:
+        if not shards[number]:
             with tempfile.TemporaryFile() as unnamed:
                 write(unnamed, part)
-                found[number] = _read(unnamed)
-    return _joined(found)
+                shards[number] = _read(unnamed)
+    return _joined(shards)
 
 
-def _joined(found: Sequence[EncodedTexts | None]) -> EncodedTexts:
-    shards = [one for one in found if one]
+def _joined(parts: Sequence[EncodedTexts | None]) -> EncodedTexts:
+    shards = [shard for shard in parts if shard]
     if len(shards) == 1:
         return shards[0]
     return EncodedTexts(
-        JoinedArrays([np.asarray(one.tokens) for one in shards]),
-        JoinedArrays([np.asarray(one.lengths) for one in shards]),
+        JoinedArrays([np.asarray(shard.tokens) for shard in shards]),
+        JoinedArrays([np.asarray(shard.lengths) for shard in shards]),
     )
 
 

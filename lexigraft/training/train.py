@@ -280,7 +280,7 @@ class _Cell:
 
         def round_frozen(model: PreTrainedModel) -> None:
             # The adapters are not attached yet, and nothing else is trained with them.
-            trained: Iterable[str] = own_parameters(model, phase) if phase and not settings else ()
+            trained = own_parameters(model, phase) if phase and not settings else {}
             FrozenWeights(model, self.source).round_all_but(trained)
 
         model = load_model(self.source, torch.float32, place, round_frozen)

@@ -214,11 +214,11 @@ def trained_parameter_count(model: PreTrainedModel, progress: Progress, new_rows
     of which only the new rows are trained.
     """
     named = model.named_parameters()
-    own = {name.replace(".base_layer", ""): parameter for name, parameter in named}
-    whole = sum(own[name].numel() for name in progress.trained)
+    parameters = {name.replace(".base_layer", ""): parameter for name, parameter in named}
+    in_full = sum(parameters[name].numel() for name in progress.trained)
     in_rows = progress.with_new_rows - progress.trained
-    rows = sum(new_rows * own[name][0].numel() for name in in_rows)
-    return whole + rows + progress.adapter_size
+    rows = sum(new_rows * parameters[name][0].numel() for name in in_rows)
+    return in_full + rows + progress.adapter_size
 
 
 def check_document_separation(model: PreTrainedModel) -> None:

@@ -175,10 +175,14 @@ class StepLogger(TrainerCallback):
         self.bar.set_postfix_str(f"loss {logs['loss']:.3f}, {speed:,.0f} tokens/s", refresh=False)
         self.bar.update()
         self.heldout.evaluate(step, after, model)
-        now = time.perf_counter()
+        time_now = time.perf_counter()
         last = state.global_step == state.max_steps
-        if self.bar.disable and rank() == 0 and (last or now - self.described_at >= LOG_SECONDS):
-            self.described_at = now
+        if (
+            self.bar.disable
+            and rank() == 0
+            and (last or time_now - self.described_at >= LOG_SECONDS)
+        ):
+            self.described_at = time_now
             progress = describe_progress(self.training_log.file)
             logger.info("%s: %s", self.heldout.name, progress)
 
@@ -251,8 +255,8 @@ def flops_per_token(model: PreTrainedModel) -> float:
     looked_up = 0
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
     if head is not None:
-        own = {id(parameter) for parameter in head.parameters()}
-        looked_up = sum(p.numel() for p in embeddings.parameters() if id(p) not in own)
+        head_ids = {id(parameter) for parameter in head.parameters()}
+        looked_up = sum(p.numel() for p in embeddings.parameters() if id(p) not in head_ids)
     return 6.0 * (sum(parameter.numel() for parameter in model.parameters()) - looked_up)
 
 

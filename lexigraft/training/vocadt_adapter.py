@@ -119,16 +119,18 @@ class DenseAdapter(Adapter):
 
     def recipe(self) -> Recipe:
         """See `Adapter.recipe`."""
-        found = []
+        parts = []
         with torch.no_grad():
             for block in blocks(self.n_target, self.n_source):
                 rows = self.weights[block].double()
-                at = rows.abs().topk(min(self.entries, self.n_source), dim=1, sorted=False).indices
-                data, columns = rows.gather(1, at).cpu().numpy(), at.cpu().numpy()
+                largest = (
+                    rows.abs().topk(min(self.entries, self.n_source), dim=1, sorted=False).indices
+                )
+                data, columns = rows.gather(1, largest).cpu().numpy(), largest.cpu().numpy()
                 starts = np.arange(len(data) + 1) * columns.shape[1]
                 shape = (len(data), self.n_source)
-                found.append(csr_array((data.ravel(), columns.ravel(), starts), shape=shape))
-        left = csr_array(vstack(found, format="csr"))
+                parts.append(csr_array((data.ravel(), columns.ravel(), starts), shape=shape))
+        left = csr_array(vstack(parts, format="csr"))
         left.eliminate_zeros()
         left.sort_indices()
         return Recipe(left, None, _NONE)
@@ -204,19 +206,19 @@ class SparseAdapter(Adapter):
 
     def recipe(self) -> Recipe:
         """See `Adapter.recipe`."""
-        own = self.own.matrix(self.n_source)
+        of_rows = self.own.matrix(self.n_source)
         if self.bundles is None:
-            return Recipe(own, None, _NONE)
-        both = [own, self.bundles.matrix(len(self.bundled))]
-        return Recipe(csr_array(hstack(both, format="csr")), self.right, _NONE)
+            return Recipe(of_rows, None, _NONE)
+        parts = [of_rows, self.bundles.matrix(len(self.bundled))]
+        return Recipe(csr_array(hstack(parts, format="csr")), self.right, _NONE)
 
     def _products(self, table: torch.Tensor, ids: torch.Tensor | None) -> torch.Tensor:
         with torch.autocast(table.device.type, enabled=False):
-            found = self.own(table, ids)
+            products = self.own(table, ids)
             if self.bundles is not None:
                 bundled = self.bundled @ table.to(self.bundled.dtype)
-                found = found + self.bundles(bundled, ids)
-        return found
+                products = products + self.bundles(bundled, ids)
+        return products
 
 
 class SparseWeights(torch.nn.Module):
@@ -239,8 +241,8 @@ class SparseWeights(torch.nn.Module):
             lengths = starts[ids + 1] - begin
             ends = lengths.cumsum(0)
             shift = (begin - (ends - lengths)).repeat_interleave(lengths)
-            at = torch.arange(len(shift), device=shift.device) + shift
-            columns, values = columns[at], values[at]
+            entries = torch.arange(len(shift), device=shift.device) + shift
+            columns, values = columns[entries], values[entries]
             starts = torch.cat([ends.new_zeros(1), ends])
         # A weighted sum of rows of the table for each bag, without intermediate tensors.
         return embedding_bag(
@@ -271,16 +273,16 @@ def largest_weights(matrix: csr_array, entries: int) -> csr_array:
     row = np.repeat(np.arange(len(lengths)), lengths)
     order = np.lexsort((matrix.indices, -np.abs(matrix.data), row))
     rank = np.arange(len(row)) - np.repeat(matrix.indptr[:-1], lengths)
-    kept = np.sort(order[rank < entries])
-    of, values = row[kept], matrix.data[kept]
-    left = np.bincount(of, values, minlength=len(lengths))
+    remaining = np.sort(order[rank < entries])
+    rows, values = row[remaining], matrix.data[remaining]
+    left = np.bincount(rows, values, minlength=len(lengths))
     total = np.bincount(row, matrix.data, minlength=len(lengths))
     lowest = np.zeros(len(lengths))
     np.minimum.at(lowest, row, matrix.data)
     scaled = (lowest >= 0) & (left > 0) & (lengths > entries)
     scale = np.divide(total, left, out=np.ones(len(lengths)), where=scaled)
-    starts = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(lengths)))])
-    data = (values * scale[of], matrix.indices[kept], starts)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(lengths)))])
+    data = (values * scale[rows], matrix.indices[remaining], starts)
     return csr_array(data, shape=matrix.shape)
 
 
@@ -366,10 +368,10 @@ def attach_adapters(
             "choose an initializer that keeps all dimensions, such as ofa-none, without source_norm"
         )
     form: type[Adapter] = SparseAdapter if settings.form == "sparse" else DenseAdapter
-    place = embeddings.weight.device
-    own, of_head = (form(recipe, settings.entries).to(place) for recipe in recipes)
-    _replace_module(model, embeddings, AdaptedEmbedding(embeddings, own, start.source_of))
-    _replace_module(model, head, AdaptedHead(head, of_head))
+    device = embeddings.weight.device
+    input_adapter, head_adapter = (form(recipe, settings.entries).to(device) for recipe in recipes)
+    _replace_module(model, embeddings, AdaptedEmbedding(embeddings, input_adapter, start.source_of))
+    _replace_module(model, head, AdaptedHead(head, head_adapter))
 
 
 def attached_adapters(model: PreTrainedModel) -> list[Adapter]:
@@ -394,13 +396,13 @@ def merge_adapters(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -
     """
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
     assert isinstance(embeddings, AdaptedEmbedding) and isinstance(head, AdaptedHead)
-    both, bias = (embeddings, head), head.old.bias
-    matrices = [layer.adapter.merged(layer.old.weight) for layer in both]
+    layers_with_adapters, bias = (embeddings, head), head.old.bias
+    matrices = [layer.adapter.merged(layer.old.weight) for layer in layers_with_adapters]
     new_bias = None if bias is None else head.adapter.merged(bias[:, None])[:, 0]
-    recipes = [layer.adapter.recipe() for layer in both]
+    recipes = [layer.adapter.recipe() for layer in layers_with_adapters]
     new_ids = np.flatnonzero(np.minimum(*(recipe.copied for recipe in recipes)) < 0)
     embeddings.old.padding_idx = embeddings.padding_idx
-    for layer in both:
+    for layer in layers_with_adapters:
         _replace_module(model, layer, layer.old)
     untie(model)
     resize_vocabulary(model, len(matrices[0]))
@@ -452,9 +454,9 @@ class AdaptedEmbedding(torch.nn.Module):
         Some architectures scale embeddings, so the source's embedding is called, with the rows of
         the batch as its matrix.
         """
-        distinct, place = ids.unique(return_inverse=True)
+        distinct, indices = ids.unique(return_inverse=True)
         rows = self.adapter.rows(distinct, self.old.weight)
-        return functional_call(self.old, {"weight": rows}, (place,))
+        return functional_call(self.old, {"weight": rows}, (indices,))
 
 
 class AdaptedHead(torch.nn.Module):

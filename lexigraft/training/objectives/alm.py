@@ -131,43 +131,51 @@ class LikelihoodMatching(ChunkDistillation):
         from lexigraft.inference.chunked_logits import IGNORED, chunked_logits
 
         next_tokens, _ = self.targets(inputs)
-        chunks, theirs = chunks_of(inputs), pop_teacher_inputs(inputs)
+        chunks, teacher_inputs = chunks_of(inputs), pop_teacher_inputs(inputs)
         with torch.no_grad():
-            taught, chunks = self._taught(theirs, chunks)
-        learned = chunked_logits(model, {**inputs, "use_cache": False})
+            teacher_scores, chunks = self._taught(teacher_inputs, chunks)
+        logits_of_model = chunked_logits(model, {**inputs, "use_cache": False})
         ends = _is_last(chunks)
-        nats, end_nats = _nats(learned, next_tokens, ends, self.word_ends)
-        ours = _of_chunks(nats, chunks, chunks.shape[1]) - end_nats
+        nats, end_nats = _nats(logits_of_model, next_tokens, ends, self.word_ends)
+        scores = _of_chunks(nats, chunks, chunks.shape[1]) - end_nats
         with torch.enable_grad():
-            each = matching(taught, ours.requires_grad_(), self.settings.temperature)
-            loss = each.where(ends, 0.0).sum()
-            [slope] = torch.autograd.grad(loss, ours)
-        own = (self.settings.next_weight, self.settings.weight)
-        next_weight, own_weight = own if weights is None else weights
+            chunk_losses = matching(
+                teacher_scores, scores.requires_grad_(), self.settings.temperature
+            )
+            loss = chunk_losses.where(ends, 0.0).sum()
+            [slope] = torch.autograd.grad(loss, scores)
+        factors_of_parts = (self.settings.next_weight, self.settings.weight)
+        next_weight, chunk_weight = factors_of_parts if weights is None else weights
         # Factors of each token's nats, [batch, tokens], then moved to where it is predicted.
         factors = -slope.gather(1, chunks.clamp(min=0)).masked_fill(chunks.eq(IGNORED), 0)
-        factors = own_weight * torch.nn.functional.pad(factors[:, 1:], (0, 1))
+        factors = chunk_weight * torch.nn.functional.pad(factors[:, 1:], (0, 1))
         factors = (factors + next_weight * next_tokens.ne(IGNORED)).flatten()
         # Those of a word's end, which is predicted at the last token of a chunk.
-        end_factors = (-own_weight * slope.where(ends, 0.0)).flatten()
+        end_factors = (-chunk_weight * slope.where(ends, 0.0)).flatten()
         if self.word_ends is None:
             end_factors = torch.zeros_like(end_factors)
-        places = (factors.ne(0) | end_factors.ne(0)).nonzero()[:, 0]
-        wanted, factors = next_tokens.flatten()[places], factors[places]
-        end_factors = end_factors[places]
+        positions = (factors.ne(0) | end_factors.ne(0)).nonzero()[:, 0]
+        targets, factors = next_tokens.flatten()[positions], factors[positions]
+        end_factors = end_factors[positions]
 
         def weighted(states: torch.Tensor, chunk: slice) -> torch.Tensor:
-            logits = learned.logits(states).float()
-            each = torch.nn.functional.cross_entropy(logits, wanted[chunk], reduction="none")
-            total = (each * factors[chunk]).sum()
+            logits = logits_of_model.logits(states).float()
+            chunk_losses = torch.nn.functional.cross_entropy(
+                logits, targets[chunk], reduction="none"
+            )
+            total = (chunk_losses * factors[chunk]).sum()
             if self.word_ends is not None:
-                at = end_factors[chunk].nonzero()[:, 0]
-                found = _word_end_nats(logits, at, self.word_ends)
-                total = total + (found * end_factors[chunk][at]).sum()
+                end_rows = end_factors[chunk].nonzero()[:, 0]
+                end_losses = _word_end_nats(logits, end_rows, self.word_ends)
+                total = total + (end_losses * end_factors[chunk][end_rows]).sum()
             return total
 
-        both = learned.sum(places, weighted, None if weights is None else torch.ones_like(loss))
-        return torch.stack([nats.sum(), loss.detach() + (both - both.detach()) / own_weight])
+        weighted_sum = logits_of_model.sum(
+            positions, weighted, None if weights is None else torch.ones_like(loss)
+        )
+        return torch.stack(
+            [nats.sum(), loss.detach() + (weighted_sum - weighted_sum.detach()) / chunk_weight]
+        )
 
     def total(self, losses: "torch.Tensor") -> "torch.Tensor":
         """The weighted sum of both."""
@@ -186,25 +194,29 @@ class LikelihoodMatching(ChunkDistillation):
 
         if not inputs:
             return torch.zeros(chunks.shape, device=self.teacher.device), chunks
-        theirs = inputs.pop("chunks")
-        labels = inputs["input_ids"].where(theirs.ne(IGNORED), IGNORED)
-        wanted = targets_ahead(labels, 1, inputs.get("position_ids"))
+        teacher_chunks = inputs.pop("chunks")
+        labels = inputs["input_ids"].where(teacher_chunks.ne(IGNORED), IGNORED)
+        targets = targets_ahead(labels, 1, inputs.get("position_ids"))
         # A chunk's last token: the next one has another number, or none.
-        ends = theirs.ne(torch.nn.functional.pad(theirs[:, 1:], (0, 1), value=IGNORED))
-        ends &= theirs.ne(IGNORED)
+        ends = teacher_chunks.ne(
+            torch.nn.functional.pad(teacher_chunks[:, 1:], (0, 1), value=IGNORED)
+        )
+        ends &= teacher_chunks.ne(IGNORED)
         logits = chunked_logits(self.teacher, {**inputs, "use_cache": False})
-        nats, end_nats = _nats(logits, wanted, ends, self.teacher_word_ends)
+        nats, end_nats = _nats(logits, targets, ends, self.teacher_word_ends)
         size = chunks.shape[1]
         if self.teacher_word_ends is None:
-            return _of_chunks(nats, theirs, size), chunks
-        places = theirs.where(ends, size)  # the last column is for no chunk
-        ended = nats.new_zeros((len(nats), size + 1)).scatter(1, places, -end_nats)[:, :size]
-        joined = join_chunks(chunks, ended.exp() > self.settings.debias)
-        theirs = joined.gather(1, theirs.clamp(min=0)).where(theirs.ne(IGNORED), IGNORED)
-        return _of_chunks(nats, theirs, size) + ended, joined
+            return _of_chunks(nats, teacher_chunks, size), chunks
+        slots = teacher_chunks.where(ends, size)  # the last column is for no chunk
+        end_scores = nats.new_zeros((len(nats), size + 1)).scatter(1, slots, -end_nats)[:, :size]
+        joined = join_chunks(chunks, end_scores.exp() > self.settings.debias)
+        teacher_chunks = joined.gather(1, teacher_chunks.clamp(min=0)).where(
+            teacher_chunks.ne(IGNORED), IGNORED
+        )
+        return _of_chunks(nats, teacher_chunks, size) + end_scores, joined
 
 
-def matching(taught: "torch.Tensor", ours: "torch.Tensor", temperature: float) -> "torch.Tensor":
+def matching(teacher: "torch.Tensor", model: "torch.Tensor", temperature: float) -> "torch.Tensor":
     """The binary cross-entropy of log-probabilities of chunks, of the same shape, in nats.
 
     With `p = exp(taught / temperature - EPSILON)` and `q` from `ours` likewise, it is
@@ -214,11 +226,11 @@ def matching(taught: "torch.Tensor", ours: "torch.Tensor", temperature: float) -
     """
     import torch
 
-    log_p, log_q = (some.float() / temperature - EPSILON for some in (taught, ours))
+    log_p, log_q = (scores.float() / temperature - EPSILON for scores in (teacher, model))
     # log(1 - q), without cancellation.
     small = log_q < -math.log(2)
-    rest = torch.where(small, (-log_q.exp()).log1p(), (-torch.expm1(log_q)).log())
-    return -(log_p.exp() * log_q - torch.expm1(log_p) * rest)
+    log_not_q = torch.where(small, (-log_q.exp()).log1p(), (-torch.expm1(log_q)).log())
+    return -(log_p.exp() * log_q - torch.expm1(log_p) * log_not_q)
 
 
 def word_end_ids(tokenizer: "PreTrainedTokenizerFast") -> "np.ndarray":
@@ -249,11 +261,11 @@ def join_chunks(chunks: "torch.Tensor", word_ends: "torch.Tensor") -> "torch.Ten
     from lexigraft.inference.chunked_logits import IGNORED
 
     size = chunks.shape[1]
-    places = torch.arange(size, device=chunks.device)
+    positions = torch.arange(size, device=chunks.device)
     followed = torch.nn.functional.pad(chunks[:, 1:], (0, 1), value=IGNORED).ne(IGNORED)
     last = _is_last(chunks) & (word_ends | ~followed)
     # For each token, the first of these at or after it.
-    numbers = places.where(last, size - 1).flip(1).cummin(1).values.flip(1)
+    numbers = positions.where(last, size - 1).flip(1).cummin(1).values.flip(1)
     return numbers.where(chunks.ne(IGNORED), IGNORED)
 
 
@@ -281,17 +293,19 @@ def _nats(
     if word_ends is None:
         nats = nll_per_token(logits, targets)
         return nats, torch.zeros_like(nats)
-    wanted, ending = targets.flatten(), ends.flatten()
+    flat_targets, flat_ends = targets.flatten(), ends.flatten()
 
-    def both(scores: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-        found = scores.new_zeros((len(scores), 2))
-        found[:, 0] = torch.nn.functional.cross_entropy(scores, wanted[places], reduction="none")
-        at = ending[places].nonzero()[:, 0]
-        found[at, 1] = _word_end_nats(scores, at, word_ends)
-        return found
+    def nats_of_chunk(scores: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        values = scores.new_zeros((len(scores), 2))
+        values[:, 0] = torch.nn.functional.cross_entropy(
+            scores, flat_targets[positions], reduction="none"
+        )
+        rows = flat_ends[positions].nonzero()[:, 0]
+        values[rows, 1] = _word_end_nats(scores, rows, word_ends)
+        return values
 
-    found = per_position(logits, targets.ne(IGNORED) | ends, both)
-    return found[..., 0], found[..., 1]
+    values = per_position(logits, targets.ne(IGNORED) | ends, nats_of_chunk)
+    return values[..., 0], values[..., 1]
 
 
 def _word_end_nats(
@@ -315,6 +329,6 @@ def _of_chunks(nats: "torch.Tensor", chunks: "torch.Tensor", size: int) -> "torc
 
     from lexigraft.inference.chunked_logits import IGNORED
 
-    own = torch.nn.functional.pad(-nats[:, :-1], (1, 0))
-    places = chunks.where(chunks.ne(IGNORED), size)  # the last column is for no chunk
-    return own.new_zeros((len(own), size + 1)).scatter_add_(1, places, own)[:, :size]
+    scores = torch.nn.functional.pad(-nats[:, :-1], (1, 0))
+    slots = chunks.where(chunks.ne(IGNORED), size)  # the last column is for no chunk
+    return scores.new_zeros((len(scores), size + 1)).scatter_add_(1, slots, scores)[:, :size]

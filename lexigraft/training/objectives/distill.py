@@ -125,26 +125,28 @@ class LogitDistillation(Objective):
         inputs.pop("labels")
         arguments = {**inputs, "use_cache": False}
         with torch.no_grad():
-            taught = chunked_logits(self.teacher, arguments)
-        learned = chunked_logits(model, arguments)
-        places = targets.ne(IGNORED).nonzero()[:, 0]
-        wanted, states = targets[places], taught.states.flatten(0, 1)[places]
+            teacher_logits = chunked_logits(self.teacher, arguments)
+        model_logits = chunked_logits(model, arguments)
+        positions = targets.ne(IGNORED).nonzero()[:, 0]
+        labels, states = targets[positions], teacher_logits.states.flatten(0, 1)[positions]
         temperature, weight = self.settings.temperature, self.settings.weight
         parts: dict[int, torch.Tensor] = {}  # start of a chunk -> both parts, [2]
 
-        def loss(own: torch.Tensor, chunk: slice) -> torch.Tensor:
-            logits = learned.logits(own).float()
-            nats = torch.nn.functional.cross_entropy(logits, wanted[chunk], reduction="sum")
+        def loss(chunk_states: torch.Tensor, chunk: slice) -> torch.Tensor:
+            logits = model_logits.logits(chunk_states).float()
+            nats = torch.nn.functional.cross_entropy(logits, labels[chunk], reduction="sum")
             with torch.no_grad():
-                soft = taught.logits(states[chunk]).float()[:, : self.shared]
+                soft = teacher_logits.logits(states[chunk]).float()[:, : self.shared]
             kl = divergence(logits[:, : self.shared], soft, temperature).sum()
             parts[chunk.start] = torch.stack([nats, kl]).detach()
             return (1 - weight) * nats + weight * kl
 
         # Only the weighted sum has a gradient: one backward pass, not two.
-        both = learned.sum(places, loss, None if weights is None else weights[1] / weight)
+        weighted_sum = model_logits.sum(
+            positions, loss, None if weights is None else weights[1] / weight
+        )
         nats, kl = torch.stack(list(parts.values())).sum(0)
-        return torch.stack([nats, kl + (both - both.detach()) / weight])
+        return torch.stack([nats, kl + (weighted_sum - weighted_sum.detach()) / weight])
 
     def total(self, losses: "torch.Tensor") -> "torch.Tensor":
         """The weighted sum of both."""
@@ -161,6 +163,6 @@ def divergence(logits: "torch.Tensor", soft: "torch.Tensor", temperature: float)
     """
     import torch
 
-    ours, theirs = ((some / temperature).log_softmax(-1) for some in (logits, soft))
-    kl = torch.nn.functional.kl_div(ours, theirs, reduction="none", log_target=True).sum(-1)
+    model, teacher = ((scores / temperature).log_softmax(-1) for scores in (logits, soft))
+    kl = torch.nn.functional.kl_div(model, teacher, reduction="none", log_target=True).sum(-1)
     return temperature**2 * kl

@@ -107,11 +107,14 @@ class MultiTokenPrediction(Objective):
                 f"objective: mtp does not support {type(model).__name__}, whose logits are not the "
                 "outputs of its head at each position; use clm"
             )
-        one, other = (None, None) if weights is None else weights
+        next_weight, later_weight = (None, None) if weights is None else weights
         extra = sum_nll(
-            logits, later_targets, lambda states: self.extra_logits(logits, states), weight=other
+            logits,
+            later_targets,
+            lambda states: self.extra_logits(logits, states),
+            weight=later_weight,
         )
-        return torch.cat([sum_nll(logits, next_targets, weight=one), extra])
+        return torch.cat([sum_nll(logits, next_targets, weight=next_weight), extra])
 
     def extra_logits(self, logits: "ChunkedLogits", states: "torch.Tensor") -> "torch.Tensor":
         """The extra head's logits [n, vocabulary] of states [n, hidden]."""
@@ -127,16 +130,16 @@ def new_extra_head(model: "PreTrainedModel", start: str, seed: int) -> "torch.nn
     """
     import torch
 
-    own = model.get_output_embeddings()
-    if not isinstance(own, torch.nn.Linear):
+    head = model.get_output_embeddings()
+    if not isinstance(head, torch.nn.Linear):
         raise UserError(
             f"objective: mtp needs a linear output head, but {type(model).__name__} has none; use "
             "clm"
         )
-    tensors = {name: tensor.detach().clone() for name, tensor in own.named_parameters()}
+    tensors = {name: tensor.detach().clone() for name, tensor in head.named_parameters()}
     if start == "random":
         # Drawn on the CPU, so that every device gets the same numbers.
-        draw = torch.randn(own.weight.shape, generator=torch.Generator().manual_seed(seed))
+        draw = torch.randn(head.weight.shape, generator=torch.Generator().manual_seed(seed))
         # Not every configuration names the deviation; 0.02 is the default of those that do.
         config = model.config.get_text_config()
         tensors["weight"].copy_(draw * getattr(config, "initializer_range", 0.02))
