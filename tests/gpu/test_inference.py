@@ -27,7 +27,7 @@ def test_texts_do_not_depend_on_the_batch(model, encoded):
     assert together == alone
 
 
-def test_texts_do_not_depend_on_a_prefix_that_is_read_once(model, encoded):
+def test_texts_do_not_depend_on_a_shared_prefix(model, encoded):
     prefix = shared_prefix(model, encoded, GIVEN["max_new_tokens"])
     assert prefix is not None
     plain = continue_greedily(model, encoded, **GIVEN).tolist()

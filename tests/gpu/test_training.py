@@ -65,11 +65,11 @@ def test_frozen_weights_in_bfloat16_change_no_bit(name, trainable, tmp_path, mon
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_an_interrupted_run_ends_like_one_that_was_not(
+def test_an_interrupted_run_equals_an_uninterrupted_one(
     training_setup, training_setup_in, dtype, monkeypatch, tmp_path_factory
 ):
     monkeypatch.setenv("LEXIGRAFT_PRECISION", dtype)
-    test_train.test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(
+    test_train.test_an_interrupted_run_is_bit_identical_to_an_uninterrupted_one(
         training_setup,
         test_train.uninterrupted_runs(training_setup_in, tmp_path_factory),
         test_train.TWO_STAGE,
@@ -77,8 +77,8 @@ def test_an_interrupted_run_ends_like_one_that_was_not(
     )
 
 
-def test_old_rows_keep_every_bit_while_new_ones_learn(grafted):
-    test_new_rows.test_a_cell_keeps_every_old_row_and_lowers_the_loss(grafted, tied=False)
+def test_old_rows_are_bit_identical_while_new_ones_are_trained(grafted):
+    test_new_rows.test_a_cell_keeps_old_rows_bit_for_bit_and_lowers_the_loss(grafted, tied=False)
 
 
 @pytest.mark.parametrize("offload", [False, True], ids=["on the GPU", "offloaded"])

@@ -38,13 +38,13 @@ def gpu(monkeypatch):
     return lambda free: monkeypatch.setattr(batch_sizes, "free_memory", lambda device: free)
 
 
-def test_batches_have_every_item_once_in_order_and_no_more_tokens_than_they_may():
+def test_batches_have_every_item_once_in_order_and_at_most_the_given_tokens():
     lengths = [9, 9, 8, 30, 7, 3, 3, 1, 1, 1, 1]
     batches = [batch for batch, _ in run_batches(lengths, int, list, tokens=20, most=3)]
     assert batches == [[9, 9], [8], [30], [7, 3], [3, 1, 1], [1, 1]]
 
 
-def test_keys_and_values_of_a_token_count_as_many_bytes_as_the_cache_has(family, padded):
+def test_the_estimated_bytes_of_keys_and_values_are_those_of_the_cache(family, padded):
     model, _ = family
     if not hasattr(type(model.config)(), "num_key_value_heads"):
         del model.config.num_key_value_heads  # these models do not read it
@@ -83,7 +83,7 @@ class Allocated(TorchDispatchMode):
 
 @pytest.mark.parametrize("length", [32, 256])
 @pytest.mark.parametrize("family", ["llama", "gemma2", "gpt_neox"])
-def test_a_batch_takes_no_more_memory_than_estimated_and_not_much_less(family, length):
+def test_a_batch_takes_about_the_estimated_memory_and_no_more(family, length):
     """On models of the usual proportions."""
     sizes = {"hidden_size": 128, "intermediate_size": 448, "head_dim": 16, "vocab_size": 200}
     heads = {"num_attention_heads": 8, "num_key_value_heads": 4, "num_hidden_layers": 3}
@@ -96,7 +96,7 @@ def test_a_batch_takes_no_more_memory_than_estimated_and_not_much_less(family, l
     assert 0.3 * estimate < allocated.peak < estimate
 
 
-def test_prompts_of_a_batch_follow_from_the_memory_that_is_free(gpu):
+def test_the_prompts_of_a_batch_follow_from_the_free_memory(gpu):
     model, limits = llama_3_8b(), []
     for gib in (60, 6):
         gpu(gib * 2**30)
@@ -109,7 +109,7 @@ def test_prompts_of_a_batch_follow_from_the_memory_that_is_free(gpu):
     assert generation_limits(llama_3_8b("cpu"), 4224) == (math.inf, 8)
 
 
-def test_texts_whose_logits_are_all_there_follow_from_the_memory_that_is_free(gpu, monkeypatch):
+def test_the_texts_of_a_batch_with_all_logits_follow_from_the_free_memory(gpu, monkeypatch):
     model = llama_3_8b()
     gpu(60 * 2**30)
     # 10 bytes for each of 128,256 logits of a token, and less for a layer.
@@ -123,7 +123,7 @@ def test_texts_whose_logits_are_all_there_follow_from_the_memory_that_is_free(gp
     assert rows_with_logits(model, 1000) == 3
 
 
-def test_scored_tokens_of_a_batch_follow_from_the_memory_that_is_free(gpu):
+def test_the_scored_tokens_of_a_batch_follow_from_the_free_memory(gpu):
     gpu(2**30)
     model = llama_3_8b()
     tokens = scoring_tokens(model, 2048)
@@ -134,7 +134,7 @@ def test_scored_tokens_of_a_batch_follow_from_the_memory_that_is_free(gpu):
     assert scoring_tokens(llama_3_8b("cpu"), 2048) == 2048
 
 
-def test_what_the_user_sets_overrides_what_is_estimated(gpu, monkeypatch):
+def test_settings_override_the_estimate(gpu, monkeypatch):
     gpu(2**30)
     monkeypatch.setenv("LEXIGRAFT_BATCH_TOKENS", "70000")
     for device in ("cuda", "cpu"):
@@ -147,7 +147,7 @@ def test_what_the_user_sets_overrides_what_is_estimated(gpu, monkeypatch):
 
 
 @pytest.mark.parametrize(("fraction", "expected"), [(1.0, 50 + 6), (0.5, 40 - 10 + 6)])
-def test_memory_that_torch_holds_unused_is_free_and_that_beyond_its_share_is_not(
+def test_free_memory_includes_unused_reserved_memory_up_to_the_allowed_share(
     monkeypatch, fraction, expected
 ):
     known = {"mem_get_info": (50, 80), "memory_reserved": 10, "memory_allocated": 4}

@@ -81,7 +81,7 @@ def test_loss_and_gradients_are_those_of_all_logits_at_once(family, padded):
     assert_same(model, padded())
 
 
-def test_gradients_that_are_added_at_once_are_the_same(family, padded):
+def test_gradients_that_are_added_to_grad_directly_are_the_same(family, padded):
     model, _ = family
     inputs = padded()
     wanted = gradients(model, sum_nll(chunked_logits(model, inputs), targets_of(inputs))[0])
@@ -118,7 +118,7 @@ def test_gradients_in_bfloat16_that_are_added_by_blocks_are_the_same(
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_likelihood_that_is_computed_in_place_is_that_of_torch(dtype):
+def test_the_loss_that_is_computed_in_place_equals_torch_s_cross_entropy(dtype):
     generator = torch.Generator().manual_seed(0)
     logits = (20 * torch.randn(6, 40, generator=generator)).to(dtype)
     targets = torch.tensor([0, 39, 7, IGNORED, 7, 12])
@@ -133,7 +133,7 @@ def test_the_likelihood_that_is_computed_in_place_is_that_of_torch(dtype):
     assert gradients[0].dtype == dtype and (gradients[0][3] == 0).all()
 
 
-def test_nats_of_each_position_are_those_of_all_logits_at_once(family, padded):
+def test_nats_per_position_equal_those_of_all_logits_at_once(family, padded):
     model, _ = family
     inputs = padded()
     targets = targets_of(inputs)
@@ -233,7 +233,7 @@ def test_chunks_follow_from_the_free_memory_of_a_gpu(monkeypatch, free, gradient
     assert module._chunk_logits(torch.device("cpu"), 0) == 1000
 
 
-def test_logits_of_chosen_states_are_the_model_s_own(family, padded):
+def test_logits_of_selected_states_are_those_of_the_model(family, padded):
     model, _ = family
     expected = model(**padded()).logits
     readout = chunked_logits(model, padded())
@@ -248,7 +248,7 @@ def test_tied_matrices_get_the_gradients_of_both_uses(tiny_llama, padded):
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_adapters_get_theirs_and_what_is_frozen_none(tiny_llama, padded, tied):
+def test_adapters_get_gradients_and_frozen_parameters_do_not(tiny_llama, padded, tied):
     torch.manual_seed(0)
     model = tiny_llama(50, tied=tied)
     model.requires_grad_(False)
@@ -257,7 +257,7 @@ def test_adapters_get_theirs_and_what_is_frozen_none(tiny_llama, padded, tied):
     assert all("lora" in name for name, p in model.named_parameters() if p.grad is not None)
 
 
-def test_a_frozen_body_under_a_trained_head(tiny_llama, padded):
+def test_a_trained_head_on_a_frozen_body_gets_gradients(tiny_llama, padded):
     model = tiny_llama(50, tied=False).requires_grad_(False)
     model.lm_head.requires_grad_(True)
     assert_same(model, padded())
@@ -281,7 +281,7 @@ def test_masked_language_models_have_chunked_logits_like_causal_ones(padded):
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_under_autocast_it_rounds_where_the_model_does(tiny_llama, padded, tied):
+def test_autocast_rounds_where_it_does_in_the_model(tiny_llama, padded, tied):
     model, inputs = tiny_llama(50, tied=tied), padded(4, 16)
     assert_as_precise(model, inputs)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -303,9 +303,7 @@ class VocabularyRows(TorchDispatchMode):
         return result
 
 
-def test_no_tensor_ever_holds_the_logits_of_more_positions_than_a_chunk_has(
-    tiny_llama, padded, monkeypatch
-):
+def test_no_tensor_has_the_logits_of_more_positions_than_a_chunk(tiny_llama, padded, monkeypatch):
     model, inputs = tiny_llama(997), padded(3, 40)
     with VocabularyRows(997) as seen:
         plain_nats(model, inputs).backward()
@@ -319,7 +317,7 @@ def test_no_tensor_ever_holds_the_logits_of_more_positions_than_a_chunk_has(
     assert 32 < seen.most <= 50  # 32 are the columns of the head's matrix
 
 
-def test_positions_that_count_for_nothing_never_reach_the_head(tiny_llama, padded):
+def test_ignored_positions_do_not_reach_the_head(tiny_llama, padded):
     model, inputs = tiny_llama(50), padded(3, 40)
     targets = torch.full_like(inputs["input_ids"], IGNORED)
     targets[1, 10:15] = 7
@@ -329,7 +327,7 @@ def test_positions_that_count_for_nothing_never_reach_the_head(tiny_llama, padde
     assert sum(seen) == 5 and max(seen) <= 3
 
 
-def test_without_any_target_the_loss_is_zero_and_so_are_all_gradients(tiny_llama, padded):
+def test_without_targets_loss_and_gradients_are_zero(tiny_llama, padded):
     model, inputs = tiny_llama(50, tied=False), padded()
     targets = torch.full_like(inputs["input_ids"], IGNORED)
     loss = sum_nll(chunked_logits(model, inputs), targets)
@@ -339,7 +337,7 @@ def test_without_any_target_the_loss_is_zero_and_so_are_all_gradients(tiny_llama
     assert all(p.grad is not None and not p.grad.any() for p in model.parameters())
 
 
-def test_any_loss_of_the_logits_has_its_gradients(tiny_llama, padded):
+def test_any_loss_of_the_logits_has_the_gradients_of_autograd(tiny_llama, padded):
     model, inputs = tiny_llama(50), padded()
     places = torch.tensor([1, 2, 3, 5, 8, 13, 9])
     factors = torch.arange(7.0)
@@ -356,7 +354,9 @@ def test_any_loss_of_the_logits_has_its_gradients(tiny_llama, padded):
         assert torch.allclose(gradient, wanted[name], rtol=1e-4, atol=1e-5), name
 
 
-def test_a_model_whose_logits_are_not_its_head_s_is_read_as_it_is(tiny_llama, padded, monkeypatch):
+def test_a_model_whose_logits_are_not_those_of_its_head_is_used_as_it_is(
+    tiny_llama, padded, monkeypatch
+):
     model = tiny_llama(50)
     elsewhere = torch.nn.Linear(32, 50)  # never called
     monkeypatch.setattr(model, "get_output_embeddings", lambda: elsewhere)

@@ -1,7 +1,10 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from lexigraft.errors import UserError
+from lexigraft.inference import generation
 from lexigraft.inference.generation import (
     GeneratedText,
     continue_greedily,
@@ -67,7 +70,7 @@ def test_every_row_of_a_padded_batch_is_the_naive_greedy_continuation(model, byt
     assert rows.tolist() == [naive_greedy(model, ids, 10) for ids in encoded]
 
 
-def test_which_token_pads_changes_nothing(model, byte_tokenizer):
+def test_the_padding_token_does_not_change_texts(model, byte_tokenizer):
     encoded = list(encode(byte_tokenizer(), list(PROMPTS.values())))
     rows = [
         continue_greedily(model, encoded, padding=padding, stop_tokens=[], max_new_tokens=10)
@@ -108,7 +111,7 @@ def test_batches_that_do_not_fit_into_memory_are_halved_and_the_texts_are_the_sa
         run(prompts={"big": "x" * 41})
 
 
-def test_sampling_and_penalties_of_the_model_are_set_aside_and_put_back(model, run, tmp_path):
+def test_sampling_and_penalties_of_the_model_are_ignored_and_restored(model, run, tmp_path):
     plain = run()
     model.generation_config.update(do_sample=True, temperature=5.0, repetition_penalty=3.0)
     assert run(partial=tmp_path / "other.jsonl") == plain
@@ -119,13 +122,13 @@ def test_outputs_come_in_the_order_of_the_prompts(run):
     assert list(run()) == list(PROMPTS)
 
 
-def test_newline_tokens_are_found_inside_longer_tokens(byte_tokenizer):
+def test_line_feeds_within_longer_tokens_are_stop_tokens(byte_tokenizer):
     tokenizer = byte_tokenizer((".", "Ċ"), (".Ċ", "a"), ("b", "c"))
     texts = {tokenizer.decode([token]) for token in StopStrings(tokenizer, ["\n"]).tokens}
     assert texts == {"\n", ".\n", ".\na"}
 
 
-def test_byte_fallback_newline_is_found(mistral_tokenizer):
+def test_the_byte_token_of_a_line_feed_is_a_stop_token(mistral_tokenizer):
     newline = mistral_tokenizer.convert_tokens_to_ids("<0x0A>")
     assert newline in StopStrings(mistral_tokenizer, ["\n"]).tokens
 
@@ -144,7 +147,7 @@ def scripted(model, monkeypatch, rows: list[list[int]]):
     monkeypatch.setattr(model, "generate", generate)
 
 
-def test_text_ends_at_the_first_newline_and_keeps_what_the_token_holds_before_it(
+def test_a_text_ends_at_the_first_line_feed_even_within_a_token(
     model, byte_tokenizer, monkeypatch, tmp_path
 ):
     tokenizer = byte_tokenizer((".", "Ċ"), (".Ċ", "a"))
@@ -162,7 +165,7 @@ def test_text_ends_at_the_first_newline_and_keeps_what_the_token_holds_before_it
     assert output == GeneratedText("ab.", [a, b, end], 3, finished=True)
 
 
-def test_a_bare_newline_and_the_end_token_are_no_part_of_the_output(
+def test_the_output_contains_neither_line_feed_nor_end_token(
     model, byte_tokenizer, monkeypatch, tmp_path
 ):
     tokenizer = byte_tokenizer()
@@ -186,7 +189,7 @@ def test_a_bare_newline_and_the_end_token_are_no_part_of_the_output(
     ]
 
 
-def test_a_text_ends_exactly_before_a_stop_string_that_lies_across_tokens(
+def test_a_text_ends_exactly_before_a_stop_string_that_spans_tokens(
     model, byte_tokenizer, monkeypatch, tmp_path
 ):
     tokenizer = byte_tokenizer(("o", "Ċ"), ("Q", ":"))
@@ -246,7 +249,7 @@ def test_generation_ends_with_the_token_that_completes_the_string(
 
 
 @pytest.mark.parametrize("batch_size", [1, 3])
-def test_stop_strings_cut_each_row_of_a_batch_by_itself(run, tmp_path, batch_size):
+def test_each_row_of_a_batch_ends_at_its_own_stop_string(run, tmp_path, batch_size):
     free = free_texts(run, tmp_path)
     pairs = {text[at : at + 2] for text in free.values() for at in range(4, len(text) - 1)}
     stop = sorted(pair for pair in pairs if pair.isascii() and pair.isprintable())[:3]
@@ -301,7 +304,7 @@ def test_an_interrupted_run_resumes_with_identical_outputs(model, run, monkeypat
     assert counting.calls == 1  # three batches in all, two were finished
 
 
-def test_a_finished_run_generates_nothing_again(model, run, monkeypatch):
+def test_a_finished_run_is_not_generated_again(model, run, monkeypatch):
     first = run()
     counting = Counting(model, monkeypatch)
     assert run() == first
@@ -313,7 +316,7 @@ def test_a_finished_run_generates_nothing_again(model, run, monkeypatch):
     "generation is interrupted between two batches or while a line is written",
     "it resumes and produces identical texts; a truncated line is generated again",
 )
-def test_a_line_cut_off_by_an_interruption_is_generated_again(model, run, monkeypatch, tmp_path):
+def test_an_incomplete_last_line_is_generated_again(model, run, monkeypatch, tmp_path):
     whole = run()
     partial = tmp_path / "out" / "partial.jsonl"
     partial.write_bytes(partial.read_bytes()[:-7])
@@ -333,7 +336,7 @@ def test_a_line_cut_off_by_an_interruption_is_generated_again(model, run, monkey
         {"stop": ["\n\n"]},
     ],
 )
-def test_outputs_of_other_work_are_not_reused(model, run, monkeypatch, change):
+def test_outputs_of_other_prompts_or_models_are_not_reused(model, run, monkeypatch, change):
     run()
     counting = Counting(model, monkeypatch)
     run(**change)
@@ -345,6 +348,49 @@ def test_outputs_of_other_work_are_not_reused(model, run, monkeypatch, change):
     "a prompt longer than the model's context",
     "a one-line error message before any text is generated",
 )
-def test_a_prompt_beyond_the_context_is_named_before_anything_is_generated(run):
+def test_a_prompt_that_exceeds_the_context_is_refused_before_generation(run):
     with pytest.raises(UserError, match=r"prompt 'big' has 601 tokens.*context of 512"):
         run(prompts={**PROMPTS, "big": "x" * 600})
+
+
+BEAMED = {"a": "one two", "b": "three", "c": "four five six seven", "d": "ναι"}
+
+
+def test_with_a_beam_for_every_token_the_most_likely_pair_is_found(varied_llama, byte_tokenizer):
+    tokens = len(byte_tokenizer())
+    prompt = byte_tokenizer()("once")["input_ids"]
+    with torch.inference_mode():
+        first = varied_llama(torch.tensor([prompt])).logits[0, -1].log_softmax(0)
+        every = torch.tensor([[*prompt, token] for token in range(tokens)])
+        second = varied_llama(every).logits[:, -1].log_softmax(-1)
+    best = int((first[:, None] + second).argmax())
+    [pair] = continue_greedily(
+        varied_llama, [prompt], padding=0, stop_tokens=[], max_new_tokens=2, beams=tokens
+    ).tolist()
+    assert pair == [best // tokens, best % tokens]
+
+
+def test_texts_of_beam_search_do_not_depend_on_the_batch_size(
+    varied_llama, byte_tokenizer, tmp_path
+):
+    found = [
+        generate(
+            varied_llama, byte_tokenizer(), BEAMED, max_new_tokens=6, batch_size=size, beams=3,
+            partial=tmp_path / f"{size}.jsonl", identity="",
+        )
+        for size in (1, 3, 4)
+    ]  # fmt: skip
+    assert found[0] == found[1] == found[2]
+    assert len({output.text for output in found[0].values()}) > 1
+
+
+def test_vllm_with_beams_is_refused(byte_tokenizer, tmp_path, monkeypatch):
+    class Engine:
+        config = SimpleNamespace(get_text_config=lambda: None)
+
+    monkeypatch.setattr(generation, "VllmModel", Engine)
+    with pytest.raises(UserError, match="set beams to 1"):
+        generate(
+            Engine(), byte_tokenizer(), BEAMED, max_new_tokens=2, batch_size=1, beams=2,
+            partial=tmp_path / "partial.jsonl", identity="",
+        )  # fmt: skip

@@ -27,14 +27,14 @@ def model(tiny_llama):
     return tiny_llama(320)
 
 
-def test_it_is_the_sum_over_single_tokens(model, without_bos):
+def test_the_likelihood_is_the_sum_over_single_tokens(model, without_bos):
     score = score_texts(model, without_bos, TEXTS)
     nats, tokens = by_hand(model, without_bos, TEXTS, [without_bos.eos_token_id])
     assert score.nats == pytest.approx(nats, rel=1e-6)
     assert score.tokens == tokens == sum(len(without_bos(text)["input_ids"]) for text in TEXTS)
 
 
-def test_the_bos_of_a_tokenizer_is_context_and_not_scored(model, with_bos):
+def test_the_bos_token_is_context_and_not_scored(model, with_bos):
     score = score_texts(model, with_bos, TEXTS)
     nats, tokens = by_hand(model, with_bos, TEXTS, [])
     assert score.nats == pytest.approx(nats, rel=1e-6)
@@ -54,7 +54,7 @@ def test_a_chat_model_s_texts_are_scored_after_the_separator_of_pretraining(
     assert score_texts(model, tokenizer, TEXTS).nats == pytest.approx(nats, rel=1e-5)
 
 
-def test_without_a_token_before_it_the_first_token_of_a_text_is_not_scored(model, bare):
+def test_without_a_start_token_the_first_token_of_a_text_is_not_scored(model, bare):
     score = score_texts(model, bare, TEXTS)
     nats, tokens = by_hand(model, bare, TEXTS, [])
     assert score.nats == pytest.approx(nats, rel=1e-6)
@@ -106,9 +106,7 @@ def test_batches_that_do_not_fit_into_memory_are_halved_and_scored_the_same(
         score_texts(model, without_bos, ["ab" * 100])
 
 
-def test_a_text_longer_than_the_context_is_scored_once_with_half_a_window_before(
-    model, without_bos
-):
+def test_a_long_text_is_scored_in_windows_that_overlap_by_half(model, without_bos):
     model.config.max_position_embeddings = 8
     ids = [without_bos.eos_token_id, *without_bos("b" * 21)["input_ids"]]
     nats = 0.0
@@ -142,7 +140,7 @@ def test_each_text_has_its_own_likelihood(model, without_bos, batch_tokens):
     assert score.nats == pytest.approx(sum(own.nats for own in score.texts))
 
 
-def test_a_model_in_training_mode_is_scored_without_dropout_and_goes_on_training(
+def test_a_model_in_training_mode_is_scored_without_dropout_and_stays_in_training_mode(
     model, without_bos
 ):
     model.model.layers[0].self_attn.attention_dropout = 0.5

@@ -41,7 +41,7 @@ def test_the_score_depends_on_neither_batches_nor_chance(model, roberta_tokenize
         assert score.nats == pytest.approx(scores[0].nats, rel=1e-5)
 
 
-def test_a_text_that_the_model_cannot_hold_is_read_in_parts(model, roberta_tokenizer, english):
+def test_a_text_longer_than_the_context_is_scored_in_windows(model, roberta_tokenizer, english):
     long = " ".join(english[:60])
     assert len(roberta_tokenizer(long)["input_ids"]) > 3 * 128
     found = score_masked(model, roberta_tokenizer, [long])
@@ -54,7 +54,7 @@ def test_training_mode_is_left_as_it_was(model, roberta_tokenizer, english):
     assert model.training and one.nats == two.nats  # no dropout in between
 
 
-def test_texts_of_which_no_token_is_masked_are_refused(model, roberta_tokenizer):
+def test_texts_without_a_masked_token_are_refused(model, roberta_tokenizer):
     with pytest.raises(UserError, match="no token of 1 sentences was masked"):
         score_masked(model, roberta_tokenizer, ["a"])
 
@@ -71,7 +71,7 @@ def ordinary(tokenizer, count):
     return np.random.default_rng(0).choice(ids, count)
 
 
-def test_of_the_tokens_drawn_four_fifths_are_masked_and_a_tenth_each_is_another_and_itself(
+def test_of_the_drawn_tokens_80_percent_are_masked_10_random_and_10_unchanged(
     masker, roberta_tokenizer
 ):
     tokens = ordinary(roberta_tokenizer, 40_000)
@@ -83,13 +83,13 @@ def test_of_the_tokens_drawn_four_fifths_are_masked_and_a_tenth_each_is_another_
     assert (read[drawn] == tokens[drawn]).mean() == pytest.approx(0.1, abs=0.015)
 
 
-def test_the_share_is_the_phase_s(roberta_tokenizer):
+def test_the_share_of_masked_tokens_is_that_of_the_phase(roberta_tokenizer):
     tokens = ordinary(roberta_tokenizer, 20_000)
     _, labels = Masker(roberta_tokenizer, 0.4)(tokens, 1)
     assert (labels != IGNORED).mean() == pytest.approx(0.4, abs=0.02)
 
 
-def test_special_tokens_and_what_counts_for_nothing_are_never_drawn(masker, roberta_tokenizer):
+def test_special_and_uncounted_tokens_are_never_drawn(masker, roberta_tokenizer):
     tokens = np.tile([0, 40, 2, 50, 1], 2_000)
     targets = tokens != 50
     read, labels = masker(tokens, 3, targets)

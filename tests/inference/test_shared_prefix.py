@@ -57,7 +57,7 @@ def without_a_cache(model, ids: list[int], steps: int) -> list[int]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_what_is_written_after_a_shared_prefix_is_what_is_written_without(family, byte_tokenizer):
+def test_a_shared_prefix_does_not_change_texts(family, byte_tokenizer):
     model = random_model(FAMILIES[family])
     encoded = byte_tokenizer()(list(PROMPTS.values()))["input_ids"]
     prefix = shared_prefix(model, encoded, 8)
@@ -69,7 +69,7 @@ def test_what_is_written_after_a_shared_prefix_is_what_is_written_without(family
     assert continue_greedily(model, encoded[:1], **given, prefix=prefix).tolist() == rows[:1]
 
 
-def test_beams_find_the_same_after_a_shared_prefix(byte_tokenizer):
+def test_a_shared_prefix_does_not_change_texts_of_beam_search(byte_tokenizer):
     model = random_model(FAMILIES["llama"])
     encoded = byte_tokenizer()(list(PROMPTS.values()))["input_ids"]
     given = {"padding": 0, "stop_tokens": [10], "max_new_tokens": 8, "beams": 3}
@@ -80,7 +80,7 @@ def test_beams_find_the_same_after_a_shared_prefix(byte_tokenizer):
     assert rows != continue_greedily(model, encoded, **greedy).tolist()
 
 
-def test_a_window_of_attention_that_is_shorter_than_the_texts_allows_none(byte_tokenizer):
+def test_short_attention_windows_allow_no_shared_prefix(byte_tokenizer):
     encoded = byte_tokenizer()(list(PROMPTS.values()))["input_ids"]
     longest = max(map(len, encoded))
     model = random_model(MistralConfig(**GROUPED, sliding_window=longest + 9))
@@ -88,7 +88,7 @@ def test_a_window_of_attention_that_is_shorter_than_the_texts_allows_none(byte_t
     assert shared_prefix(model, encoded, 9) is None
 
 
-def test_a_token_of_every_prompt_is_left_to_read(varied_llama):
+def test_every_prompt_keeps_a_token_after_the_shared_prefix(varied_llama):
     whole = list(range(5, 55))
     assert shared_prefix(varied_llama, [whole, [*whole, 7]], 1).ids == whole[:-1]
 
@@ -96,11 +96,11 @@ def test_a_token_of_every_prompt_is_left_to_read(varied_llama):
 @pytest.mark.parametrize(
     "prompts", [[], [list(range(50))], [[1, 2, 3], [1, 2, 4]], [[], list(range(50))]]
 )
-def test_nothing_is_read_ahead_where_nothing_would_be_saved(varied_llama, prompts):
+def test_short_prefixes_are_not_shared(varied_llama, prompts):
     assert shared_prefix(varied_llama, prompts, 1) is None
 
 
-def test_the_prefix_is_read_once(varied_llama, byte_tokenizer, monkeypatch, tmp_path):
+def test_the_prefix_is_processed_once(varied_llama, byte_tokenizer, monkeypatch, tmp_path):
     read, inner = [], varied_llama.base_model.forward
 
     def watched(input_ids, **options):
@@ -130,6 +130,6 @@ def test_prompts_in_two_languages_have_a_prefix_each():
     assert group_by_prefix(prompts, 3) == [["el0", "el1", "el2"], ["te0", "te1", "te2"]]
 
 
-def test_the_few_prompts_that_begin_otherwise_are_one_group():
+def test_small_groups_of_prompts_are_combined():
     prompts = {"a": [1] * 80, "b": [2] * 80, "c": [1] * 90, "d": [3] * 5, "e": [1] * 70}
     assert group_by_prefix(prompts, 3) == [["a", "c", "e"], ["b", "d"]]

@@ -17,12 +17,12 @@ def ids(tokenizer, *tokens: str) -> list[int]:
     return [tokenizer.convert_tokens_to_ids(token) for token in tokens]
 
 
-def test_a_string_is_found_across_the_borders_of_tokens(tokenizer):
+def test_a_stop_string_may_span_tokens(tokenizer):
     stops = StopStrings(tokenizer, ["stop"])
     assert stops.find(ids(tokenizer, "a", "s", "t", "op", "b")) == StopPosition(3, 1, b"")
 
 
-def test_what_stands_before_the_string_in_its_first_token_is_returned_separately(tokenizer):
+def test_the_part_of_a_token_before_the_stop_string_is_returned(tokenizer):
     stops = StopStrings(tokenizer, ["\nQ:"])
     assert stops.find(ids(tokenizer, "a", "xĊQ", ":", "b")) == StopPosition(2, 1, b"x")
 
@@ -33,7 +33,7 @@ def test_a_string_inside_one_token_makes_that_token_a_stop(tokenizer):
     assert stops.find(ids(tokenizer, "a", "xĊQ")) == StopPosition(1, 1, b"x")
 
 
-def test_letters_of_several_bytes_are_found_byte_by_byte(tokenizer):
+def test_a_character_of_several_byte_tokens_is_found(tokenizer):
     bytes_of_danda = [tokenizer.convert_tokens_to_ids(token) for token in ("à", "¥", "¤")]
     assert StopStrings(tokenizer, ["।"]).find([5, *bytes_of_danda]) == StopPosition(3, 1, b"")
 
@@ -45,17 +45,17 @@ def test_byte_fallback_tokens_count_as_their_bytes(mistral_tokenizer):
     assert stops.find(found) == StopPosition(2, 1, b"")
 
 
-def test_the_string_that_is_complete_first_ends_the_text(tokenizer):
+def test_the_stop_string_that_is_completed_first_ends_the_text(tokenizer):
     stops = StopStrings(tokenizer, ["bcd", "c"])
     assert stops.find(ids(tokenizer, "a", "b", "c", "d")) == StopPosition(2, 2, b"")
 
 
-def test_of_strings_that_one_token_completes_the_earliest_begins(tokenizer):
+def test_if_one_token_completes_several_stop_strings_the_earliest_counts(tokenizer):
     stops = StopStrings(tokenizer, ["p", "top"])
     assert stops.find(ids(tokenizer, "s", "t", "op")) == StopPosition(2, 1, b"")
 
 
-def test_a_part_of_a_string_stops_nothing(tokenizer):
+def test_a_part_of_a_stop_string_does_not_end_a_text(tokenizer):
     assert StopStrings(tokenizer, ["stop"]).find(ids(tokenizer, "s", "t", "o", "s", "t")) is None
 
 
@@ -77,7 +77,7 @@ def first_by_searching(texts: list[bytes], stops: list[bytes]) -> int | None:
     return None
 
 
-def test_a_stopping_criterion_finds_what_searching_the_whole_text_finds(tokenizer):
+def test_the_stopping_criterion_agrees_with_searching_the_whole_text(tokenizer):
     draw = random.Random(0)
     letters = ids(tokenizer, "a", "b", "op", "o", "p", "Ċ", "ĊQ", "xĊQ")
     texts = {token: tokenizer.decode([token]).encode() for token in letters}
@@ -97,5 +97,5 @@ def test_a_stopping_criterion_finds_what_searching_the_whole_text_finds(tokenize
             assert seen == [place is not None and place <= step for place in expected]
 
 
-def test_ids_beyond_the_tokenizer_stand_for_nothing(tokenizer):
+def test_ids_beyond_the_tokenizer_have_no_bytes(tokenizer):
     assert StopStrings(tokenizer, ["ab"]).find([*ids(tokenizer, "a"), 9999, 5]) is None

@@ -7,13 +7,13 @@ import pytest
 from lexigraft.inference.text_encoding import encode, scored_parts, tokenize
 
 
-def test_a_tokenizer_with_bos_is_used_as_it_is(with_bos):
+def test_a_tokenizer_that_adds_bos_is_used_unchanged(with_bos):
     (ids,) = encode(with_bos, ["one two"])
     assert ids == with_bos("one two")["input_ids"]
     assert ids.count(with_bos.bos_token_id) == 1 and ids[0] == with_bos.bos_token_id
 
 
-def test_a_tokenizer_without_bos_gets_its_eos_in_front(without_bos):
+def test_without_bos_a_text_begins_with_eos(without_bos):
     (ids,) = encode(without_bos, ["one two"])
     assert ids == [without_bos.eos_token_id, *without_bos("one two")["input_ids"]]
 
@@ -41,7 +41,7 @@ def test_texts_are_tokenized_as_transformers_does(request, telugu, name, special
     assert found == tokenizer(texts, add_special_tokens=special)["input_ids"]
 
 
-def test_truncation_and_padding_of_a_tokenizer_s_file_do_not_count(with_bos):
+def test_truncation_and_padding_settings_of_a_tokenizer_are_ignored(with_bos):
     tokenizer = deepcopy(with_bos)
     tokenizer.backend_tokenizer.enable_truncation(3)
     tokenizer.backend_tokenizer.enable_padding(length=99)
@@ -49,7 +49,7 @@ def test_truncation_and_padding_of_a_tokenizer_s_file_do_not_count(with_bos):
     assert list(tokenize(tokenizer, texts)) == list(tokenize(with_bos, texts))
 
 
-def test_without_any_boundary_a_text_is_its_own_tokens(bare):
+def test_without_a_start_token_a_text_has_only_its_own_tokens(bare):
     assert list(encode(bare, ["one two"])) == list(tokenize(bare, ["one two"]))
 
 

@@ -53,14 +53,14 @@ def test_a_stop_string_that_the_model_writes_ends_the_text(
     assert expected != free
 
 
-def test_vllm_gets_many_prompts_at_once(vllm, folder, byte_tokenizer, tmp_path):
+def test_vllm_receives_many_prompts_per_call(vllm, folder, byte_tokenizer, tmp_path):
     written(VllmModel(folder, torch.float32), byte_tokenizer(), tmp_path / "partial.jsonl")
     (engine,) = LLM.instances
     assert engine.batch_sizes == [4]
     assert engine.options == {"dtype": "float32", "max_model_len": -1, "seed": 0}
 
 
-def test_what_is_finished_is_not_generated_again(
+def test_finished_outputs_are_not_generated_again(
     vllm, folder, byte_tokenizer, monkeypatch, tmp_path
 ):
     monkeypatch.setattr("lexigraft.inference.generation.PROMPTS_PER_CALL", 3)
@@ -96,7 +96,7 @@ def test_the_process_of_vllm_ends_when_the_model_is_closed(vllm, folder, byte_to
     assert not LLM.running
 
 
-def test_a_text_that_vllm_would_cut_for_want_of_memory_is_refused(
+def test_a_text_that_vllm_would_truncate_is_refused(
     vllm, folder, byte_tokenizer, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(LLM, "fitting", 40)
@@ -112,5 +112,5 @@ def test_a_missing_vllm_is_refused(folder, monkeypatch):
         VllmModel(folder, torch.float32)
 
 
-def test_the_name_says_which_version(vllm):
+def test_the_engine_name_includes_the_version(vllm):
     assert vllm_model.engine_name() == "vllm 0.30.0"

@@ -1,6 +1,7 @@
 """A model with attached adapters computes what the grafted one does, and so do merged ones."""
 
 import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,9 +14,15 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair, assemble_recipe
 from lexigraft.initialization.registry import initializer
+from lexigraft.training.objective import Objective
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.settings import AdapterSettings
-from lexigraft.training.vocadt_adapter import attach_adapters, attached_adapters, merge_adapters
+from lexigraft.training.vocadt_adapter import (
+    WithAuxiliaryLoss,
+    attach_adapters,
+    attached_adapters,
+    merge_adapters,
+)
 from lexigraft.vocabulary.expand import expand_tokenizer
 from tests.architectures import tiny_model, tokenizers
 
@@ -125,7 +132,7 @@ def test_at_the_start_the_logits_are_those_of_the_grafted_model(build, tied, for
 
 @FORMS
 @MODELS
-def test_taken_off_the_model_computes_what_it_did(build, tied, form, target, start):
+def test_merged_adapters_do_not_change_outputs(build, tied, form, target, start):
     model = build(tied).eval()
     attach_adapters(model, target, start, settings(form))
     with torch.no_grad():
@@ -138,7 +145,7 @@ def test_taken_off_the_model_computes_what_it_did(build, tied, form, target, sta
 
 @FORMS
 @MODELS
-def test_gradients_are_those_of_recipes_multiplied_out(build, tied, form, target, start):
+def test_gradients_equal_those_of_the_multiplied_matrices(build, tied, form, target, start):
     """By brute force: both matrices made whole, `A E`, and autograd through a plain model."""
     model = build(tied).eval()
     plain = graft(copy.deepcopy(model), target, start)
@@ -196,7 +203,7 @@ def loss(logits):
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_the_recipes_that_come_out_make_the_matrices(tied, target, start):
+def test_the_resulting_recipes_produce_the_merged_matrices(tied, target, start):
     model = llama(tied)
     old = [layer.weight.detach().clone() for layer in layers(model)]
     attach_adapters(model, target, start, settings("sparse"))
@@ -206,7 +213,7 @@ def test_the_recipes_that_come_out_make_the_matrices(tied, target, start):
         torch.testing.assert_close(made, layer.weight.detach(), atol=1e-5, rtol=1e-4)
 
 
-def test_rows_that_no_training_touched_still_are_copies(target, start):
+def test_untrained_rows_still_count_as_copies(target, start):
     model = llama(False)
     attach_adapters(model, target, start, settings("dense"))
     with torch.no_grad():
@@ -230,7 +237,7 @@ def test_configs_and_padding_become_those_of_a_grafted_model(form, target, start
     assert model.generation_config.to_dict() == grafted.generation_config.to_dict()
 
 
-def test_the_body_stays_as_it_is(target, start):
+def test_the_body_of_the_model_is_not_changed(target, start):
     model = llama(True)
     before = copy.deepcopy(model.state_dict())
     attach_adapters(model, target, start, settings("sparse"))
@@ -241,7 +248,7 @@ def test_the_body_stays_as_it_is(target, start):
     assert all(torch.equal(before[n], after[n]) for n in before.keys() - matrices)
 
 
-def test_only_rows_of_the_batch_are_made(target, start, monkeypatch):
+def test_only_rows_of_the_batch_are_computed(target, start, monkeypatch):
     model = llama(False)
     attach_adapters(model, target, start, settings("dense"))
     requested = []
@@ -253,7 +260,7 @@ def test_only_rows_of_the_batch_are_made(target, start, monkeypatch):
     assert requested[0].tolist() == sorted(set(TOKENS.flatten().tolist()))
 
 
-def test_a_head_that_the_model_does_not_call_is_refused():
+def test_a_model_that_does_not_call_its_head_is_refused():
     source, targets = tokenizers()
     model = tiny_model(AutoModelForMaskedLM, "mobilebert", len(source))
     start = initializer("mean").fit(source, targets["expand"]).recipe_
@@ -261,7 +268,7 @@ def test_a_head_that_the_model_does_not_call_is_refused():
         attach_adapters(model, targets["expand"], start, settings("dense"))
 
 
-def test_what_is_no_recipe_over_source_rows_is_refused(target, start):
+def test_an_initialization_that_is_no_plain_recipe_is_refused(target, start):
     source_of = start.source_of
     drawn = DenseRows({"input": np.zeros((20, 16))}, source_of, 310)
     with pytest.raises(UserError, match="needs a recipe to start from"):
@@ -276,3 +283,56 @@ def test_another_model_or_tokenizer_is_refused(without_bos, target, start):
         attach_adapters(graft(llama(True), target, start), target, start, settings("dense"))
     with pytest.raises(UserError, match="fitted for 320"):
         attach_adapters(llama(True), without_bos, start, settings("dense"))
+
+
+class Two(Objective):
+    loss_names = ("first_loss", "second_loss")
+
+    def count_targets(self, batch):
+        return torch.tensor([3, 2])
+
+    def losses(self, model, inputs, weights=None):
+        return torch.tensor([6.0, 1.0])
+
+
+class One(Two):
+    loss_names = ()
+
+    def count_targets(self, batch):
+        return torch.tensor([3])
+
+    def losses(self, model, inputs, weights=None):
+        return torch.tensor([6.0])
+
+
+@pytest.fixture
+def adapters():
+    return [SimpleNamespace(drift=lambda far=far: torch.tensor(far)) for far in (0.5, 0.25)]
+
+
+def test_the_auxiliary_loss_is_an_additional_part(adapters):
+    objective = WithAuxiliaryLoss(Two(), adapters, alpha=0.1)
+    assert objective.loss_names == ("first_loss", "second_loss", "aux_loss")
+    assert objective.count_targets({}).tolist() == [3, 2, 1]
+    assert objective.losses(None, {}).tolist() == pytest.approx([6, 1, 0.1 * 0.75])
+
+
+def test_the_part_of_an_objective_with_one_part_gets_a_name(adapters):
+    assert WithAuxiliaryLoss(One(), adapters, alpha=0.1).loss_names == ("lm_loss", "aux_loss")
+
+
+def test_the_auxiliary_loss_counts_once_per_step(adapters):
+    objective = WithAuxiliaryLoss(One(), adapters, alpha=0.1)
+    for passes in (1, 4):
+        targets = torch.stack([objective.count_targets({}) for _ in range(passes)]).sum(0)
+        losses = torch.stack([objective.losses(None, {}) for _ in range(passes)]).sum(0)
+        assert (losses / targets).tolist() == pytest.approx([2, 0.075])
+
+
+def test_the_losses_of_both_adapters_are_added():
+    drifts = [torch.tensor(far, requires_grad=True) for far in (0.5, 0.3)]
+    both = [SimpleNamespace(drift=lambda far=far: far) for far in drifts]
+    loss = WithAuxiliaryLoss(One(), both, alpha=0.1).penalty(None)
+    loss.backward()
+    assert loss.item() == pytest.approx(0.1 * 0.5 + 0.1 * 0.3)
+    assert [far.grad.item() for far in drifts] == pytest.approx([0.1, 0.1])

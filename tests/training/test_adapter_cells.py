@@ -119,7 +119,7 @@ def test_training_starts_at_the_grafted_model_and_lowers_the_curve(
 
 @FORMS
 @pytest.mark.parametrize("tied", [True, False])
-def test_a_cell_is_two_plain_matrices_and_the_recipes_that_made_them(cells, phase, tied, tmp_path):
+def test_a_cell_stores_two_plain_matrices_and_their_recipes(cells, phase, tied, tmp_path):
     from transformers import AutoModelForCausalLM
 
     made = cells(tied)
@@ -156,7 +156,7 @@ def test_a_cell_is_two_plain_matrices_and_the_recipes_that_made_them(cells, phas
     assert torch.equal(exported.lm_head.weight, matrices_of(job)["output"])
 
 
-def test_a_sparse_adapter_with_all_weights_is_a_dense_one(cells):
+def test_a_sparse_adapter_with_all_weights_equals_a_dense_one(cells):
     rows = np.random.default_rng(0).random((290, 320))
     full = Recipe(csr_array(rows / rows.sum(axis=1, keepdims=True)), None, np.arange(290))
     made = cells(tied=False, fitted=full)
@@ -175,7 +175,7 @@ def test_a_sparse_adapter_with_all_weights_is_a_dense_one(cells):
 
 
 @FORMS
-def test_alpha_holds_shared_tokens_where_they_were(cells, phase):
+def test_alpha_keeps_shared_tokens_close_to_their_embeddings(cells, phase):
     made = cells()
     shared = np.flatnonzero(load_initialization(made.initialization).source_of >= 0)
     moved = {}
@@ -204,7 +204,7 @@ def test_alpha_holds_shared_tokens_where_they_were(cells, phase):
         (SPARSE, True, "late"),
     ],
 )
-def test_an_interrupted_cell_ends_bit_for_bit_like_one_that_was_not(cells, first, tied, where):
+def test_an_interrupted_cell_is_bit_identical_to_an_uninterrupted_one(cells, first, tied, where):
     phases = [{**first, "share": 0.5}, {**FULL, "share": 0.5}]
     job = cells(tied, sentences=6).job(phases, batch_sequences=1)
     train_cell(job)
@@ -226,7 +226,7 @@ def test_an_interrupted_cell_ends_bit_for_bit_like_one_that_was_not(cells, first
 @pytest.mark.parametrize(
     ("phase", "sharded"), [(DENSE, True), (SPARSE, False)], ids=["dense-fsdp", "sparse-ddp"]
 )
-def test_two_processes_train_the_adapters_that_one_does(cells, phase, sharded):
+def test_two_processes_train_the_same_adapters_as_one(cells, phase, sharded):
     job = cells(sentences=6).job([phase])
     train_cell(job)
     alone, losses = matrices_of(job), [line["loss"] for line in log_of(job, "step")]
@@ -236,7 +236,7 @@ def test_two_processes_train_the_adapters_that_one_does(cells, phase, sharded):
         torch.testing.assert_close(matrix, alone[which], atol=1e-4, rtol=1e-3)
 
 
-def test_the_next_phase_trains_the_matrices_that_the_adapters_made(cells):
+def test_the_next_phase_trains_the_merged_matrices(cells):
     made = cells()
     phases = [
         {**SPARSE, "share": 0.5},
@@ -259,7 +259,7 @@ def test_the_next_phase_trains_the_matrices_that_the_adapters_made(cells):
     assert card_of(job)["trained_parameters"] == weights + lora + 290 * 32
 
 
-def test_a_cell_made_anew_without_adapters_keeps_none(cells):
+def test_a_cell_that_is_trained_again_without_adapters_has_none(cells):
     made = cells()
     job = made.job([DENSE])
     train_cell(job)
@@ -277,7 +277,7 @@ def test_a_cell_without_a_new_vocabulary_or_a_recipe_is_refused(cells, training_
 
 
 @pytest.mark.parametrize("phases", [[DENSE], [{**DENSE, "share": 0.5}, {**FULL, "share": 0.5}]])
-def test_a_checkpoint_that_stays_scores_as_the_model_did(cells, phases):
+def test_a_retained_checkpoint_scores_like_the_model_at_its_step(cells, phases):
     job = cells().job(phases, checkpoints=4, curve={"sentences": 4, "points": 3})
     train_cell(job)
     sentences = corpus_sentences(job["inputs"]["corpus"], "heldout", 4)

@@ -28,20 +28,20 @@ def write(folder, step, sealed=True):
     return checkpoint
 
 
-def test_an_unsealed_checkpoint_gives_way_to_the_one_before(tmp_path):
+def test_an_incomplete_checkpoint_is_ignored(tmp_path):
     whole = write(tmp_path, 5)
     half = write(tmp_path, 10, sealed=False)
     assert newest_complete(tmp_path) == whole
     assert not half.exists()
 
 
-def test_a_checkpoint_cut_short_after_sealing_is_not_used(tmp_path):
+def test_a_truncated_checkpoint_is_ignored(tmp_path):
     checkpoint = write(tmp_path, 5)
     (checkpoint / "trained.safetensors").write_bytes(b"x" * 9)
     assert newest_complete(tmp_path) is None
 
 
-def test_checkpoints_are_ordered_by_step_and_not_by_name(tmp_path):
+def test_checkpoints_are_ordered_by_step(tmp_path):
     for step in (9, 10):
         write(tmp_path, step, sealed=False)
     for checkpoint in tmp_path.iterdir():
@@ -54,7 +54,7 @@ def test_no_checkpoint_is_none(tmp_path):
     assert newest_complete(tmp_path / "phase-0") is None
 
 
-def test_a_new_checkpoint_replaces_the_one_before(tmp_path):
+def test_a_new_checkpoint_replaces_the_previous_one(tmp_path):
     write(tmp_path, 5)
     newest = write(tmp_path, 7)
     assert list(tmp_path.iterdir()) == [newest]
@@ -95,7 +95,7 @@ def test_the_digest_follows_what_the_inputs_hold_and_not_when_they_were_made(job
     assert fingerprint(job) != digest
 
 
-def test_saves_are_spaced_by_the_clock_and_by_what_a_save_takes(tmp_path, monkeypatch):
+def test_saves_are_spaced_by_time_and_by_their_own_duration(tmp_path, monkeypatch):
     now = 0.0
     monkeypatch.setattr(checkpointing.time, "monotonic", lambda: now)
     keeper = Checkpointing(tmp_path, SavePolicy(seconds=60, factor=20))
@@ -117,7 +117,7 @@ def test_saves_are_spaced_by_the_clock_and_by_what_a_save_takes(tmp_path, monkey
     assert asks(270)
 
 
-def test_a_setting_of_the_machine_replaces_the_minutes_and_not_the_share_of_time(monkeypatch):
+def test_a_machine_setting_replaces_the_minutes_between_saves(monkeypatch):
     monkeypatch.delenv("LEXIGRAFT_SAVE_MINUTES", raising=False)
     assert save_policy() == SavePolicy()
     monkeypatch.setenv("LEXIGRAFT_SAVE_MINUTES", "0.5")

@@ -56,7 +56,7 @@ def run(training_setup):
     return train
 
 
-def test_a_converged_phase_is_one_of_as_many_steps_and_the_next_takes_the_others(run):
+def test_the_phase_after_a_converged_one_takes_its_remaining_steps(run):
     folder = run(CONVERGED)
     assert steps_of(folder) == [4, 24]  # of 14 and 14
     sequences = math.ceil(TrainingLog(folder / "log.jsonl").lines("step")[-1]["tokens"] / 2 / 32)
@@ -67,7 +67,7 @@ def test_a_converged_phase_is_one_of_as_many_steps_and_the_next_takes_the_others
     assert same_bits(trained(folder), trained(same))
 
 
-def test_a_loss_that_still_falls_lets_a_phase_take_all_its_steps(run):
+def test_a_phase_whose_loss_still_falls_takes_all_its_steps(run):
     slow = {**HALVES[0], "converged": {"window": 2, "improvement": 1e-6}}
     folder = run({**CONVERGED, "phases": [slow, HALVES[1]]})
     losses = [line["loss"] for line in TrainingLog(folder / "log.jsonl").lines("step")]
@@ -93,7 +93,7 @@ def test_an_interrupted_run_converges_at_the_same_step(run, before):
     assert curves[0] == curves[1]
 
 
-def test_checkpoints_at_and_after_the_step_of_convergence_are_the_model_of_their_step(
+def test_checkpoints_around_convergence_score_like_the_model_at_their_step(
     training_setup,
 ):
     """Where the phase was to end, too: there the next phase is in its midst."""
@@ -132,6 +132,6 @@ def test_checkpoints_at_and_after_the_step_of_convergence_are_the_model_of_their
         ),
     ],
 )
-def test_a_phase_whose_steps_no_other_can_take_is_refused(phases, message):
+def test_a_converged_phase_without_a_fitting_next_phase_is_refused(phases, message):
     with pytest.raises(UserError, match=message):
         read_strategy({**SHARED, "phases": phases})

@@ -39,7 +39,7 @@ def test_all_blocks_but_the_last_are_full(sentences, length):
     assert blocks.lengths().tolist() == sizes
 
 
-def test_only_padding_is_masked_though_it_may_be_the_eos_token(without_bos):
+def test_only_padding_is_masked_even_if_it_is_the_eos_token(without_bos):
     eos = without_bos.eos_token_id
     blocks = pack(concatenate(encode(without_bos, ["one", "two", "three four"])), 8)
     batch = collate([blocks[index] for index in range(len(blocks))])
@@ -56,7 +56,7 @@ def test_sequences_count_their_real_tokens():
 
 
 @given(sentences=SENTENCES, length=st.integers(2, 7))
-def test_apart_positions_count_from_the_last_beginning(sentences, length):
+def test_positions_restart_with_each_separate_document(sentences, length):
     blocks = pack(concatenate(sentences), length, apart=True)
     firsts = [at == 0 for ids in sentences for at in range(len(ids))]
     for index in range(len(blocks)):
@@ -71,7 +71,7 @@ def test_apart_positions_count_from_the_last_beginning(sentences, length):
 
 
 @given(sentences=SENTENCES, length=st.integers(2, 7))
-def test_apart_and_joined_blocks_hold_the_same_tokens(sentences, length):
+def test_separate_and_joined_blocks_have_the_same_tokens(sentences, length):
     texts = concatenate(sentences)
     joined, apart = pack(texts, length), pack(texts, length, apart=True)
     assert len(joined) == len(apart)
@@ -79,7 +79,7 @@ def test_apart_and_joined_blocks_hold_the_same_tokens(sentences, length):
         assert joined[index].tokens.tolist() == apart[index].tokens.tolist()
 
 
-def test_a_batch_with_documents_apart_has_positions_and_no_mask():
+def test_a_batch_of_separate_documents_has_positions_and_no_mask():
     blocks = pack(concatenate([[1, 2, 3], [4, 5], [6, 7]]), 5, apart=True)
     batch = collate([blocks[0], TrainingSequence(np.array([8, 9], dtype=np.int32)), blocks[1]])
     assert set(batch) == {"input_ids", "position_ids", "labels"}
@@ -89,7 +89,7 @@ def test_a_batch_with_documents_apart_has_positions_and_no_mask():
     assert batch["labels"][1:].tolist() == [[8, 9, -100, -100, -100], [-100, 7, -100, -100, -100]]
 
 
-def test_no_token_of_another_document_is_a_target_however_far_ahead():
+def test_no_token_of_another_document_is_a_target():
     blocks = pack(concatenate([[1, 2, 3], [4, 5, 6, 7]]), 7, apart=True)
     batch = collate([blocks[0]])
     two_ahead = targets_ahead(batch["labels"], 2, batch["position_ids"])
@@ -115,7 +115,7 @@ def test_the_answer_is_learned_and_the_prompt_is_not(request, name, sample):
 
 
 @pytest.mark.parametrize("sample", [TELUGU, ENGLISH])
-def test_so_it_is_with_sentencepiece_and_its_byte_tokens(mistral_tokenizer, sample):
+def test_answers_of_sentencepiece_byte_tokens_are_learned(mistral_tokenizer, sample):
     [sequence] = encode_samples(mistral_tokenizer, [sample])
     # Decoding drops the space before the first word.
     assert [text.strip() for text in parts(mistral_tokenizer, sequence)] == [
@@ -134,14 +134,14 @@ def test_the_model_reads_the_prompt_as_in_generation(request, name):
 
 
 @pytest.mark.parametrize("name", ["with_bos", "without_bos", "mistral_tokenizer"])
-def test_a_sample_ends_in_an_end_of_text_that_is_learned(request, name):
+def test_a_sample_ends_with_a_learned_end_of_text_token(request, name):
     tokenizer = request.getfixturevalue(name)
     [sequence] = encode_samples(tokenizer, [ENGLISH])
     assert sequence.tokens[-1] == tokenizer.eos_token_id and sequence.targets[-1]
     assert (sequence.tokens[1:] == tokenizer.eos_token_id).sum() == 1
 
 
-def test_an_end_of_text_that_the_tokenizer_adds_is_not_doubled(without_bos):
+def test_the_end_of_text_token_is_not_added_twice(without_bos):
     from copy import deepcopy
 
     from tokenizers import processors
@@ -155,7 +155,7 @@ def test_an_end_of_text_that_the_tokenizer_adds_is_not_doubled(without_bos):
     assert ids.count(tokenizer.eos_token_id) == 1 and sequence.targets[-1]
 
 
-def test_a_token_of_prompt_and_answer_is_the_answer_s(mistral_tokenizer):
+def test_a_token_that_spans_prompt_and_answer_belongs_to_the_answer(mistral_tokenizer):
     [sequence] = encode_samples(mistral_tokenizer, [("Complete: peo", "ple")])
     whole = mistral_tokenizer.convert_ids_to_tokens(sequence.tokens)
     assert whole[-2:] == ["▁people", "</s>"]
@@ -171,7 +171,7 @@ def test_samples_beyond_a_batch_are_encoded_like_the_first(without_bos, monkeypa
         assert sequence.tokens.tolist() == alone.tokens.tolist()
 
 
-def test_what_is_too_long_is_left_out_and_counted(without_bos):
+def test_samples_that_are_too_long_are_counted_and_left_out(without_bos):
     sequences = encode_samples(without_bos, [("a:", " b"), ("a:", " b" * 90), ("c:", " d")])
     length = len(sequences[0].tokens)
     text = SampleSequences.within(length, sequences, "parallel")
@@ -179,7 +179,7 @@ def test_what_is_too_long_is_left_out_and_counted(without_bos):
     assert np.array_equal(text[1].tokens, sequences[2].tokens)
 
 
-def test_where_all_are_too_long_the_length_is_to_be_raised(without_bos):
+def test_an_error_advises_a_longer_phase_if_all_samples_are_too_long(without_bos):
     sequences = encode_samples(without_bos, [("a:", " b" * 20)])
     with pytest.raises(UserError, match=r"'parallel'.*raise the phase's length"):
         SampleSequences.within(8, sequences, "parallel")

@@ -106,7 +106,7 @@ def test_the_log_of_the_first_step_is_that_of_whole_logits(distilled):
     )
 
 
-def test_nothing_of_the_teacher_is_stored(distilled):
+def test_the_teacher_is_not_stored(distilled):
     job = distilled([DISTILL], epochs=0.5)
     train_cell(job)
     source = load_file(Path(job["inputs"]["source"]) / "model.safetensors")
@@ -125,7 +125,7 @@ def test_a_teacher_without_a_token_is_refused_before_anything_is_trained(distill
     assert not list(folder_of(job).rglob("log.jsonl"))
 
 
-def test_a_checkpoint_of_another_teacher_or_other_samples_is_not_gone_on_from(distilled):
+def test_a_checkpoint_of_another_teacher_or_other_samples_is_not_resumed(distilled):
     job = distilled([DISTILL])
     digest = fingerprint(job)
     samples = Path(job["inputs"]["samples"]["tasks"])
@@ -150,7 +150,7 @@ def interrupted_before(step, job):
     "it resumes from its last checkpoint; the result is bit-identical",
 )
 @pytest.mark.parametrize("where", ["in the first phase", "in the second phase"])
-def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(distilled, where):
+def test_an_interrupted_run_is_bit_identical_to_an_uninterrupted_one(distilled, where):
     phases = [PROGRESSIVE[0], {**DISTILL, "share": 0.5}]
     job = distilled(phases, schedule_over="strategy")
     train_cell(job)
@@ -165,7 +165,7 @@ def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(distilled, wh
     ]
 
 
-def test_one_warm_up_and_one_cosine_run_through_progressive_tuning(train):
+def test_progressive_tuning_has_one_warm_up_and_one_cosine(train):
     folder = train({**SHARED, "phases": PROGRESSIVE, "schedule_over": "strategy", "warmup": 0.1})
     steps = TrainingLog(folder / "log.jsonl").lines("step")
     total = len(steps)

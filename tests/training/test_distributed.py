@@ -87,7 +87,7 @@ def close(one, other):
 @pytest.mark.parametrize(
     ("processes", "sharded", "tokens"), [(2, False, None), (2, True, None), (3, False, 64)]
 )
-def test_several_processes_make_the_steps_that_one_makes(whole, processes, sharded, tokens):
+def test_several_processes_take_the_same_steps_as_one(whole, processes, sharded, tokens):
     # Three processes split five sequences into two micro-batches each, of which some are empty.
     together = whole(processes, sharded, tokens)
     close(together, whole())
@@ -96,7 +96,7 @@ def test_several_processes_make_the_steps_that_one_makes(whole, processes, shard
 
 
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
-def test_layers_are_gathered_in_the_precision_that_they_compute_in(
+def test_layers_are_gathered_in_their_precision_of_computation(
     tiny_llama, tmp_path, monkeypatch, precision
 ):
     monkeypatch.setenv("LEXIGRAFT_PRECISION", str(precision).removeprefix("torch."))
@@ -131,7 +131,7 @@ def test_layers_are_gathered_in_the_precision_that_they_compute_in(
         assert torch.allclose(found[name], gradient, atol=tolerance), name
 
 
-def test_dora_takes_the_norms_of_weights_that_are_not_rounded(tiny_llama, monkeypatch):
+def test_dora_computes_norms_of_unrounded_weights(tiny_llama, monkeypatch):
     monkeypatch.setenv("LEXIGRAFT_PRECISION", "bfloat16")
     model, seen = tiny_llama(50), set()
     phase = {"trainable": ["lora"], "length": 12, "lora": {"dora": True}}
@@ -167,7 +167,7 @@ def test_processes_that_share_a_model_score_batches_of_the_same_size(training_se
     "all of them end; the next run resumes, and the result is bit-identical",
 )
 @pytest.mark.parametrize(("sharded", "deaths"), [(False, (25, 22)), (True, (40,))])
-def test_several_processes_go_on_bit_for_bit_after_one_was_killed(job, whole, sharded, deaths):
+def test_several_processes_resume_bit_for_bit_after_one_was_killed(job, whole, sharded, deaths):
     for dies_at in deaths:
         assert train(job, 2, sharded=sharded, dies_at=dies_at) == -signal.SIGKILL
     assert train(job, 2, sharded=sharded) == 0
@@ -178,7 +178,7 @@ def test_several_processes_go_on_bit_for_bit_after_one_was_killed(job, whole, sh
     assert all(torch.equal(tensor, tensors[name]) for name, tensor in again[0].items())
 
 
-def test_one_process_goes_on_with_what_several_with_parts_of_the_model_began(job, whole):
+def test_one_process_resumes_a_sharded_training(job, whole):
     assert train(job, 2, sharded=True, dies_at=40) == -signal.SIGKILL
     assert train(job) == 0
     assert outcome(job)[2]["resumed_from_step"] > 0
@@ -190,7 +190,7 @@ def test_one_process_goes_on_with_what_several_with_parts_of_the_model_began(job
     "training is killed repeatedly",
     "the result is bit-identical to that of an uninterrupted run",
 )
-def test_a_run_that_is_killed_again_and_again_ends_like_one_that_was_not(job, whole):
+def test_a_repeatedly_killed_run_equals_an_uninterrupted_one(job, whole):
     dies_at = 1
     while (status := train(job, dies_at=dies_at)) == -signal.SIGKILL:
         dies_at += 3  # of the eight or so of a step, another one each time
@@ -201,7 +201,7 @@ def test_a_run_that_is_killed_again_and_again_ends_like_one_that_was_not(job, wh
     assert all(torch.equal(tensor, whole()[0][name]) for name, tensor in tensors.items())
 
 
-def test_torchrun_trains_by_the_script_and_its_first_process_speaks_for_all(job):
+def test_torchrun_runs_the_script_and_only_the_first_process_logs(job):
     script = Path(__file__).resolve().parents[2] / "scripts" / "train.py"
     launcher = [preloaded_python.python(), "-m", "torch.distributed.run", "--standalone"]
     command = [*launcher, "--nproc-per-node", "2", str(script)]

@@ -68,7 +68,7 @@ def tensors_of(job):
 
 
 @pytest.mark.parametrize("phase", [ALL, LORA])
-def test_training_restores_more_of_the_held_out_text(place, phase):
+def test_training_an_encoder_lowers_the_held_out_perplexity(place, phase):
     job = place.job({**STEPS, "phases": [phase], "epochs": 6})
     train_cell(job)
     steps, curve = lines(job, "step"), lines(job, "heldout")
@@ -84,7 +84,7 @@ def test_training_restores_more_of_the_held_out_text(place, phase):
     "training is interrupted early, late, or between two phases",
     "it resumes from its last checkpoint; the result is bit-identical",
 )
-def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(place):
+def test_an_interrupted_run_is_bit_identical_to_an_uninterrupted_one(place):
     phases = [{**ALL, "share": 0.5}, {**LORA, "share": 0.5}]
     job = place.job({**STEPS, "phases": phases, "epochs": 1})
     train_cell(job)
@@ -128,7 +128,7 @@ def test_a_trained_cell_is_exported_for_transformers_alone(grafted, tmp_path, ki
         assert not torch.allclose(model(**tokens).logits, start(**tokens).logits)
 
 
-def test_how_many_sequences_fit_the_memory_does_not_change_the_step(place, monkeypatch):
+def test_the_size_of_micro_batches_does_not_change_a_step(place, monkeypatch):
     losses = []
     # No dropout: passes of another size draw it anew.
     config = json.loads((place.source / "config.json").read_text())
@@ -144,7 +144,7 @@ def test_how_many_sequences_fit_the_memory_does_not_change_the_step(place, monke
 
 
 @pytest.mark.parametrize("objective", ["clm", "mtp"])
-def test_an_encoder_predicts_no_next_tokens(place, objective):
+def test_objective_clm_refuses_an_encoder(place, objective):
     phase = {"trainable": ["all"], "objective": objective, "length": 64}
     with pytest.raises(UserError, match=rf"objective {objective} does not fit RobertaForMaskedLM"):
         train_cell(place.job({**STEPS, "phases": [phase]}))
@@ -167,11 +167,11 @@ def test_only_new_rows_of_an_encoder_are_trained_with_new_rows(grafted):
     assert model.get_output_embeddings().weight is after
 
 
-def test_a_causal_model_restores_no_masked_tokens(training_setup):
+def test_objective_mlm_refuses_a_causal_model(training_setup):
     with pytest.raises(UserError, match="objective mlm does not fit LlamaForCausalLM"):
         train_cell(training_setup().job({**STEPS, "phases": [ALL]}))
 
 
-def test_a_sequence_that_the_encoder_cannot_hold_is_refused(place):
+def test_a_sequence_longer_than_the_encoder_s_context_is_refused(place):
     with pytest.raises(UserError, match="128"):
         train_cell(place.job({**STEPS, "phases": [{**ALL, "length": 129}]}))

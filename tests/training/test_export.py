@@ -111,7 +111,7 @@ TEMPLATE = (
 )
 
 
-def test_a_chat_template_comes_along_and_the_tokens_that_it_lacks_are_named(
+def test_a_chat_template_is_exported_and_its_missing_tokens_are_named(
     cell, training_setup, tmp_path, caplog
 ):
     from transformers import AutoTokenizer
@@ -128,7 +128,7 @@ def test_a_chat_template_comes_along_and_the_tokens_that_it_lacks_are_named(
     assert said in (out / "README.md").read_text(encoding="utf-8")
 
 
-def test_a_template_may_name_the_source_s_added_tokens_only_if_they_are_still_there(without_bos):
+def test_tokens_of_a_template_that_the_vocabulary_lost_are_named(without_bos):
     from copy import deepcopy
 
     source, target = deepcopy(without_bos), deepcopy(without_bos)
@@ -176,7 +176,7 @@ def test_the_card_has_the_name_of_a_model_that_is_a_file_of_a_package(cell, trai
         assert cell_facts(folder).base == name
 
 
-def test_a_model_too_large_for_the_gpu_is_exported_all_the_same(cell, tmp_path, monkeypatch):
+def test_a_model_that_does_not_fit_on_the_gpu_is_exported_on_the_cpu(cell, tmp_path, monkeypatch):
     def load(folder, device="cpu"):
         if device != "cpu":
             raise torch.OutOfMemoryError
@@ -188,14 +188,16 @@ def test_a_model_too_large_for_the_gpu_is_exported_all_the_same(cell, tmp_path, 
     assert (export(cell("lora"), tmp_path / "out") / "model.safetensors").exists()
 
 
-def test_whoever_reads_the_config_can_read_the_weights(cell, tmp_path):
+def test_exported_weights_are_as_readable_as_the_config(cell, tmp_path):
     folder = cell("lora")
     out = export(folder, tmp_path / "out")
     files = [*out.iterdir(), folder / "changed.safetensors", *(folder / "adapter").iterdir()]
     assert {path.stat().st_mode for path in files} == {(out / "config.json").stat().st_mode}
 
 
-def test_what_adds_no_token_to_a_text_says_so_for_llama_cpp(tmp_path, tiny_llama, with_bos, lines):
+def test_the_export_says_for_llama_cpp_that_no_token_is_added(
+    tmp_path, tiny_llama, with_bos, lines
+):
     from transformers import AutoTokenizer
 
     plain = train_tokenizer(lines[:300], "sentencepiece-bpe", size=450)
@@ -207,13 +209,13 @@ def test_what_adds_no_token_to_a_text_says_so_for_llama_cpp(tmp_path, tiny_llama
         assert read(lines)["input_ids"] == tokenizer(lines)["input_ids"]
 
 
-def test_a_sentencepiece_model_comes_along(cell, training_setup, tmp_path):
+def test_a_sentencepiece_model_is_exported(cell, training_setup, tmp_path):
     (training_setup().source / "tokenizer.model").write_bytes(b"pieces")
     out = export(cell("embeddings"), tmp_path / "out")
     assert (out / "tokenizer.model").read_bytes() == b"pieces"
 
 
-def test_an_earlier_export_is_replaced_and_nothing_else_is(cell, tmp_path):
+def test_only_an_earlier_export_is_replaced(cell, tmp_path):
     folder = cell("embeddings")
     export(folder, tmp_path / "out")
     (tmp_path / "out" / "leftover").touch()

@@ -103,7 +103,7 @@ def test_losses_and_gradients_are_those_of_float32_weights(name, trainable, tmp_
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", [*NAMES, "gemma3_text", "gptj", "opt"])
-def test_weights_are_read_as_they_are_held(name, dtype, tmp_path, monkeypatch):
+def test_weights_are_rounded_while_they_are_read(name, dtype, tmp_path, monkeypatch):
     inner, read = core_model_loading._materialize_copy, []
     folder = source_of(name, tmp_path, dtype)
     plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
@@ -135,7 +135,7 @@ def test_weights_are_read_as_they_are_held(name, dtype, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_weights_that_are_trained_later_have_their_own_values_again(dtype, tmp_path):
+def test_weights_that_are_trained_later_get_their_float32_values_back(dtype, tmp_path):
     folder = source_of("llama", tmp_path, dtype)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}

@@ -178,7 +178,7 @@ def replaced(training_setup, without_bos, telugu):
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_a_cell_with_a_replaced_vocabulary_comes_back_and_names_its_special_tokens(replaced, tied):
+def test_a_loaded_cell_with_a_replaced_vocabulary_names_its_special_tokens(replaced, tied):
     folder, start, target = replaced(tied)
     model, tokenizer = load_cell(folder)
     tokens = torch.arange(290)[None]

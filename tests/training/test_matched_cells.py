@@ -60,7 +60,7 @@ def trained(job, policy=None):
 
 
 @pytest.mark.parametrize("more", [{}, {"debias": 0.0}], ids=["plain", "debiased"])
-def test_a_cell_comes_to_find_texts_as_unlikely_as_its_teacher_does(matched, more):
+def test_a_cell_approaches_the_likelihoods_of_its_teacher(matched, more):
     changed, steps = trained(matched([{**PHASE, "alm": {"temperature": 20.0, **more}}], epochs=3))
     assert steps[-1]["alm_loss"] < 0.8 * steps[0]["alm_loss"]
     assert [line["loss"] for line in steps] == [line["alm_loss"] for line in steps]
@@ -69,7 +69,7 @@ def test_a_cell_comes_to_find_texts_as_unlikely_as_its_teacher_does(matched, mor
     assert {name.split(".")[2] for name in changed if "layers" in name} == {"0", "3"}
 
 
-def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(matched):
+def test_an_interrupted_run_is_bit_identical_to_an_uninterrupted_one(matched):
     """Of documents that are separate, of which the teacher's are, too."""
     mixed = {**PHASE, "alm": {"next_weight": 0.5}, "share": 0.5}
     job = matched([{**PHASE, "share": 0.5}, mixed], packing="apart")
@@ -83,7 +83,7 @@ def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(matched):
     assert all(torch.equal(tensor, again[name]) for name, tensor in whole.items())
 
 
-def test_new_rows_come_to_say_what_their_pieces_say_and_no_other_row_moves(matched):
+def test_new_rows_approach_the_influence_of_their_pieces_and_no_other_row_changes(matched):
     """A tied model, as attention alone trains no head of its own."""
     phase = {"trainable": ["new-rows"], "length": 16, "objective": "aim", "aim": {"weight": 1e4}}
     changed, steps = trained(matched([phase], epochs=6, tied=True))

@@ -75,7 +75,7 @@ def strategy_of(*phases):
         "dora and anchors",
     ],
 )
-def test_it_is_the_peak_of_the_same_steps_on_real_tensors(
+def test_the_simulated_peak_is_that_of_the_same_steps_on_real_tensors(
     family, phases, gpus, monkeypatch, byte_tokenizer
 ):
     config = AutoConfig.for_model(family, **LLAMA)
@@ -89,14 +89,14 @@ def test_it_is_the_peak_of_the_same_steps_on_real_tensors(
     assert found == pytest.approx(simulated_peak(config, strategy, 640, **given), rel=0.02)
 
 
-def test_two_dense_adapters_take_sixteen_bytes_for_each_of_their_numbers():
+def test_dense_adapters_take_sixteen_bytes_per_parameter():
     config = AutoConfig.for_model("llama", **LLAMA)
     peaks = [simulated_peak(config, strategy_of(ADAPTER), rows) for rows in (640, 1280)]
     # And more while the gradient of one is computed: this gradient, and the adapter in bfloat16.
     assert 16 <= (peaks[1] - peaks[0]) / (2 * 640 * 600) <= 16 + 10
 
 
-def test_gpus_that_share_a_model_share_its_sixteen_bytes():
+def test_sharding_divides_the_sixteen_bytes_per_parameter():
     config = AutoConfig.for_model("llama", **{**LLAMA, "hidden_size": 256})
     strategy = strategy_of({"trainable": ["all"]})
     peaks = [simulated_peak(config, strategy, 600, tokens=32, gpus=gpus) for gpus in (2, 4)]
@@ -104,7 +104,7 @@ def test_gpus_that_share_a_model_share_its_sixteen_bytes():
     assert peaks[0] - peaks[1] == pytest.approx(16 * numbers * (1 / 2 - 1 / 4), rel=0.05)
 
 
-def test_in_float32_frozen_weights_take_more_than_in_bfloat16():
+def test_frozen_weights_take_more_memory_in_float32():
     config = AutoConfig.for_model("llama", **{**LLAMA, "hidden_size": 512})
     strategy = strategy_of({"trainable": [{"layers": [0]}]})
     peaks = [
@@ -116,7 +116,7 @@ def test_in_float32_frozen_weights_take_more_than_in_bfloat16():
     assert frozen < peaks[1] - peaks[0] <= 2.1 * frozen
 
 
-def test_what_is_offloaded_takes_no_memory_but_of_a_layer():
+def test_offloaded_parameters_take_the_memory_of_one_layer():
     sizes = {**LLAMA, "hidden_size": 256, "intermediate_size": 512}
     strategy = strategy_of({"trainable": ["all"]})
     layer = 256 * (2 * 256 + 2 * 128 + 3 * 512)
@@ -132,7 +132,7 @@ def test_what_is_offloaded_takes_no_memory_but_of_a_layer():
     assert machine[4] - machine[2] >= 2 * 16 * layer
 
 
-def test_layers_that_are_not_computed_again_keep_their_activations():
+def test_layers_that_are_not_recomputed_keep_their_activations():
     config = AutoConfig.for_model("llama", **LLAMA)
     strategy = strategy_of({"trainable": [{"layers": [-1]}]})
     [phase] = simulated_phases(config, strategy, 600)
@@ -140,7 +140,7 @@ def test_layers_that_are_not_computed_again_keep_their_activations():
     assert every <= some <= none and every < none
 
 
-def test_what_is_trained_takes_sixteen_bytes_and_what_is_frozen_two():
+def test_trained_parameters_take_sixteen_bytes_and_frozen_ones_two():
     config = AutoConfig.for_model("llama", **{**LLAMA, "hidden_size": 512, "num_hidden_layers": 5})
     layer = config.hidden_size * (2 * 512 + 2 * 256 + 3 * 96)
     peaks = [
@@ -151,7 +151,7 @@ def test_what_is_trained_takes_sixteen_bytes_and_what_is_frozen_two():
     assert peaks[1] - peaks[0] == pytest.approx(4 * layer * (16 - 2), rel=0.05)
 
 
-def test_moments_of_eight_bits_save_six_bytes_of_each_number_but_embeddings():
+def test_moments_of_8_bits_save_six_bytes_per_parameter_outside_embeddings():
     config, strategy = AutoConfig.for_model("llama", **LLAMA), strategy_of({"trainable": MATRICES})
     small = strategy.model_copy(update={"optimizer": "adamw-8bit"})
     peaks = [simulated_peak(config, one, 600) for one in (strategy, small)]

@@ -1,4 +1,4 @@
-"""What a training does with the memory of its GPU follows from how much of it is free."""
+"""How a training uses the memory of its GPU follows from how much of it is free."""
 
 import logging
 
@@ -18,7 +18,7 @@ DEFAULT = PhaseMemory(4096, 1.0)
 MEGABYTE = 2**20
 
 
-def strategy_of(*parts, length=LENGTH, sequences=SEQUENCES, **settings):
+def strategy_of_parts(*parts, length=LENGTH, sequences=SEQUENCES, **settings):
     phases = [{"length": length, "share": 1 / len(parts), "trainable": part} for part in parts]
     return read_strategy({"phases": phases, "batch_sequences": sequences, **settings})
 
@@ -49,7 +49,7 @@ def plan(monkeypatch):
     monkeypatch.setattr(memory, "machine_memory", lambda: 20_000 * MEGABYTE)
 
     def run(megabytes, *trained, **settings):
-        strategy = strategy_of(*[["all"] for _ in trained or [0]], **settings)
+        strategy = strategy_of_parts(*[["all"] for _ in trained or [0]], **settings)
         phases = [SimplePhase(strategy, size) for size in trained or [2000]]
         monkeypatch.setattr(memory, "simulated_phases", lambda *_, **__: phases)
         return plan_memory(CONFIG, strategy, 640, free=int(megabytes * MEGABYTE / SHARE) + 1)
@@ -60,7 +60,7 @@ def plan(monkeypatch):
 def needed(choice, trained=2000, **options):
     """The megabytes that a choice takes."""
     options = {"recompute": choice.recompute} | options
-    simple = SimplePhase(strategy_of(["all"]), trained)
+    simple = SimplePhase(strategy_of_parts(["all"]), trained)
     return simple.peak(choice.tokens, **options) / MEGABYTE
 
 
@@ -131,7 +131,7 @@ def test_each_phase_has_its_own_choice(plan):
 
 def test_on_a_cpu_nothing_is_simulated(monkeypatch):
     monkeypatch.setattr(memory, "simulated_phases", None)
-    choice = plan_memory(CONFIG, strategy_of(["new-rows"], ["all"]), 640)
+    choice = plan_memory(CONFIG, strategy_of_parts(["new-rows"], ["all"]), 640)
     assert choice.phases == 2 * (PhaseMemory(2048, 1.0),) and not choice.offload
 
 
@@ -140,7 +140,7 @@ def test_an_architecture_that_cannot_be_simulated_is_trained_with_the_defaults(m
         raise NotImplementedError("no fake kernel")
 
     monkeypatch.setattr(memory, "simulated_phases", fails)
-    assert plan_memory(CONFIG, strategy_of(["all"]), 640, free=2**40).phases == (DEFAULT,)
+    assert plan_memory(CONFIG, strategy_of_parts(["all"]), 640, free=2**40).phases == (DEFAULT,)
     assert "no fake kernel" in caplog.text
 
 
@@ -148,7 +148,7 @@ def test_the_choice_fits_by_the_simulation_of_the_model_itself(monkeypatch):
     monkeypatch.setitem(CHUNK_LOGITS, "cuda", 2**14)
     monkeypatch.setattr(memory, "LEAST_LOGITS", 2**13)
     monkeypatch.setitem(phase.MICRO_BATCH_TOKENS, "cuda", 64)
-    strategy = strategy_of(["all"], length=32, sequences=4)
+    strategy = strategy_of_parts(["all"], length=32, sequences=4)
 
     def peak(share):
         return simulated_peak(CONFIG, strategy, 600, tokens=64, recompute=share)

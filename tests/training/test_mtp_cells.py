@@ -113,7 +113,7 @@ def test_a_cell_equals_the_same_training_by_hand(training_setup, without_bos, st
         assert torch.allclose(parameter, other, atol=5e-4), name
 
 
-def test_copied_and_random_heads_begin_with_the_same_next_tokens_and_other_ones_after(train):
+def test_copied_and_random_heads_have_the_same_first_next_token_loss(train):
     first = {}
     for start in ("copied", "random"):
         settings = {**SHARED, "phases": [{**LAYERS, "extra_head": start}], "epochs": 0.5}
@@ -133,7 +133,7 @@ def test_the_heldout_curve_is_that_of_the_next_token(train):
 
 
 @pytest.mark.parametrize("limit", [32, 128, 10_000])
-def test_how_many_sequences_fit_the_memory_does_not_change_the_step(train, monkeypatch, limit):
+def test_the_size_of_micro_batches_does_not_change_a_step(train, monkeypatch, limit):
     settings = {**SHARED, "phases": [LAYERS], "epochs": 0.5}
     alone = steps_of(train(settings))
     monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", str(limit))
@@ -143,7 +143,7 @@ def test_how_many_sequences_fit_the_memory_does_not_change_the_step(train, monke
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_nothing_of_the_second_head_is_stored_or_exported(train, tmp_path, tied):
+def test_the_extra_head_is_neither_stored_nor_exported(train, tmp_path, tied):
     from transformers import AutoModelForCausalLM
 
     folder = train({**SHARED, "phases": TWO_STAGE}, tied=tied)
@@ -161,7 +161,7 @@ def test_nothing_of_the_second_head_is_stored_or_exported(train, tmp_path, tied)
     assert not any(found.values()), found
 
 
-def test_the_first_stage_leaves_the_layers_as_they_are_and_the_second_tunes_their_adapters(
+def test_the_first_stage_keeps_the_layers_and_the_second_trains_their_adapters(
     training_setup, monkeypatch
 ):
     place = training_setup(tied=False)
@@ -185,7 +185,7 @@ def test_the_first_stage_leaves_the_layers_as_they_are_and_the_second_tunes_thei
     assert all(tensor.any() for name, tensor in adapters.items() if "lora_B" in name)
 
 
-def test_a_phase_that_does_not_train_the_head_leaves_the_second_one_too(tiny_llama, tmp_path):
+def test_a_phase_that_does_not_train_the_head_keeps_the_extra_one(tiny_llama, tmp_path):
     model = tiny_llama(50)
     phases = [{"trainable": ["lora"], "length": 16, "objective": "mtp"}]
     strategy = read_strategy({**SHARED, "phases": phases, "warmup": 0})
@@ -202,7 +202,7 @@ def test_a_phase_that_does_not_train_the_head_leaves_the_second_one_too(tiny_lla
     assert not any("extra" in name for name, _ in model.named_parameters())
 
 
-def test_bfloat16_arithmetic_leaves_two_finite_losses_that_fall(train, monkeypatch):
+def test_in_bfloat16_both_losses_are_finite_and_fall(train, monkeypatch):
     monkeypatch.setenv("LEXIGRAFT_PRECISION", "bfloat16")
     steps = steps_of(train({**SHARED, "phases": [LAYERS], "epochs": 0.5}))
     for name in ("next_loss", "after_next_loss"):

@@ -13,7 +13,7 @@ from lexigraft.training.distributed import Computation, full_tensor, group_of_on
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.train import train_cell
 from tests.training.interruption import EAGER, interrupted_at
-from tests.training.test_passes import limited
+from tests.training.test_phase import limited
 from tests.training.test_train import folder_of, log_of, same_bits, tensors_of
 
 limited = limited  # a fixture
@@ -65,14 +65,14 @@ def runs(training_setup_in, tmp_path_factory):
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_every_bit_is_that_of_a_model_on_the_gpu(trained, precision):
+def test_offloaded_training_is_bit_identical(trained, precision):
     plain, steps = trained(False, precision=precision)
     tensors, others = trained(True, precision=precision)
     assert same_bits(plain, tensors)
     assert steps == others
 
 
-def test_passes_are_added_up(trained):
+def test_gradients_of_micro_batches_are_added(trained):
     (plain, steps), (tensors, others) = (trained(way, tokens=32) for way in (False, True))
     assert [loss for loss, _ in others] == pytest.approx([loss for loss, _ in steps], rel=1e-4)
     for name, tensor in plain.items():
@@ -85,7 +85,7 @@ def test_passes_are_added_up(trained):
     "it resumes from its last checkpoint; the result is bit-identical",
 )
 @pytest.mark.parametrize("stop", [2, -1])
-def test_an_interrupted_run_goes_on_bit_for_bit(trained, stop):
+def test_an_interrupted_run_resumes_bit_for_bit(trained, stop):
     whole, steps = trained(True)
     resumed, others = trained(True, stop=stop % len(steps))
     assert same_bits(whole, resumed) and steps == others
@@ -96,14 +96,14 @@ def test_an_interrupted_run_goes_on_bit_for_bit(trained, stop):
     "GPU memory runs out in a training step",
     "it is repeated with micro-batches of half the size, bit-identical to starting with that size",
 )
-def test_a_step_that_does_not_fit_begins_anew(trained, limited):
+def test_a_step_that_does_not_fit_is_restarted(trained, limited):
     small = trained(True, tokens=32, adapters=True)
     limited(32)
     halved = trained(True, tokens=128, adapters=True)
     assert same_bits(small[0], halved[0]) and small[1] == halved[1]
 
 
-def test_what_is_trained_has_gradients_on_the_cpu_and_what_is_frozen_is_no_part(tiny_llama):
+def test_only_trained_parameters_are_offloaded(tiny_llama):
     model = tiny_llama(50, tied=False).requires_grad_(False)
     model.model.layers[0].requires_grad_(True)
     frozen = model.lm_head.weight
@@ -122,7 +122,7 @@ def test_what_is_trained_has_gradients_on_the_cpu_and_what_is_frozen_is_no_part(
     assert not dist.is_initialized()
 
 
-def test_moments_of_eight_bits_do_not_go_with_it(training_setup, monkeypatch):
+def test_moments_of_8_bits_cannot_be_offloaded(training_setup, monkeypatch):
     monkeypatch.setattr("lexigraft.training.settings.find_spec", lambda name: name)
     monkeypatch.setenv("LEXIGRAFT_OFFLOAD", "true")
     job = training_setup().job({**SETTINGS, "phases": PHASES, "optimizer": "adamw-8bit"})

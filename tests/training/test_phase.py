@@ -1,19 +1,25 @@
-"""What the settings of a phase do to the training itself."""
+"""A phase: its loss, and how its steps are split into micro-batches."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from transformers import Gemma2Config, Gemma2ForCausalLM, TrainerCallback
 
+from lexigraft.errors import UserError
+from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.training import phase as module
-from lexigraft.training.data import SequenceDataset, concatenate, pack
+from lexigraft.training.data import SequenceDataset, collate, concatenate, pack
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
-from lexigraft.training.phase import run_phase
+from lexigraft.training.phase import micro_batch_tokens, run_phase, split_step
 from lexigraft.training.settings import read_strategy
+from lexigraft.training.train import train_cell
 from lexigraft.training.trainable import prepare_phase
+from tests.training.test_train import LAYERS, SHARED, TWO_STAGE, folder_of, log_of, tensors_of
 
 
 class Losses(TrainerCallback):
@@ -44,7 +50,7 @@ def first_losses(model, batch_sequences, folder, **phase_settings):
     return losses.seen[0]
 
 
-def test_raw_extra_logits_give_another_second_loss_where_the_model_caps_its_own(tmp_path):
+def test_raw_extra_logits_change_the_second_loss_of_a_model_with_soft_caps(tmp_path):
     config = Gemma2Config(
         vocab_size=50, hidden_size=32, intermediate_size=48, num_hidden_layers=2, head_dim=16,
         num_attention_heads=2, num_key_value_heads=1, initializer_range=0.5,
@@ -59,7 +65,7 @@ def test_raw_extra_logits_give_another_second_loss_where_the_model_caps_its_own(
     assert first["as-head"][1] < first["raw"][1] - 0.5  # a cap keeps wrong guesses cheap
 
 
-def test_compiled_layers_train_as_others_do(tiny_llama, tmp_path, monkeypatch):
+def test_compiled_layers_train_like_others(tiny_llama, tmp_path, monkeypatch):
     compiled, original = [], torch.nn.Module.compile
 
     def compile_without_a_compiler(module):
@@ -89,9 +95,7 @@ def test_compiled_layers_train_as_others_do(tiny_llama, tmp_path, monkeypatch):
         assert loss == pytest.approx(other, rel=1e-4)
 
 
-def test_the_loss_is_a_mean_over_the_step_whatever_the_model_accepts(
-    tiny_llama, tmp_path, monkeypatch
-):
+def test_the_loss_is_the_mean_over_the_step(tiny_llama, tmp_path, monkeypatch):
     monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", "32")
     model = tiny_llama(50)
     model.accepts_loss_kwargs = False  # as old architectures: the Trainer would scale by itself
@@ -100,7 +104,7 @@ def test_the_loss_is_a_mean_over_the_step_whatever_the_model_accepts(
     assert next_loss == pytest.approx(np.log(50), rel=0.1)  # it knows nothing yet
 
 
-def test_a_process_reads_its_own_sequences_alone(monkeypatch):
+def test_a_process_reads_only_its_own_sequences(monkeypatch):
     read, blocks = [], pack(concatenate([list(range(50))]), 5)
 
     class Recorded(SequenceDataset):
@@ -116,3 +120,109 @@ def test_a_process_reads_its_own_sequences_alone(monkeypatch):
     trainer.objective, trainer.args = CausalModeling(), SimpleNamespace(device="cpu")
     trainer._begin([3, 4, 5, 6])
     assert read == [5, 6] and [len(one["input_ids"]) for one in trainer.micro_batches] == [2]
+
+
+LENGTHS = st.lists(st.integers(2, 40), min_size=1, max_size=30)
+
+
+@given(lengths=LENGTHS, tokens=st.integers(1, 200), processes=st.integers(1, 7))
+def test_every_sequence_is_in_one_micro_batch_of_one_process(lengths, tokens, processes):
+    everyone = split_step(lengths, tokens, processes)
+    assert len(everyone) == processes
+    assert len({len(passes) for passes in everyone}) == 1
+    parts = [part for passes in everyone for part in passes]
+    assert sorted(place for part in parts for place in part) == [*range(len(lengths))]
+    assert all(len(part) * max((lengths[at] for at in part), default=0) <= tokens
+               for part in parts if len(part) > 1)  # fmt: skip
+    sizes = [len(part) for part in parts]
+    assert max(sizes) - min(sizes) <= 1
+
+
+@given(lengths=LENGTHS, tokens=st.integers(40, 200), processes=st.integers(1, 7))
+def test_there_are_no_more_micro_batches_than_needed(lengths, tokens, processes):
+    [own, *_] = split_step(lengths, tokens, processes)
+    if len(own) > 1:
+        fewer = np.array_split(np.arange(len(lengths)), (len(own) - 1) * processes)
+        assert any(len(part) > 1 and len(part) * max(lengths[at] for at in part) > tokens
+                   for part in fewer)  # fmt: skip
+
+
+def test_a_micro_batch_is_filled_by_tokens():
+    assert split_step([80] * 16, 4096) == [[[*range(16)]]]
+    assert [len(part) for part in split_step([512] * 16, 4096)[0]] == [8, 8]
+    # Seven sequences, at most three at once: not three, three and one.
+    assert split_step([10] * 7, 30) == [[[0, 1, 2], [3, 4], [5, 6]]]
+
+
+def test_a_process_without_a_sequence_has_a_micro_batch_without_targets():
+    one, other = split_step([3, 3, 3], 3, 2)
+    assert (one, other) == ([[0], [2]], [[1], []])
+    empty = collate([])
+    assert (empty["labels"] == IGNORED).all() and empty["labels"].shape == (1, 2)
+
+
+def test_the_environment_overrides_the_default_tokens(monkeypatch):
+    assert micro_batch_tokens("cuda") > micro_batch_tokens("cpu")
+    monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", "77")
+    assert micro_batch_tokens("cuda") == micro_batch_tokens("cpu") == 77
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "many", "1.5"])
+def test_an_invalid_number_of_tokens_in_the_environment_is_refused(given, monkeypatch):
+    monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", given)
+    with pytest.raises(UserError, match=f"^{'LEXIGRAFT_PASS_TOKENS'} .*: "):
+        micro_batch_tokens("cpu")
+
+
+@pytest.fixture
+def limited(monkeypatch):
+    """`limited(tokens)`: passes of more tokens than these run out of memory, half way through."""
+
+    def build(tokens):
+        losses = CausalModeling.losses
+
+        def computed(self, model, inputs, weights=None):
+            found = losses(self, model, dict(inputs), weights)
+            if inputs["input_ids"].numel() > tokens:
+                found.sum().backward()  # what was computed by then must not count
+                torch.rand(3)
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return found
+
+        monkeypatch.setattr(CausalModeling, "losses", computed)
+
+    return build
+
+
+@pytest.mark.fault(
+    "machine",
+    "GPU memory runs out in a training step",
+    "it is repeated with micro-batches of half the size, bit-identical to starting with that size",
+)
+@pytest.mark.parametrize("phases", [[LAYERS], TWO_STAGE], ids=["layers", "two stages"])
+def test_a_step_that_does_not_fit_equals_one_of_smaller_micro_batches(
+    training_setup, phases, limited, monkeypatch, caplog
+):
+    setup, found = training_setup(), []
+    for name in ("small", "halved"):
+        if name == "small":
+            monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", "32")
+        else:
+            monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", "128")
+            limited(32)
+        job = setup.job({**SHARED, "phases": phases}, strategy=name)
+        job["seed"] = ["study", "training", "same"]
+        train_cell(job)
+        steps = [(line["loss"], line["tokens"]) for line in log_of(folder_of(job), "step")]
+        found.append((tensors_of(folder_of(job)), steps))
+    (small, steps), (halved, others) = found
+    assert steps == others and small.keys() == halved.keys()
+    assert all(torch.equal(small[key], halved[key]) for key in small)
+    said = [record.message for record in caplog.records if "does not fit" in record.message]
+    assert [message.split()[-2] for message in said] == len(phases) * ["64", "32"]
+
+
+def test_a_sequence_that_does_not_fit_alone_is_an_error(training_setup, limited):
+    limited(16)
+    with pytest.raises(torch.OutOfMemoryError):
+        train_cell(training_setup().job({**SHARED, "phases": [LAYERS]}))

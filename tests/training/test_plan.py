@@ -62,7 +62,7 @@ def tokens_of(sequences):
     return [tuple(sequences[at].tokens.tolist()) for at in range(len(sequences))]
 
 
-def test_a_strategy_of_one_text_visits_it_as_the_order_says(job, without_bos):
+def test_a_single_text_is_read_in_visiting_order(job, without_bos):
     described = job({"phases": [PHASE]})
     [phase] = planned(described, without_bos)
     blocks = monolingual(described, without_bos)
@@ -95,9 +95,7 @@ def test_texts_of_one_phase_are_mixed_by_their_shares(job, without_bos):
 @pytest.mark.parametrize("packing", ["joined", "apart"])
 @pytest.mark.parametrize("words", [1, 3, 8])
 @pytest.mark.parametrize("share", [0.05, 0.15, 0.5])
-def test_a_share_is_one_of_tokens_whatever_the_length_of_a_sample(
-    job, without_bos, share, words, packing
-):
+def test_shares_of_texts_are_shares_of_tokens(job, without_bos, share, words, packing):
     data = {"monolingual": 1 - share, "sums": share}
     described = job({"phases": [{**PHASE, "data": data}], "epochs": 4, "packing": packing})
     samples = [(f"{n} is:", f" {n}" * words) for n in range(40)]
@@ -139,7 +137,7 @@ def test_samples_without_a_token_between_them_are_not_joined(job, without_bos, m
         assert (len(samples) < samples.samples) == joins
 
 
-def test_the_first_text_sets_the_length_of_a_phase(job, without_bos):
+def test_the_first_text_determines_the_length_of_a_phase(job, without_bos):
     described = job({"phases": [{**PHASE, "data": {"sums": 0.9, "monolingual": 0.1}}]})
     [phase] = planned(described, without_bos)
     of_samples = phase.order < len(phase.source.datasets[0])
@@ -149,7 +147,7 @@ def test_the_first_text_sets_the_length_of_a_phase(job, without_bos):
     assert tokens[~of_samples].sum() == pytest.approx(every / 9, abs=32)
 
 
-def test_the_same_cell_reads_the_same_and_another_cell_another_order(job, without_bos):
+def test_the_order_of_sequences_follows_the_seed_of_the_cell(job, without_bos):
     described = job({"phases": [{**PHASE, "data": {"monolingual": 0.5, "sums": 0.5}}]})
     [one], [again] = planned(described, without_bos), planned(described, without_bos)
     assert tokens_of(one) == tokens_of(again)
@@ -158,7 +156,7 @@ def test_the_same_cell_reads_the_same_and_another_cell_another_order(job, withou
 
 
 @pytest.mark.parametrize("wanted", [100, 1000, 20_000])
-def test_a_budget_in_tokens_sets_the_length_for_any_text(job, with_bos, without_bos, wanted):
+def test_tokens_determine_the_length_for_any_text(job, with_bos, without_bos, wanted):
     phases = [{**PHASE, "share": 0.25}, {**PHASE, "share": 0.75}]
     described = job({"phases": phases, "tokens": wanted})
     for tokenizer in (with_bos, without_bos):
@@ -170,7 +168,7 @@ def test_a_budget_in_tokens_sets_the_length_for_any_text(job, with_bos, without_
         assert len(set(order[: len(first.source)])) == min(len(order), len(first.source))
 
 
-def test_phases_with_amounts_of_their_own_follow_one_another_on_their_text(job, without_bos):
+def test_phases_with_their_own_amounts_continue_on_their_text(job, without_bos):
     phases = [
         {**PHASE, "tokens": 320},
         {**PHASE, "tokens": 640},
@@ -236,7 +234,7 @@ def test_a_pass_over_a_group_ends_with_the_first_text(group, without_bos):
     assert len(set(phase.order.tolist())) == len(phase)
 
 
-def test_a_group_has_its_shares_also_beside_another_text(group, without_bos):
+def test_a_group_keeps_its_shares_when_mixed_with_another_text(group, without_bos):
     data = {"sums": 0.1, "monolingual": 0.9}
     [phase] = planned(group({"phases": [{**PHASE, "data": data}], "epochs": 1}), without_bos)
     samples, mixed = phase.source.datasets
@@ -245,7 +243,7 @@ def test_a_group_has_its_shares_also_beside_another_text(group, without_bos):
     assert (len(telugu), telugu.sum()) == pytest.approx((blocks, 0.75 * blocks), abs=1)
 
 
-def test_an_amount_for_each_language_grows_with_the_group(group, without_bos):
+def test_tokens_per_language_grow_with_the_group(group, without_bos):
     [phase] = planned(group({"phases": [PHASE], "tokens_per_language": 1600}), without_bos)
     assert len(phase) == 2 * 1600 // 32
 
@@ -258,7 +256,7 @@ def test_a_phase_without_a_sequence_is_refused(job, without_bos):
         planned(job({"phases": phases}), without_bos)
 
 
-def test_tokens_count_up_over_steps_and_phases(job, without_bos):
+def test_tokens_accumulate_over_steps_and_phases(job, without_bos):
     phases = [{**PHASE, "share": 0.5}, {**PHASE, "share": 0.5, "data": "sums"}]
     plan = planned(job({"phases": phases, "epochs": 2}), without_bos)
     before = sum(map(len, tokens_of(plan[0])))
@@ -292,7 +290,7 @@ def test_a_cell_s_loss_is_the_mean_over_the_tokens_of_its_answers(job, without_b
     assert card["samples"] == {"sums": {"samples": 9, "too_long": 1}}
 
 
-def test_a_cell_reads_all_that_is_planned_for_its_phases(job, without_bos):
+def test_a_cell_reads_the_planned_sequences(job, without_bos):
     mixture = {**PHASE, "share": 0.5, "data": {"monolingual": 0.7, "sums": 0.3}}
     described = job({"phases": [mixture, {**PHASE, "share": 0.5, "data": "more"}], "epochs": 2})
     plan = planned(described, without_bos)
@@ -329,7 +327,7 @@ def test_a_short_text_is_repeated_pass_by_pass_and_a_long_one_cut(sequences, cou
     assert max(seen.values()) - min(seen.get(n, 0) for n in range(sequences)) <= 1
 
 
-def test_passes_are_in_orders_of_their_own():
+def test_each_pass_over_a_text_has_its_own_order():
     first, second = repeated_order(range(50), 100, ["seed"]).reshape(2, 50).tolist()
     assert first != second
     assert (
@@ -340,7 +338,7 @@ def test_passes_are_in_orders_of_their_own():
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=4))
-def test_each_text_keeps_its_order_and_has_its_share_of_every_stretch(sizes):
+def test_interleaved_texts_keep_their_order_and_are_spread_evenly(sizes):
     orders = [1000 * text + np.arange(size) for text, size in enumerate(sizes)]
     order = interleave(orders)
     for text, own in enumerate(orders):

@@ -15,7 +15,7 @@ RECORDED = open_record("memory")
 @pytest.mark.parametrize(
     ("model", "strategy"), [("xglm-1.7b", "2x2ls-mtp-512"), ("qwen2-7b", "2x2ls-clm-512")]
 )
-def test_no_peak_has_moved_by_a_twentieth(model, strategy):
+def test_recorded_peaks_are_within_five_percent_of_the_simulation(model, strategy):
     [row] = RECORDED.rows("peaks", model=model, strategy=strategy, passes="full", offload=False)
     peak = peak_of(model, strategy, row["vocabulary"]) / 2**30
     assert peak == pytest.approx(row["gibibytes"], rel=0.05)
@@ -29,7 +29,7 @@ def needed_and_asked(study, source):
         yield whole, row["gpus"], asked
 
 
-def test_sources_ask_for_as_many_gpus_as_their_trainings_take():
+def test_sources_request_the_gpus_that_their_trainings_need():
     study = open_study("lowres")  # which changes no source
     for source in load_registries()["sources"].keys() & MODELS.keys():
         for whole in (False, True):
@@ -37,7 +37,7 @@ def test_sources_ask_for_as_many_gpus_as_their_trainings_take():
             assert {asked for _, asked in rows} == {max(needed for needed, _ in rows)}, source
 
 
-def test_sources_ask_for_the_memory_of_the_machine_that_their_jobs_take():
+def test_sources_request_the_machine_memory_that_their_jobs_need():
     registries = load_registries()
     for source in registries["sources"].keys() & MODELS.keys():
         resources = registries["sources"][source]["resources"]
@@ -58,7 +58,7 @@ def test_sources_ask_for_the_memory_of_the_machine_that_their_jobs_take():
 
 
 @pytest.mark.parametrize("name", ["cw2v", "unifyvocab", "vocadt"])
-def test_no_study_asks_for_fewer(name):
+def test_no_study_requests_fewer_gpus(name):
     study = open_study(name)
     for source in study.config["sources"].keys() & MODELS.keys():
         for _, needed, asked in needed_and_asked(study, source):

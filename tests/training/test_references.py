@@ -80,7 +80,7 @@ CONSUMERS = [load, export_it, evaluate, verify_all]
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("consumer", CONSUMERS)
-def test_another_part_in_the_place_of_one_is_refused_by_name(results, part, consumer):
+def test_a_cell_with_another_source_tokenizer_or_initialization_is_refused(results, part, consumer):
     place, name = PARTS[part]
     file = results / place / name
     file.write_bytes(file.read_bytes() + b"\n")
@@ -92,7 +92,7 @@ def test_another_part_in_the_place_of_one_is_refused_by_name(results, part, cons
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("consumer", CONSUMERS)
-def test_a_part_that_was_made_again_with_the_same_content_is_accepted(results, part, consumer):
+def test_an_input_that_was_made_again_with_the_same_content_is_accepted(results, part, consumer):
     folder = results / PARTS[part][0]
     complete(folder, seconds=12.0, device="another", input_checksums={"../other": "abc"})
     consumer(results / CELL)
@@ -100,7 +100,7 @@ def test_a_part_that_was_made_again_with_the_same_content_is_accepted(results, p
 
 @pytest.mark.parametrize("part", ["source", "tokenizer"])
 @pytest.mark.parametrize("consumer", CONSUMERS)
-def test_a_part_that_is_being_made_again_is_refused(results, part, consumer):
+def test_an_input_that_is_being_made_again_is_refused(results, part, consumer):
     (results / PARTS[part][0] / "card.json").unlink()
     with pytest.raises(UserError, match=f"its {part} "):
         consumer(results / CELL)
@@ -119,7 +119,7 @@ def replaced(results) -> Path:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_what_a_replaced_cell_was_made_from_may_change(results, replaced, part):
+def test_the_inputs_of_a_replaced_cell_may_change(results, replaced, part):
     assert verify(results).faults == []
     place, name = PARTS[part]
     (results / place / name).write_bytes((results / place / name).read_bytes() + b"\n")
@@ -155,7 +155,7 @@ def test_a_checkpoint_of_a_cell_is_refused_as_the_cell_is(training_setup):
     assert {fault.file for fault in verify(place.results).faults} == {checkpoint, checkpoint.parent}
 
 
-def test_another_text_keeps_a_cell_loadable_but_describes_no_model(results):
+def test_a_cell_with_another_corpus_loads_but_its_card_omits_the_corpus(results):
     corpus = results / "corpus/te"
     (corpus / "train.txt").write_text("one\n")
     complete(corpus, sizes={"train": {"sentences": 1, "bytes": 4}})
@@ -164,7 +164,7 @@ def test_another_text_keeps_a_cell_loadable_but_describes_no_model(results):
     )
 
 
-def test_a_card_that_does_not_say_what_its_cell_was_made_from_is_refused(results):
+def test_a_card_without_checksums_of_inputs_is_refused(results):
     """As those of earlier versions."""
     card = json.loads((results / CELL / "card.json").read_text())
     del card["input_checksums"]

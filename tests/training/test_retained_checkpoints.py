@@ -42,11 +42,11 @@ SETTINGS = {
         ([], 5, {}),
     ],
 )
-def test_checkpoints_lie_at_equal_distances_and_the_last_is_the_end(steps, checkpoints, expected):
+def test_retained_checkpoints_are_equally_spaced(steps, checkpoints, expected):
     assert RetainedCheckpoints(Path("x"), steps, checkpoints).numbers == expected
 
 
-def test_a_step_belongs_to_its_phase_and_a_phases_end_needs_no_file():
+def test_a_checkpoint_at_the_end_of_a_phase_needs_no_file():
     retained = RetainedCheckpoints(Path("x"), [4, 8], 3)  # steps 4 and 8
     assert [retained.phase_of(step) for step in (1, 4, 5, 12)] == [0, 0, 1, 1]
     assert retained.files(0) == {}
@@ -70,7 +70,7 @@ def test_more_checkpoints_than_steps_are_refused():
         [{**LORA, "objective": "mtp"}],
     ],
 )
-def test_a_checkpoint_scores_as_the_model_did_at_that_step(training_setup, phases):
+def test_a_checkpoint_scores_like_the_model_at_its_step(training_setup, phases):
     job = training_setup().job({**SETTINGS, "phases": phases})
     train_cell(job)
     sentences = corpus_sentences(job["inputs"]["corpus"], "heldout", 4)
@@ -104,7 +104,7 @@ def test_an_interrupted_run_keeps_the_same_checkpoints(training_setup, before):
     assert [(folder_of(job) / name).read_bytes() for name in names] == whole
 
 
-def test_fewer_checkpoints_than_before_leave_none_of_the_old(training_setup):
+def test_old_checkpoints_of_a_cell_are_deleted(training_setup):
     place = training_setup(sentences=6)
     train_cell(place.job({**SETTINGS, "phases": [LAYERS]}))
     job = place.job({**SETTINGS, "phases": [LAYERS], "checkpoints": 2})
@@ -112,7 +112,7 @@ def test_fewer_checkpoints_than_before_leave_none_of_the_old(training_setup):
     assert [path.name for path in folder_of(job).glob("checkpoint-*")] == ["checkpoint-1"]
 
 
-def test_without_the_key_no_checkpoint_is_retained(train):
+def test_by_default_no_checkpoint_is_retained(train):
     settings = {key: value for key, value in SETTINGS.items() if key != "checkpoints"}
     folder = train({**settings, "phases": [LAYERS]})
     assert list(folder.glob("checkpoint*")) == []

@@ -66,7 +66,7 @@ def test_every_phase_has_a_schedule_like_transformers(shape):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("warmup", [0.0, 0.2, 0.5])
-def test_one_schedule_goes_on_through_all_phases(shape, warmup):
+def test_one_schedule_may_span_all_phases(shape, warmup):
     made = schedules(strategy(schedule=shape, schedule_over="strategy", warmup=warmup), STEPS)
     rates = [rate for s, steps in zip(made, STEPS, strict=True) for rate in walk(s, steps)]
     assert rates == pytest.approx(of_transformers(shape, round(warmup * 20), 20))
@@ -92,7 +92,7 @@ def test_the_exact_factors_of_three_steps(shape, warmup, factors):
     assert walk(Schedule(shape, warmup, 3, decay=decay), 3) == pytest.approx(factors)
 
 
-def test_a_stable_rate_stays_highest_until_its_decay():
+def test_a_stable_rate_stays_at_its_peak_until_the_decay():
     settings = {"schedule": "wsd", "warmup": 0.2, "decay": 0.4}
     [first, *_] = schedules(strategy(**settings), [10, 1, 1])
     fall = [0.5 + 0.5 * cos(pi * part) for part in (0, 0.25, 0.5, 0.75)]
@@ -117,18 +117,18 @@ def test_no_step_of_any_schedule_has_a_rate_of_zero(shape, warmup, steps, over):
         assert max(phase) == pytest.approx(schedule.highest)
 
 
-def test_a_phase_multiplies_the_schedule_by_its_own_rate():
+def test_the_schedule_is_multiplied_by_the_rate_of_the_phase():
     *_, last = schedules(strategy(schedule_over="strategy", warmup=0), STEPS)
     rates = walk(last, 9, rate=3.0)
     assert rates[0] == pytest.approx(3 * 0.5 * (1 + torch.cos(torch.tensor(torch.pi * 11 / 20))))
     assert rates == pytest.approx([3 * rate for rate in walk(last, 9)])
 
 
-def test_after_its_last_step_a_schedule_stays_where_it_is():
+def test_after_the_last_step_the_rate_stays_at_zero():
     assert Schedule("cosine", 0, 4).factor(6) == Schedule("linear", 0, 4).factor(6) == 0
 
 
-def test_a_schedule_goes_on_from_what_a_checkpoint_holds():
+def test_a_schedule_resumes_from_a_checkpoint():
     schedule = Schedule("cosine", warmup=2, steps=20, offset=6)
     whole = walk(schedule, 9)
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)

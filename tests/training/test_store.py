@@ -88,7 +88,7 @@ def test_peft_itself_reads_the_adapters(trained_cell, training_setup):
     assert torch.allclose(model(TOKENS).logits, logits, atol=1e-5)
 
 
-def test_a_bfloat16_source_gives_a_bfloat16_cell_near_the_trained_model(trained_cell):
+def test_a_cell_of_a_bfloat16_source_is_stored_in_bfloat16(trained_cell):
     folder, logits = trained_cell(["embeddings", {"layers": [0]}], dtype=torch.bfloat16)
     stored = load_file(folder / "changed.safetensors")
     assert {tensor.dtype for tensor in stored.values()} == {torch.bfloat16}
@@ -128,7 +128,7 @@ def test_each_weight_is_merged_in_float32_and_rounded_once(trained_cell, stored,
     assert {tensor.dtype for tensor in found.values()} == {kind}
 
 
-def test_a_cell_can_be_moved_together_with_what_it_refers_to(trained_cell, tmp_path):
+def test_a_cell_can_be_moved_together_with_its_inputs(trained_cell, tmp_path):
     folder, logits = trained_cell(["embeddings"])
     shutil.move(tmp_path / "results", tmp_path / "elsewhere")
     moved = tmp_path / "elsewhere" / folder.relative_to(tmp_path / "results")
@@ -149,7 +149,7 @@ def test_a_cell_without_training_is_the_source(train, training_setup):
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_matrices_grow_to_the_rows_of_a_cell(tiny_llama, tied, tmp_path):
+def test_matrices_are_resized_to_the_rows_of_a_cell(tiny_llama, tied, tmp_path):
     model = tiny_llama(50, tied=tied)
     names = (
         ["model.embed_tokens.weight"] if tied else ["model.embed_tokens.weight", "lm_head.weight"]
@@ -163,7 +163,7 @@ def test_matrices_grow_to_the_rows_of_a_cell(tiny_llama, tied, tmp_path):
     assert (model.lm_head.weight is model.model.embed_tokens.weight) == tied
 
 
-def test_two_matrices_in_a_file_stay_two_though_the_config_ties_them(tiny_llama, tmp_path):
+def test_two_stored_matrices_stay_untied_although_the_config_ties_them(tiny_llama, tmp_path):
     model = tiny_llama(50, tied=False)
     model.config.tie_word_embeddings = True
     rows = {name: torch.randn(57, 32) for name in ("model.embed_tokens.weight", "lm_head.weight")}
@@ -211,7 +211,7 @@ def test_a_damaged_file_is_named(trained_cell, name, damage, message):
     "a file of a source model in the hub cache is truncated, changed or missing",
     "the step that reads it stops with a one-line error message that names the file",
 )
-def test_a_source_that_is_gone_is_named(trained_cell, training_setup):
+def test_a_missing_source_is_named(trained_cell, training_setup):
     folder, _ = trained_cell(["embeddings"])
     shutil.rmtree(training_setup().source.parent)
     with pytest.raises(UserError, match=r"its source .* no longer exists"):

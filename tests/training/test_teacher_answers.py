@@ -67,24 +67,24 @@ def answer(tmp_path, teacher):
     return run
 
 
-def test_answers_end_with_a_line_or_a_text_and_keep_what_separates_them(answer):
+def test_answers_end_with_their_line_and_keep_the_separator(answer):
     samples, facts = answer(("1:", " a"), ("2?", "b"), ("3:", "  c"))
     assert samples == [("1:", " yes"), ("2?", "no"), ("3:", "  yes")]
     assert facts == {"prompts": 3, "too_long": 0, "empty": 0, "unfinished": 0}
 
 
-def test_an_answer_on_its_own_line_is_generated_there(answer):
+def test_an_answer_on_a_separate_line_keeps_its_line_feed(answer):
     samples, _ = answer(("Q=", "\nA"))
     assert samples == [("Q=", "\nyes")]
 
 
-def test_answers_that_are_empty_or_do_not_end_are_left_out_and_counted(answer):
+def test_empty_and_unfinished_answers_are_counted_and_left_out(answer):
     samples, facts = answer(("1=", " a"), ("2;", " b"), ("3?", " c"))
     assert samples == [("3?", " no")]
     assert (facts["empty"], facts["unfinished"]) == (1, 1)
 
 
-def test_prompts_beyond_the_context_are_left_out_and_counted(answer):
+def test_prompts_that_exceed_the_context_are_counted_and_left_out(answer):
     samples, facts = answer(("z" * 31 + ":", " a"), ("1:", " b"))
     assert samples == [("1:", " yes")]
     assert facts["too_long"] == 1
@@ -96,7 +96,7 @@ def test_a_prompt_is_answered_once(answer):
     assert facts["prompts"] == 1
 
 
-def test_a_teacher_without_an_answer_is_named(answer):
+def test_a_teacher_without_a_complete_answer_is_named(answer):
     with pytest.raises(UserError, match="large gave no complete answer to any of 1 prompts"):
         answer(("2;", " b"))
 
@@ -106,7 +106,7 @@ def test_a_teacher_without_an_answer_is_named(answer):
     "the generation of a teacher's answers is interrupted",
     "it resumes and produces the same samples",
 )
-def test_an_interrupted_run_goes_on_and_ends_with_the_same_samples(answer, monkeypatch):
+def test_an_interrupted_run_resumes_and_has_the_same_samples(answer, monkeypatch):
     samples = [(f"{'z' * n}{end}", " a") for n in range(6) for end in ":?"]
     expected = answer(*samples)
     inner, calls = LlamaForCausalLM.generate, []

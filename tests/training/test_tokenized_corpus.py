@@ -56,7 +56,7 @@ def assert_whole(found, tokenizer, corpus, limit=None):
     assert found.lengths.tolist() == [len(ids) for ids in expected]
 
 
-def test_all_jobs_read_what_the_first_one_tokenized(corpus, batches, with_bos):
+def test_all_jobs_share_the_tokens_of_the_first_one(corpus, batches, with_bos):
     assert_whole(tokenize_corpus(with_bos, corpus), with_bos, corpus)
     assert [len(texts) for texts in batches] == [2, 2, 2, 2, 2, 1]
     assert_whole(tokenize_corpus(with_bos, corpus), with_bos, corpus)
@@ -75,7 +75,7 @@ def test_jobs_that_start_together_tokenize_once(corpus, batches, with_bos):
     assert len(batches) == 6
 
 
-def test_tokenizers_and_parts_of_a_text_are_told_apart(corpus, with_bos, without_bos):
+def test_tokens_are_stored_per_tokenizer_and_part_of_the_text(corpus, with_bos, without_bos):
     ways = [(with_bos, None), (without_bos, None), (without_bos, 5), (without_bos, 11)]
     for tokenizer, limit in 2 * ways:
         assert_whole(tokenize_corpus(tokenizer, corpus, limit), tokenizer, corpus, limit)
@@ -93,7 +93,7 @@ def test_truncation_of_a_tokenizer_changes_nothing(corpus, batches, without_bos)
     assert len(batches) == 6
 
 
-def test_another_text_takes_the_place_of_the_old_one(corpus, telugu, with_bos, without_bos):
+def test_tokens_of_an_old_text_are_deleted(corpus, telugu, with_bos, without_bos):
     for tokenizer in (with_bos, without_bos):
         tokenize_corpus(tokenizer, corpus)
     write(corpus, telugu[5:9])
@@ -113,7 +113,7 @@ def test_another_text_takes_the_place_of_the_old_one(corpus, telugu, with_bos, w
         lambda content: content[:-36] + bytes([content[-36] ^ 1]) + content[-35:],
     ],
 )
-def test_a_damaged_file_is_made_anew(corpus, batches, with_bos, caplog, damage):
+def test_a_damaged_file_is_written_again(corpus, batches, with_bos, caplog, damage):
     tokenize_corpus(with_bos, corpus)
     [file] = stored(corpus)
     whole = file.read_bytes()
@@ -128,7 +128,7 @@ def test_a_damaged_file_is_made_anew(corpus, batches, with_bos, caplog, damage):
     "the tokenization of a corpus is interrupted",
     "the next job resumes from the unfinished shard and deletes partial files",
 )
-def test_what_a_killed_process_left_is_deleted(corpus, with_bos):
+def test_files_of_a_killed_process_are_deleted(corpus, with_bos):
     tokenize_corpus(with_bos, corpus)
     [file] = stored(corpus)
     file.rename(file.with_name(f".partial-{file.name}-abcdefgh"))
@@ -141,7 +141,7 @@ def test_what_a_killed_process_left_is_deleted(corpus, with_bos):
     "a corpus folder that the user who trains cannot write to",
     "the log says that tokens are not stored; training reads the same tokens",
 )
-def test_a_corpus_that_cannot_be_written_to_is_read_all_the_same(corpus, with_bos, caplog):
+def test_a_read_only_corpus_is_tokenized_in_temporary_files(corpus, with_bos, caplog):
     (corpus / ".tokens").write_text("not a folder: nothing can be put into it")
     assert_whole(tokenize_corpus(with_bos, corpus), with_bos, corpus)
     assert "cannot be stored" in caplog.text
@@ -153,7 +153,7 @@ def test_a_missing_text_leaves_no_tokens(tmp_path, with_bos):
     assert not (tmp_path / ".tokens").exists()
 
 
-def test_a_corpus_is_the_same_with_its_tokens(corpus, with_bos):
+def test_stored_tokens_do_not_change_the_checksum_of_a_corpus(corpus, with_bos):
     before = input_checksum(corpus)
     tokenize_corpus(with_bos, corpus)
     assert input_checksum(corpus) == before
@@ -191,7 +191,7 @@ def test_a_text_in_shards_has_the_same_tokens(in_shards, with_bos):
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_blocks_run_over_the_ends_of_shards(in_shards, with_bos, monkeypatch, apart):
+def test_blocks_may_span_shards(in_shards, with_bos, monkeypatch, apart):
     blocks = pack(tokenize_corpus(with_bos, in_shards), 16, apart=apart)
     monkeypatch.setattr(tokenized_corpus, "SHARD", 1 << 20)
     whole = pack(tokenize_corpus(with_bos, in_shards), 16, apart=apart)
@@ -207,7 +207,7 @@ def test_blocks_run_over_the_ends_of_shards(in_shards, with_bos, monkeypatch, ap
     "the tokenization of a corpus is interrupted",
     "the next job resumes from the unfinished shard and deletes partial files",
 )
-def test_an_interrupted_job_goes_on_with_the_shard_it_was_at(in_shards, with_bos):
+def test_an_interrupted_job_resumes_at_its_shard(in_shards, with_bos):
     tokenize_corpus(with_bos, in_shards)
     first, *others, last = sorted(stored(in_shards), key=lambda file: int(file.name.split("-")[2]))
     whole, made = last.read_bytes(), [file.stat().st_ino for file in others]
@@ -218,7 +218,7 @@ def test_an_interrupted_job_goes_on_with_the_shard_it_was_at(in_shards, with_bos
     assert [file.stat().st_ino for file in others] == made
 
 
-def test_a_part_of_a_text_shares_the_shards_before_its_end(in_shards, batches, with_bos):
+def test_a_shorter_part_of_a_text_shares_complete_shards(in_shards, batches, with_bos):
     tokenize_corpus(with_bos, in_shards)
     count = len(batches)
     found = tokenize_corpus(with_bos, in_shards, 7)

@@ -66,7 +66,7 @@ def test_training_lowers_the_loss_on_training_and_heldout_text(train, phase, tie
     assert not (folder / "checkpoints").exists()
 
 
-def test_a_training_of_one_step_learns_and_says_that_its_warm_up_takes_it(train, caplog):
+def test_a_training_of_one_step_learns_and_warns_of_its_warm_up(train, caplog):
     folder = train({**SHARED, "phases": [LAYERS], "batch_sequences": 10_000})
     [step], curve = log_of(folder, "step"), log_of(folder, "heldout")
     assert step["learning_rate"] == SHARED["learning_rate"] / 2
@@ -75,7 +75,7 @@ def test_a_training_of_one_step_learns_and_says_that_its_warm_up_takes_it(train,
     assert "its learning rate reaches 0.005 instead of 0.01" in caplog.text
 
 
-def test_the_log_counts_every_token_of_every_pass(train, training_setup, without_bos):
+def test_the_log_counts_the_tokens_of_all_micro_batches(train, training_setup, without_bos):
     folder = train({**SHARED, "phases": [LORA], "epochs": 2})
     sentences = (training_setup().corpus / "train.txt").read_text("utf-8").split("\n")[:-1]
     tokens = sum(map(len, encode(without_bos, sentences)))
@@ -156,7 +156,7 @@ def test_every_phase_has_a_schedule_of_its_own(train):
     assert [line["step"] for line in steps] == list(range(1, len(steps) + 1))
 
 
-def test_how_many_sequences_fit_the_memory_does_not_change_the_step(train, monkeypatch):
+def test_the_size_of_micro_batches_does_not_change_a_step(train, monkeypatch):
     settings = {**SHARED, "phases": [LAYERS], "epochs": 0.5}
     alone = log_of(train(settings), "step")
     for limit in (32, 64, 10_000):
@@ -229,7 +229,7 @@ def uninterrupted(training_setup_in, tmp_path_factory):
         ([MTP[0], {**MTP[1], "trainable": ["lora"]}], "late"),  # the second head is frozen
     ],
 )
-def test_an_interrupted_run_ends_bit_for_bit_like_one_that_was_not(
+def test_an_interrupted_run_is_bit_identical_to_an_uninterrupted_one(
     training_setup, uninterrupted, phases, where
 ):
     job = training_setup(sentences=6).job({**SHARED, "phases": phases})
@@ -322,7 +322,7 @@ def test_a_run_that_diverges_stops_with_one_line(train):
         train({**SHARED, "phases": [LORA], "learning_rate": 1e30})
 
 
-def test_documents_that_are_apart_are_learned_as_if_each_came_alone(training_setup, without_bos):
+def test_separate_documents_are_trained_as_if_each_were_alone(training_setup, without_bos):
     from transformers import AutoModelForCausalLM
 
     place = training_setup()
@@ -359,7 +359,7 @@ def test_cells_of_other_seeds_are_trained_in_another_order(train):
     assert [line["loss"] for line in one] != [line["loss"] for line in other]
 
 
-def test_a_diverging_run_names_the_cell_and_leaves_no_card(training_setup):
+def test_a_diverging_run_names_the_cell_and_writes_no_card(training_setup):
     job = training_setup().job({**SHARED, "phases": [LAYERS], "learning_rate": 1e38})
     with pytest.raises(UserError, match=r"tiny/te/source/none/s/0: the loss is .* at step"):
         train_cell(job)
@@ -389,9 +389,7 @@ def test_bfloat16_training_keeps_float32_weights(train, monkeypatch):
     assert steps[-1]["loss"] < steps[0]["loss"]
 
 
-def test_the_script_repeats_a_cell_from_the_job_file_that_lies_in_it(
-    training_setup, monkeypatch, capsys
-):
+def test_the_script_repeats_a_cell_from_its_job_file(training_setup, monkeypatch, capsys):
     script = Path(__file__).resolve().parents[2] / "scripts" / "train.py"
     job = training_setup().job({**SHARED, "phases": [LORA]})
 

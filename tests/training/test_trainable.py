@@ -48,7 +48,7 @@ def in_layers(model, *layers):
         (["embeddings", "head"], {INPUT}, {INPUT, OUTPUT}),
     ],
 )
-def test_matrices_are_found_whether_tied_or_not(tiny_llama, trainable, tied, untied):
+def test_tied_and_untied_matrices_are_unfrozen(tiny_llama, trainable, tied, untied):
     for is_tied, expected in ((True, tied), (False, untied)):
         model = tiny_llama(50, tied=is_tied)
         names, adapter = prepare_phase(model, phase(*trainable))
@@ -80,7 +80,7 @@ def test_outside_the_layers_are_the_matrices_and_the_final_norm(tiny_llama, tied
         ([{"layers": [0]}], False),
     ],
 )
-def test_a_phase_trains_the_head_if_it_names_it_or_what_holds_it(trainable, expected):
+def test_a_phase_trains_the_head_if_a_named_part_includes_it(trainable, expected):
     assert trains_head(phase(*trainable)) == expected
 
 
@@ -90,7 +90,7 @@ def test_all_is_every_parameter(tiny_llama):
     assert unfrozen(model) == set(names) == {name for name, _ in model.named_parameters()}
 
 
-def test_adapters_sit_on_every_linear_layer_but_the_head(tiny_llama):
+def test_every_linear_layer_but_the_head_has_an_adapter(tiny_llama):
     model = tiny_llama(50, tied=False)
     names, adapter = prepare_phase(model, phase("head", "lora", lora={"r": 2}))
     linear = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -103,7 +103,7 @@ def test_adapters_sit_on_every_linear_layer_but_the_head(tiny_llama):
     assert lora_parameter_count(adapter) == 4 * 2 * sum(sizes)
 
 
-def test_what_was_trained_counts_once_whatever_adapters_are_on_it(tiny_llama):
+def test_trained_parameters_are_counted_once(tiny_llama):
     model, rows = tiny_llama(50), {INPUT}
     trained, merged = ({f"model.layers.{n}.mlp.up_proj.weight"} for n in (0, 1))
     prepare_phase(model, phase("lora"))
@@ -113,14 +113,14 @@ def test_what_was_trained_counts_once_whatever_adapters_are_on_it(tiny_llama):
     assert trained_parameter_count(model, progress, 3) == 32 * 64 + 70 + 50 * 32
 
 
-def test_preparing_again_freezes_what_was_trained_before(tiny_llama):
+def test_preparing_a_phase_freezes_earlier_parameters(tiny_llama):
     model = tiny_llama(50)
     prepare_phase(model, phase("all"))
     prepare_phase(model, phase("embeddings"))
     assert unfrozen(model) == {INPUT}
 
 
-def test_the_stack_of_layers_is_found_under_another_architecture_s_names():
+def test_the_decoder_layers_of_other_architectures_are_found():
     from transformers import GPT2Config, GPT2LMHeadModel
 
     model = GPT2LMHeadModel(GPT2Config(vocab_size=50, n_embd=16, n_layer=3, n_head=2))
@@ -154,7 +154,7 @@ def test_frozen_layers_compute_no_gradients_of_their_weights(tiny_llama, tied):
     assert saved == 2 * 60 * weights
 
 
-def test_below_the_lowest_trained_parameter_nothing_is_computed_backwards(tiny_llama):
+def test_no_gradients_are_computed_below_the_lowest_trained_parameter(tiny_llama):
     model = tiny_llama(50, tied=False)
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         model(torch.arange(60).view(3, 20) % 50)
@@ -169,12 +169,12 @@ def test_below_the_lowest_trained_parameter_nothing_is_computed_backwards(tiny_l
     "a layer that the model does not have",
     "a one-line error message gives the number of layers",
 )
-def test_a_layer_that_is_not_there_is_named(tiny_llama):
+def test_a_missing_layer_is_named(tiny_llama):
     with pytest.raises(UserError, match="layer 4 does not exist; the model has 4 layers"):
         prepare_phase(tiny_llama(50), phase({"layers": [4]}))
 
 
-def test_merged_adapters_compute_what_they_did_beside_the_weights(tiny_llama):
+def test_merging_adapters_does_not_change_outputs(tiny_llama):
     model = tiny_llama(50)
     _, adapter = prepare_phase(model, phase("lora"))
     for name, parameter in model.named_parameters():
@@ -202,9 +202,7 @@ class Spy(TrainerCallback):
 @pytest.mark.parametrize(
     "trainable", [["embeddings", "head", "lora"], ["embeddings", "head", {"layers": [0, -1]}]]
 )
-def test_training_moves_all_that_is_unfrozen_and_nothing_else(
-    tiny_llama, tmp_path, tied, trainable
-):
+def test_training_changes_exactly_the_unfrozen_parameters(tiny_llama, tmp_path, tied, trainable):
     model = tiny_llama(50, tied=tied)
     settings = {"trainable": trainable, "length": 16}
     strategy = read_strategy(

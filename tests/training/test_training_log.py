@@ -1,4 +1,4 @@
-"""The log has each line once, says how far the run is, and names the step where one diverges."""
+"""The training log: its lines, progress, speed and services."""
 
 import logging
 import sys
@@ -10,6 +10,7 @@ import torch
 
 from lexigraft.errors import UserError
 from lexigraft.inference.likelihood import Likelihood
+from lexigraft.machine import known_device
 from lexigraft.training import training_log as module
 from lexigraft.training.distributed import Computation
 from lexigraft.training.progress import describe_progress
@@ -17,7 +18,10 @@ from lexigraft.training.training_log import (
     HeldOutCurve,
     StepLogger,
     TrainingLog,
+    flops_per_token,
     open_report,
+    peak_tokens_per_second,
+    summarize_run,
 )
 
 COMPUTATION = Computation(torch.nn.Identity())
@@ -35,7 +39,7 @@ def heldout(training_log, nats=8.0, steps=10, points=1):
     )
 
 
-def test_resuming_drops_later_lines_and_a_half_written_one(training_log):
+def test_resuming_drops_later_and_incomplete_lines(training_log):
     for step in (0, 1, 2, 3):
         training_log.write({"event": "step", "step": step})
     with training_log.file.open("a") as file:
@@ -46,7 +50,7 @@ def test_resuming_drops_later_lines_and_a_half_written_one(training_log):
     assert [line["step"] for line in training_log.lines()] == [0, 1, 2, 3]
 
 
-def test_a_log_that_is_not_there_has_no_lines(training_log):
+def test_a_missing_log_has_no_lines(training_log):
     training_log.resume_at(0)
     assert training_log.lines() == []
 
@@ -55,14 +59,16 @@ def test_a_log_that_is_not_there_has_no_lines(training_log):
     ("steps", "points", "expected"),
     [(10, 1, [0, 5, 10]), (12, 3, [0, 3, 6, 9, 12]), (10, 0, [0, 10]), (0, 3, [0]), (1, 3, [0, 1])],
 )
-def test_heldout_points_lie_at_the_ends_and_equally_between(training_log, steps, points, expected):
+def test_held_out_points_are_equally_spaced_from_start_to_end(
+    training_log, steps, points, expected
+):
     curve = heldout(training_log, steps=steps, points=points)
     for step in range(steps + 1):
         curve.evaluate(step, 0, COMPUTATION)
     assert [line["step"] for line in training_log.lines("heldout")] == expected
 
 
-def test_a_point_that_was_logged_is_not_scored_again(training_log):
+def test_a_logged_point_is_not_scored_again(training_log):
     heldout(training_log, nats=8.0).evaluate(0, 0, COMPUTATION)
     heldout(training_log, nats=9.0).evaluate(0, 0, COMPUTATION)
     (line,) = training_log.lines("heldout")
@@ -133,9 +139,7 @@ def test_progress_is_logged_after_the_first_step_the_last_and_every_half_minute(
     )
 
 
-def test_progress_is_that_of_the_phase_and_a_line_being_written_is_left_out(
-    run_phase, training_log
-):
+def test_progress_is_that_of_the_phase_without_incomplete_lines(run_phase, training_log):
     assert describe_progress(training_log.file) == ""
     run_phase([9.0] * 5, steps=100)
     run_phase([2.0, 4.0], phase=1, offset=5, steps=100)
@@ -152,7 +156,9 @@ def test_progress_is_that_of_the_phase_and_a_line_being_written_is_left_out(
 
 
 @pytest.mark.parametrize("service", ["tensorboard", "wandb"])
-def test_a_service_gets_what_the_log_has(run_phase, training_log, tmp_path, monkeypatch, service):
+def test_a_service_receives_the_lines_of_the_log(
+    run_phase, training_log, tmp_path, monkeypatch, service
+):
     """Of stand-ins for both packages, which the environment does not have."""
     sent, begun = {}, []
 
@@ -196,3 +202,61 @@ def test_a_service_that_is_not_installed_is_named(tmp_path, monkeypatch, service
     monkeypatch.setenv("LEXIGRAFT_REPORT_TO", service)
     with pytest.raises(UserError, match=f"report_to: {service} is not installed; run `pip install"):
         open_report("a/b", tmp_path, 0)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_token_takes_six_flops_per_parameter_without_lookups(tiny_llama, tied):
+    # Llama, 4 layers: attention 32 x (32 + 16 + 16 + 32), gated MLP 3 x 32 x 64, two norms of 32;
+    # a final norm; 300 rows of the head. Untied, the input's 300 rows are looked up.
+    layers = 4 * (32 * 96 + 3 * 32 * 64 + 2 * 32) + 32
+    assert flops_per_token(tiny_llama(300, tied=tied)) == 6 * (layers + 300 * 32)
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("NVIDIA A100-SXM4-80GB", "A100"),
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("NVIDIA H100 PCIe", "H100 PCIe"),
+        ("NVIDIA H200", "H200"),
+        ("NVIDIA L40S", "L40S"),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", None),
+        ("NVIDIA A10", None),
+        ("Quadro P400", None),
+    ],
+)
+def test_a_gpu_is_known_by_its_name(name, known):
+    assert known_device(name) == known
+
+
+def test_a_cpu_has_no_peak(tiny_llama, monkeypatch):
+    monkeypatch.setattr(module, "device", lambda: __import__("torch").device("cpu"))
+    assert peak_tokens_per_second(tiny_llama(300)) is None
+
+
+def test_peak_speed_is_that_of_all_gpus(tiny_llama, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(module, "device", lambda: torch.device("cuda"))
+    monkeypatch.setattr(module, "precision", lambda: torch.bfloat16)
+    monkeypatch.setattr(module, "world_size", lambda: 4)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H200")
+    model = tiny_llama(300)
+    assert peak_tokens_per_second(model) == pytest.approx(4 * 989e12 / flops_per_token(model))
+    monkeypatch.setattr(module, "precision", lambda: torch.float32)
+    assert peak_tokens_per_second(model) is None
+
+
+def test_the_speed_of_a_run_is_the_mean_over_its_time(tmp_path):
+    training_log = TrainingLog(tmp_path / "log.jsonl")
+    training_log.write({"event": "heldout", "step": 0, "bits_per_byte": 2.0})
+    # 300 tokens in one second, then 100 in three.
+    for step, (tokens, seconds, share) in enumerate([(300, 1.0, 0.6), (400, 3.0, 0.2)], start=1):
+        training_log.write(
+            {"event": "step", "step": step, "tokens": tokens, "seconds": seconds}
+            | {"share_of_peak": share}
+        )
+    training_log.write({"event": "heldout", "step": 2, "bits_per_byte": 1.5})
+    facts = summarize_run(training_log)
+    assert facts["tokens_per_second"] == 100 and facts["share_of_peak"] == pytest.approx(0.3)
+    assert facts["processes"] == 1 and not facts["sharded"]

@@ -49,7 +49,7 @@ def test_rows_and_logits_are_products_with_the_whole_recipe(start, form):
     torch.testing.assert_close(adapter.merged(table), weights @ table)
 
 
-def test_under_autocast_rows_of_a_dense_adapter_are_not_rounded_and_their_gradient_is(start):
+def test_under_autocast_only_the_gradient_of_dense_rows_is_rounded(start):
     adapter, ids = DenseAdapter(start, 8), torch.tensor([3, 0, 3])
     table, upstream = torch.randn(SOURCE, HIDDEN), torch.randn(3, HIDDEN)
     found = []
@@ -76,7 +76,7 @@ def test_logits_are_those_of_the_source_times_the_recipe(start, form, positions,
 
 @FORMS
 @pytest.mark.parametrize(("positions", "calls"), [(1, 1), (8, 0)])
-def test_an_adapter_multiplies_as_few_numbers_as_it_can(start, form, positions, calls):
+def test_logits_are_computed_with_the_fewest_multiplications(start, form, positions, calls):
     old, called = head(), []
     old.register_forward_hook(lambda *_: called.append(1))
     form(start, 8).logits(torch.randn(positions, HIDDEN), old)
@@ -129,7 +129,7 @@ def test_gradients_are_those_of_a_plain_matrix(start, ids):
 
 @FORMS
 @POSITIONS
-def test_gradients_reach_what_the_logits_were_made_of(start, form, positions):
+def test_gradients_reach_hidden_states_and_weights(start, form, positions):
     adapter, weights, old = form(start, 8), dense(start), head()
     hidden = torch.randn(*positions, HIDDEN, requires_grad=True)
     (adapter.logits(hidden, old) ** 2).sum().backward()
@@ -163,20 +163,20 @@ def test_drift_is_the_mean_distance_of_shared_rows(start, form):
 
 
 @FORMS
-def test_drift_of_a_vocabulary_that_shares_nothing_is_zero(form):
+def test_drift_without_shared_tokens_is_zero(form):
     rows = csr_array(np.full((2, SOURCE + 1), 0.5))
     adapter = form(assemble_recipe(rows, np.array([-1, -1]), np.arange(SOURCE)), 8)
     assert adapter.drift() == 0
 
 
 @FORMS
-def test_the_recipe_that_comes_out_is_the_one_that_went_in(start, form):
+def test_the_recipe_of_an_untrained_adapter_is_its_start(start, form):
     recipe = form(start, 8).recipe()
     np.testing.assert_allclose(recipe.weights.toarray(), start.weights.toarray(), atol=1e-7)
     assert len(recipe.new_ids) == 0
 
 
-def test_of_a_dense_adapter_the_largest_weights_are_stored(start):
+def test_a_dense_adapter_stores_its_largest_weights(start):
     recipe = DenseAdapter(start, 2).recipe()
     assert np.diff(recipe.left.indptr).max() == 2
     assert recipe.rows(np.array([5])).toarray()[0].tolist() == pytest.approx(
@@ -184,7 +184,7 @@ def test_of_a_dense_adapter_the_largest_weights_are_stored(start):
     )
 
 
-def test_a_sparse_adapter_trains_the_largest_weights_alone(start):
+def test_a_sparse_adapter_trains_only_the_largest_weights(start):
     adapter = SparseAdapter(start, 1)
     assert sum(p.numel() for p in adapter.parameters()) == TARGET
     rows = adapter.recipe().weights.toarray()
@@ -193,7 +193,7 @@ def test_a_sparse_adapter_trains_the_largest_weights_alone(start):
     assert rows[5].tolist() == pytest.approx([0, 0, 0, 0, 0, 1.1, 0])  # a signed row is cut only
 
 
-def test_largest_keeps_rows_that_are_short_enough_as_they_are():
+def test_short_rows_are_kept_unchanged():
     matrix = csr_array(np.array([[0, 0.2, 0.3, 0.5], [1, 0, 0, 0], [-3, 1, 2, 0]]))
     assert largest_weights(matrix, 3) is matrix
     expected = [[0, 0, 0.375, 0.625], [1, 0, 0, 0], [-3, 0, 2, 0]]
@@ -207,7 +207,7 @@ def test_stored_zeros_are_trained_too():
     assert weights.values.grad.tolist() == [1, 1]
 
 
-def test_under_autocast_rows_and_logits_made_of_source_logits_stay_float32(start):
+def test_under_autocast_rows_and_logits_of_source_logits_stay_float32(start):
     table, hidden, old = torch.randn(SOURCE, 5), torch.randn(2, HIDDEN), head()
     expected = dense(start) @ table
     with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -114,7 +114,7 @@ def test_parts_and_targets_of_a_batch_are_the_sums_of_its_sequences(tiny_llama, 
     assert torch.allclose(losses, objective.losses(model, collate(sequences)), rtol=1e-4)
 
 
-def test_next_tokens_count_as_in_plain_training(tiny_llama, teacher, sequences):
+def test_the_next_token_loss_is_that_of_plain_training(tiny_llama, teacher, sequences):
     model, plain = tiny_llama(380, tied=False), CausalModeling()
     alone = objective_of(teacher, model, weight=2.0)
     mixed = objective_of(teacher, model, weight=2.0, next_weight=0.25)
@@ -128,7 +128,7 @@ def test_next_tokens_count_as_in_plain_training(tiny_llama, teacher, sequences):
     assert alone.total(difference[None]) == 2 * difference
 
 
-def test_separate_documents_take_nothing_from_each_other(tiny_llama, teacher, sequences):
+def test_separate_documents_do_not_influence_each_other(tiny_llama, teacher, sequences):
     """A sequence of two documents has the losses of both."""
     model = tiny_llama(380, tied=False)
     objective = objective_of(teacher, model)
@@ -159,7 +159,7 @@ def moved(chunks, shift):
     return np.where(chunks == IGNORED, IGNORED, chunks + shift)
 
 
-def test_a_model_whose_texts_say_what_its_teachers_say_stays(tiny_llama, without_bos, telugu):
+def test_a_model_with_the_teacher_s_influences_has_no_gradient(tiny_llama, without_bos, telugu):
     teacher = tiny_llama(320, tied=False, seed=5).requires_grad_(False)
     model = tiny_llama(320, tied=False, seed=5)
     block = pack(concatenate(encode(without_bos, telugu[:1])), LENGTH)[0]
@@ -185,7 +185,7 @@ def test_gradients_are_the_same_with_gradient_checkpointing(tiny_llama, teacher,
     assert torch.allclose(*gradients, rtol=1e-4, atol=1e-6)
 
 
-def test_a_process_that_has_no_sequence_left_has_no_pairs(tiny_llama, teacher):
+def test_a_process_without_a_sequence_has_no_pairs(tiny_llama, teacher):
     model = tiny_llama(380, tied=False)
     objective = objective_of(teacher, model)
     assert objective.count_targets(collate([])).tolist() == [0]
@@ -195,7 +195,7 @@ def test_a_process_that_has_no_sequence_left_has_no_pairs(tiny_llama, teacher):
 
 
 @pytest.mark.parametrize("architecture", ["mistral", "gemma2", "qwen2", "gpt_neox"])
-def test_other_architectures_show_the_attention_that_they_compute(sequences, architecture):
+def test_the_attention_of_other_architectures_is_recorded(sequences, architecture):
     """Gemma 2 caps its scores; here it has a window that is shorter than a sequence, too."""
     model, teacher = (random_model(architecture, rows) for rows in (380, 320))
     objective = objective_of(teacher.requires_grad_(False), model, layers=1)
@@ -239,7 +239,7 @@ def test_tied_rows_can_be_trained(tiny_llama, trainable):
     ("trainable", "lost"),
     [(["embeddings", "head"], "lm_head"), (["embeddings", {"layers": [0, -1]}], "layers.3")],
 )
-def test_what_the_loss_does_not_depend_on_is_not_trained(tiny_llama, trainable, lost):
+def test_parameters_that_the_loss_does_not_depend_on_are_refused(tiny_llama, trainable, lost):
     model = tiny_llama(380, tied=False)
     strategy = phase_of(trainable=trainable)
     prepare_phase(model, strategy.phases[0])
@@ -249,7 +249,7 @@ def test_what_the_loss_does_not_depend_on_is_not_trained(tiny_llama, trainable, 
     AttentionInfluence.for_phase(context_of(model, tiny_llama(320), strategy))
 
 
-def test_a_source_that_cannot_hold_a_sequence_is_not_advised_to_be_another(tiny_llama, tmp_path):
+def test_a_source_with_a_short_context_is_refused(tiny_llama, tmp_path):
     tiny_llama(320).save_pretrained(tmp_path / "tiny")
     (tmp_path / "tiny" / "source.json").write_text('{"kind": "folder", "path": "."}')
     strategy, inputs = phase_of(length=1024), {"teacher": tmp_path / "tiny"}
@@ -259,6 +259,6 @@ def test_a_source_that_cannot_hold_a_sequence_is_not_advised_to_be_another(tiny_
         AttentionInfluence.check_inputs(inputs, None, strategy)
 
 
-def test_more_layers_than_there_are_are_refused(tiny_llama):
+def test_more_layers_than_the_model_has_are_refused(tiny_llama):
     with pytest.raises(UserError, match=r"aim.layers: 5 is more than the model's 4 layers"):
         layers_for(5, tiny_llama(10))

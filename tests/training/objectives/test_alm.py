@@ -174,7 +174,7 @@ def test_parts_and_targets_of_a_batch_are_the_sums_of_its_sequences(
     assert torch.allclose(losses, objective.losses(model, batch()), rtol=1e-4)
 
 
-def test_next_tokens_count_as_in_plain_training(tiny_llama, teacher, batch):
+def test_the_next_token_loss_is_that_of_plain_training(tiny_llama, teacher, batch):
     model, plain = tiny_llama(380, tied=False), CausalModeling()
     alone, mixed = (
         LikelihoodMatching(teacher, AlmSettings(weight=2.0, next_weight=weight), MOST)
@@ -197,7 +197,7 @@ def test_next_tokens_count_as_in_plain_training(tiny_llama, teacher, batch):
 
 @pytest.mark.parametrize("weights", [[0.0, 3.0], [0.5, 3.0]], ids=["chunks", "both"])
 @pytest.mark.parametrize("peers", [False, True], ids=["in place", "by autograd"])
-def test_one_pass_has_the_losses_and_gradients_of_both_parts(
+def test_one_backward_pass_has_the_gradients_of_both_parts(
     tiny_llama, teacher, batch, monkeypatch, weights, peers
 ):
     """A process alone adds gradients in place, and both go on with those of an earlier pass."""
@@ -220,9 +220,7 @@ def test_one_pass_has_the_losses_and_gradients_of_both_parts(
         assert torch.allclose(parameter.grad, expected[name], rtol=1e-4, atol=1e-4), name
 
 
-def test_a_model_that_finds_everything_as_likely_as_its_teacher_does_stays(
-    tiny_llama, without_bos, telugu
-):
+def test_a_model_with_the_teacher_s_likelihoods_has_no_gradient(tiny_llama, without_bos, telugu):
     teacher = tiny_llama(320, tied=False, seed=5).requires_grad_(False)
     model = tiny_llama(320, tied=False, seed=5)
     aligner = TokenAligner(without_bos, without_bos, 100)
@@ -251,7 +249,7 @@ def test_words_end_before_blanks_and_special_tokens(byte_tokenizer):
     assert set(strings) == {"<end>", "Ġ", "ĉ", "Ċ", "Ġa", "ĊĊ"}
 
 
-def test_the_binary_cross_entropy_of_two_coins():
+def test_matching_is_the_binary_cross_entropy():
     p, q = torch.tensor([0.5, 0.25]).log(), torch.tensor([0.5, 0.75]).log()
     expected = [np.log(2), 0.25 * np.log(4 / 3) + 0.75 * np.log(4)]
     assert matching(p, q, 1.0).tolist() == pytest.approx(expected, rel=1e-4)
@@ -266,7 +264,7 @@ def test_certain_and_impossible_texts_have_finite_losses_and_gradients():
         assert losses.isfinite().all() and slope.isfinite().all() and (losses >= 0).all()
 
 
-def test_a_process_that_has_no_sequence_left_has_no_chunks(tiny_llama, teacher):
+def test_a_process_without_a_sequence_has_no_chunks(tiny_llama, teacher):
     model = tiny_llama(380, tied=False)
     objective = LikelihoodMatching(teacher, AlmSettings(), MOST)
     assert objective.count_targets(collate([])).tolist() == [0, 0]
@@ -291,7 +289,7 @@ def teacher_folder(tmp_path, tiny_llama, without_bos):
     return folder
 
 
-def test_a_teacher_reads_four_times_as_many_tokens_or_what_it_holds(tiny_llama):
+def test_a_teacher_reads_at_most_four_times_the_length_or_its_context(tiny_llama):
     config, length_for = tiny_llama(10).config, LikelihoodMatching.length_for
     lengths = {32: 128, 100: 400, 200: 512}
     assert {n: length_for(alm(length=n).phases[0], config) for n in lengths} == lengths
@@ -303,7 +301,7 @@ def test_a_teacher_reads_four_times_as_many_tokens_or_what_it_holds(tiny_llama):
 @pytest.mark.parametrize(
     "given", [{"length": 513}, {"alm": {"teacher_length": 513}}], ids=["its phase", "by itself"]
 )
-def test_a_teacher_must_hold_a_sequence(teacher_folder, without_bos, given):
+def test_a_teacher_with_a_short_context_is_refused(teacher_folder, without_bos, given):
     with pytest.raises(
         UserError, match=r"alm\.teacher: the context of small is 512 tokens, but .* has 513"
     ):
@@ -311,9 +309,7 @@ def test_a_teacher_must_hold_a_sequence(teacher_folder, without_bos, given):
     LikelihoodMatching.check_inputs({"teacher": teacher_folder}, without_bos, alm(length=512))
 
 
-def test_tokenizers_without_a_boundary_in_common_are_refused(
-    teacher_folder, byte_tokenizer, telugu
-):
+def test_tokenizers_without_a_common_boundary_are_refused(teacher_folder, byte_tokenizer, telugu):
     own = byte_tokenizer()
     phase = alm().phases[0]
     context = SimpleNamespace(phase=phase, tokenizer=own, teacher=Teacher(teacher_folder))

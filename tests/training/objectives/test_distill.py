@@ -71,7 +71,7 @@ def test_the_divergence_is_scipys(temperature):
     assert np.allclose(found, temperature**2 * rel_entr(theirs, ours).sum(-1))
 
 
-def test_a_high_temperature_leaves_the_gradient_its_size():
+def test_a_high_temperature_keeps_the_size_of_the_gradient():
     """At its limit it is that of half the mean squared distance of the centred logits."""
     draw = torch.Generator().manual_seed(0)
     logits, soft = torch.randn(2, 3, 8, generator=draw, dtype=torch.float64)
@@ -104,7 +104,7 @@ def test_losses_and_gradients_are_those_of_whole_logits(
         assert torch.allclose(gradient, theirs[name], rtol=1e-3, atol=1e-4), name
 
 
-def test_gradients_that_are_added_in_place_are_the_same(teacher, tiny_llama, padded):
+def test_gradients_that_are_added_in_place_equal_those_of_autograd(teacher, tiny_llama, padded):
     model = tiny_llama(50, tied=False)
     objective = LogitDistillation(teacher, DistillSettings(teacher="t", weight=0.2), SHARED)
     # Both parts of a step have five targets.
@@ -116,14 +116,14 @@ def test_gradients_that_are_added_in_place_are_the_same(teacher, tiny_llama, pad
         assert torch.allclose(model.get_parameter(name).grad, gradient, rtol=1e-4, atol=1e-5), name
 
 
-def test_both_parts_count_the_tokens_that_are_learned(teacher, padded):
+def test_both_parts_count_the_same_tokens(teacher, padded):
     batch = batch_of(padded)
     counts = LogitDistillation(teacher, DistillSettings(teacher="t"), SHARED).count_targets(batch)
     # Rows of 7 tokens have 6 next ones; the first row lacks one label of these, the last one two.
     assert counts.tolist() == [6 - 1 + 6 + 4] * 2
 
 
-def test_a_model_that_expects_what_its_teacher_does_learns_next_tokens_alone(tiny_llama, padded):
+def test_with_the_teacher_s_distribution_only_next_tokens_have_a_gradient(tiny_llama, padded):
     teacher, model = (tiny_llama(50) for _ in range(2))
     objective = LogitDistillation(
         teacher.requires_grad_(False), DistillSettings(teacher="t", temperature=2.0, weight=0.5), 50
@@ -143,7 +143,7 @@ def nats(model, padded):
     )
 
 
-def test_rows_that_are_not_shared_have_no_part_in_the_divergence(teacher, tiny_llama, padded):
+def test_rows_that_are_not_shared_do_not_enter_the_divergence(teacher, tiny_llama, padded):
     model = tiny_llama(50, tied=False)
     objective = LogitDistillation(teacher, DistillSettings(teacher="t"), SHARED)
     before = objective.losses(model, batch_of(padded))
@@ -155,7 +155,7 @@ def test_rows_that_are_not_shared_have_no_part_in_the_divergence(teacher, tiny_l
     assert after[0] != before[0]  # they are tokens that the model might say, as in any training
 
 
-def test_the_teacher_stays_as_it_is(teacher, tiny_llama, padded):
+def test_the_teacher_does_not_change(teacher, tiny_llama, padded):
     before = {name: p.clone() for name, p in teacher.named_parameters()}
     objective, model = (
         LogitDistillation(teacher, DistillSettings(teacher="t"), SHARED),
@@ -183,7 +183,7 @@ class Largest(TorchDispatchMode):
         return made
 
 
-def test_neither_models_logits_are_there_all_at_once(tiny_llama, monkeypatch):
+def test_the_logits_of_both_models_are_computed_in_chunks(tiny_llama, monkeypatch):
     vocabulary, tokens = 3000, 64
     teacher, model = (tiny_llama(vocabulary, seed=seed) for seed in (0, 1))
     monkeypatch.setitem(chunked_module.CHUNK_LOGITS, "cpu", 8 * vocabulary)
@@ -241,11 +241,11 @@ def test_a_teacher_with_the_same_vocabulary_teaches(teacher_folder, without_bos)
     check_teacher(teacher_folder(), without_bos, strategy())
 
 
-def test_tokens_that_the_teacher_has_beyond_the_cells_do_not_matter(teacher_folder, without_bos):
+def test_additional_tokens_of_the_teacher_are_allowed(teacher_folder, without_bos):
     check_teacher(teacher_folder(with_tokens(without_bos, "<extra>")), without_bos, strategy())
 
 
-def test_a_token_that_the_teacher_lacks_is_named(teacher_folder, without_bos):
+def test_a_teacher_without_a_token_is_refused(teacher_folder, without_bos):
     larger = with_tokens(without_bos, "ཀ")
     message = refused(teacher_folder(), larger, strategy())
     assert (
@@ -253,19 +253,19 @@ def test_a_token_that_the_teacher_lacks_is_named(teacher_folder, without_bos):
     )
 
 
-def test_a_token_with_another_id_is_named(teacher_folder, without_bos):
+def test_a_teacher_with_another_id_for_a_token_is_refused(teacher_folder, without_bos):
     theirs, ours = with_tokens(without_bos, "a b", "c d"), with_tokens(without_bos, "c d", "a b")
     message = refused(teacher_folder(theirs), ours, strategy())
     first = len(without_bos)
     assert f"large assigns id {first + 1} to the cell's token 'c d' with id {first};" in message
 
 
-def test_a_teacher_must_hold_the_sequences(teacher_folder, without_bos):
+def test_a_teacher_with_too_short_a_context_is_refused(teacher_folder, without_bos):
     message = refused(teacher_folder(), without_bos, strategy(length=513))
     assert "the context of large is 512 tokens, but a sequence of its phase has 513" in message
 
 
-def test_a_teacher_predicts_next_tokens(teacher_folder, without_bos):
+def test_a_masked_language_model_cannot_teach(teacher_folder, without_bos):
     folder = teacher_folder()
     config = json.loads((folder / "config.json").read_text())
     config |= {"model_type": "roberta", "architectures": ["RobertaForMaskedLM"]}

@@ -64,7 +64,7 @@ def test_masked_tokens_are_counted(model):
     assert MaskedModeling().count_targets(batch()).tolist() == [3]
 
 
-def test_a_pass_without_a_masked_token_has_no_loss_and_no_gradient(model):
+def test_a_micro_batch_without_masked_tokens_has_no_loss_and_no_gradient(model):
     empty = batch()
     empty["labels"][:] = IGNORED
     losses = MaskedModeling().losses(model, empty)
@@ -94,7 +94,7 @@ def test_only_phases_of_mlm_are_masked(plain, roberta_tokenizer):
     assert prepared(plain, roberta_tokenizer, ["cell"])[0].labels is not None
 
 
-def test_each_visit_has_a_mask_of_its_own_and_keeps_it(plain, roberta_tokenizer):
+def test_each_visit_has_its_own_reproducible_mask(plain, roberta_tokenizer):
     masked, other = (
         prepared(plain, roberta_tokenizer, ["study", "cell", f"phase-{n}"]) for n in (0, 1)
     )

@@ -39,7 +39,7 @@ def by_hand(model, extra, inputs):
     return hidden @ extra.weight.T + (0 if extra.bias is None else extra.bias)
 
 
-def test_extra_logits_pass_through_what_the_model_does_to_its_own(family, padded):
+def test_extra_logits_are_treated_like_the_model_s_logits(family, padded):
     model, after = family
     expected = model(**padded()).logits
     objective = objective_of(model)
@@ -48,7 +48,7 @@ def test_extra_logits_pass_through_what_the_model_does_to_its_own(family, padded
     assert torch.equal(model(**padded()).logits, expected)  # the model is as it was
 
 
-def test_published_code_leaves_the_extra_logits_as_their_head_gives_them(family, padded):
+def test_raw_extra_logits_are_the_output_of_the_extra_head(family, padded):
     model, _ = family
     objective = objective_of(model, as_head=False)
     raw = by_hand(model, objective.extra_head, padded())
@@ -56,7 +56,7 @@ def test_published_code_leaves_the_extra_logits_as_their_head_gives_them(family,
 
 
 @pytest.mark.parametrize("family", ["gemma2"], indirect=True)
-def test_the_soft_cap_of_gemma_2_bends_the_extra_logits(family, padded):
+def test_gemma_2_s_soft_cap_applies_to_the_extra_logits(family, padded):
     model, _ = family
     capped, raw = (
         extra_logits(model, objective_of(model, as_head=as_head), padded())
@@ -65,9 +65,7 @@ def test_the_soft_cap_of_gemma_2_bends_the_extra_logits(family, padded):
     assert capped.abs().max() <= 3 < raw.abs().max()
 
 
-def test_a_copied_head_begins_with_the_logits_of_the_model_s_own_and_is_tied_to_nothing(
-    family, padded
-):
+def test_a_copied_head_starts_with_the_model_s_logits_and_is_untied(family, padded):
     model, _ = family
     own = model.get_output_embeddings()
     before = own.weight.detach().clone()
@@ -79,7 +77,7 @@ def test_a_copied_head_begins_with_the_logits_of_the_model_s_own_and_is_tied_to_
     assert torch.equal(own.weight, before)
 
 
-def test_a_random_head_is_drawn_as_the_model_was_and_again_from_its_seed(family):
+def test_a_random_head_has_the_model_s_deviation_and_follows_the_seed(family):
     model, _ = family
     own = model.get_output_embeddings()
     extra, again, other = (new_extra_head(model, "random", seed) for seed in (5, 5, 6))
@@ -91,7 +89,7 @@ def test_a_random_head_is_drawn_as_the_model_was_and_again_from_its_seed(family)
     assert extra.bias is None or not extra.bias.any()
 
 
-def test_drawing_a_head_takes_nothing_from_other_random_numbers(tiny_llama):
+def test_drawing_a_head_does_not_change_other_random_numbers(tiny_llama):
     model = tiny_llama(50)
     torch.manual_seed(3)
     expected = torch.rand(4)
@@ -128,16 +126,14 @@ def test_losses_are_those_of_a_loop_over_positions(tiny_llama, monkeypatch):
     assert objective.losses(model, batch).tolist() == pytest.approx(expected, rel=1e-4)
 
 
-def test_without_a_token_after_next_its_loss_is_nothing(tiny_llama):
+def test_without_a_token_after_next_the_second_loss_is_zero(tiny_llama):
     model = tiny_llama(50)
     losses = objective_of(model).losses(model, collate([TrainingSequence(torch.arange(2).numpy())]))
     assert losses[0] > 0 and losses[1] == 0
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_the_second_loss_reaches_the_body_and_the_extra_head_but_not_an_untied_head(
-    tiny_llama, padded, tied
-):
+def test_the_second_loss_trains_the_body_and_the_extra_head_only(tiny_llama, padded, tied):
     model = tiny_llama(50, tied=tied)
     objective, batch = objective_of(model), padded()
     objective.losses(model, {**batch, "labels": batch["input_ids"]})[1].backward()
@@ -165,7 +161,7 @@ def test_gradients_of_both_losses_are_those_of_all_logits_at_once(tiny_llama, pa
         assert torch.allclose(parameter.grad, expected[name], atol=1e-6), name
 
 
-def test_a_model_whose_logits_are_not_its_head_s_is_refused(tiny_llama, padded, monkeypatch):
+def test_a_model_whose_logits_are_not_those_of_its_head_is_refused(tiny_llama, padded, monkeypatch):
     model, batch = tiny_llama(50), padded()
     objective, elsewhere = objective_of(model), torch.nn.Linear(32, 50)  # never called
     monkeypatch.setattr(model, "get_output_embeddings", lambda: elsewhere)

@@ -123,11 +123,11 @@ def test_the_loss_of_packed_documents_is_the_sum_of_their_own(objective):
 
 
 @pytest.mark.parametrize(("make", "attention"), MADE)
-def test_models_that_keep_documents_apart_are_let_through(make, attention):
+def test_models_that_keep_documents_apart_are_accepted(make, attention):
     check_document_separation(built(make, attention))
 
 
-def test_a_model_that_does_not_is_refused():
+def test_a_model_that_mixes_documents_is_refused():
     alibi = BloomForCausalLM(BloomConfig(vocab_size=40, hidden_size=16, n_layer=1, n_head=2))
     with pytest.raises(UserError, match="packing: BloomForCausalLM does not keep the documents"):
         check_document_separation(alibi)

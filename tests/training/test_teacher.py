@@ -48,7 +48,7 @@ def test_a_character_may_be_one_chunk_or_its_bytes(byte_tokenizer):
     assert aligned(bytewise, bytewise, ids(bytewise, "é"))[1:] == ([NONE, 1, 2], [NONE, 1, 2])
 
 
-def test_a_character_that_a_sequence_cuts_is_in_no_chunk(byte_tokenizer):
+def test_a_character_split_by_sequences_is_in_no_chunk(byte_tokenizer):
     own = byte_tokenizer(("©", "a"))
     _, first, a, b, c, _ = ids(own, "éabcé")[:6]
     # The second byte of é with the letter after it; at the end, the first byte of é.
@@ -58,7 +58,7 @@ def test_a_character_that_a_sequence_cuts_is_in_no_chunk(byte_tokenizer):
     assert theirs == [NONE, NONE, 1, 2]
 
 
-def test_the_first_token_of_a_cut_document_is_in_no_chunk(byte_tokenizer):
+def test_the_first_token_of_a_split_document_is_in_no_chunk(byte_tokenizer):
     own, other = byte_tokenizer(), byte_tokenizer(("a", "b"))
     tokens, theirs, ours = aligned(own, other, ids(own, "abcd")[1:])
     assert tokens == ids(other, "abcd")  # with its start token
@@ -87,7 +87,7 @@ def test_the_end_of_a_text_has_another_name_in_another_tokenizer(byte_tokenizer,
     assert ours == theirs == [NONE, 1, 2]
 
 
-def test_what_follows_a_difference_is_in_no_chunk_up_to_the_next_text(byte_tokenizer):
+def test_text_after_a_difference_is_in_no_chunk_up_to_the_next_special_token(byte_tokenizer):
     from tokenizers import normalizers
 
     own, other = byte_tokenizer(), byte_tokenizer(("c", "d"))
@@ -108,7 +108,7 @@ def test_the_first_token_of_a_text_without_a_start_is_in_no_chunk(
     assert (tokens, theirs, ours) == (ids(own, "qjx"), [NONE, NONE, 1, 2], [NONE, 1, 2])
 
 
-def test_a_special_token_that_the_other_lacks_divides_texts_and_is_not_read(byte_tokenizer):
+def test_a_special_token_without_a_counterpart_separates_texts(byte_tokenizer):
     own = copy.deepcopy(byte_tokenizer())
     own.add_special_tokens({"additional_special_tokens": ["<sep>"]})
     other = byte_tokenizer(("a", "b"))
@@ -118,7 +118,7 @@ def test_a_special_token_that_the_other_lacks_divides_texts_and_is_not_read(byte
     assert tokens == [end, a, b] and ours == [NONE, 1, NONE, 3]
 
 
-def test_documents_that_are_separate_have_positions_of_their_own(byte_tokenizer):
+def test_separate_documents_have_their_own_positions(byte_tokenizer):
     own, other = byte_tokenizer(("a", "b")), byte_tokenizer()
     first, second = ids(own, "ab"), ids(own, "abc")
     sequence = pack(concatenate([first, second]), 10, apart=True)[0]
@@ -128,14 +128,14 @@ def test_documents_that_are_separate_have_positions_of_their_own(byte_tokenizer)
     assert found.chunks.tolist() == [NONE, 1, 1, NONE, 3, 3, 4]
 
 
-def test_a_chunk_with_a_token_that_does_not_count_is_none(byte_tokenizer):
+def test_a_chunk_with_an_uncounted_token_is_left_out(byte_tokenizer):
     own, other = byte_tokenizer(), byte_tokenizer(("a", "b"))
     targets = np.array([False, False, True, True])
     _, theirs, ours = aligned(own, other, ids(own, "abc"), targets=targets)
     assert (theirs, ours) == ([NONE, NONE, 3], [NONE, NONE, NONE, 3])
 
 
-def test_what_the_teacher_does_not_read_is_in_no_chunk(byte_tokenizer):
+def test_text_beyond_the_teacher_s_length_is_in_no_chunk(byte_tokenizer):
     own, other = byte_tokenizer(("b", "c")), byte_tokenizer()
     tokens, theirs, ours = aligned(own, other, ids(own, "abcd"), most=3)
     assert tokens == ids(other, "ab")
@@ -179,7 +179,7 @@ def family(byte_tokenizer, with_bos, without_bos, telugu, pieces, special_tokeni
     }
 
 
-def test_a_space_that_a_tokenizer_puts_before_a_text_is_no_difference(family):
+def test_a_space_that_a_tokenizer_adds_before_a_text_is_ignored(family):
     for own, other in (("eos", "pieces"), ("pieces", "eos")):
         tokens = ids(family[own], "the time")
         read, theirs, ours = aligned(family[own], family[other], tokens)
