@@ -33,9 +33,9 @@ class ParallelSamples(Settings):
     )
     text: RatedPairs = Field(
         description="the keys of the language's `parallel`, and where the quality of a pair is "
-        "given: `quality_column` (`tsv`, `parquet`, `datasets`), `quality_field` (`jsonl`) or "
-        "`quality`, a file with one number per line (`files`). Columns of `tsv` are numbered from "
-        "1; `source_column` (default 1) holds English and `target_column` (default 2) the "
+        "given: `quality_column` (`tsv`, `csv`, `parquet`, `datasets`), `quality_field` (`jsonl`) "
+        "or `quality`, a file with one number per line (`files`). Columns of `tsv` are numbered "
+        "from 1; `source_column` (default 1) holds English and `target_column` (default 2) the "
         "translation"
     )
     pairs: Whole | None = Field(
@@ -52,7 +52,7 @@ class QuestionSamples(Settings):
     """Rows of a table as prompts and answers."""
 
     kind: Literal["questions"] = Field(description="rows of a table")
-    text: Rows = Field(description="a table: `jsonl`, `parquet` or `datasets`")
+    text: Rows = Field(description="a table: `jsonl`, `csv`, `parquet` or `datasets`")
     prompt: Words = Field(
         description="a [Jinja](https://jinja.palletsprojects.com) template over the columns, such "
         'as `"Question: {{question}}\\nAnswer:"`'
@@ -119,7 +119,7 @@ class ContaminationConfig(Settings):
 
     tests: dict[Name, SearchedText] = Field(
         default_factory=dict,
-        description="name -> a text as in `text`, but no catalogue. The tests that cells are "
+        description="name -> a text as in `text`, but not in a package. The tests that cells are "
         "scored on are always searched for",
     )
     drop: bool = Field(
