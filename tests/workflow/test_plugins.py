@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,7 +42,7 @@ def project(tmp_path_factory, miniature):
     copy = copy_project(tmp_path_factory.mktemp("plugin") / "project")
     files = {
         "my_methods.py": [blocks["python"], smoothed, registration("objective")],
-        "subtitles.py": [loader["python"], registration("loader")],
+        "subtitles.py": [loader["python"], registration("format of text")],
     }
     for name, code in files.items():
         (copy.folder / name).write_text("\n".join(code), encoding="utf-8")
@@ -93,3 +95,31 @@ def test_an_edited_plugin_makes_only_its_own_results_stale(project):
     fitted = {job for job in planned if job.startswith("Initializing")}
     assert any("with first-piece" in job for job in fitted), planned
     assert not any("with align" in job for job in fitted)
+
+
+def test_one_file_can_define_every_kind_of_the_page(tmp_path):
+    titles = {
+        "vectors of tokens": "Vectors of tokens",
+        "objective": "An objective",
+        "format of text": "A format of text",
+        "task": "A task",
+        "metric": "A metric",
+    }
+    code = [section("In a file of your own")[1]["python"]]
+    for kind, title in titles.items():
+        code += [section(title)[1]["python"], registration(kind)]
+    code += [section("A table or a figure")[1]["python"]]
+    file = tmp_path / "every_kind.py"
+    text = "\n".join(code).replace("    title = ", '    name = "smoothed"\n    title = ')
+    file.write_text(text, encoding="utf-8")
+    load = f"from lexigraft.plugins import load_plugins; print(load_plugins(['{file}'])[0])"
+    loaded = subprocess.run([sys.executable, "-c", load], capture_output=True, text=True)
+    assert loaded.stdout.partition(": ")[2].strip().split(", ") == [
+        "initializer first-piece",
+        "auxiliary characters",
+        "objective smoothed",
+        "task token_accuracy",
+        "metric length_ratio",
+        "loader subtitles",
+        "report item training_times",
+    ], loaded.stderr
