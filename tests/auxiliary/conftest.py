@@ -1,6 +1,10 @@
 """Toy tokenizers whose tokens fastText would trip over, and a small trained fastText model."""
 
+import random
+
 import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 TOKENS = ("<s>", "a", "b", "c", "Ġa", " ", "\n", "␊", "␊␊", "</s>", "\u00a0", "__label__a")
 
@@ -8,9 +12,6 @@ TOKENS = ("<s>", "a", "b", "c", "Ġa", " ", "\n", "␊", "␊␊", "</s>", "\u00
 @pytest.fixture(scope="session")
 def letters():
     """Splits text into the single characters of TOKENS; only `<s>` is special."""
-    from tokenizers import Tokenizer, models
-    from transformers import PreTrainedTokenizerFast
-
     vocabulary = {token: number for number, token in enumerate(TOKENS)}
     merges = [("␊", "␊")]
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
@@ -20,8 +21,6 @@ def letters():
 @pytest.fixture(scope="session")
 def mixed_texts():
     """600 sentences in which `a` and `b` stand in the same places, and `c` in others."""
-    import random
-
     draws = random.Random(0)
     return [
         "".join(draws.choice("ab") + "\n" if i % 2 else "c " for i in range(8)) for _ in range(600)
@@ -57,9 +56,6 @@ def word_model(tmp_path_factory, fasttext):
 @pytest.fixture(scope="session")
 def byte_letters():
     """Splits text into its bytes; no token is special."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {letter: number for number, letter in enumerate(alphabet)}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))

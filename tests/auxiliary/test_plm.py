@@ -1,4 +1,5 @@
 import json
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -78,8 +79,6 @@ def test_a_model_in_half_precision_and_in_several_files_reads_the_same(plm, lett
 
 
 def test_tokens_that_the_vocabulary_adds_have_no_vector(plm, letters):
-    from copy import deepcopy
-
     _, folder = plm()
     longer = deepcopy(letters)
     longer.add_tokens(["<new>"])
@@ -99,8 +98,6 @@ def test_a_model_with_fewer_rows_than_tokens_is_refused(letters, tmp_path):
 
 
 def test_an_added_token_without_a_row_has_no_vector(plm, letters, tmp_path):
-    from copy import deepcopy
-
     _, folder = plm()
     with_image = deepcopy(letters)
     with_image.add_tokens([f"<image {i}>" for i in range(PADDING + 2)], special_tokens=True)

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
+import lexigraft.auxiliary
 from lexigraft.auxiliary.token_vectors import TokenVectors, load_vectors, save_vectors
 from lexigraft.errors import UserError
 
@@ -33,8 +35,6 @@ def test_a_file_that_is_cut_off_says_so(tmp_path):
 
 
 def test_a_file_with_other_tensors_is_an_error(tmp_path):
-    from safetensors.numpy import save_file
-
     save_file({"tokens": TOKENS, "vectors": VECTORS[:2]}, tmp_path / "vectors.safetensors")
     with pytest.raises(UserError, match="do not match"):
         load_vectors(tmp_path)
@@ -58,7 +58,5 @@ def test_arrays_of_wrong_types_or_shapes_are_refused(tokens, vectors):
 
 
 def test_every_public_name_is_there():
-    import lexigraft.auxiliary
-
     for name in lexigraft.auxiliary.__all__:
         assert getattr(lexigraft.auxiliary, name) is not None

@@ -1,7 +1,18 @@
 """Toy tokenizers small enough to work out by hand, and real ones that are expanded."""
 
+import io
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
+import sentencepiece
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
+
+from lexigraft.auxiliary.token_vectors import TokenVectors
+from lexigraft.source.sentencepiece import sentencepiece_to_fast
+from lexigraft.vocabulary.expand import expand_tokenizer
 
 PIECES = (
     "<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *"abcdef",
@@ -18,8 +29,6 @@ def _with_merges(vocabulary, merges):
 @pytest.fixture(scope="session")
 def byte_level():
     """Factory of byte-level BPE tokenizers: the byte alphabet, `<s>`, and the results of merges."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
 
     def build(merges, first=(), **special):
         """`first`: new merges of a higher priority, whose tokens still come last."""
@@ -37,8 +46,6 @@ def byte_level():
 @pytest.fixture(scope="session")
 def byte_fallback():
     """Factory of SentencePiece-like BPE tokenizers: a leading `▁`, letters a to f, 256 bytes."""
-    from tokenizers import Tokenizer, models, normalizers
-    from transformers import PreTrainedTokenizerFast
 
     def build(merges, new_characters="", new_merges=(), fallback=True):
         vocabulary = _with_merges({piece: i for i, piece in enumerate(PIECES)}, merges)
@@ -64,8 +71,6 @@ def byte_fallback():
 @pytest.fixture(scope="session")
 def spelled():
     """Text in the byte alphabet: `spelled(" ab")` is `"Ġab"`."""
-    from tokenizers import pre_tokenizers
-
     alphabet = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 
     def spell(text):
@@ -80,8 +85,6 @@ def small_tokenizer():
 
     With the pipeline and the special tokens of each family: GPT-2's, Llama's, XLM-R's, BERT's.
     """
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
 
     def byte_level(sentences, size):
         backend = Tokenizer(models.BPE())
@@ -133,14 +136,6 @@ def small_tokenizer():
 
 
 def _sentencepiece_bpe(sentences, size):
-    import io
-    import tempfile
-    from pathlib import Path
-
-    import sentencepiece
-
-    from lexigraft.source.sentencepiece import sentencepiece_to_fast
-
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(sentences), model_writer=model, vocab_size=size, model_type="bpe",
@@ -168,8 +163,6 @@ def row():
 @pytest.fixture(scope="session")
 def expanded_telugu(smollm2_cut, telugu):
     """SmolLM2's first merges with 100 new Telugu tokens."""
-    from lexigraft.vocabulary.expand import expand_tokenizer
-
     return expand_tokenizer(smollm2_cut, telugu, new_tokens=100)
 
 
@@ -186,7 +179,6 @@ def matrix():
 @pytest.fixture(scope="session")
 def token_vectors():
     """Vectors by vocabulary string: `token_vectors(tokenizer, {"a": (1, 0), …})`."""
-    from lexigraft.auxiliary.token_vectors import TokenVectors
 
     def build(tokenizer, by_token):
         vocabulary = tokenizer.get_vocab()
@@ -200,7 +192,6 @@ def token_vectors():
 @pytest.fixture(scope="session")
 def random_vectors():
     """A random vector for every token: `random_vectors(tokenizer, dimensions=8, seed=0)`."""
-    from lexigraft.auxiliary.token_vectors import TokenVectors
 
     def build(tokenizer, dimensions=8, seed=0):
         tokens = np.array(sorted(tokenizer.get_vocab().values()), dtype=np.int64)

@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModelForCausalLM, PhiConfig, PhiForCausalLM
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
@@ -138,8 +139,6 @@ def test_a_model_with_two_matrices_stays_untied_despite_its_config(pair, model):
 
 @pytest.mark.parametrize("name", ["mean", "random"])
 def test_the_bias_of_a_head_grows_with_it(pair, name):
-    from transformers import PhiConfig, PhiForCausalLM
-
     rows = len(pair[0]) + PADDING
     config = PhiConfig(
         vocab_size=rows, hidden_size=16, intermediate_size=16, num_hidden_layers=1,
@@ -177,8 +176,6 @@ def test_another_tokenizer_is_an_error(pair, model, byte_level):
 
 
 def test_a_grafted_model_is_saved_and_loaded(pair, model, tmp_path):
-    from transformers import AutoModelForCausalLM
-
     grafted = graft(model(), pair[1], fit("merge", pair))
     grafted.save_pretrained(tmp_path)
     again = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)

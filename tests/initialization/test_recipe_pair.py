@@ -7,6 +7,7 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.recipe import RecipePair, assemble_recipe
+from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import load_initialization, save_initialization
 
 
@@ -66,8 +67,6 @@ def test_a_stored_initialization_equals_the_fitted_one(fitted, matrix, tmp_path)
 
 
 def test_saving_again_leaves_one_file(fitted, tokenizers, tmp_path):
-    from lexigraft.initialization.registry import initializer
-
     mean = initializer("mean").fit(*tokenizers)
     for one, name in ((mean, "recipe.npz"), (fitted, "recipes.npz"), (mean, "recipe.npz")):
         save_initialization(one, tmp_path)

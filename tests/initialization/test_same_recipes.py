@@ -1,6 +1,7 @@
 """Initializers that coincide, as the aliases of config/studies/lowres.yaml say."""
 
 import pytest
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.initialization.registry import initializer
 from lexigraft.vocabulary.expand import expand_tokenizer
@@ -9,8 +10,6 @@ from tests.conftest import package_folder
 
 @pytest.fixture(scope="module")
 def llama_2():
-    from transformers import PreTrainedTokenizerFast
-
     folder = package_folder("wordllama") / "wordllama" / "tokenizers"
     file = str(folder / "l2_supercat_tokenizer_config.json")
     return PreTrainedTokenizerFast(

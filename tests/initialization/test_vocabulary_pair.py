@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tokenizers import models
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.pairing import pair_vocabularies, shared_tokens
@@ -66,8 +67,6 @@ def test_an_added_token_without_a_row_is_new_in_the_target(family, special, smal
 
 
 def test_a_gap_between_the_new_ids_is_an_error(byte_level):
-    from tokenizers import models
-
     source, target = byte_level([]), byte_level([("a", "b")])
     vocabulary = {**source.get_vocab(), "ab": len(source) + 3}
     target.backend_tokenizer.model = models.BPE(vocab=vocabulary, merges=[("a", "b")])

@@ -1,8 +1,10 @@
 """Selection of tokens of an auxiliary tokenizer, worked out by hand."""
 
+import io
 from collections import Counter
 
 import pytest
+import sentencepiece
 
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.auxiliary_tokenizer import (
@@ -70,10 +72,6 @@ LINES = ["సూర్యుడు తూర్పున ఉదయిస్త�
 
 def merged_pieces(lines, size):
     """Merges of SentencePiece itself: its pieces by falling score."""
-    import io
-
-    import sentencepiece
-
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines), model_writer=model, model_type="bpe", vocab_size=size,

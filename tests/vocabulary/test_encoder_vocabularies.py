@@ -1,6 +1,8 @@
 """Vocabularies for encoders: masking, padding and pairs of texts as in the source."""
 
 import pytest
+from tokenizers.processors import TemplateProcessing
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.source.document_start import surrounding
 from lexigraft.vocabulary.expand import expand_tokenizer
@@ -79,9 +81,6 @@ def test_an_expansion_keeps_roles_and_pairs(roberta_tokenizer, telugu):
 def test_the_second_text_of_a_pair_has_the_type_that_it_has_in_the_source(
     bert_tokenizer, mistral_tokenizer
 ):
-    from tokenizers.processors import TemplateProcessing
-    from transformers import PreTrainedTokenizerFast
-
     backend = type(bert_tokenizer.backend_tokenizer).from_str(
         bert_tokenizer.backend_tokenizer.to_str()
     )

@@ -1,6 +1,7 @@
 """The tokenizers of the models of Yamaguchi et al. (lowres, §6.1), expanded by real text."""
 
 import pytest
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.initialization import interface
 from lexigraft.initialization.decomposition import decompose
@@ -18,8 +19,6 @@ LANGUAGES = {"llama-2": "telugu", "llama-3": "telugu", "gemma-2": "burmese"}
 
 
 def open_tokenizer(model):
-    from transformers import PreTrainedTokenizerFast
-
     if model == "llama-2":
         folder = package_folder("wordllama") / "wordllama" / "tokenizers"
         file = str(folder / "l2_supercat_tokenizer_config.json")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+from transformers import AutoTokenizer
 
 import lexigraft
 from lexigraft.errors import UserError
@@ -217,8 +218,6 @@ def test_joined_tokenizers_restore_every_text(expansions, lines):
 
 
 def test_a_saved_tokenizer_is_read_by_transformers(expansions, tmp_path):
-    from transformers import AutoTokenizer
-
     texts, _, together = expansions
     save_tokenizer(together, tmp_path, samples=texts)
     assert encoded(AutoTokenizer.from_pretrained(tmp_path), texts) == encoded(together, texts)

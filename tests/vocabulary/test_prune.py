@@ -4,9 +4,10 @@ import json
 
 import pytest
 import sentencepiece
-from tokenizers import AddedToken, Tokenizer, models
+from tokenizers import AddedToken, Tokenizer, models, processors
 
 from lexigraft.errors import UserError
+from lexigraft.source.sentencepiece import sentencepiece_to_fast
 from lexigraft.vocabulary.bpe import BYTE_TOKENS, read_bpe
 from lexigraft.vocabulary.change import change_tokenizer
 from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
@@ -115,8 +116,6 @@ def test_the_tokens_around_a_text_have_their_new_ids(smollm2_cut, sample):
 
 
 def test_bert_s_and_roberta_s_tokens_around_a_text_have_their_new_ids(roberta_tokenizer):
-    from tokenizers import processors
-
     backend = Tokenizer.from_str(roberta_tokenizer.backend_tokenizer.to_str())
     for kind in (processors.BertProcessing, processors.RobertaProcessing):
         backend.post_processor = kind(("<mask>", 499), ("<s>", 0))
@@ -177,8 +176,6 @@ def test_a_used_word_without_merges_is_kept(byte_tokenizer):
 
 
 def test_tokenizer_model_is_pruned_with_tokenizer_json(pruned, mistral_model_file, lines):
-    from lexigraft.source.sentencepiece import sentencepiece_to_fast
-
     whole = sentencepiece_to_fast(mistral_model_file)
     after = prune_tokenizer(whole, lines[:100])
     library = sentencepiece.SentencePieceProcessor(

@@ -5,8 +5,9 @@ from itertools import product
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tokenizers import normalizers, pre_tokenizers
 
-from lexigraft.vocabulary.token_bytes import unreachable
+from lexigraft.vocabulary.token_bytes import token_bytes, unreachable
 
 # Bytes that UTF-8 does not use.
 NEVER = {0xC0, 0xC1, *range(0xF5, 0x100)}
@@ -51,16 +52,12 @@ def test_unreachable_tokens_are_those_that_no_short_text_contains(byte_tokenizer
 
 
 def test_bytes_that_no_text_contains_are_unreachable(byte_tokenizer):
-    from lexigraft.vocabulary.token_bytes import token_bytes
-
     tokenizer = byte_tokenizer(("a", "b"))
     found = {token_bytes(tokenizer)[number] for number in unreachable(tokenizer)}
     assert found == {bytes([byte]) for byte in NEVER}
 
 
 def test_a_token_that_the_pre_tokenizer_splits_is_unreachable(byte_tokenizer):
-    from tokenizers import pre_tokenizers
-
     tokenizer = byte_tokenizer(("1", "2"), ("a", "b"))
     assert own_names(tokenizer) == set()
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -70,8 +67,6 @@ def test_a_token_that_the_pre_tokenizer_splits_is_unreachable(byte_tokenizer):
 
 
 def test_a_token_that_the_normalizer_changes_is_unreachable(byte_tokenizer):
-    from tokenizers import normalizers
-
     tokenizer = byte_tokenizer(("A", "B"), ("a", "b"))
     tokenizer.backend_tokenizer.normalizer = normalizers.Lowercase()
     assert "AB" in names(tokenizer)
@@ -79,8 +74,6 @@ def test_a_token_that_the_normalizer_changes_is_unreachable(byte_tokenizer):
 
 
 def test_a_prefix_space_does_not_make_tokens_unreachable(byte_tokenizer):
-    from tokenizers import pre_tokenizers
-
     tokenizer = byte_tokenizer(("a", "b"), ("Ġ", "ab"))
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     assert own_names(tokenizer) == set()

@@ -5,6 +5,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+from transformers import AutoTokenizer
 
 from lexigraft.job import carry_out
 
@@ -39,8 +40,6 @@ def job(smollm2_folder_tiny, telugu, tmp_path):
 
 
 def test_it_writes_a_tokenizer_its_description_and_its_card(job, smollm2_cut):
-    from transformers import AutoTokenizer
-
     folder, described, card = run("build_vocabulary", job)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     assert len(tokenizer) == described["size"] == len(smollm2_cut) + 60
@@ -53,8 +52,6 @@ def test_it_writes_a_tokenizer_its_description_and_its_card(job, smollm2_cut):
 
 
 def test_a_pruned_vocabulary_says_how_many_rows_it_saves(job, smollm2_cut, telugu):
-    from transformers import AutoTokenizer
-
     job["settings"] = {"mode": "prune", "prune": "never-used", "prune_english": True}
     folder, described, card = run("build_vocabulary", job)
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -66,8 +63,6 @@ def test_a_pruned_vocabulary_says_how_many_rows_it_saves(job, smollm2_cut, telug
 
 
 def test_a_trained_vocabulary_lists_the_tokens_that_the_source_lacks(job, smollm2_cut):
-    from transformers import AutoTokenizer
-
     job["settings"] = {
         "mode": "replace",
         "family": "sentencepiece-unigram",
@@ -89,8 +84,6 @@ def test_a_trained_vocabulary_lists_the_tokens_that_the_source_lacks(job, smollm
 
 
 def test_a_tokenizer_is_read_from_a_folder(job, smollm2_cut, mistral_tokenizer, tmp_path):
-    from transformers import AutoTokenizer
-
     mistral_tokenizer.save_pretrained(tmp_path / "other")
     job["settings"] = {"tokenizer": str(tmp_path / "other"), "revision": None}
     folder, described, card = run("take_vocabulary", job)

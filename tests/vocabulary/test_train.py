@@ -6,12 +6,14 @@ from itertools import pairwise
 import pytest
 import sentencepiece
 from tokenizers import models
+from transformers import AutoTokenizer
 
 from lexigraft import UserError, train_tokenizer
 from lexigraft.source.document_start import surrounding
 from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.token_bytes import piece_bytes, pre_tokens, special_ids, token_bytes
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
+from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, set_surrounding, settings_of
 from lexigraft.vocabulary.train import FAMILIES, train_family
 
 SIZE = 900
@@ -68,8 +70,6 @@ def test_special_tokens_are_those_of_the_source(family, trained, smollm2_tokeniz
 @pytest.mark.parametrize("family", FAMILIES)
 def test_texts_begin_with_the_token_of_the_source(family, telugu, mistral_tokenizer):
     source = mistral_tokenizer
-    from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, set_surrounding, settings_of
-
     backend = type(source.backend_tokenizer).from_str(source.backend_tokenizer.to_str())
     set_surrounding(backend, ["<s>"], [], byte_level=False)
     with_bos = fast_tokenizer(backend, settings_of(source))
@@ -194,8 +194,6 @@ def test_superwords_are_merged_after_words(superwords, english, smollm2_tokenize
 
 
 def test_superwords_restore_every_text_with_transformers_alone(superwords, lines, tmp_path):
-    from transformers import AutoTokenizer
-
     save_tokenizer(superwords[0], tmp_path, samples=lines)
     loaded = AutoTokenizer.from_pretrained(tmp_path)
     ids = loaded(lines, add_special_tokens=False)["input_ids"]

@@ -4,9 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers.processors import TemplateProcessing
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
+from lexigraft.initialization.methods import align
+from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.initialization.registry import initializer
+from lexigraft.vocabulary.expand import expand_tokenizer
 
 
 def spans(ids, pieces):
@@ -115,8 +121,6 @@ def test_a_token_that_does_not_occur_falls_back_to_its_pieces(byte_level, row):
 
 
 def test_the_token_that_begins_a_text_does_not_count(byte_level, row):
-    from tokenizers.processors import TemplateProcessing
-
     source, target = byte_level([]), byte_level([("a", "b")])
     for tokenizer in (source, target):
         tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
@@ -168,8 +172,6 @@ def test_a_space_that_one_tokenizer_adds_is_not_part_of_the_text(byte_level, byt
 @pytest.fixture
 def wordpiece():
     """Factory of lower-casing WordPiece tokenizers: letters a to f, outside, inside, and more."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
 
     def build(*pieces):
         tokens = ["[UNK]", *"abcdef.", *(f"##{letter}" for letter in "abcdef"), *pieces]
@@ -202,8 +204,6 @@ def test_a_wordpiece_source_is_aligned_by_characters(byte_level, wordpiece, row)
 
 
 def test_letters_that_a_normalizer_splits_keep_their_position(byte_level, row):
-    from tokenizers import normalizers
-
     source, target = byte_level([]), byte_level([("f", "i"), ("fi", "n")])
     source.backend_tokenizer.normalizer = normalizers.NFKC()
     target.backend_tokenizer.normalizer = normalizers.NFKC()
@@ -215,9 +215,6 @@ def test_letters_that_a_normalizer_splits_keep_their_position(byte_level, row):
 
 @pytest.mark.parametrize("source", ["bert_tokenizer", "mistral_tokenizer"])
 def test_alignment_by_bytes_equals_alignment_by_characters(request, source, english):
-    from lexigraft.initialization.methods import align
-    from lexigraft.initialization.pairing import pair_vocabularies
-
     names = {"bert_tokenizer", "mistral_tokenizer"} - {source}
     source, target = request.getfixturevalue(source), request.getfixturevalue(names.pop())
     # Lower case and no punctuation: both families rebuild these texts.
@@ -292,8 +289,6 @@ def test_where_every_occurrence_covers_the_same_tokens_it_equals_the_mean(
 
 
 def test_it_equals_the_definition_on_real_text(smollm2_cut, telugu):
-    from lexigraft.vocabulary.expand import expand_tokenizer
-
     target = expand_tokenizer(smollm2_cut, telugu, 80, merges="auxiliary-first")
     fitted = initializer("align").fit(smollm2_cut, target, corpus=telugu[:200])
     assert len(assert_equals_the_definition(fitted, telugu[:200])) > 40

@@ -4,8 +4,11 @@ from itertools import chain
 import numpy as np
 import pytest
 import torch
+from tokenizers.processors import TemplateProcessing
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from lexigraft.errors import UserError
+from lexigraft.inference.text_encoding import encode
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.registry import initializer
 from lexigraft.source.document_start import beginning_ids
@@ -184,8 +187,6 @@ def test_a_tied_model_has_rows_for_its_one_matrix(pair, build):
 
 @pytest.mark.parametrize("name", ["gemma3_text", "inkling_text"])
 def test_new_rows_are_scaled_or_normalized_by_the_embedding_layer(pair, name):
-    from transformers import AutoConfig, AutoModelForCausalLM
-
     torch.manual_seed(0)
     config = AutoConfig.for_model(
         name, vocab_size=len(pair[0]), hidden_size=16, intermediate_size=32, num_hidden_layers=2,
@@ -220,10 +221,6 @@ def test_missing_inputs_are_named(pair, build):
 
 
 def test_snippets_begin_with_the_token_that_begins_texts(byte_level):
-    from tokenizers.processors import TemplateProcessing
-
-    from lexigraft.inference.text_encoding import encode
-
     adding = byte_level([], eos_token="!")
     adding.backend_tokenizer.post_processor = TemplateProcessing(
         single="<s> $A", special_tokens=[("<s>", adding.bos_token_id)]

@@ -1,6 +1,9 @@
 import pytest
+from tokenizers import normalizers
 from tokenizers.pre_tokenizers import ByteLevel
 
+from lexigraft.initialization.decomposition import decompose
+from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.initialization.registry import initializer
 
 
@@ -71,8 +74,6 @@ def test_a_token_without_a_known_piece_falls_back_to_the_mean_of_all(byte_fallba
 
 
 def test_bytes_of_the_pieces_make_up_the_token(smollm2_cut, expanded_telugu):
-    from lexigraft.initialization.decomposition import decompose
-
     pair = initializer("mean").fit(smollm2_cut, expanded_telugu).pair_
     for token_id, pieces in zip(pair.new_ids, decompose(pair, pair.new_ids.tolist()), strict=True):
         assert b"".join(pair.source_bytes[i] for i in pieces) == pair.target_bytes[token_id]
@@ -81,9 +82,6 @@ def test_bytes_of_the_pieces_make_up_the_token(smollm2_cut, expanded_telugu):
 @pytest.fixture(scope="module")
 def pieces_of(bert_tokenizer, mistral_tokenizer):
     """Pieces in one tokenizer of a token of the other."""
-    from lexigraft.initialization.decomposition import decompose
-    from lexigraft.initialization.pairing import pair_vocabularies
-
     tokenizers = {"bert": bert_tokenizer, "mistral": mistral_tokenizer}
     pairs = {
         name: pair_vocabularies(source, *(t for t in tokenizers.values() if t is not source))
@@ -129,8 +127,6 @@ def test_sentencepiece_pieces_of_a_wordpiece_token(pieces_of, token, pieces):
 
 
 def test_a_token_is_normalized_as_the_source_does(byte_level, spelled, row):
-    from tokenizers import normalizers
-
     source, (first, second) = byte_level([]), spelled("\u0301")
     target = byte_level([("e", first), (f"e{first}", second)])
     source.backend_tokenizer.normalizer = normalizers.NFC()

@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer
+from lexigraft.vocabulary.bpe import read_bpe
 
 
 def by_definition(token, merges, source):
@@ -89,9 +92,6 @@ def test_a_deep_chain_of_rules_does_not_exhaust_the_stack(byte_level, row):
 
 
 def test_a_tokenizer_without_merges_is_an_error():
-    from tokenizers import Tokenizer, models
-    from transformers import PreTrainedTokenizerFast
-
     pieces = [("<unk>", 0.0), ("a", -1.0), ("b", -1.0)]
     source, target = (
         PreTrainedTokenizerFast(
@@ -104,8 +104,6 @@ def test_a_tokenizer_without_merges_is_an_error():
 
 
 def test_it_equals_the_definition_on_a_real_vocabulary(smollm2_cut, expanded_telugu, row):
-    from lexigraft.vocabulary.bpe import read_bpe
-
     fitted = initializer("merge").fit(smollm2_cut, expanded_telugu)
     merges = read_bpe(expanded_telugu).merges
     source = smollm2_cut.get_vocab()

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -112,8 +114,6 @@ def test_projected_rows_are_not_counted_as_in_the_hull(fit):
 
 
 def test_a_recipe_of_rank_zero_on_disk_is_refused(fit, tmp_path):
-    from dataclasses import replace
-
     fitted = fit(dimensions=3)
     fitted.recipe_ = replace(fitted.recipe_, rank=0)
     save_initialization(fitted, tmp_path)

@@ -2,10 +2,14 @@ import json
 
 import numpy as np
 import pytest
+import torch
+from safetensors.numpy import load_file
+from safetensors.torch import save_file
 from scipy.special import erf, softmax
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
+from lexigraft.initialization.hypernetwork import Hypernetwork
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import load_initialization, save_initialization
 
@@ -30,11 +34,6 @@ def published(source, tmp_path_factory):
     """Factory of a folder as ZeTT publishes it, its weights drawn: `published(untied=True)`."""
 
     def build(untied=True, languages=(), **changed):
-        import torch
-        from safetensors.torch import save_file
-
-        from lexigraft.initialization.hypernetwork import Hypernetwork
-
         folder = tmp_path_factory.mktemp("hypernetwork")
         config = {
             "hn_model_type": "roberta",
@@ -88,8 +87,6 @@ class Reference:
     """The network in numpy, one token at a time, from the weights of a folder."""
 
     def __init__(self, folder):
-        from safetensors.numpy import load_file
-
         self.config = json.loads((folder / "config.json").read_text())
         weights = load_file(folder / "model.safetensors")
         self.weights = {name: values.astype(np.float64) for name, values in weights.items()}
@@ -191,10 +188,6 @@ def test_rows_equal_the_predictions_of_the_network(
     ],
 )
 def test_the_network_has_the_size_of_published_files(changed, megabytes, published):
-    import torch
-
-    from lexigraft.initialization.hypernetwork import Hypernetwork
-
     config = json.loads((published() / "config.json").read_text())
     with torch.device("meta"):
         network = Hypernetwork(config | {"hn_n_layers": 3} | changed)
