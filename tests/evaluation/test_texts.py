@@ -126,18 +126,6 @@ def test_a_task_reads_only_its_own_prompts(runs_of, monkeypatch):
     assert all(Path(file).is_file() for files in read.values() for file in files.values())
 
 
-def test_two_configurations_of_a_dataset_may_be_the_parallel_text():
-    parallel = {
-        "loader": "datasets", "name": "openlanguagedata/flores_plus", "split": "devtest",
-        "source_config": "eng_Latn", "target_config": "tel_Telu", "column": "text",
-        "id_column": "id",
-    }  # fmt: skip
-    assert study_of(["translation"], parallel=parallel)
-    del parallel["id_column"]
-    with pytest.raises(UserError, match=r"te-mine\.parallel: 'id_column' is missing"):
-        study_of(["translation"], parallel=parallel)
-
-
 @pytest.mark.parametrize(
     ("rows", "most", "groups"),
     [

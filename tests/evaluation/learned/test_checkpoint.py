@@ -29,25 +29,6 @@ def test_a_folder_with_all_required_files_is_complete(tmp_path, fill, settings):
     assert lacking(settings("comet", folder, encoder)) == [None, None]
 
 
-@pytest.mark.parametrize(
-    ("kind", "part", "gone", "group"),
-    [
-        ("bleurt", "bleurt", "config.json", ("config.json",)),
-        (
-            "bleurt",
-            "bleurt",
-            "model.safetensors",
-            ("model.safetensors", "pytorch_model.bin"),
-        ),
-        ("comet", "comet", "checkpoints/model.ckpt", ("checkpoints/model.ckpt",)),
-    ],
-)
-def test_a_missing_file_is_named(kind, part, gone, group, tmp_path, fill, settings):
-    folder = fill(tmp_path / part, part)
-    (folder / gone).unlink()
-    assert lacking(settings(kind, folder))[0] == group
-
-
 def test_a_pickle_is_ignored_if_there_are_safetensors(tmp_path, fill, settings):
     folder = fill(tmp_path / "bleurt", "bleurt")
     (folder / "pytorch_model.bin").write_text("old")
@@ -66,12 +47,6 @@ def test_a_hub_name_is_found_in_the_cache_by_commit_or_reference(revision, hub, 
         (repository / "refs" / reference).write_text(COMMIT)
     (part,) = parts(settings("bleurt", "org/name", revision=revision))
     assert part.folder() == snapshot
-
-
-def test_a_hub_name_without_a_cached_snapshot_has_no_folder(hub, settings):
-    (part,) = parts(settings("bleurt", "org/name", revision=COMMIT))
-    assert part.folder() is None
-    assert part.missing() == ("config.json",)
 
 
 def test_the_hub_cache_is_that_of_huggingface_hub(monkeypatch):
@@ -123,27 +98,20 @@ def test_a_preparation_is_not_stale_if_nothing_changes(local):
     assert local.state() == before
 
 
-def test_a_checkpoint_that_appears_makes_a_failed_preparation_stale(local, tmp_path, fill):
+@pytest.mark.parametrize("appears", ["checkpoint", "environment", "end of its installation"])
+def test_a_failed_preparation_is_stale_when_what_it_lacked_appears(appears, local, tmp_path, fill):
+    if appears == "environment":
+        fill(tmp_path / "bleurt", "bleurt")
+        Path(local.python).unlink()
     before = local.prepare()
-    fill(tmp_path / "bleurt", "bleurt")
+    if appears == "checkpoint":
+        fill(tmp_path / "bleurt", "bleurt")
+    elif appears == "environment":
+        Path(local.python).touch()
+    else:
+        (Path(local.python).parent.parent / "main").touch()
     assert local.state() != before
-    # And once prepared again it stays so.
-    again = local.prepare()
-    assert local.state() == again != before
-
-
-def test_an_environment_that_appears_makes_a_failed_preparation_stale(local, tmp_path, fill):
-    fill(tmp_path / "bleurt", "bleurt")
-    Path(local.python).unlink()
-    before = local.prepare()
-    Path(local.python).touch()
-    assert local.state() != before
-
-
-def test_an_environment_that_is_finished_makes_a_failed_preparation_stale(local):
-    before = local.prepare()
-    (Path(local.python).parent.parent / "main").touch()
-    assert local.state() != before
+    assert local.prepare() == local.state()
 
 
 def test_scores_outlive_the_checkpoint_and_the_environment(local, tmp_path, fill):
@@ -189,13 +157,6 @@ def test_a_checkpoint_fetched_during_preparation_is_not_prepared_again(on_hub, h
     assert on_hub.state() == before
 
 
-def test_a_copy_of_a_cached_commit_is_the_same_whatever_its_time(on_hub, hub, fill):
-    snapshot = fill(hub / "models--org--name" / "snapshots" / COMMIT, "bleurt")
-    before = on_hub.prepare()
-    os.utime(snapshot / "config.json", ns=(1, 1))
-    assert on_hub.state() == before
-
-
 def test_a_local_checkpoint_is_described_with_its_checksums(tmp_path, fill, settings, python):
     folder, encoder = fill(tmp_path / "comet", "comet"), fill(tmp_path / "encoder", "encoder")
     facts = prepare_metric("tiny", settings("comet", folder, encoder), python)
@@ -217,20 +178,14 @@ def why(settings, python) -> str:
     return facts["why"]
 
 
-def test_the_reason_says_how_to_install_the_environment(tmp_path, fill, settings):
-    folder = fill(tmp_path / "bleurt", "bleurt")
-    absent = str(tmp_path / "no" / "python")
-    assert why(settings("bleurt", folder), absent).startswith(f"{absent} is missing: run `make")
-
-
-def test_the_reason_names_the_key_without_a_checkpoint(settings, python):
+def test_the_reason_names_what_is_missing(tmp_path, fill, settings, python):
+    folder, absent = fill(tmp_path / "comet", "comet"), str(tmp_path / "no" / "python")
+    complete = settings("comet", folder, fill(tmp_path / "encoder", "encoder"))
+    assert why(complete, absent).startswith(f"{absent} is missing: run `make")
     assert why(settings("bleurt", None), python).startswith("metrics.tiny.checkpoint: none is")
-
-
-def test_a_missing_folder_and_its_missing_file_are_named(tmp_path, fill, settings, python):
-    comet = settings("comet", fill(tmp_path / "comet", "comet"), tmp_path / "none")
+    without_encoder = settings("comet", folder, tmp_path / "none")
     reason = f"metrics.tiny.encoder: {tmp_path / 'none'} has no config.json; add it"
-    assert why(comet, python).startswith(reason)
+    assert why(without_encoder, python).startswith(reason)
 
 
 @pytest.mark.fault(
