@@ -368,7 +368,7 @@ def explain_study(study: Study, jobs: Mapping[str, Job]) -> str:
 def explain_job(study: Study, jobs: Mapping[str, Job], card: str) -> str:
     """How an output is computed, step by step, and whether each step is done or why not."""
     needed = {card}
-    for step in reversed(jobs):  # inputs come before the jobs that read them
+    for step in reversed(list(jobs)):  # inputs come before the jobs that read them
         if step in needed:
             needed.update(jobs[step].inputs)
     jobs = {step: job for step, job in jobs.items() if step in needed}

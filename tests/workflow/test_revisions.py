@@ -109,14 +109,17 @@ def test_what_planned_jobs_read_is_locked_and_read_from_then_on(opened, monkeypa
 
 def test_another_lock_is_another_input_of_what_reads_it_alone(opened):
     lock = {"datasets/EleutherAI/proof-pile-2@main": ONE, "models/Qwen/Qwen2-1.5B@main": ONE}
-    one = opened(lock)
-    other = opened(lock | {"models/Qwen/Qwen2-1.5B@main": OTHER})
     jobs = {
         "prepare_source": {"source": "qwen2-1.5b"},
         "prepare_corpus": {"language": "proof-pile-2"},
     }
-    first, second = ({rule: study.described(rule, axes) for rule, axes in jobs.items()}
-                     for study in (one, other))  # fmt: skip
+
+    def descriptions(lock):
+        study = opened(lock)  # planned before another lock takes the place of this one
+        return {rule: study.described(rule, axes) for rule, axes in jobs.items()}
+
+    first = descriptions(lock)
+    second = descriptions(lock | {"models/Qwen/Qwen2-1.5B@main": OTHER})
     assert first["prepare_source"]["settings"]["revision"] == ONE
     assert second["prepare_source"]["settings"]["revision"] == OTHER
     assert fingerprint(first["prepare_source"]) != fingerprint(second["prepare_source"])
