@@ -43,7 +43,7 @@ _METADATA = {
     ".png": ("Software",),
     ".svg": ("Date", "Creator"),
 }
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "font.size": 8,
     "axes.titlesize": 9.5,
     "axes.titlelocation": "left",
@@ -240,8 +240,9 @@ def message(text: str) -> "Figure":
 
 def title_panel(axis: "Axes", text: str) -> None:
     """Set the title of a panel, wrapped to its width."""
-    width = axis.figure.get_figwidth() / axis.get_subplotspec().get_gridspec().ncols
-    axis.set_title(textwrap.fill(text, int(_LETTERS * width)))
+    place = axis.get_subplotspec()
+    columns = place.get_gridspec().ncols if place else 1
+    axis.set_title(textwrap.fill(text, int(_LETTERS * WIDTH / columns)))
 
 
 def plain_axis(axis: "Axes", which: Literal["x", "y"] = "x") -> None:

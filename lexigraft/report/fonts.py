@@ -26,14 +26,14 @@ def font_families(folder: str | Path | None, text: str) -> tuple[list[str], list
         (font for font in fonts if font[1] >= _ASCII), key=lambda f: len(f[1]), default=None
     )
     families = [_register(latin[0])] if latin else []
-    covered = latin[1] if latin else _characters(fontManager.findfont(_BUNDLED))
-    missing = {ord(char) for char in text if unicodedata.category(char)[0] not in "CZ"} - covered
+    missing = {ord(char) for char in text if unicodedata.category(char)[0] not in "CZ"}
+    missing -= latin[1] if latin else _characters(fontManager.findfont(_BUNDLED))
     while missing:
-        path, characters = max(fonts, key=lambda f: len(f[1] & missing), default=("", frozenset()))
-        if not characters & missing:
+        best = max(fonts, key=lambda font: len(font[1] & missing), default=None)
+        if best is None or not best[1] & missing:
             break
-        families.append(_register(path))
-        missing -= characters
+        families.append(_register(best[0]))
+        missing -= best[1]
     missing -= _characters(fontManager.findfont(_BUNDLED))
     for family, path in _system_fonts() if missing else ():
         if characters := missing & _characters(path):

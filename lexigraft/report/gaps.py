@@ -83,16 +83,18 @@ def gaps(study: StudyResults) -> dict[tuple[str, str, str], Gap]:
     known = list(scored["task"].drop_duplicates())
     tasks = [task for task in study.item.tasks or known if task in known]
     untrained = {*models_of(select(scored, strategy="none"))}
-    found = {}
+    by_panel = {}
     for source, vocabulary in product(study.order("source"), study.new_vocabularies):
         grafts = [Model(source, vocabulary, name, "none") for name in study.initializers]
         grafts = [model for model in grafts if model in untrained]
         lowest = next((model for model in grafts if model.initializer == floor), None)
-        for task in tasks if lowest else ():
+        if lowest is None:
+            continue
+        for task in tasks:
             shares = gap_shares(study, grafts, lowest, task)
             means = mean_shares(shares, source, vocabulary, task)
-            found[source, vocabulary, task] = Gap(shares, means)
-    study.cache[key] = found if any(gap.means for gap in found.values()) else {}
+            by_panel[source, vocabulary, task] = Gap(shares, means)
+    study.cache[key] = by_panel if any(gap.means for gap in by_panel.values()) else {}
     return study.cache[key]
 
 
@@ -166,8 +168,9 @@ def mean_shares(
         drawn = [result.drawn for result in results if result.drawn is not None]
         if len(drawn) == len(results):
             low, high = interval_of_mean(np.stack(drawn), generator("report", "gaps", *names))
-        bits, ranks, closed, _ = zip(*results, strict=True)
-        means[model] = MeanShare(*(float(np.mean(v)) for v in (bits, ranks, closed)), low, high)
+        all_bits, ranks, closed, _ = zip(*results, strict=True)
+        bits, rank, share = (float(np.mean(values)) for values in (all_bits, ranks, closed))
+        means[model] = MeanShare(bits, rank, share, low, high)
     return means
 
 

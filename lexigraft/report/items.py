@@ -350,7 +350,7 @@ def _validated(model: type[BaseModel], values: Mapping[str, Any], key: str, kind
         return model.model_validate(values)
     except ValidationError as error:
         # An unknown option is reported before an invalid value.
-        first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
+        first = min(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
         explained = explain(error, model, key)
     if any(isinstance(part, str) for part in first["loc"][1:]):  # in a mapping of the option
         raise UserError(explained)

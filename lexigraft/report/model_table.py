@@ -115,7 +115,7 @@ def results_table(
     companion_notes = {
         metric(name).companion_note: None
         for *_, name in columns
-        if metric(name).companion and metric(name).companion.name in known
+        if (companion := metric(name).companion) and companion.name in known
     }
     third = "▲ blue: better" if compact else "Third number: change over Source. Blue: better"
     notes = [

@@ -90,7 +90,7 @@ def quality_columns(study: StudyResults) -> list[Column]:
     measured: dict[tuple[str, str], list[str]] = {}
     for language, task, name in summary[COLUMN].drop_duplicates().itertuples(index=False):
         measured.setdefault((language, task), []).append(name)
-    of_tasks = {}  # the metrics of a task in any language
+    of_tasks: dict[str, list[str]] = {}  # the metrics of a task in any language
     for (_, task), names in measured.items():
         of_tasks[task] = list(dict.fromkeys([*of_tasks.get(task, ()), *names]))
     columns = []

@@ -112,6 +112,7 @@ def build_report(
         for item in sorted(items, key=lambda item: GROUPS.index(item.group)):
             part = study.part(item)
             captions[item.name] = caption = _caption(item, part)
+            content: Any
             if item.group == "pages":
                 content = _write_page(item, part, folder, caveats)
             elif item.group == "tables":
@@ -202,8 +203,9 @@ def _write_table(item: Item, part: StudyResults, folder: Path) -> Table | None:
     kind = load(item.kind)
     table = kind.build(part)
     if table is None:
-        notes = (f"Empty: {kind.empty}.",)
-        empty = Table(("Model",), (), (), DataFrame(), notes, item.label, item.name)
+        empty = Table(
+            ("Model",), (), (), DataFrame(), (f"Empty: {kind.empty}.",), item.label, item.name
+        )
         write_table(empty, folder / "tables")
         return None
     title = item.title or table.title or kind.title

@@ -106,7 +106,7 @@ def _timed_samples(
     columns = [[SampleText("Prompt", prompt) for prompt in measured.details["prompts"]]]
     for title, run in zip(_titles(study, model), (source, measured), strict=True):
         batches = [name for name in run.details if name.startswith("batch_")] if run else []
-        if not batches:
+        if run is None or not batches:
             continue
         timing = run.details[min(batches, key=lambda name: int(name.removeprefix("batch_")))]
         if texts := timing.get("texts"):

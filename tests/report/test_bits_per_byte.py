@@ -72,7 +72,7 @@ def test_the_right_panel_enlarges_the_best_results(made):
     assert [x for x in marks(right, hollow=False) if low < x < high] == [1.5, 1.52, 1.55]
 
 
-def test_logs_stand_in_where_no_cell_has_a_record_and_the_axis_says_so(made_study):
+def test_bits_per_byte_come_from_logs_without_records(made_study):
     made_study.settings["reference"] = {"strategy": FULL}
     for of in (cell("none", FULL, "source"), cell("align")):
         made_study.record(of, "mt", "translation", {"chrf": 30.0})
@@ -82,7 +82,7 @@ def test_logs_stand_in_where_no_cell_has_a_record_and_the_axis_says_so(made_stud
     assert numbers(right) == ["2.000", "1.500", "1.500"]  # Source, as LAPT starts
 
 
-def test_of_several_texts_one_is_shown_and_named(made):
+def test_one_of_several_texts_is_shown_and_named(made):
     # Another text with half as many bits per byte again; and one that Source alone has read.
     for of, bits in ((cell("none", "none", "source"), 2.0),
                      *((cell(name), bits) for name, bits in SCORES.items())):  # fmt: skip

@@ -114,13 +114,13 @@ def test_the_verdict_is_that_of_sacrebleus_paired_test(kept, differs):
     assert observed({(0, 0): rows[1]}, chrf_score) == pytest.approx(theirs.score)
 
 
-def test_no_difference_at_all_is_chance():
+def test_equal_scores_have_a_p_of_one():
     system = {(0, 0): means(3, 9, 1, 5)}
     found = compare(system, system, resample(4, 200, generator()), mean_score)
     assert (found.value, found.p) == (0.0, 1.0)
 
 
-def test_equal_models_are_seldom_told_apart():
+def test_equal_models_seldom_differ_significantly():
     draw = generator()
     lowest = []
     for _ in range(100):
@@ -171,7 +171,7 @@ def test_a_run_that_only_one_model_has_does_not_count():
     assert compare(first, second, resample(3, 50, generator()), mean_score).value == 0
 
 
-def test_resamples_in_parts_are_all_of_them(monkeypatch):
+def test_resamples_are_drawn_in_parts(monkeypatch):
     monkeypatch.setattr(significance, "_CHUNK", 50)
     monkeypatch.setattr(significance, "RESAMPLES", 23)
     parts = list(_resampled_counts(9, generator()))
@@ -196,7 +196,7 @@ def test_the_noise_of_seeds_is_students_t():
     assert not seed_noise(Spread(0.0, 0), [1, 1], 5, generator()).any()
 
 
-def test_models_that_differ_by_their_seeds_alone_are_seldom_told_apart():
+def test_models_that_differ_only_by_seeds_seldom_differ_significantly():
     """Twelve models, two seeds each, of one kind: what another seed changes is larger than what
     other examples would."""
     draw, told, pairs = generator(), 0, 0

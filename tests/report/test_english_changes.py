@@ -3,7 +3,6 @@
 import math
 import random
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -117,15 +116,6 @@ def test_models_count_alike_whatever_their_numbers_of_seeds(made):
     assert found["english_bits_per_byte_change"] == pytest.approx(one.value)
 
 
-def test_the_mean_of_one_model_is_that_model(made):
-    made.write(SOURCE, 1.0)
-    made.write(cell("align"), 1.02)
-    (mean,) = compared(made, cell("align"))
-    study = read_study(made.settings, made.inputs)
-    (alone,) = score_differences(study, [(model(cell("align")), model(SOURCE), COLUMN)])
-    assert replace(alone, model=mean.model) == mean
-
-
 def test_seeds_change_a_mean_over_models_less_than_one_of_them(made):
     made.write(SOURCE, 1.0)
     names = ("align", "mean", "merge", "random")
@@ -156,11 +146,3 @@ def test_a_mean_of_which_one_model_kept_no_sentences_is_shown_and_not_tested(mad
     assert row.cells[-1].stars == ""
     assert any(re.search("English not tested.*Telugu expand-500", note) for note in table.notes)
     assert "english_bits_per_byte_p" not in table.data
-
-
-def test_without_english_scores_nothing_is_said_of_tests(made):
-    made.record(SOURCE, "bits", "perplexity", {"bits_per_byte": 1.0})
-    made.record(cell("align"), "bits", "perplexity", {"bits_per_byte": 1.0})
-    table = build(made)
-    assert not any("English not tested" in note or "bootstrap" in note for note in table.notes)
-    assert "english_bits_per_byte_change" not in table.data

@@ -50,7 +50,7 @@ def test_a_task_of_several_tests_is_their_mean_and_each_has_its_own(metric, scor
     ]
 
 
-def test_of_perplexity_all_sentences_of_a_group_count_together():
+def test_perplexity_pools_the_sentences_of_a_group():
     rows = [
         {"id": f"{test}-0", "test": test, "nats": nats, "tokens": 1, "bytes": size}
         for test, nats, size in (("te", 3.0, 2), ("el", 5.0, 6), ("english", 100.0, 1))

@@ -55,7 +55,7 @@ def test_one_task_is_compared_with_its_own_english_score(made):
     assert given == {("mean", "full"): (0.25, 0.1)}
 
 
-def test_without_records_the_logs_say_it(made_study):
+def test_gains_and_losses_come_from_logs_without_records(made_study):
     made_study.settings["reference"] = {"strategy": "lora-clm-512"}
     lapt, cell = (*LAPT[:4], "lora-clm-512", 0), (*CELL[:4], "lora-clm-512", 0)
     made_study.trained(lapt, 2.0, 1.5, english=(1.0, 1.3))

@@ -7,7 +7,7 @@ import pytest
 
 from lexigraft.report.figures.learning_curves import learning_curves
 from lexigraft.report.figures.loss_curves import loss_curves
-from lexigraft.report.items import kinds, load, read_items
+from lexigraft.report.items import read_items
 from tests.report.drawing import drawn_figure
 
 FULL = "full-clm-512"
@@ -87,11 +87,6 @@ def test_the_axis_says_how_many_sentences_were_scored(trained, module, item):
     assert figure.axes[0].get_ylabel() == "held-out bits per byte\n(16 sentences)"
 
 
-def test_no_number_of_a_curve_is_printed(trained):
-    """A curve's last value is of fewer sentences than the one in a table."""
-    assert not {"1.625", "1.25", "1.250"} & {*texts(trained)}
-
-
 def test_costs_of_the_same_text(trained):
     for cell, steps, rate, first in ((SOURCE, 120.0, 10.0, 9), (LAPT, 120.0, 99.0, 9),
                                      (ALIGN, 30.0, 7.5, 9)):  # fmt: skip
@@ -137,9 +132,3 @@ def test_a_log_without_times_has_no_panel_of_them(trained):
 def test_a_study_whose_logs_are_lost_has_no_such_figure(trained):
     trained.inputs["training"] = {}
     assert drawn_figure(learning_curves, trained) is None
-
-
-def test_it_stands_before_all_other_figures():
-    figures = [name for name, group in kinds().items() if group == "figures"]
-    ranks = {name: load(name).rank for name in figures}
-    assert [name for name in figures if ranks[name] == min(ranks.values())] == ["learning_curves"]

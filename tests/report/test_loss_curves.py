@@ -12,7 +12,7 @@ from tests.report.drawing import clashes, drawn_figure, drawn_texts
 NAME = "loss_curves"
 
 
-def test_of_two_losses_the_next_tokens_is_drawn(made_study):
+def test_the_loss_of_the_next_token_is_drawn_for_multi_token_prediction(made_study):
     cell = ("m", "te-made", "expand-500", "mean", "lora-mtp-512", 0)
     made_study.record(cell, "perplexity", "perplexity", {"bits_per_byte": 1.0})
     made_study.trained(cell, 2.0, 1.0, steps=6)

@@ -1,14 +1,11 @@
 """Numbers of papers beside a made-up study's."""
 
-from dataclasses import replace
-
 import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.report.items import check_items, read_items
 from lexigraft.report.published import read_published
 from lexigraft.report.records import read_study
-from lexigraft.report.table import as_html, write_table
 from lexigraft.report.tables.published import published
 from tests.report.conftest import numbers
 
@@ -175,14 +172,3 @@ def test_files_that_are_none_are_refused(tmp_path):
         read_published([path])
     with pytest.raises(UserError, match="cannot be read as CSV"):
         read_published([tmp_path / "nowhere.csv"])
-
-
-def test_the_table_is_written_in_every_format(made, tmp_path):
-    table = build(made, numbers(tmp_path, {"vocabulary": "source", "value": "10"}))
-    write_table(replace(table, name="published"), tmp_path)
-    files = {path.name for path in tmp_path.glob("published.*")}
-    assert files == {"published.csv", "published.md", "published.tex", "published.html"}
-    assert "| Table 1 | a model | MT | 10.0 | 10.0 ± 1.4 | 0.0 | yes |" in (
-        tmp_path / "published.md"
-    ).read_text("utf-8")
-    assert 'id="table-published"' in as_html(replace(table, name="published"))

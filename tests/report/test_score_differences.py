@@ -183,18 +183,6 @@ def test_runs_of_one_seed_are_no_spread_over_seeds(made):
     assert one.freedom == 0
 
 
-def test_the_notes_say_what_was_tested(made):
-    made.write(SOURCE, 30)
-    made.write(cell("align"), 34)
-    made.write(cell("mean"), 34)
-    notes = " ".join(table(made).notes)
-    assert f"{RESAMPLES:,} resamples" in notes
-    assert "corrected for the 2 changes over Source in this table (Benjamini-Hochberg)" in notes
-    assert "no model has several seeds: the test covers other examples only" in notes
-    made.write(cell("mean", 1), 34)
-    assert "no model has several seeds" not in " ".join(table(made).notes)
-
-
 def test_a_score_that_its_examples_do_not_make_is_not_tested(made):
     made.write(SOURCE, 30)
     made.write(cell("align"), 34, recorded=33.0)
@@ -212,16 +200,6 @@ def test_scores_without_any_outputs_are_not_tested(made_study):
     assert cells(found)["Align"].stars == ""
     assert "p" not in found.data
     assert any(note.startswith("Changes not tested") for note in found.notes)
-
-
-def test_what_shows_no_change_is_not_called_untested(made):
-    # Nobody measured the source model in Greek, so there is no change that could be tested.
-    made.write(SOURCE, 30)
-    made.write(cell("align"), 34)
-    made.write(("m", "el-made", *cell("align")[2:]), 34)
-    found = table(made)
-    assert found.data["change"].isna().sum() == 1
-    assert not any(note.startswith("Changes not tested") for note in found.notes)
 
 
 def test_runs_have_examples_of_their_own(made):

@@ -103,15 +103,6 @@ def test_points_that_are_missing_are_named(sized, monkeypatch):
     assert "Telugu" not in note
 
 
-def test_scores_that_are_all_the_same_have_a_scale_of_whole_numbers(made_study):
-    made_study.settings["reference"] = {"strategy": "full"}
-    made_study.vocabulary("te-made", 50, 100, 50, "m", "expand-50")
-    for cell in (("source", "none", "none"), ("expand-50", "mean", "full")):
-        made_study.record(("m", "te-made", *cell, 0), "translation", "translation", {"chrf": 0.0})
-    figure = figure_of(vocabulary_size, made_study, tasks=["translation"])
-    assert figure.axes[0].get_ylim() == (-1, 1)
-
-
 def test_no_line_leads_across_a_size_that_is_missing(sized):
     for name in sized.inputs["records"]:
         if "/te-made/expand-500/align/" in name and "/translation/" in name:
@@ -127,13 +118,6 @@ def test_a_vocabulary_that_no_record_describes_is_missing(sized, monkeypatch):
     Path(lost).unlink()
     _, texts = draw(monkeypatch, vocabulary_size, sized, where={"vocabularies": list(SIZES)})
     assert any("all with expand-50 in Greek" in text.replace("\n", " ") for text, _ in texts)
-
-
-def test_an_item_shows_the_vocabularies_that_it_names(sized, monkeypatch):
-    figure, texts = draw(monkeypatch, vocabulary_size, sized,
-                         where={"vocabularies": ["expand-50", "expand-500"]})  # fmt: skip
-    assert lines(figure.axes[0]) == [[[0, 12.5], [1, 11.5]]] * 2
-    assert not any("expand-5000" in text for text, _ in texts)
 
 
 def test_prompts_and_outputs_have_their_shares(sized):

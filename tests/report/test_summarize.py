@@ -60,7 +60,7 @@ def test_change_is_the_mean_less_the_source_models():
     assert found["relative_change"] == 0.5
 
 
-def test_a_rise_from_below_zero_is_a_rise():
+def test_an_increase_of_a_negative_score_is_positive():
     found = aligned((SOURCE, 0, 0, -0.5), (ALIGN, 0, 0, -0.25))
     assert found["relative_change"] == 0.5
 

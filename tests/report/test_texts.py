@@ -43,7 +43,7 @@ def test_columns_are_of_damage_that_some_text_has(made):
     assert "Telugu" not in found.notes[0]
 
 
-def test_what_was_not_repaired_is_said_with_its_remedy(made):
+def test_a_caveat_names_the_remedy_of_damaged_text(made):
     caveats = text_caveats(study_of(made))
     quotes = [text for text in caveats if "quotes" in text]
     assert len(quotes) == 1
@@ -51,7 +51,7 @@ def test_what_was_not_repaired_is_said_with_its_remedy(made):
     assert "`repair: [quotes]`" in quotes[0]
 
 
-def test_a_small_text_is_said_with_the_sizes_that_it_has(made):
+def test_a_caveat_names_the_sizes_of_a_small_text(made):
     reduced = {
         "heldout_sentences": {"wanted": 1000, "taken": 90},
         "translation_pairs": {"wanted": 500, "taken": 207},
@@ -64,7 +64,7 @@ def test_a_small_text_is_said_with_the_sizes_that_it_has(made):
     )
 
 
-def test_other_numbers_of_texts_under_one_name_are_said(made):
+def test_a_caveat_names_tasks_with_different_numbers_of_texts(made):
     def measure(language, count):
         details = {"heldout": {"sentences": count}}
         cell = (CELL[0], language, *CELL[2:])
@@ -78,7 +78,7 @@ def test_other_numbers_of_texts_under_one_name_are_said(made):
     assert said == "p has different numbers of held-out sentences: 9 in Greek, 12 in Telugu."
 
 
-def test_known_tests_are_said(made):
+def test_a_caveat_names_tests_in_the_training_text(made):
     (known,) = (text for text in text_caveats(study_of(made)) if "bench" in text)
     assert known.startswith("Telugu: of 500 texts of bench, 9 are wholly and 12 mostly in")
 

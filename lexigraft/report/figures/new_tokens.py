@@ -97,7 +97,7 @@ def compositions(study: StudyResults) -> list[Composition]:
             examples = next((e for fit, e in study.examples.items() if fit[:4] == cell), [])
             tokens = [_compose(example) for example in examples if example["parts"]]
             if tokens:
-                composed.append(Composition(*cell, tokens))
+                composed.append(Composition(source, language, vocabulary, initializer, tokens))
                 break
     return composed
 

@@ -225,7 +225,7 @@ def recommend(study: StudyResults) -> list[Recommendation]:
         columns, sizes = quality_columns(study), vocabulary_sizes(study).to_dict("records")
         panels = product(study.order("source"), study.order("language"))
         recommended = [_recommend(study, *panel, columns, sizes) for panel in panels]
-        study.cache[key] = [found for found in recommended if found is not None]
+        study.cache[key] = [panel for panel in recommended if panel is not None]
     return study.cache[key]
 
 
@@ -346,10 +346,10 @@ def _means(study: StudyResults, models: list[Model], column: Column) -> dict[Mod
     return dict(sorted(means.items(), key=lambda pair: pair[1], reverse=higher))
 
 
-def _numbers(study: StudyResults, found: Recommendation) -> dict[str, Any]:
+def _numbers(study: StudyResults, advice: Recommendation) -> dict[str, Any]:
     """The recommendation in `summary.json`."""
     choices = {}
-    for axis, chosen, rivals, tied, _ in found.choices:
+    for axis, chosen, rivals, tied, _ in advice.choices:
         compared, undecided = ([getattr(model, axis) for model in m] for m in (rivals, tied))
         choices[axis] = {
             "chosen": getattr(chosen, axis),
@@ -357,51 +357,54 @@ def _numbers(study: StudyResults, found: Recommendation) -> dict[str, Any]:
             "tied": undecided,
         }
     return {
-        "language": found.language,
-        **found.model.axes(),
-        "measured": found.measured.axes(),
+        "language": advice.language,
+        **advice.model.axes(),
+        "measured": advice.measured.axes(),
         "choices": choices,
-        "verdict": found.decision,
-        "export": _export(study, found),
+        "verdict": advice.decision,
+        "export": _export(study, advice),
     }
 
 
-def _export(study: StudyResults, found: Recommendation) -> str:
+def _export(study: StudyResults, advice: Recommendation) -> str:
     """The command that exports the first seed of the measured cell; empty if it is unknown."""
-    measured = (found.measured.axes() | {"language": found.language}).items()
+    measured = (advice.measured.axes() | {"language": advice.language}).items()
     cells = [k for k in study.exports if measured <= dict(zip(SEEDED, k, strict=True)).items()]
     return study.exports[min(cells, key=lambda key: key[-1])] if cells else ""
 
 
-def _section(study: StudyResults, found: Recommendation) -> dict[str, Any]:
+def _section(study: StudyResults, advice: Recommendation) -> dict[str, Any]:
     """The variables of the templates for one language and source model."""
-    speed = _speed(study, found)
+    speed = _speed(study, advice)
     return {
-        "heading": f"{study.language(found.language)}, {found.model.source}",
-        "recommended": found.decision == Decision.GRAFT,
-        "verdict": (_what_to_do(found), _numbers_behind(study, found, speed)),
+        "heading": f"{study.language(advice.language)}, {advice.model.source}",
+        "recommended": advice.decision == Decision.GRAFT,
+        "verdict": (_what_to_do(advice), _numbers_behind(study, advice, speed)),
         "questions": [
-            _worth(found),
-            *(_choice(found, choice) for choice in found.choices),
-            _shorter(found, speed),
-            _costs(study, found),
-            _certainty(study, found),
+            _worth(advice),
+            *(_choice(advice, choice) for choice in advice.choices),
+            _shorter(advice, speed),
+            _costs(study, advice),
+            _certainty(study, advice),
         ],
-        "tests": [_test_row(found, test, name) for test, name in _tests(found)],
-        "export": _export(study, found),
+        "tests": [_test_row(advice, test, name) for test, name in _tests(advice)],
+        "export": _export(study, advice),
     }
 
 
-def _what_to_do(found: Recommendation) -> str:
+def _what_to_do(advice: Recommendation) -> str:
     """The first sentence of the verdict."""
-    outcomes, configuration = found.outcomes, _configuration(found, found.measured)
+    outcomes, configuration = (
+        advice.outcomes,
+        _configuration(advice, advice.measured),
+    )
 
     def baselines(outcome: str) -> str:
         return listed(_baseline(model) for model, how in outcomes.items() if how == outcome)
 
-    match found.decision:
+    match advice.decision:
         case Decision.GRAFT:
-            return f"Graft: use {_cell_name(found, found.measured)}."
+            return f"Graft: use {_cell_name(advice, advice.measured)}."
         case Decision.DO_NOT_GRAFT:
             return (
                 f"Do not graft with this budget: {configuration}, the best configuration of this "
@@ -423,7 +426,7 @@ def _what_to_do(found: Recommendation) -> str:
     better, worse = (
         listed(
             _measure_name(change.column)
-            for change in found.quality
+            for change in advice.quality
             if change.baseline == baseline and change.outcome == outcome
         )
         for outcome in ("better", "worse")
@@ -435,35 +438,35 @@ def _what_to_do(found: Recommendation) -> str:
 
 
 def _numbers_behind(
-    study: StudyResults, found: Recommendation, speed: dict[str, Any] | None
+    study: StudyResults, advice: Recommendation, speed: dict[str, Any] | None
 ) -> str:
     """The second sentence of the verdict: the first measure that shows the decision."""
-    if not found.quality:
+    if not advice.quality:
         return "No score above the noise compares it with a baseline."
-    telling = {Decision.GRAFT: "better", Decision.DO_NOT_GRAFT: "worse"}.get(found.decision)
-    first = next((c for c in found.quality if c.outcome == telling), found.quality[0])
-    shown, tokens = metric(first.column[2]), _training(study, found)["tokens"].mean()
+    telling = {Decision.GRAFT: "better", Decision.DO_NOT_GRAFT: "worse"}.get(advice.decision)
+    first = next((c for c in advice.quality if c.outcome == telling), advice.quality[0])
+    shown, tokens = metric(first.column[2]), _training(study, advice)["tokens"].mean()
     text = f"After {number(tokens, 0)} training tokens it reaches" if tokens > 0 else "It reaches"
     text += f" {number(first.value, shown.decimals)} {shown.title}"
     text += "" if shown.higher_is_better else " (lower is better)"
     levels = listed(
         f"{number(change.baseline_value, shown.decimals)} for {_baseline(change.baseline)}"
-        for change in found.quality
+        for change in advice.quality
         if change.column == first.column
     )
     text += f", against {levels}"
     if speed is not None:
         times = number(speed["speed_up"], 1)
         text += f", and writes the same text {times} times as fast as the source model"
-    elif found.times_shorter > 1:
-        text += f", and the same text has {number(found.times_shorter, 1)} times fewer tokens"
+    elif advice.times_shorter > 1:
+        text += f", and the same text has {number(advice.times_shorter, 1)} times fewer tokens"
     for outcome, chance in (
         ("no significant difference", "may be chance"),
         ("not tested", "was not tested"),
     ):
-        if names := [_baseline(model) for model, how in found.outcomes.items() if how == outcome]:
+        if names := [_baseline(model) for model, how in advice.outcomes.items() if how == outcome]:
             text += f"; the difference from {listed(names)} {chance}"
-    if found.decision == Decision.GRAFT and all(c.baseline.is_source for c in found.quality):
+    if advice.decision == Decision.GRAFT and all(c.baseline.is_source for c in advice.quality):
         text += "; whether training alone (LAPT) does as well is not known"
     return f"{text}."
 
@@ -472,23 +475,23 @@ def _numbers_behind(
 Question = tuple[str, str, list[str]]
 
 
-def _worth(found: Recommendation) -> Question:
+def _worth(advice: Recommendation) -> Question:
     """How the best configuration compares with the baselines."""
     answers = []
-    for baseline in dict.fromkeys(change.baseline for change in found.quality):
-        changes = [change for change in found.quality if change.baseline == baseline]
+    for baseline in dict.fromkeys(change.baseline for change in advice.quality):
+        changes = [change for change in advice.quality if change.baseline == baseline]
         answers.append(f"Compared with {_baseline(baseline, True)}: {_outcomes(changes)}.")
-    measured = _cell_name(found, found.measured)
+    measured = _cell_name(advice, advice.measured)
     evidence = f"Best configuration: {measured}."
-    if found.measured != found.model:
+    if advice.measured != advice.model:
         evidence = f"Measured: {measured}; the combination of the choices is not in the study."
     answer = " ".join(answers) or "No score above the noise compares it with a baseline."
-    return "Is it worth it?", answer, [evidence, *map(_change, found.quality)]
+    return "Is it worth it?", answer, [evidence, *map(_change, advice.quality)]
 
 
-def _choice(found: Recommendation, choice: Choice) -> Question:
+def _choice(advice: Recommendation, choice: Choice) -> Question:
     title, chosen, measures = QUESTIONS[choice.axis], choice.chosen, choice.measures
-    names = {rival: _value_name(found, choice.axis, rival) for rival in choice.rivals}
+    names = {rival: _value_name(advice, choice.axis, rival) for rival in choice.rivals}
     others = [name for rival, name in names.items() if rival != chosen]
     if not others:
         return title, f"{names[chosen]}: the study has no alternative to compare.", []
@@ -523,10 +526,10 @@ def _choice(found: Recommendation, choice: Choice) -> Question:
     return title, answer, [*evidence, f"All with {same}."]
 
 
-def _shorter(found: Recommendation, speed: dict[str, Any] | None) -> Question:
+def _shorter(advice: Recommendation, speed: dict[str, Any] | None) -> Question:
     """How the length of text and the speed change."""
     answers, evidence = [], []
-    if row := found.vocabularies.get(found.measured.vocabulary):
+    if row := advice.vocabularies.get(advice.measured.vocabulary):
         lengths = (row["tokens_per_sentence_before"], row["tokens_per_sentence"])
         before, after = (number(length, 1) for length in lengths)
         answers.append(f"Tokens per sentence: {before} before, {after} after.")
@@ -535,20 +538,20 @@ def _shorter(found: Recommendation, speed: dict[str, Any] | None) -> Question:
             f"It writes the same text {number(speed['speed_up'], 2)} times as fast as the "
             f"source model, in batches of {speed['batch']}."
         )
-        model = Model(*(speed[axis] for axis in found.measured.axes()))
-        if model != found.measured:
-            evidence.append(f"Speed was measured on {_cell_name(found, model)}.")
+        model = Model(*(speed[axis] for axis in advice.measured.axes()))
+        if model != advice.measured:
+            evidence.append(f"Speed was measured on {_cell_name(advice, model)}.")
     return "How much shorter and faster?", " ".join(answers) or "Not measured.", evidence
 
 
-def _costs(study: StudyResults, found: Recommendation) -> Question:
-    answer = f"English: {_outcomes(found.english) or 'not measured'}."
-    evidence = [_change(change) for change in found.english]
-    row = found.vocabularies.get(found.measured.vocabulary, {})
+def _costs(study: StudyResults, advice: Recommendation) -> Question:
+    answer = f"English: {_outcomes(advice.english) or 'not measured'}."
+    evidence = [_change(change) for change in advice.english]
+    row = advice.vocabularies.get(advice.measured.vocabulary, {})
     changed = row.get("english_sentences_changed")
     if changed is not None and changed == changed:
         evidence.append(f"English sentences tokenized differently: {number(100 * changed, 1)} %.")
-    cards = _training(study, found)
+    cards = _training(study, advice)
     if len(cards) and cards["seconds"].sum() > 0:
         processes, device = int(cards["processes"].max()), cards["device"].iloc[0]
         minutes = float(cards["seconds"].mean()) / 60 * processes
@@ -559,9 +562,9 @@ def _costs(study: StudyResults, found: Recommendation) -> Question:
     return "What does it cost?", answer, evidence
 
 
-def _certainty(study: StudyResults, found: Recommendation) -> Question:
+def _certainty(study: StudyResults, advice: Recommendation) -> Question:
     """What limits the answers: seeds, examples, baselines, and scores that are noise."""
-    tests = [test for test, _ in _tests(found)]
+    tests = [test for test, _ in _tests(advice)]
     evidence = []
     if tests:
         counts = [test.examples for test in tests]
@@ -572,60 +575,64 @@ def _certainty(study: StudyResults, found: Recommendation) -> Question:
             "Where no model has several seeds, a comparison covers other examples only, not other "
             "seeds."
         )
-    if any(change.test is None for change in found.quality):
+    if any(change.test is None for change in advice.quality):
         evidence.append("Only models whose outputs are recorded are tested.")
-    baselines = {change.baseline.is_source for change in found.quality}
+    baselines = {change.baseline.is_source for change in advice.quality}
     absent = [] if True in baselines else ["the source model"]
-    if False not in baselines and found.measured.strategy != "none":
+    if False not in baselines and advice.measured.strategy != "none":
         absent.append("training alone (LAPT)")
-    if absent and found.columns:
+    if absent and advice.columns:
         evidence.append(f"The study has no scores of {listed(absent)} to compare with.")
-    if found.noise:
-        noise = listed(map(_measure_name, found.noise))
+    if advice.noise:
+        noise = listed(map(_measure_name, advice.noise))
         evidence.append(f"Not counted, because every model scores too low: {noise}.")
-    counts = ((len(study.seeds), "seed"), (len(found.columns), "measure"))
-    answer = ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for count, name in counts)
-    measures = listed(map(_measure_name, found.columns)) or "none"
+    amounts = ((len(study.seeds), "seed"), (len(advice.columns), "measure"))
+    answer = ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for count, name in amounts)
+    measures = listed(map(_measure_name, advice.columns)) or "none"
     return "How certain is this?", f"{answer}: {measures}.", evidence
 
 
-def _speed(study: StudyResults, found: Recommendation) -> dict[str, Any] | None:
+def _speed(study: StudyResults, advice: Recommendation) -> dict[str, Any] | None:
     """The speed-up at the smallest batch: of the cell, else of one with its vocabulary.
 
     Generation speed depends mainly on the vocabulary.
     """
-    model = found.measured
-    keys = {"language": found.language, "source": model.source, "vocabulary": model.vocabulary}
+    model = advice.measured
+    keys = {
+        "language": advice.language,
+        "source": model.source,
+        "vocabulary": model.vocabulary,
+    }
     rows = select(speed_up_rows(study), **keys).sort_values("batch", kind="stable")
     cells = models_of(rows)
     return rows.to_dict("records")[cells.index(model) if model in cells else 0] if cells else None
 
 
-def _training(study: StudyResults, found: Recommendation):
+def _training(study: StudyResults, advice: Recommendation):
     """The cards of the measured cell, one per seed."""
     cards = study.training.reindex(columns=[*SEEDED, "tokens", "seconds", "processes", "device"])
-    return select(cards, **found.measured.axes(), language=found.language)
+    return select(cards, **advice.measured.axes(), language=advice.language)
 
 
-def _tests(found: Recommendation) -> Iterator[tuple[ScoreDifference, str]]:
+def _tests(advice: Recommendation) -> Iterator[tuple[ScoreDifference, str]]:
     """Every test, with the name of the model compared with; those of the baselines first."""
-    for change in (*found.quality, *found.english):
+    for change in (*advice.quality, *advice.english):
         if change.test is not None:
             yield change.test, _baseline(change.baseline, True)
-    for choice in found.choices:
+    for choice in advice.choices:
         for measure in choice.measures:
             for test in measure.against_best.values():
-                yield test, _value_name(found, choice.axis, test.baseline)
+                yield test, _value_name(advice, choice.axis, test.baseline)
 
 
-def _test_row(found: Recommendation, test: ScoreDifference, compared_with: str) -> tuple[str, ...]:
+def _test_row(advice: Recommendation, test: ScoreDifference, compared_with: str) -> tuple[str, ...]:
     """A row of the table of tests, whose headings are in the templates."""
     decimals = metric(test.column[2]).decimals
     ends = (test.value, test.low, test.high)
     value, low, high = (number(end, decimals, sign=True) for end in ends)
     return (
         _measure_name(test.column),
-        _cell_name(found, test.model),
+        _cell_name(advice, test.model),
         number(test.baseline_score + test.value, decimals),
         compared_with,
         number(test.baseline_score, decimals),
@@ -666,24 +673,24 @@ def _measure_name(column: Column) -> str:
     return f"{metric(column[2]).title} ({column[1]})"
 
 
-def _configuration(found: Recommendation, model: Model) -> str:
+def _configuration(advice: Recommendation, model: Model) -> str:
     """`Align with 500 new tokens`."""
-    row = found.vocabularies.get(model.vocabulary)
+    row = advice.vocabularies.get(model.vocabulary)
     tokens = f"{number(row['new_tokens'], 0)} new tokens" if row else model.vocabulary
     return f"{row_name(model.initializer, model.strategy)} with {tokens}"
 
 
-def _cell_name(found: Recommendation, model: Model) -> str:
+def _cell_name(advice: Recommendation, model: Model) -> str:
     """`Align with 500 new tokens, trained with full`."""
     trained = "not trained" if model.strategy == "none" else f"trained with {model.strategy}"
-    return f"{_configuration(found, model)}, {trained}"
+    return f"{_configuration(advice, model)}, {trained}"
 
 
-def _value_name(found: Recommendation, axis: str, model: Model) -> str:
+def _value_name(advice: Recommendation, axis: str, model: Model) -> str:
     """A model's name on an axis; for a vocabulary, with its number of new tokens if recorded."""
     if axis == "initializer":
         return row_name(model.initializer, model.strategy)
     if axis == "strategy":
         return model.strategy if model.strategy != "none" else "no training"
-    row = found.vocabularies.get(model.vocabulary)
+    row = advice.vocabularies.get(model.vocabulary)
     return model.vocabulary + (f" ({number(row['new_tokens'], 0)} new tokens)" if row else "")

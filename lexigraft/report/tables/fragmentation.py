@@ -188,8 +188,9 @@ def _pair(name: str, numbers: dict[str, Any]) -> tuple[TableCell, ...]:
 
 def _with_change(before: float | None, after: float | None) -> tuple[TableCell, ...]:
     """A number before and after, and the relative change."""
-    known = before and after is not None and before == before and after == after
-    change = percent_cell(after / before - 1, sign=True) if known else TableCell()
+    change = TableCell()
+    if before and after is not None and before == before and after == after:
+        change = percent_cell(after / before - 1, sign=True)
     return number_cell(before, 2), number_cell(after, 2), change
 
 

@@ -51,14 +51,14 @@ def leaderboard(study: StudyResults) -> Table | None:
 
     Columns of each task are means over languages; a row that lacks a language has none.
     """
-    found = gaps(study)
-    if not found:
+    by_panel = gaps(study)
+    if not by_panel:
         return None
-    tasks = list(dict.fromkeys(task for *_, task in found))
+    tasks = list(dict.fromkeys(task for *_, task in by_panel))
     fits, headers = _fits(study), stub_names(study)
     rows: list[Row] = []
-    for source, vocabulary in dict.fromkeys(key[:2] for key in found):
-        of_tasks = [found[source, vocabulary, task] for task in tasks]
+    for source, vocabulary in dict.fromkeys(key[:2] for key in by_panel):
+        of_tasks = [by_panel[source, vocabulary, task] for task in tasks]
         shares = {model: mean.share for model, mean in of_tasks[0].means.items()}
 
         def order(model: Model, shares: dict[Model, float] = shares) -> tuple[bool, float]:
@@ -76,8 +76,8 @@ def leaderboard(study: StudyResults) -> Table | None:
     scored = len(heads)
     heads += [head for head, _ in _FIT.values()]
     without_fits = [replace(row, cells=row.cells[:scored]) for row in rows]
-    notes = [*_notes(study, found), *missing_note(without_fits, heads[:scored])]
-    return Table(headers, heads, rows, _data(found, fits), notes)
+    notes = [*_notes(study, by_panel), *missing_note(without_fits, heads[:scored])]
+    return Table(headers, heads, rows, _data(by_panel, fits), notes)
 
 
 def _cells(model: Model, of_tasks: list[Gap], fits: Fits) -> tuple[TableCell, ...]:
@@ -114,16 +114,16 @@ def _fits(study: StudyResults) -> Fits:
     frame = frame[frame["statistic"].isin(_FIT)]
     fits: dict[Model, dict[str, float]] = {}
     for key, values in frame.groupby([*AXES[:3], "statistic"], sort=False)["value"]:
-        *names, statistic = map(str, key)
-        of_model = fits.setdefault(Model(*names, "none"), {})
+        source, vocabulary, initializer, statistic = map(str, key)
+        of_model = fits.setdefault(Model(source, vocabulary, initializer, "none"), {})
         of_model[statistic] = float(values.agg(_FIT[statistic][1]))
     return fits
 
 
-def _data(found: Gaps, fits: Fits) -> DataFrame:
+def _data(by_panel: Gaps, fits: Fits) -> DataFrame:
     """A row per model, task and language, and one without a language for their means."""
     rows: list[dict[str, Any]] = []
-    for (*_, task), gap in found.items():
+    for (*_, task), gap in by_panel.items():
         for model, shares in gap.shares.items():
             names = {axis: getattr(model, axis) for axis in AXES[:3]} | {"task": task}
             for language, result in shares.items():
@@ -137,10 +137,10 @@ def _data(found: Gaps, fits: Fits) -> DataFrame:
     return DataFrame(rows).drop_duplicates()  # the source model is repeated for each vocabulary
 
 
-def _notes(study: StudyResults, found: Gaps) -> list[str]:
+def _notes(study: StudyResults, by_panel: Gaps) -> list[str]:
     floor = initializer_name(study.item.option("floor"))
     scored: dict[str, dict[str, None]] = {}  # task -> languages with a gap
-    for (*_, task), gap in found.items():
+    for (*_, task), gap in by_panel.items():
         scored.setdefault(task, {}).update(dict.fromkeys(gap.languages))
     by_languages: dict[str, list[str]] = {}  # names of languages -> tasks
     for task, languages in scored.items():
@@ -162,7 +162,7 @@ def _notes(study: StudyResults, found: Gaps) -> list[str]:
         "rows over that of the source rows. In hull: no weight of the recipe is "
         "negative and they sum to one; – where rows have no recipe, or are projected or scaled.",
     ]
-    measured = {name for gap in found.values() for by in gap.shares.values() for name in by}
+    measured = {name for gap in by_panel.values() for by in gap.shares.values() for name in by}
     if closed := [name for name in study.order("language") if name in measured - known]:
         names = listed(map(study.language, closed))
         notes.append(f"Left out, because {floor} is no worse than the source model: {names}.")

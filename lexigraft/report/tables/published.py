@@ -175,10 +175,8 @@ def _cells(printed: Published, score: dict[str, Any], within: str) -> tuple[Tabl
     decimals = metric(printed.metric).decimals
 
     def cell(value: float, spread: float | None) -> TableCell:
-        known = spread is not None and spread == spread
-        return replace(
-            number_cell(value, decimals), deviation=number(spread, decimals) if known else ""
-        )
+        deviation = "" if spread is None or spread != spread else number(spread, decimals)
+        return replace(number_cell(value, decimals), deviation=deviation)
 
     difference = float(score["mean"] - printed.value)
     return (

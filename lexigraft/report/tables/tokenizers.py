@@ -80,11 +80,11 @@ def tokenizers(study: StudyResults) -> Table | None:
 
     def change(language: str, tokenizer: str, reference: str) -> TableCell:
         """The relative change in tokens from a reference tokenizer to this one."""
-        lengths = [compared.values.get((language, name, LENGTH)) for name in (tokenizer, reference)]
-        if None in lengths:
+        keys = [(language, name, LENGTH) for name in (tokenizer, reference)]
+        if not {*keys} <= compared.values.keys():
             return TableCell()
         test = changes.get((language, tokenizer, reference))
-        ratio = lengths[0] / lengths[1]
+        ratio = compared.values[keys[0]] / compared.values[keys[1]]
         return percent_cell(ratio - 1, sign=True, stars=test.stars if test else "")
 
     rows = []
