@@ -1,6 +1,5 @@
 """Items of a report: what a config may name, and which part of a study an item shows."""
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 import pandas
 import pytest
 
+from lexigraft import plugins
 from lexigraft.errors import UserError
 from lexigraft.report import items
 from lexigraft.report.frame import Model
@@ -226,13 +226,14 @@ def test_lapt_of_another_strategy_is_no_row_beside_untrained_models(two):
 def test_the_table_of_the_extension_page_is_a_kind(two, tmp_path, monkeypatch):
     """The code of docs/extend.md, in a file of the user's own."""
     monkeypatch.setattr(items, "_KINDS", dict(items._KINDS))
+    monkeypatch.setattr(plugins, "_loaded", {})
     page = (REPOSITORY / "docs/extend.md").read_text(encoding="utf-8")
     section = page.split("## A table or a figure")[1]
     code = section.split("```python\n")[1].split("```")[0]
     file = tmp_path / "training_times.py"
     file.write_text(code, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("training_times", file)
-    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    (plugin,) = plugins.load_plugins([str(file)])
+    assert plugin.kinds == ("report item training_times",)
     (item,) = read_items(["training_times"])
     training = pandas.DataFrame(
         [{"language": "te", "initializer": "mean", "strategy": "full", "seconds": 2.5}]
