@@ -73,7 +73,8 @@ def attach_new_rows(model: PreTrainedModel, ids: Sequence[int]) -> None:
 
 def merge_new_rows(model: PreTrainedModel) -> None:
     """Write the rows into the model's own matrices and remove what was attached."""
-    for layer in [module for module in model.modules() if hasattr(module, "new_rows_hooks")]:
+    layers: list[Any] = [layer for layer in model.modules() if hasattr(layer, "new_rows_hooks")]
+    for layer in layers:
         _write_new_rows(layer)
         for hook in layer.new_rows_hooks:
             hook.remove()
