@@ -38,6 +38,7 @@ from lexigraft.evaluation.costs import (
 )
 from lexigraft.evaluation.task_kinds import task_kind
 from lexigraft.machine import PEAKS, known_device, setting
+from lexigraft.training.registry import objective
 from lexigraft.training.settings import phase_teacher
 from workflow.config.task_data import benchmarks_of, example_parts, own_test_codes, tested_language
 from workflow.config.training_data import members
@@ -143,8 +144,11 @@ class CostModel:
             first, share = next(iter(shares.items()))
             each = training_flops(phase, strategy["gradient_checkpointing"], parameters)
             if teacher := phase_teacher(phase, source):
-                longer = self._longer(phase, teacher, language, density)
-                each += 2 * self.parameters(teacher) * longer * _depth(phase)
+                cost = objective(phase["objective"]).cost(phase)
+                # A teacher with another vocabulary has its own number of tokens.
+                tokens = self.density(teacher, language, "source") / density
+                longer = tokens if cost.teacher_tokenizes else 1.0
+                each += 2 * self.parameters(teacher) * longer * cost.teacher
             if first == "monolingual":
                 sentences = min(strategy["sentences"] or text.sentences, text.sentences)
                 length = sentences * text.characters * density
@@ -307,13 +311,6 @@ class CostModel:
         made = 1 + 1.2 * math.log10(size / 100) if size else MOST
         return 1 / max(each, min(made, MOST))
 
-    def _longer(
-        self, phase: Mapping[str, Any], teacher: str, language: str, density: float
-    ) -> float:
-        """Teacher tokens per training token: a teacher with another vocabulary has its own."""
-        own = phase["objective"] in ("aim", "alm")
-        return self.density(teacher, language, "source") / density if own else 1.0
-
     def _sample_tokens(self, language: str, name: str, density: float) -> float:
         """Number of tokens of samples and prompts; pairs are translated in both directions."""
         found = 0.0
@@ -342,12 +339,7 @@ class CostModel:
 def training_flops(phase: Mapping[str, Any], recomputes: bool, parameters: float) -> float:
     """FLOPs per training token in a phase of a strategy."""
     each = parameters * (4 + 2 * ("all" in phase["trainable"]) + 2 * recomputes)
-    return each if (phase.get("aim") or {}).get("next_weight") else each * _depth(phase)
-
-
-def _depth(phase: Mapping[str, Any]) -> float:
-    """The share of layers that a phase computes, of a teacher, and of a model without its head."""
-    return 1 / 3 if phase.get("objective") == "aim" else 1.0
+    return each * objective(phase.get("objective", "clm")).cost(phase).model
 
 
 def chosen_device(config: Mapping[str, Any]) -> str | None:
