@@ -218,7 +218,7 @@ def test_the_recommended_cell_is_that_of_the_report(study):
         measured = model | {"initializer": "align"}
         return {"language": language, **model, "initializer": "mean", "measured": measured}
 
-    file = Path(study.output("build_report"), "summary.json")
+    file = Path(study.folder("build_report"), "summary.json")
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"recommendations": [row("greek"), row("telugu")]}))
     assert cell_named(study, "recommended/greek").path == "tiny/greek/expand-50/align/short/seed-0"

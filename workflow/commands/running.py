@@ -67,14 +67,14 @@ def export(
     resolved = study_of(study)
     chosen = cell_named(resolved, cell)
     check_replaceable(to)
-    trained = resolved.output("train", **chosen.wildcards)
-    if not Path(trained.card).is_file():
+    card = resolved.card("train", **chosen.wildcards)
+    if not Path(card).is_file():
         typer.echo(f"{chosen.path} is not trained yet; training it first")
-        code = run_to_its_end(snakemake_command(study, [*context.args, "--", trained.card]))
-        if code or not Path(trained.card).is_file():
+        code = run_to_its_end(snakemake_command(study, [*context.args, "--", card]))
+        if code or not Path(card).is_file():
             raise UserError(f"{chosen.path}: was not trained, see above; nothing was exported")
     os.environ.update(resolved.environment())
-    folder = write(trained, to)
+    folder = write(Path(card).parent, to)
     is_causal = resolved.config["sources"][chosen.source]["kind"] == "causal"
     model = f"transformers.AutoModelFor{'CausalLM' if is_causal else 'MaskedLM'}"
     typer.echo(
