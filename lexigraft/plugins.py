@@ -23,6 +23,7 @@ from lexigraft.auxiliary.registry import auxiliary_kinds, kind_name
 from lexigraft.corpus.loader import loaders
 from lexigraft.declarations import load_file
 from lexigraft.errors import UserError, unknown
+from lexigraft.evaluation.learned.checkpoint import learned_kinds
 from lexigraft.evaluation.metric_kinds import text_metrics
 from lexigraft.evaluation.task_kinds import kinds as task_kinds
 from lexigraft.initialization.registry import methods
@@ -123,7 +124,7 @@ def _registered_kinds() -> list[str]:
         "auxiliary": map(kind_name, auxiliary_kinds()),
         "objective": objectives(),
         "task": task_kinds(),
-        "metric": text_metrics(),
+        "metric": [*text_metrics(), *learned_kinds()],
         "loader": loaders(),
         "report item": report_kinds(),
     }

@@ -9,12 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from lexigraft.errors import UserError
+from lexigraft.evaluation.learned import checkpoint
 from lexigraft.evaluation.learned.checkpoint import (
     STATE,
     hub_cache,
+    learned_kind,
+    learned_kinds,
     observed,
     parts,
     prepare_metric,
+    register_learned_kind,
     state,
 )
 from tests.evaluation.learned.conftest import COMMIT
@@ -275,3 +280,20 @@ def test_the_reason_names_the_file_that_a_repository_lacks(online, hub, settings
     online(lambda _: snapshot.mkdir(parents=True, exist_ok=True))
     reason = why(settings("bleurt", "org/name", revision=COMMIT), python)
     assert f"{snapshot} has no config.json" in reason
+
+
+def test_a_kind_from_outside_is_found_by_the_name_of_its_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "_REGISTERED", {})
+    file = tmp_path / "mine.py"
+    constants = {"VERSION": 2, "TITLES": {"mine": "Mine"}, "OPTIONAL_FILES": {}}
+    constants["FILES"] = {"checkpoint": (("model.bin",),)}
+    file.write_text("".join(f"{name} = {value!r}\n" for name, value in constants.items()))
+    register_learned_kind(file)
+    assert "mine" in learned_kinds()
+    assert (learned_kind("mine").version, learned_kind("mine").file) == (2, str(file))
+    [part] = parts({"kind": "mine", "checkpoint": str(tmp_path), "revision": None})
+    assert part.missing() == ("model.bin",)
+    other = tmp_path / "comet.py"
+    other.touch()
+    with pytest.raises(UserError, match="'comet' exists already"):
+        register_learned_kind(other)
