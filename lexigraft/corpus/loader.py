@@ -99,6 +99,20 @@ def register_loader(name: str, loader: Loader) -> None:
     """Add a loader from outside of the library; raises a `UserError` if its name is taken.
 
     Call it before a study is read.
+
+    Examples
+    --------
+    A loader that streams the lines of a file in upper case:
+
+    >>> from typing import Literal
+    >>> from lexigraft.corpus import register_loader
+    >>> class Capitals(Settings):
+    ...     loader: Literal["capitals"]
+    ...     path: str
+    >>> def read_texts(text, inputs):
+    ...     return [lambda: (line.upper() for line in open(text["path"], encoding="utf-8"))]
+    >>> loader = Loader(text=(Capitals,), read_texts=read_texts)
+    >>> register_loader("capitals", loader)  # doctest: +SKIP
     """
     if name in _built_in() or _registered.get(name, loader) != loader:
         raise UserError(f"loader '{name}': the name is taken; choose another")
