@@ -44,8 +44,8 @@ def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     """Method and options of the initializer."""
     entry = _entry(study, wildcards)
     language = language_option(study.config, wildcards["initializer"], wildcards["language"])
-    settings = {key: entry[key] for key in ("method", "text") if key in entry}
-    return {**settings, "options": entry["options"] | language}
+    settings: dict[str, Any] = {key: entry[key] for key in ("method", "text") if key in entry}
+    return settings | {"options": entry["options"] | language}
 
 
 def seed(study: Study, wildcards: Wildcards) -> list[Any]:
