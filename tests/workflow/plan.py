@@ -4,6 +4,7 @@ Snakemake's API has no access to single jobs, so this reads its internal classes
 """
 
 import json
+import os
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import yaml
 from snakemake.api import SnakemakeApi
@@ -59,7 +61,8 @@ class Plan(Study):
 
     @cached_property
     def _workflow(self) -> Any:
-        with NamedTemporaryFile("w", suffix=".yaml") as file:
+        # The Snakefile sets environment variables of jobs.
+        with NamedTemporaryFile("w", suffix=".yaml") as file, patch.dict(os.environ):
             yaml.safe_dump(self._given, file, allow_unicode=True, sort_keys=False)
             file.flush()
             with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
