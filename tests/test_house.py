@@ -134,13 +134,18 @@ def test_importing_the_package_or_the_stages_loads_no_heavy_library():
     assert result.stdout.strip() == "[]"
 
 
-def test_opening_the_default_study_and_the_command_load_no_torch():
-    """The Snakefile opens the study in each job; these modules import nothing slow at their top."""
-    code = (
-        "import sys, lexigraft.commands.app, workflow.state, workflow.assets, workflow.inputs;"
-        "from workflow.study import open_study; open_study('config/config.yaml');"
-        "print([name for name in ('torch', 'transformers', 'datasets') if name in sys.modules])"
-    )
+def test_reading_a_study_in_a_job_and_the_command_load_no_torch():
+    """The Snakefile reads the study in each job; these modules import nothing slow at their top."""
+    code = """
+import sys, lexigraft.commands.app, workflow.state, workflow.assets, workflow.inputs
+from pathlib import Path
+from lexigraft.yaml_files import read_yaml
+from workflow.config.registries import load_registries, resolve
+from workflow.study import Study
+for file in ("config/config.yaml", "config/studies/unifyvocab.yaml"):
+    Study(resolve(read_yaml(Path(file)), load_registries(), check=False))
+print([name for name in ("torch", "transformers", "datasets") if name in sys.modules])
+"""
     result = subprocess.run(
         [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )

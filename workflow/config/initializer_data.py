@@ -73,7 +73,7 @@ def check_initializer(name: str, entry: dict[str, Any], auxiliaries: list[str]) 
         {"language": entry["languages"][0]} if "languages" in entry else {}
     )
     if options:
-        # Only if necessary: creating an initializer imports numpy, which slows down the Snakefile.
+        # Only if necessary: creating an initializer imports transformers, which takes seconds.
         try:
             registry.initializer(method, **options)
         except UserError as error:

@@ -68,7 +68,9 @@ def load_registries(folder: Path = ROOT / "config") -> dict[str, dict[str, Any]]
     return registries
 
 
-def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def resolve(
+    config: dict[str, Any], registries: dict[str, dict[str, Any]], check: bool = True
+) -> dict[str, Any]:
     """Validate a study's config and the registries, and fill in defaults.
 
     `config` is the study (cells, tasks, report items, and its own registry entries), `registries`
@@ -103,7 +105,8 @@ def resolve(config: dict[str, Any], registries: dict[str, dict[str, Any]]) -> di
     for entry in study["initializers"].values():
         entry["auxiliary"] = by_role(entry["auxiliary"])
     resolve_corpora(study)
-    check_study(study)
+    if check:
+        check_study(study)
     apply_budget(study)
     items = read_items(study["report"]["items"])
     groups = used(study, "languages")
