@@ -95,9 +95,7 @@ if not workflow.config_settings.configfiles:
 try:
     if workflow.is_main_process:
         check_yaml(workflow.configfiles, sys.argv[1:], workflow.main_snakefile)
-    STUDY = Study(
-        resolve(config, load_registries(), check=workflow.is_main_process)
-    )
+    STUDY = Study(resolve(config, load_registries(), check=workflow.is_main_process))
     # Jobs need these too, wherever they run: the study's locations (docs/sharing.md) and how this
     # machine computes (docs/running.md). Neither is part of a job description.
     os.environ.update(STUDY.environment())

@@ -75,7 +75,8 @@ def resolve(
 
     `config` is the study (cells, tasks, report items, and its own registry entries), `registries`
     the result of `load_registries`. Local files need not exist: a run checks them before its first
-    job (`check_local_files`).
+    job (`check_local_files`). A job of a run may skip the checks that entries fit together, which
+    its main process has done, with `check=False`: they create initializers, which takes seconds.
 
     Returns
     -------
