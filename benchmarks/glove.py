@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.inputs import CACHE, add_options, opened
 from benchmarks.record import Measurements, described, parser, rounds
-from lexigraft.artifacts.atomic import replacing_folder
+from lexigraft.artifacts.atomic import atomic_folder
 from lexigraft.auxiliary.glove import (
     count_cooccurrences,
     descend,
@@ -85,7 +85,7 @@ def built_programs(folder: Path) -> Path:
     """
     if not folder.exists():
         try:
-            with replacing_folder(folder) as temporary:
+            with atomic_folder(folder) as temporary:
                 for command in (
                     ("git", "clone", "--quiet", REPOSITORY, str(temporary)),
                     ("git", "-C", str(temporary), "checkout", "--quiet", REVISION),

@@ -32,7 +32,7 @@ import yaml
 
 from lexigraft.artifacts.cards import commit_of_code, versions
 from lexigraft.artifacts.comparison import compare
-from lexigraft.artifacts.completion import LOCK, is_held
+from lexigraft.artifacts.completion import LOCK_FILE, is_held
 from lexigraft.artifacts.shared_cache import VARIABLE
 from lexigraft.artifacts.verification import verify
 from lexigraft.yaml_files import read_yaml
@@ -157,7 +157,7 @@ class Run:
         return rules
 
     def _at_work(self) -> list[str]:
-        held = [file.parent for file in self.results.rglob(LOCK) if is_held(file.parent)]
+        held = [file.parent for file in self.results.rglob(LOCK_FILE) if is_held(file.parent)]
         files = [folder / "job.json" for folder in held]
         return [json.loads(file.read_text())["rule"] for file in files if file.is_file()]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.addresses import Formatter
-from lexigraft.artifacts.atomic import alone_in, clear_partial, write_json
+from lexigraft.artifacts.atomic import delete_leftovers, lock_folder, write_json
 from lexigraft.artifacts.cards import check_inputs, write_card
 from lexigraft.artifacts.completion import (
     begin,
@@ -100,7 +100,7 @@ def run(
             if not is_complete(expanded):
                 stage(job)
             return
-        with alone_in(folder):
+        with lock_folder(folder):
             date_inputs(expanded)
             if is_complete(expanded):
                 restore(job)
@@ -109,7 +109,7 @@ def run(
             check_contents(job)
             check_inputs(checked(expanded))
             check_origins(checked(expanded))
-            clear_partial(folder)
+            delete_leftovers(folder)
             if moved := move_replaced(expanded):
                 logger.info("the outputs that this job replaces are now in %s", moved)
             if not replaces:

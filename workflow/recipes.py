@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from lexigraft.artifacts.atomic import replacing, replacing_folder, write_json
+from lexigraft.artifacts.atomic import atomic_file, atomic_folder, write_json
 from lexigraft.artifacts.cards import folder_of, sha256_of
 from lexigraft.artifacts.checksums import files_at
 from lexigraft.errors import UserError
@@ -156,12 +156,12 @@ def _unpack(archive: Path, path: Path, kind: str | None) -> None:
     elif kind == "gz":
         with (
             gzip.open(archive) as content,
-            replacing(path) as temporary,
+            atomic_file(path) as temporary,
             temporary.open("wb") as file,
         ):
             shutil.copyfileobj(content, file, 1 << 20)
     else:
-        with tarfile.open(archive) as content, replacing_folder(path) as temporary:
+        with tarfile.open(archive) as content, atomic_folder(path) as temporary:
             for member in content:
                 parts = PurePosixPath(member.name).parts
                 if parts[:1] == (path.name,) and len(parts) > 1:

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.artifacts.atomic import replacing
+from lexigraft.artifacts.atomic import atomic_file
 from lexigraft.artifacts.cards import commit_of_code, read_card
 from lexigraft.cells import AXES
 from lexigraft.errors import UserError
@@ -86,7 +86,7 @@ def _read_record(path: Path, changed: int) -> Record:
 def write_record(name: str, content: dict[str, Any]) -> Path:
     """Write a record, and return its path."""
     path = record_path(name)
-    with replacing(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text(as_text(content), encoding="utf-8")
     return path
 

@@ -19,7 +19,7 @@ from zipfile import BadZipFile
 
 from lexigraft.artifacts.cards import INPUTS, SEAL, cards_of, read_card
 from lexigraft.artifacts.completion import CIRCUMSTANCES, PATH_KEYS
-from lexigraft.artifacts.records import read_json, read_lines
+from lexigraft.artifacts.records import read_json, read_jsonl
 from lexigraft.artifacts.verification import job_folders
 from lexigraft.errors import UserError
 
@@ -202,7 +202,7 @@ def _of_files(
     """The differences between two files whose checksums differ."""
     first, second = files
     if first.suffix == ".jsonl":
-        yield from _of_values(where, {"": read_lines(first)}, {"": read_lines(second)})
+        yield from _of_values(where, {"": read_jsonl(first)}, {"": read_jsonl(second)})
         return
     if first.suffix == ".json":
         contents = read_json(first), read_json(second)

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lexigraft.artifacts.atomic import LOCK, write_json
+from lexigraft.artifacts.atomic import LOCK_FILE, write_json
 from lexigraft.artifacts.cards import (
     CARD,
     INPUTS,
@@ -154,7 +154,7 @@ def move_replaced(job: Job) -> Path | None:
     for entry in sorted(folder.iterdir()):
         if entry.name == USAGE:  # copied: it still counts towards the usage of the folder
             shutil.copy2(entry, moved)
-        elif entry.name != LOCK:
+        elif entry.name != LOCK_FILE:
             shutil.move(entry, moved / entry.name)
     write_json(moved / card_of(job).name, record["card"])  # Snakemake has deleted it
     return moved
@@ -167,7 +167,7 @@ def keeps_replaced() -> bool:
 
 def is_held(folder: str | Path) -> bool:
     """Whether a process is working in a folder, see `lexigraft.job.run`."""
-    with suppress(OSError), Path(folder, LOCK).open() as lock:
+    with suppress(OSError), Path(folder, LOCK_FILE).open() as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -19,12 +19,18 @@ def read_json(path: Path) -> dict[str, Any]:
         ) from None
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Read one JSON object per line; empty without a file, a UserError if it is damaged."""
+def read_jsonl(path: Path, *, skip_incomplete: bool = False) -> list[dict[str, Any]]:
+    """Read one JSON object per line; empty without a file, a UserError if it is damaged.
+
+    With `skip_incomplete`, a last line without a line feed, at which a process was killed while it
+    wrote, is left out.
+    """
     if not path.is_file():
         return []
     try:
-        text = path.read_text(encoding="utf-8")
-        return [json.loads(line) for line in text.split("\n") if line.strip()]
+        lines = path.read_text(encoding="utf-8").split("\n")
+        if skip_incomplete:
+            lines.pop()
+        return [json.loads(line) for line in lines if line.strip()]
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: cannot be read as JSON lines ({error})") from None

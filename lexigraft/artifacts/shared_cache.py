@@ -12,11 +12,12 @@ missing, and a cache that cannot be read or written does not make a job fail.
 
 import logging
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.artifacts.atomic import link_or_copy, replacing_folder, write_json
+from lexigraft.artifacts.atomic import atomic_file, atomic_folder, write_json
 from lexigraft.artifacts.cards import (
     CARD,
     INPUTS,
@@ -45,7 +46,7 @@ def fetch(job: Mapping[str, Any], at_start: str) -> bool:
         if not (entry and (card := _intact_card(entry))):
             return False
         for file, _ in listed(entry, card):
-            link_or_copy(file, Path(job["outputs"]["folder"], file.relative_to(entry)))
+            _link_or_copy(file, Path(job["outputs"]["folder"], file.relative_to(entry)))
     except OSError as error:
         logger.warning("%s cannot be used: %s", entry, error)
         return False
@@ -67,9 +68,9 @@ def store(job: Mapping[str, Any], at_start: str) -> None:
             return
         entry.parent.mkdir(parents=True, exist_ok=True)
         folder, access = Path(job["outputs"]["folder"]), entry.parent.stat().st_mode & 0o7777
-        with replacing_folder(entry) as temporary:
+        with atomic_folder(entry) as temporary:
             for file in (*(file for file, _ in listed(folder, read_card(folder))), folder / CARD):
-                link_or_copy(file, temporary / file.relative_to(folder))
+                _link_or_copy(file, temporary / file.relative_to(folder))
         # Users who may write to the cache may also replace its entries.
         for path in (entry, *(path for path in entry.rglob("*") if path.is_dir())):
             path.chmod(access)
@@ -101,3 +102,14 @@ def _intact_card(entry: Path) -> dict[str, Any] | None:
         logger.warning("%s is ignored: %s", entry, error)
         return None
     return card
+
+
+def _link_or_copy(file: Path, target: Path) -> None:
+    """Hard-link a file, or copy it if the file system does not support hard links."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    try:
+        target.hardlink_to(file)
+    except OSError:
+        with atomic_file(target) as temporary:
+            shutil.copyfile(file, temporary)

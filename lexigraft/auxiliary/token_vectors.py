@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from transformers import PreTrainedTokenizerFast
 
-from lexigraft.artifacts.atomic import replacing
+from lexigraft.artifacts.atomic import atomic_file
 from lexigraft.errors import UserError
 from lexigraft.source.matrices import read_input_matrix
 from lexigraft.source.tokenizer import load_tokenizer, tokens_without_row
@@ -54,7 +54,7 @@ class TokenVectors:
 
 def save_vectors(vectors: TokenVectors, folder: str | Path) -> str:
     """Write token vectors, deterministically; returns the name of the file."""
-    with replacing(Path(folder) / _FILE) as temporary:
+    with atomic_file(Path(folder) / _FILE) as temporary:
         save_file({"tokens": vectors.tokens, "vectors": vectors.vectors}, temporary)
     return _FILE
 

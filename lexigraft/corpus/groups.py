@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lexigraft.artifacts.atomic import replacing_folder, write_json, write_jsonl, write_lines
+from lexigraft.artifacts.atomic import atomic_folder, write_json, write_jsonl, write_lines
 from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.language import SUMMARIZATION, TRANSLATION, read_test_texts, size_of
 from lexigraft.corpus.mixture import MEMBERS, MIXTURE, ROUNDING, check_shares, read_part
@@ -89,7 +89,7 @@ def mix_corpora(
     }
     for part, sentences in parts.items():
         write_lines(folder / f"{part}.txt", sentences)
-    with replacing_folder(folder / MEMBERS) as temporary:
+    with atomic_folder(folder / MEMBERS) as temporary:
         for member, sentences in heldout.items():
             write_lines(temporary / member / "heldout.txt", sentences)
             write_lines(temporary / member / "train.txt", mixed[member])

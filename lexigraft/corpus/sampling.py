@@ -17,7 +17,7 @@ from typing import IO, Any, Generic, TypeVar
 
 import numpy as np
 
-from lexigraft.artifacts.atomic import replacing
+from lexigraft.artifacts.atomic import atomic_file
 from lexigraft.corpus.stored_lines import StoredLines
 from lexigraft.randomness import seed_from
 
@@ -132,7 +132,7 @@ class StoredSample:
         self._drop()
         self._file.flush()
         os.fsync(self._file.fileno())
-        with replacing(self._folder / _STATE) as temporary, temporary.open("wb") as out:
+        with atomic_file(self._folder / _STATE) as temporary, temporary.open("wb") as out:
             np.savez(
                 out,
                 highest=np.uint64(self._highest),

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from lexigraft.artifacts.atomic import alone_in, clear_partial, write_json
+from lexigraft.artifacts.atomic import delete_leftovers, lock_folder, write_json
 from lexigraft.artifacts.cards import check_inputs, versions
 from lexigraft.artifacts.completion import begin, check_origins, complete, is_complete
 from lexigraft.errors import UserError
@@ -254,8 +254,8 @@ def _locked(run: Job) -> Iterator[None]:
     """Lock the folder of a run, so that the cell's other job, in the folder above, skips it."""
     folder = Path(run["outputs"]["folder"])
     folder.mkdir(parents=True, exist_ok=True)
-    with alone_in(folder):
-        clear_partial(folder)
+    with lock_folder(folder):
+        delete_leftovers(folder)
         yield
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from lexigraft.artifacts.atomic import read_jsonl, write_jsonl
+from lexigraft.artifacts.atomic import write_jsonl
 from lexigraft.artifacts.completion import input_checksum
+from lexigraft.artifacts.records import read_jsonl
 from lexigraft.evaluation.task_kinds import Measurement
 from lexigraft.evaluation.texts import new_token_ids
 from lexigraft.inference.generation import generate
@@ -25,7 +26,7 @@ Row = dict[str, Any]
 logger = logging.getLogger(__name__)
 
 PREDICTIONS = "predictions.jsonl"
-PARTIAL = "predictions.partial.jsonl"
+PARTIAL_PREDICTIONS = "predictions.partial.jsonl"
 # The keys of a prediction that depend only on the generated text, not on the run.
 _GENERATED = ("output", "output_tokens", "new_output_tokens", "steps", "finished")
 
@@ -68,7 +69,7 @@ def predict(
     remaining = {key: text for key, text in texts.items() if key not in reused}
     if reused:
         logger.info("%d of %d prompts are reused", len(texts) - len(remaining), len(texts))
-    partial = Path(job["outputs"]["folder"], PARTIAL)
+    partial = Path(job["outputs"]["folder"], PARTIAL_PREDICTIONS)
     generated = generate(
         model,
         tokenizer,
@@ -116,7 +117,7 @@ def measure_predictions(
     the outputs were generated.
     """
     write_jsonl(job["outputs"]["predictions"], rows)
-    Path(job["outputs"]["folder"], PARTIAL).unlink()
+    Path(job["outputs"]["folder"], PARTIAL_PREDICTIONS).unlink()
     prompt_tokens, output_tokens, new_prompt_tokens, new_output_tokens = (
         sum(row[name] for row in rows)
         for name in ("prompt_tokens", "output_tokens", "new_prompt_tokens", "new_output_tokens")
@@ -150,9 +151,9 @@ def _earlier_outputs(job: dict[str, Any], new: frozenset[int]) -> Iterator[tuple
     folder = Path(job["outputs"]["folder"])
     for number in range(job["run"]):
         run = folder.with_name(f"run-{number}")
-        for row in read_jsonl(run / PARTIAL)[1:]:
+        for row in read_jsonl(run / PARTIAL_PREDICTIONS, skip_incomplete=True)[1:]:
             yield row["id"], _described(row, new)
-        for row in read_jsonl(run / PREDICTIONS):
+        for row in read_jsonl(run / PREDICTIONS, skip_incomplete=True):
             if "generation" in row:
                 yield row["generation"], {name: row[name] for name in _GENERATED}
 

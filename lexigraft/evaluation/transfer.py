@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedModel, PrinterCallback, Trainer, TrainerCallback, set_seed
 
-from lexigraft.artifacts.atomic import PARTIAL, write_jsonl
+from lexigraft.artifacts.atomic import TEMPORARY_PREFIX, write_jsonl
 from lexigraft.corpus.examples import Example, labels_of, read_examples
 from lexigraft.errors import UserError
 from lexigraft.evaluation.fine_tuning import FineTuning
@@ -89,7 +89,9 @@ class Transfer:
         job, settings, scores, rows = self.job, self.settings, {}, []
         seed = seed_from(*job["seed"], "fine-tuning")
         steps = math.ceil(settings.epochs * math.ceil(len(features) / settings.batch_size))
-        with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=job["outputs"]["folder"]) as folder:
+        with tempfile.TemporaryDirectory(
+            prefix=TEMPORARY_PREFIX, dir=job["outputs"]["folder"]
+        ) as folder:
             self.model.save_pretrained(folder)
             set_seed(seed)
             tuned = head.from_pretrained(

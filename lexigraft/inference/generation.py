@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from lexigraft.artifacts.atomic import replacing
+from lexigraft.artifacts.atomic import atomic_file
 from lexigraft.errors import UserError
 from lexigraft.inference.batch_sizes import generation_limits, run_batches, usual_prompts
 from lexigraft.inference.shared_prefix import SharedPrefix, group_by_prefix, shared_prefix
@@ -226,7 +226,7 @@ def _open_partial(partial: Path, digest: str) -> dict[str, GeneratedText]:
     complete = b"".join(line + b"\n" for line in lines)
     if complete != content:
         partial.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(partial) as file:
+        with atomic_file(partial) as file:
             file.write_bytes(complete)
     return done
 

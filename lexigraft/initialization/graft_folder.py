@@ -6,7 +6,7 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerFast
 
-from lexigraft.artifacts.atomic import replacing_folder
+from lexigraft.artifacts.atomic import atomic_folder
 from lexigraft.errors import UserError
 from lexigraft.initialization.fit import fit_to_model
 from lexigraft.initialization.graft import graft
@@ -106,7 +106,7 @@ def graft_folder(
     )
     grafted = graft(load_model(source_folder, "auto"), target, fitted)
     facts = _facts(str(model), source_folder, source_model.revision, target, fitted)
-    with replacing_folder(out) as folder:
+    with atomic_folder(out) as folder:
         save_model(grafted, target, folder, files)
         text = model_card(facts, target, is_masked(grafted))
         (folder / README).write_text(text, encoding="utf-8")

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_array, eye_array, vstack
 
-from lexigraft.artifacts.atomic import replacing
+from lexigraft.artifacts.atomic import atomic_file
 from lexigraft.errors import UserError
 from lexigraft.initialization.matrix import (
     Matrix,
@@ -381,7 +381,7 @@ def _single_ones(matrix: csr_array) -> np.ndarray:
 
 
 def _write_arrays(arrays: dict[str, np.ndarray], path: str | Path) -> None:
-    with replacing(path) as temporary, temporary.open("wb") as file:
+    with atomic_file(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
 

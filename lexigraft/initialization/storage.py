@@ -9,7 +9,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from lexigraft.artifacts.atomic import replacing
+from lexigraft.artifacts.atomic import atomic_file
 from lexigraft.errors import UserError
 from lexigraft.initialization.interface import Initializer, RecipeInitializer, RowInitializer
 from lexigraft.initialization.matrix import Matrix
@@ -82,7 +82,7 @@ def _save_rows(rows: DenseRows, path: Path) -> None:
     }
     tensors["source_of"] = rows.source_of
     tensors["n_source"] = np.array([rows.n_source], dtype=np.int64)
-    with replacing(path) as temporary:
+    with atomic_file(path) as temporary:
         # Safetensors has no checksum: a flipped bit in a row would go unnoticed.
         save_file(tensors, temporary, {"sha256": _digest(tensors)})
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pandas import DataFrame
 
-from lexigraft.artifacts.atomic import replacing
+from lexigraft.artifacts.atomic import atomic_file
 from lexigraft.report.frame import SEEDED, Model, StudyResults
 from lexigraft.report.models import models
 from lexigraft.report.names import row_name
@@ -268,7 +268,7 @@ def save(figure: "Figure", folder: Path, name: str) -> None:
         figure.draw_without_rendering()
         figure.set_layout_engine(None)
     for suffix, fields in _METADATA.items():
-        with replacing(folder / f"{name}{suffix}") as path:
+        with atomic_file(folder / f"{name}{suffix}") as path:
             figure.savefig(path, metadata=dict.fromkeys(fields))
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pandas
 from pandas import DataFrame
 
-from lexigraft.artifacts.records import read_json, read_lines
+from lexigraft.artifacts.records import read_json, read_jsonl
 from lexigraft.cells import is_aliased
 from lexigraft.report.items import Item
 from lexigraft.report.names import (
@@ -74,7 +74,7 @@ class Predictions(NamedTuple):
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per example, with its score by each learned metric that scored it."""
-        rows = read_lines(self.path)
+        rows = read_jsonl(self.path)
         for record in map(read_json, self.learned):
             for name in record["metrics"]:
                 scores = dict(zip(record["ids"], record["scores"], strict=True))

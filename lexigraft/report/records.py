@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas
 
-from lexigraft.artifacts.records import read_json, read_lines
+from lexigraft.artifacts.records import read_json, read_jsonl
 from lexigraft.errors import UserError
 from lexigraft.report.frame import (
     CELL,
@@ -154,7 +154,7 @@ def read_logs(logs: Iterable[tuple[Mapping[str, Any], Path]]) -> pandas.DataFram
     codes, steps = array("b"), array("q")
     numbers = {name: array("d") for name in _LOGGED}
     for cell, path in logs:
-        lines = read_lines(path)
+        lines = read_jsonl(path)
         cells.append(cell)
         lengths.append(len(lines))
         codes.extend(events.setdefault(line["event"], len(events)) for line in lines)

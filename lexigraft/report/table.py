@@ -13,7 +13,7 @@ from typing import Any
 from markupsafe import Markup
 from pandas import DataFrame
 
-from lexigraft.artifacts.atomic import replacing
+from lexigraft.artifacts.atomic import atomic_file
 from lexigraft.report.names import metric
 from lexigraft.report.rendering import MINUS, document, escape_markdown, number, render
 
@@ -228,7 +228,7 @@ def write_table(table: Table, folder: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a UTF-8 file atomically."""
-    with replacing(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
-from lexigraft.artifacts.atomic import PARTIAL, write_json
+from lexigraft.artifacts.atomic import TEMPORARY_PREFIX, write_json
 from lexigraft.artifacts.cards import describe_file
 from lexigraft.errors import UserError
 from lexigraft.setting_types import CAUSAL, MASKED
@@ -229,7 +229,7 @@ def _convert(settings: Mapping[str, str], package: Path, folder: Path, kind: str
     if not file.is_file():
         raise UserError(f"source file {settings['file']}: not in package {settings['package']}")
     module, function = _CONVERTERS[settings.get("format", "gguf")]
-    with tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder) as temporary:
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX, dir=folder) as temporary:
         getattr(import_module(module), function)(file, temporary)
         check_source(temporary, kind)
         written = sorted(Path(temporary).iterdir())

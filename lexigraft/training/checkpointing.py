@@ -16,7 +16,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import PreTrainedModel, TrainerCallback
 
-from lexigraft.artifacts.atomic import replacing, write_json
+from lexigraft.artifacts.atomic import atomic_file, write_json
 from lexigraft.errors import UserError
 from lexigraft.machine import setting
 from lexigraft.training.distributed import barrier, on_rank_zero
@@ -88,7 +88,7 @@ def save_progress(folder: Path, model: PreTrainedModel, progress: Progress) -> N
     }
     facts: dict[str, Any] = {name: sorted(getattr(progress, name)) for name in _NAMES}
     facts |= {"steps": progress.steps, "adapter_size": progress.adapter_size}
-    with replacing(_state_file(folder, number)) as file:
+    with atomic_file(_state_file(folder, number)) as file:
         save_file(tensors, file, metadata={"progress": json.dumps(facts)})
     shutil.rmtree(folder / f"phase-{number}", ignore_errors=True)
 
@@ -158,7 +158,7 @@ class Checkpointing(TrainerCallback):
     def _mark_complete(self, checkpoint: Path) -> None:
         # Before the mark: a run that resumes from here does not save this step again.
         if file := self.retained.get(step_of(checkpoint)):
-            with replacing(file) as copy:
+            with atomic_file(file) as copy:
                 shutil.copyfile(checkpoint / TRAINED, copy)
         write_json(checkpoint / COMPLETE, _sizes(checkpoint))
         for old in self.folder.glob("checkpoint-*"):

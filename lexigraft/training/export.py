@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.artifacts.atomic import replacing_folder
+from lexigraft.artifacts.atomic import atomic_folder
 from lexigraft.artifacts.cards import INPUTS, write_card
 from lexigraft.artifacts.completion import card_checksum
 from lexigraft.errors import UserError
@@ -65,7 +65,7 @@ def export(cell_folder: str | Path, out: str | Path) -> Path:
     cell_folder, out = Path(cell_folder), Path(out)
     check_replaceable(out)
     card = read_card(cell_folder)
-    with replacing_folder(out) as folder:
+    with atomic_folder(out) as folder:
         files, tokenizer, masked = write_merged(cell_folder, folder)
         text = model_card(cell_facts(cell_folder), tokenizer, masked)
         (folder / README).write_text(text, encoding="utf-8")

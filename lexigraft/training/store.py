@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexigraft.artifacts.atomic import replacing, replacing_folder
+from lexigraft.artifacts.atomic import atomic_file, atomic_folder
 from lexigraft.artifacts.cards import INPUTS, check_inputs, fault_of, write_card
 from lexigraft.artifacts.completion import check_references
 from lexigraft.errors import UserError
@@ -70,7 +70,7 @@ def save_cell(
         rows = torch.tensor([*new_ids], dtype=torch.long)
         tensors = {name: tensor[rows] for name, tensor in tensors.items()}
     tensors = {name: tensor.to("cpu", dtype).contiguous() for name, tensor in tensors.items()}
-    with replacing(folder / CHANGED) as file:
+    with atomic_file(folder / CHANGED) as file:
         save_file(tensors, file, metadata={"format": "pt"})
     references = {
         name: os.path.relpath(job["inputs"][name], folder) if job["inputs"].get(name) else None
@@ -282,8 +282,8 @@ def _save_adapter(adapter: "PeftModel", folder: Path) -> None:
     }
     state = get_peft_model_state_dict(adapter, save_embedding_layers=False)
     state = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
-    with replacing_folder(folder) as temporary:
+    with atomic_folder(folder) as temporary:
         text = json.dumps(config, indent=2, sort_keys=True) + "\n"
         (temporary / "adapter_config.json").write_text(text, encoding="utf-8")
-        with replacing(temporary / "adapter_model.safetensors") as file:
+        with atomic_file(temporary / "adapter_model.safetensors") as file:
             save_file(state, file, metadata={"format": "pt"})

@@ -25,7 +25,7 @@ import torch
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerFast
 
-from lexigraft.artifacts.atomic import PARTIAL, replacing
+from lexigraft.artifacts.atomic import TEMPORARY_PREFIX, atomic_file
 from lexigraft.artifacts.completion import input_checksum
 from lexigraft.corpus.mixture import text_file
 from lexigraft.errors import UserError
@@ -74,7 +74,7 @@ def tokenize_corpus(
             fcntl.flock(lock, fcntl.LOCK_EX)
             for old in folder.iterdir():  # of other texts, or left by a killed process
                 stale = content not in old.name
-                if old.is_file() and (stale or old.name.startswith(f"{PARTIAL}{name}")):
+                if old.is_file() and (stale or old.name.startswith(f"{TEMPORARY_PREFIX}{name}")):
                     old.unlink(missing_ok=True)
             for number, (file, part) in enumerate(parts):
                 shards[number] = shards[number] or _read(file)  # by another process meanwhile
@@ -82,7 +82,7 @@ def tokenize_corpus(
                     continue
                 if file.exists():
                     logger.warning("%s is damaged and is written again", file)
-                with replacing(file) as temporary, temporary.open("wb") as out:
+                with atomic_file(file) as temporary, temporary.open("wb") as out:
                     write(out, part)
                 shards[number] = _read(file)
     except OSError as error:

@@ -11,7 +11,7 @@ import torch
 from peft import PeftModel
 from transformers import PreTrainedModel, PreTrainedTokenizerFast, set_seed
 
-from lexigraft.artifacts.atomic import replacing
+from lexigraft.artifacts.atomic import atomic_file
 from lexigraft.artifacts.completion import fingerprint, output_checksums
 from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
@@ -204,7 +204,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         return
     _store_checkpoints(cell, retained, training_log, checksums)
     for name in ["log.jsonl", *([VOCADT] if progress.from_adapters else [])]:
-        with replacing(cell.folder / name) as file:
+        with atomic_file(cell.folder / name) as file:
             shutil.copyfile(checkpoints / name, file)
     save_cell(
         cell.folder,

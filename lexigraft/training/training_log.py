@@ -20,7 +20,8 @@ import torch
 from tqdm import tqdm
 from transformers import PreTrainedModel, TrainerCallback
 
-from lexigraft.artifacts.atomic import read_jsonl, write_jsonl
+from lexigraft.artifacts.atomic import write_jsonl
+from lexigraft.artifacts.records import read_jsonl
 from lexigraft.errors import UserError
 from lexigraft.hardware import device, precision
 from lexigraft.inference.likelihood import Likelihood
@@ -57,7 +58,8 @@ class TrainingLog:
 
     def lines(self, event: str | None = None) -> list[Line]:
         """All complete lines, or those of one event."""
-        return [line for line in read_jsonl(self.file) if event in (None, line["event"])]
+        lines = read_jsonl(self.file, skip_incomplete=True)
+        return [line for line in lines if event in (None, line["event"])]
 
 
 class HeldOutCurve:

@@ -12,7 +12,7 @@ from typing import Any
 from sentencepiece import SentencePieceProcessor
 from transformers import PreTrainedTokenizerFast
 
-from lexigraft.artifacts.atomic import PARTIAL, write_json
+from lexigraft.artifacts.atomic import TEMPORARY_PREFIX, write_json
 from lexigraft.corpus.mixture import MEASURED
 from lexigraft.errors import UserError
 from lexigraft.source.encoding import count_tokens, encoded_batches
@@ -118,7 +118,7 @@ def save_tokenizer(
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=PARTIAL) as name:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=TEMPORARY_PREFIX) as name:
         temporary = Path(name)
         config = Path(source_folder) / "config.json" if source_folder else None
         write_tokenizer(tokenizer, temporary, config if config and config.is_file() else None)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lexigraft.artifacts.atomic import (
-    LOCK,
-    clear_partial,
-    replacing,
-    replacing_folder,
+    LOCK_FILE,
+    atomic_file,
+    atomic_folder,
+    delete_leftovers,
     write_json,
     write_jsonl,
     write_lines,
@@ -20,7 +20,7 @@ from lexigraft.artifacts.atomic import (
 
 def test_a_file_takes_the_place_of_the_old_one(tmp_path):
     (tmp_path / "a.txt").write_text("old")
-    with replacing(tmp_path / "a.txt") as temporary:
+    with atomic_file(tmp_path / "a.txt") as temporary:
         temporary.write_text("new")
         assert (tmp_path / "a.txt").read_text() == "old"
     assert (tmp_path / "a.txt").read_text() == "new"
@@ -34,7 +34,7 @@ def test_a_file_takes_the_place_of_the_old_one(tmp_path):
 )
 def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path):
     (tmp_path / "a.txt").write_text("old")
-    with pytest.raises(OSError, match="disk full"), replacing(tmp_path / "a.txt") as temporary:
+    with pytest.raises(OSError, match="disk full"), atomic_file(tmp_path / "a.txt") as temporary:
         temporary.write_text("half")
         raise OSError("disk full")
     assert (tmp_path / "a.txt").read_text() == "old"
@@ -44,13 +44,13 @@ def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path):
 def test_a_folder_is_replaced_as_a_whole(tmp_path):
     (tmp_path / "f").mkdir()
     (tmp_path / "f/old").touch()
-    with replacing_folder(tmp_path / "f") as temporary:
+    with atomic_folder(tmp_path / "f") as temporary:
         (temporary / "new").touch()
     assert [path.name for path in (tmp_path / "f").iterdir()] == ["new"]
 
 
 def test_a_failed_folder_is_not_there(tmp_path):
-    with pytest.raises(ValueError, match="no"), replacing_folder(tmp_path / "f") as temporary:
+    with pytest.raises(ValueError, match="no"), atomic_folder(tmp_path / "f") as temporary:
         (temporary / "new").touch()
         raise ValueError("no")
     assert list(tmp_path.iterdir()) == []
@@ -88,13 +88,13 @@ def killed(write) -> None:
 
 
 def half_a_file(path: Path) -> None:
-    with replacing(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text("half")
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def half_a_folder(path: Path) -> None:
-    with replacing_folder(path) as temporary:
+    with atomic_folder(path) as temporary:
         (temporary / "new").touch()
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -112,8 +112,8 @@ def test_a_killed_process_leaves_the_old_file_and_what_it_began_is_deleted_next(
         killed(lambda file=file: half_a_file(file))
         assert file.read_text() == "old"
     killed(lambda: half_a_folder(folder))
-    assert len([*tmp_path.rglob(".partial-*")]) == 4
-    clear_partial(folder)
+    assert len([*tmp_path.rglob(".partial-*")]) == 3
+    delete_leftovers(folder)
     assert sorted(path.name for path in tmp_path.rglob("*.*")) == ["a.txt", "b.txt"]
 
 
@@ -123,11 +123,11 @@ def test_what_others_are_writing_is_left_alone(tmp_path):
     """
     folder, below = tmp_path / "run-1", tmp_path / "run-1/checkpoint-1"
     below.mkdir(parents=True)
-    (below / LOCK).touch()
+    (below / LOCK_FILE).touch()
     killed(lambda: half_a_file(below / "record.json"))
     killed(lambda: half_a_folder(tmp_path / "run-1-more"))
     before = {*tmp_path.rglob("*")}
-    clear_partial(folder)
+    delete_leftovers(folder)
     assert {*tmp_path.rglob("*")} == before
 
 
@@ -142,7 +142,7 @@ def test_no_part_of_an_old_folder_is_ever_in_its_place(tmp_path, monkeypatch):
 
     remove = shutil.rmtree
     monkeypatch.setattr(shutil, "rmtree", watched)
-    with replacing_folder(tmp_path / "f") as temporary:
+    with atomic_folder(tmp_path / "f") as temporary:
         (temporary / "new").touch()
     assert seen and all(names == ["new"] for names in seen)
     assert [path.name for path in tmp_path.iterdir()] == ["f"]

@@ -12,7 +12,7 @@ from runpy import run_path
 import pytest
 import torch
 
-from lexigraft.artifacts.atomic import clear_partial
+from lexigraft.artifacts.atomic import delete_leftovers
 from lexigraft.errors import UserError
 from lexigraft.evaluation import evaluate
 from lexigraft.evaluation.evaluate import Opening, evaluate_cell, open_cell, run_jobs
@@ -162,7 +162,7 @@ def test_the_other_job_of_a_cell_keeps_the_partial_files_of_a_run(cell_job, monk
     def disturbed(model, tokenizer, run):
         writing = Path(run["outputs"]["folder"], ".partial-record-abcdefgh.json")
         writing.touch()
-        clear_partial(job["outputs"]["folder"])  # as a job that begins there does
+        delete_leftovers(job["outputs"]["folder"])  # as a job that begins there does
         left.append(writing.exists())
         return inner(model, tokenizer, run)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft.artifacts.atomic import replacing_folder
+from lexigraft.artifacts.atomic import atomic_folder
 from tests import preloaded_python
 from tests.conftest import REPOSITORY
 
@@ -94,7 +94,7 @@ def packages_of() -> Callable[[str], Path]:
         if stamp.is_file() and stamp.read_text("utf-8") == made_from:
             return folder
         options = ["--no-deps", "--only-binary", ":all:", "-r", pins]
-        with replacing_folder(folder) as place:
+        with atomic_folder(folder) as place:
             command = [sys.executable, REPOSITORY / "scripts/install.py", *options]
             done = subprocess.run([*command, "--target", place], capture_output=True, text=True)
             if done.returncode:

@@ -4,7 +4,7 @@ import pyarrow
 import pytest
 from pyarrow.parquet import write_table
 
-from lexigraft.artifacts.atomic import read_jsonl
+from lexigraft.artifacts.records import read_jsonl
 from lexigraft.corpus.examples import prepare_examples
 from lexigraft.corpus.readers import read_articles
 from lexigraft.corpus.test_sets import prepare_test_set

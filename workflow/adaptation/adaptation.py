@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from lexigraft.artifacts.atomic import replacing, write_json
+from lexigraft.artifacts.atomic import atomic_file, write_json
 from lexigraft.artifacts.cards import read_card, write_card
 from lexigraft.errors import UserError
 from workflow.adaptation.choices import NEW_TOKENS, choose
@@ -146,7 +146,7 @@ def _show_outcome(adaptation: Adaptation, study: "Study", cells: Mapping[str, "C
 
     scores = {name: _scores(study, cell) for name, cell in cells.items()}
     model = _export(adaptation, study, cells["adapted"], scores)
-    with replacing(Path(REPORT)) as page:
+    with atomic_file(Path(REPORT)) as page:
         page.write_bytes(Path(study.folder("build_report"), REPORT).read_bytes())
     table = new_table("", *(_COLUMNS[name] for name in scores))
     for title, row in numbers(scores).items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lexigraft.artifacts.atomic import replacing
+from lexigraft.artifacts.atomic import atomic_file
 
 if TYPE_CHECKING:
     from lexigraft.artifacts.comparison import Difference
@@ -73,7 +73,10 @@ def compare(
     for line in _sections(differences):
         typer.echo(line)
     if file is not None:
-        with replacing(file) as temporary, temporary.open("w", encoding="utf-8", newline="") as out:
+        with (
+            atomic_file(file) as temporary,
+            temporary.open("w", encoding="utf-8", newline="") as out,
+        ):
             csv.writer(out).writerows(
                 [_COLUMNS, *(attrgetter(*_FIELDS)(difference) for difference in differences)]
             )

@@ -10,7 +10,7 @@ import lm_eval.tasks
 from lm_eval.tasks import TaskManager
 from lm_eval.tasks.manager import TaskDict
 
-from lexigraft.artifacts.atomic import replacing_folder
+from lexigraft.artifacts.atomic import atomic_folder
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.harness.data import (
     DATA_SETS,
@@ -43,7 +43,7 @@ def prepare_benchmark(
     facts: dict[str, Any] = {"task": name, "definition": folder, "harness": HARNESS}
     try:
         with (
-            replacing_folder(into / DATA) as temporary,
+            atomic_folder(into / DATA) as temporary,
             storing_data_sets(temporary, data, results) as stored,
         ):
             load_task(name, folder)

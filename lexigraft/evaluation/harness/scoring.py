@@ -16,7 +16,7 @@ from lm_eval.models.huggingface import HFLM
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from lexigraft.artifacts.atomic import replacing
+from lexigraft.artifacts.atomic import atomic_file
 from lexigraft.evaluation.harness.benchmarks import load_task
 from lexigraft.evaluation.harness.data import stored_data_sets
 from lexigraft.inference.batch_sizes import rows_with_logits, usual_prompts
@@ -221,6 +221,6 @@ def _read(file: Path) -> list[list[tuple[float, bool]]]:
     lines = content.split(b"\n")[:-1]
     complete = b"".join(line + b"\n" for line in lines)
     if complete != content:
-        with replacing(file) as temporary:
+        with atomic_file(file) as temporary:
             temporary.write_bytes(complete)
     return [[(value, greedy) for value, greedy in json.loads(line)] for line in lines]
