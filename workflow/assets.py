@@ -24,7 +24,7 @@ from lexigraft.source.hub_check import (
     HubAsset,
     ask_hub,
 )
-from lexigraft.source.revision_lock import LOCK, add, lock, read_lock
+from lexigraft.source.revision_lock import REVISIONS_FILE, add, lock, read_lock
 from lexigraft.source.web_check import ask_web
 from workflow.config.revisions import assets_in
 from workflow.jobs import Job
@@ -174,7 +174,7 @@ def _with_lock(checked: CheckedAsset, locked: Mapping[str, str]) -> CheckedAsset
     if checked.answer.state != NOT_PINNED or _key(checked) not in locked:
         return checked
     commit = locked[_key(checked)][:12]
-    detail = f"{checked.revision or 'no revision'}, locked at {commit} in {LOCK}"
+    detail = f"{checked.revision or 'no revision'}, locked at {commit} in {REVISIONS_FILE}"
     return replace(checked, answer=replace(checked.answer, state=LOCKED, detail=detail))
 
 

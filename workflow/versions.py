@@ -31,7 +31,7 @@ from lexigraft.report.items import kinds as report_kinds
 from lexigraft.training.registry import objective, objective_file, objectives
 from workflow.rule_files import rules
 
-LOCK = Path(__file__).with_name("versions.lock")
+VERSIONS_FILE = Path(__file__).with_name("versions.lock")
 # Run in another environment by a command, not imported.
 SCORER = "lexigraft/evaluation/learned/scorer.py"
 READ_TEXTS = ("prepare_corpus", "prepare_samples", "prepare_examples")
@@ -154,8 +154,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("action", nargs="?", choices=("check", "refresh"), default="check")
     if parser.parse_args().action == "refresh":
-        LOCK.write_text(json.dumps(current(), indent=1) + "\n", encoding="utf-8")
-    elif changes := check(json.loads(LOCK.read_text("utf-8"))):
+        VERSIONS_FILE.write_text(json.dumps(current(), indent=1) + "\n", encoding="utf-8")
+    elif changes := check(json.loads(VERSIONS_FILE.read_text("utf-8"))):
         advice = (
             "If results change, raise `version` of each stage or kind whose results change and "
             "name it in CHANGELOG.md. Then run `python -m workflow.versions refresh`."

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from lexigraft.auxiliary import kinds
-from lexigraft.corpus.amounts import TextAmount, amount_read
+from lexigraft.corpus.amounts import TextAmount, text_amount_field
 from lexigraft.errors import unknown
 from lexigraft.settings import Settings
 
@@ -92,7 +92,7 @@ class TrainedVectors(AuxiliaryKind):
 
     trains: ClassVar[bool] = True
 
-    text: TextAmount = amount_read("the vectors are trained on")
+    text: TextAmount = text_amount_field("the vectors are trained on")
 
     @classmethod
     def reads(cls, settings: Mapping[str, Any]) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ class TextAmount(Settings):
         return self
 
 
-def amount_read(what: str) -> Any:
+def text_amount_field(what: str) -> Any:
     """A key `text` for the amount of a corpus that is read."""
     return optional(
         f"how much of the corpus {what} ([amounts](#amounts-of-text)). By default all of it"

@@ -19,7 +19,9 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
-SHARE = 0.8  # of the free memory; the rest is for fragmentation and what is not estimated
+INFERENCE_MEMORY_SHARE = (
+    0.8  # of the free memory; the rest is for fragmentation and what is not estimated
+)
 # Larger batches are hardly faster, and an interruption costs more.
 _PROMPTS = {"cpu": 8, "cuda": 128}
 _SCORED_TOKENS = {"cpu": 2048, "cuda": 2**15}
@@ -123,10 +125,14 @@ def _fitting_tokens(model: "PreTrainedModel", longest: int, **kind: bool) -> flo
     """The tokens of a batch that fit into the free memory of a GPU; unlimited on a CPU."""
     if model.device.type == "cpu":
         return math.inf
-    return SHARE * free_memory(model.device) / bytes_per_token(model, longest, **kind)
+    return (
+        INFERENCE_MEMORY_SHARE
+        * free_memory(model.device)
+        / activation_bytes_per_token(model, longest, **kind)
+    )
 
 
-def bytes_per_token(
+def activation_bytes_per_token(
     model: "PreTrainedModel", longest: int, *, cached: bool, all_logits: bool = False
 ) -> float:
     """Estimate the memory per token of a batch in a forward pass without gradients, in bytes.

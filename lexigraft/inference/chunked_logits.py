@@ -27,7 +27,7 @@ import torch.distributed as dist
 from torch.autograd.function import once_differentiable
 from transformers import PreTrainedModel
 
-from lexigraft.inference.batch_sizes import SHARE, free_memory
+from lexigraft.inference.batch_sizes import INFERENCE_MEMORY_SHARE, free_memory
 from lexigraft.machine import setting
 
 IGNORED = -100  # label that losses ignore, by torch's convention
@@ -189,7 +189,7 @@ def _chunk_logits(device: torch.device, memory: int) -> int:
     if most is None:
         most = CHUNK_LOGITS[kind]
         if device.type != "cpu":
-            fitting = SHARE * (free_memory(device) - memory) / _BYTES
+            fitting = INFERENCE_MEMORY_SHARE * (free_memory(device) - memory) / _BYTES
             # By powers of two, so that chunks, and their rounding, rarely change.
             while most > max(fitting, LEAST_LOGITS):
                 most //= 2

@@ -18,7 +18,7 @@ from lexigraft.artifacts.atomic import write_json
 from lexigraft.errors import UserError
 from lexigraft.source.hub_check import COMMIT, HubAsset, ask_hub, cached_commit
 
-LOCK = "revisions.json"
+REVISIONS_FILE = "revisions.json"
 _THREADS = 8  # requests to the hub at a time
 
 
@@ -27,7 +27,7 @@ def read_lock(results: str | Path) -> dict[str, str]:
 
     Raises a UserError that names the file and, if a commit is invalid, its key.
     """
-    file = Path(results, LOCK)
+    file = Path(results, REVISIONS_FILE)
     remedy = "restore it, or delete it to look the commits up again"
     try:
         locked = json.loads(file.read_text(encoding="utf-8"))
@@ -63,7 +63,7 @@ def add(results: str | Path, commits: dict[str, str]) -> dict[str, str]:
     with _alone_in(Path(results)):
         locked = commits | read_lock(results)
         if commits:
-            write_json(Path(results, LOCK), dict(sorted(locked.items())))
+            write_json(Path(results, REVISIONS_FILE), dict(sorted(locked.items())))
     return locked
 
 
@@ -75,7 +75,7 @@ def _commit(asset: HubAsset) -> str | None:
 def _alone_in(results: Path) -> Iterator[None]:
     """Lock the file against other processes that add to it, if the file system supports locks."""
     results.mkdir(parents=True, exist_ok=True)
-    with (results / f".{LOCK}.lock").open("w") as file:
+    with (results / f".{REVISIONS_FILE}.lock").open("w") as file:
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

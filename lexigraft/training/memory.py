@@ -63,8 +63,9 @@ from lexigraft.training.trainable import FrozenWeights
 from lexigraft.training.vocadt_adapter import attach_adapters, with_auxiliary_loss
 
 logger = logging.getLogger(__name__)
-# Of the free memory. The rest is for fragmentation and what libraries allocate for themselves.
-SHARE = 0.92
+# Share of the free memory that training may use. The rest is for fragmentation and what libraries
+# allocate for themselves; more than inference uses, since the simulation counts every tensor.
+TRAINING_MEMORY_SHARE = 0.92
 # Larger micro-batches are hardly faster.
 MOST_TOKENS = 2**14
 # Shares of the layers that are recomputed, from the fastest to the one that saves most memory.
@@ -101,7 +102,7 @@ def plan_memory(
     plan = MemoryPlan(len(strategy.phases) * (default,), offload)
     if free is None or not strategy.phases:
         return plan
-    start, usable = time.monotonic(), int(SHARE * free)
+    start, usable = time.monotonic(), int(TRAINING_MEMORY_SHARE * free)
     try:
         phases = simulated_phases(config, strategy, rows, dtype=precision(), **parts)
         chosen = [_fitting_memory(phase, usable, offload) for phase in phases]

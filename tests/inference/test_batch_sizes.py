@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache, LlamaCo
 from lexigraft.errors import UserError
 from lexigraft.inference import batch_sizes
 from lexigraft.inference.batch_sizes import (
-    bytes_per_token,
+    activation_bytes_per_token,
     free_memory,
     generation_limits,
     rows_with_logits,
@@ -53,7 +53,7 @@ def test_the_estimated_bytes_of_keys_and_values_are_those_of_the_cache(family, p
     model(**inputs, past_key_values=cache, use_cache=True)
     held = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers)
     logits = model.config.vocab_size * 12 / 7
-    both = [bytes_per_token(model, 7, cached=cached) for cached in (True, False)]
+    both = [activation_bytes_per_token(model, 7, cached=cached) for cached in (True, False)]
     assert both[0] - both[1] == pytest.approx(held / inputs["input_ids"].numel() + logits)
 
 
@@ -92,7 +92,7 @@ def test_a_batch_takes_about_the_estimated_memory_and_no_more(family, length):
     ids = torch.randint(200, (2, length))
     with torch.no_grad(), Allocated(model) as allocated:
         model.base_model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False)
-    estimate = ids.numel() * bytes_per_token(model, length, cached=False)
+    estimate = ids.numel() * activation_bytes_per_token(model, length, cached=False)
     assert 0.3 * estimate < allocated.peak < estimate
 
 

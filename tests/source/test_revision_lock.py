@@ -6,7 +6,7 @@ import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.source.hub_check import PARQUET, HubAsset
-from lexigraft.source.revision_lock import LOCK, lock, read_lock
+from lexigraft.source.revision_lock import REVISIONS_FILE, lock, read_lock
 from tests.hub_server import COMMIT, FAULTS, MOVED, Hub, serving
 
 OTHER = "f" * 40
@@ -41,13 +41,13 @@ def test_a_commit_stays_when_the_branch_moves(hub, tmp_path):
     Hub.seen.clear()
     assert lock(results, [MODEL, DATA]) == read_lock(results) == first
     assert Hub.seen == []
-    (results / LOCK).unlink()
+    (results / REVISIONS_FILE).unlink()
     assert lock(results, [MODEL])["models/org/model@main"] == OTHER
 
 
 def test_what_is_pinned_is_not_asked_for(hub, tmp_path):
     assert lock(tmp_path, [HubAsset("model", "org/model", COMMIT)]) == {}
-    assert Hub.seen == [] and not (tmp_path / LOCK).exists()
+    assert Hub.seen == [] and not (tmp_path / REVISIONS_FILE).exists()
 
 
 def test_without_the_hub_the_commit_is_that_of_its_cache(hub, tmp_path, monkeypatch):
@@ -61,13 +61,13 @@ def test_without_the_hub_the_commit_is_that_of_its_cache(hub, tmp_path, monkeypa
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"models/org/model@main": "main"}'])
 def test_a_lock_that_is_none_is_named(content, tmp_path):
-    (tmp_path / LOCK).write_text(content)
-    with pytest.raises(UserError, match=rf"{LOCK}.*delete it"):
+    (tmp_path / REVISIONS_FILE).write_text(content)
+    with pytest.raises(UserError, match=rf"{REVISIONS_FILE}.*delete it"):
         read_lock(tmp_path)
 
 
 def test_the_lock_can_be_read_and_edited(hub, tmp_path):
     lock(tmp_path, [MODEL])
-    content = json.loads((tmp_path / LOCK).read_text())
-    (tmp_path / LOCK).write_text(json.dumps(content | {MODEL.key: OTHER}))
+    content = json.loads((tmp_path / REVISIONS_FILE).read_text())
+    (tmp_path / REVISIONS_FILE).write_text(json.dumps(content | {MODEL.key: OTHER}))
     assert lock(tmp_path, [MODEL, DATA]) == {MODEL.key: OTHER, DATA.key: COMMIT}

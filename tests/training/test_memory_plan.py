@@ -7,7 +7,7 @@ from transformers import AutoConfig
 
 from lexigraft.inference.chunked_logits import CHUNK_LOGITS
 from lexigraft.training import memory, phase
-from lexigraft.training.memory import MOST_TOKENS, SHARE, plan_memory
+from lexigraft.training.memory import MOST_TOKENS, TRAINING_MEMORY_SHARE, plan_memory
 from lexigraft.training.phase import PhaseMemory
 from lexigraft.training.settings import read_strategy
 from tests.training.test_memory import LLAMA, simulated_peak
@@ -52,7 +52,9 @@ def plan(monkeypatch):
         strategy = strategy_of_parts(*[["all"] for _ in trained or [0]], **settings)
         phases = [SimplePhase(strategy, size) for size in trained or [2000]]
         monkeypatch.setattr(memory, "simulated_phases", lambda *_, **__: phases)
-        return plan_memory(CONFIG, strategy, 640, free=int(megabytes * MEGABYTE / SHARE) + 1)
+        return plan_memory(
+            CONFIG, strategy, 640, free=int(megabytes * MEGABYTE / TRAINING_MEMORY_SHARE) + 1
+        )
 
     return run
 
@@ -153,10 +155,10 @@ def test_the_choice_fits_by_the_simulation_of_the_model_itself(monkeypatch):
     def peak(share):
         return simulated_peak(CONFIG, strategy, 600, tokens=64, recompute=share)
 
-    free = int((peak(1.0) + peak(0.0)) / 2 / SHARE)
+    free = int((peak(1.0) + peak(0.0)) / 2 / TRAINING_MEMORY_SHARE)
     [choice] = plan_memory(CONFIG, strategy, 600, free=free).phases
     assert choice.tokens == 64 and choice.recompute > 0
-    assert peak(1.0) <= peak(choice.recompute) <= free * SHARE
+    assert peak(1.0) <= peak(choice.recompute) <= free * TRAINING_MEMORY_SHARE
 
 
 def test_the_memory_of_the_machine_is_what_slurm_grants(monkeypatch):

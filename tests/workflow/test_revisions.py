@@ -7,7 +7,7 @@ import pytest
 from lexigraft.artifacts.completion import fingerprint
 from lexigraft.source import revision_lock
 from lexigraft.source.hub_check import COMMIT, NO_ANSWER, HubAnswer
-from lexigraft.source.revision_lock import LOCK
+from lexigraft.source.revision_lock import REVISIONS_FILE
 from lexigraft.yaml_files import read_yaml
 from tests.workflow.conftest import REPOSITORY
 from tests.workflow.plan import Plan
@@ -44,7 +44,7 @@ def opened(config, tmp_path):
         results = tmp_path / "results"
         results.mkdir(exist_ok=True)
         if lock is not None:
-            (results / LOCK).write_text(json.dumps(lock))
+            (results / REVISIONS_FILE).write_text(json.dumps(lock))
         return Plan(config | {"results": str(results)})
 
     return open_study

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.workflow.conftest import Checkout, copy_project
-from workflow.versions import LOCK, check, digest_code
+from workflow.versions import VERSIONS_FILE, check, digest_code
 
 CODE = '''"""A module."""
 import logging
@@ -25,7 +25,7 @@ def halve(number: int) -> int:
 
 
 def test_the_lock_file_is_up_to_date():
-    assert check(json.loads(LOCK.read_text("utf-8"))) == []
+    assert check(json.loads(VERSIONS_FILE.read_text("utf-8"))) == []
 
 
 @pytest.mark.parametrize(

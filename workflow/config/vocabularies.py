@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, Tag, model_validator
 
-from lexigraft.corpus.amounts import TextAmount, amount_read
+from lexigraft.corpus.amounts import TextAmount, text_amount_field
 from lexigraft.setting_types import Name, Revision, Whole, Words
 from lexigraft.settings import KeyedError, Settings, chosen_by, optional
 from workflow.config.sources import Place
@@ -22,7 +22,7 @@ class Expansion(Settings):
 
     mode: Literal["expand"] = Field(description="the source's tokens are kept, new ones are added")
     new_tokens: Whole = Field(description="how many tokens are added, exactly")
-    text: TextAmount = amount_read("the tokens are learned from")
+    text: TextAmount = text_amount_field("the tokens are learned from")
     merges: Literal["continued", "append", "auxiliary-first"] = Field(
         "continued",
         description="`continued` learns further merges from where the source tokenizer stopped; "
@@ -104,7 +104,7 @@ class Pruning(Settings):
         "maximum number of tokens to remove, those learned last first. By default all"
     )
     prune_english: bool = _prune_english()
-    text: TextAmount = amount_read("is searched for tokens")
+    text: TextAmount = text_amount_field("is searched for tokens")
     corpus: Name = optional(
         "a language or group of languages.yaml whose text is searched. By default that of the cell"
     )
@@ -118,7 +118,7 @@ class TrainedReplacement(Settings):
         description="type of tokenizer that is trained on the corpus"
     )
     size: Whole = Field(description="how many tokens it has, exactly")
-    text: TextAmount = amount_read("the tokenizer is trained on")
+    text: TextAmount = text_amount_field("the tokenizer is trained on")
     superwords: Annotated[float, Field(ge=0, lt=1)] = Field(
         0.0,
         description="share of the tokens that may span several words, learned last (SuperBPE: "

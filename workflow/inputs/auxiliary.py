@@ -10,7 +10,7 @@ from lexigraft.cells import SOURCE_VOCABULARY
 from workflow.inputs.corpus import texts_of
 from workflow.inputs.rule import Output, Wildcards, output
 from workflow.inputs.source import sentence_encoder
-from workflow.inputs.vocabulary import amount_read, tokenizer
+from workflow.inputs.vocabulary import corpus_amount, tokenizer
 from workflow.study import Study
 
 
@@ -122,7 +122,7 @@ def _million_tokens(study: Study, wildcards: Wildcards) -> int:
     language = entry.get("corpus") or wildcards["language"]
     density = model.density(wildcards["source"], language, wildcards["vocabulary"])
     sentence = model.text(language).characters * density
-    return round(amount_read(study, language, entry, sentence, 1.0) / 1e6)
+    return round(corpus_amount(study, language, entry, sentence, 1.0) / 1e6)
 
 
 def _entry(study: Study, wildcards: Wildcards) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def minutes(study: Study, wildcards: Wildcards) -> int:
     return 30 + _per_part(study, wildcards, spaced=6, unspaced=30)
 
 
-def amount_read(
+def corpus_amount(
     study: Study, language: str, entry: Mapping[str, Any], sentence: float, token: float
 ) -> float:
     """The amount of a corpus that is read under the limits in the `text` of an entry.
@@ -84,7 +84,7 @@ def _per_part(study: Study, wildcards: Wildcards, spaced: int, unspaced: int) ->
     language = _corpus(study, wildcards)
     text = study.cost_model.text(language)
     token = ENGLISH * text.bytes / text.characters
-    size = amount_read(study, language, _entry(study, wildcards), text.bytes, token)
+    size = corpus_amount(study, language, _entry(study, wildcards), text.bytes, token)
     parts = math.ceil(max(0.0, size - 5e7) / 1e8)
     names, languages = members(study.config, language), study.config["languages"]
     share = sum(languages[name]["code"] in UNSPACED_LANGUAGES for name in names) / len(names)
