@@ -23,10 +23,7 @@ RESAMPLES = 5000  # enough for one of two hundred differences to be significant 
 LEVEL = 0.05  # a difference with a corrected p below it is significant
 _CHUNK = 5_000_000  # counts in memory at once: 40 MB
 
-# One model's sufficient statistics by (seed, run): [examples, statistics], with a row for every
-# example of all runs, zeros if the run did not draw it.
-System = dict[tuple[int, int], np.ndarray]
-# Its scores by (seed, run): [1 + resamples], on all examples first, then in each resample.
+# A model's scores by (seed, run): [1 + resamples], on all examples first, then in each resample.
 Scores = dict[tuple[int, int], np.ndarray]
 Comparison = tuple[Model, Model, Column]  # a model, its baseline, and the scored column
 Key = TypeVar("Key", bound=Hashable)
@@ -83,9 +80,9 @@ class Spread(NamedTuple):
 
 
 def paired_test(
-    first: Scores,
-    second: Scores,
-    single: tuple[Scores, Scores] | None,
+    first: np.ndarray,  # [1 + resamples]
+    second: np.ndarray,
+    single: tuple[np.ndarray, np.ndarray] | None,
     noise: np.ndarray | float = 0.0,
     *,
     examples: int,
@@ -96,8 +93,7 @@ def paired_test(
 
     Test examples are resampled, not outputs: an example comes with all its outputs, from every run
     that drew it and every seed, of both models. Runs share examples and seeds share all of them, so
-    pooling outputs as if they were independent would make the interval too narrow. Runs that only
-    one model has are left out.
+    pooling outputs as if they were independent would make the interval too narrow.
 
     `p` is the share of resampled differences whose distance from the observed difference is at
     least the distance of the latter from zero, counting itself once. The interval has the
@@ -105,6 +101,8 @@ def paired_test(
 
     Parameters
     ----------
+    first, second
+        The scores of both models: on all examples first, then in each resample.
     single
         The scores of single examples on both sides; None if only groups of them are known.
     noise
@@ -112,8 +110,7 @@ def paired_test(
     inverse
         The inverse of the transformation of scores, such as `math.exp` for logarithms.
     """
-    first, second = shared_runs(first, second)
-    differences = mean_over_seeds(first) - mean_over_seeds(second)
+    differences = first - second
     value, drawn = float(differences[0]), differences[1:] + noise
     drawn = drawn[np.isfinite(drawn)]
     low, high = np.percentile(drawn, (2.5, 97.5))
@@ -147,26 +144,22 @@ def correct_together(tests: Mapping[Key, Test]) -> dict[Key, Test]:
 
 
 def resampled_scores(
-    systems: Mapping[Key, tuple[System, Score]], examples: int, *names: str
-) -> dict[Key, Scores]:
-    """Scores of each system on all examples, then in each resample.
+    systems: Mapping[Key, tuple[np.ndarray, Score]], examples: int, *names: str
+) -> dict[Key, np.ndarray]:
+    """Scores [1 + resamples] of each system on all examples, then in each resample.
 
     All systems are scored on the same resamples. The draw of examples depends only on `names`, so
-    that the same study yields the same numbers. A run without a drawn example gets the score of
-    zeros.
+    that the same study yields the same numbers.
+
+    A system has sufficient statistics [examples, statistics], with zeros for an example that it
+    did not draw, and their score. If none of its examples is drawn, it gets the score of zeros.
     """
-    parts: dict[Key, dict[tuple[int, int], list[np.ndarray]]] = {
-        key: {run: [] for run in system} for key, (system, _) in systems.items()
-    }
+    parts: dict[Key, list[np.ndarray]] = {key: [] for key in systems}
     rng = generator("report", "bootstrap", *names)
     for counts in _resampled_counts(examples, rng) if systems else ():
-        for key, (system, score) in systems.items():
-            for run, statistics in system.items():
-                parts[key][run].append(score(counts @ statistics))
-    return {
-        key: {run: np.concatenate(scores) for run, scores in runs.items()}
-        for key, runs in parts.items()
-    }
+        for key, (example_statistics, score) in systems.items():
+            parts[key].append(score(counts @ example_statistics))
+    return {key: np.concatenate(scores) for key, scores in parts.items()}
 
 
 def resample(examples: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
@@ -210,17 +203,15 @@ def shared_runs(first: Scores, second: Scores) -> tuple[Scores, Scores]:
     return ours, theirs
 
 
-def effect_size(first: Scores, second: Scores) -> float:
+def effect_size(first: np.ndarray, second: np.ndarray) -> float:
     """Cohen's d of paired examples: the mean of their differences over its standard deviation.
 
     Unlike the significance, it does not grow with the number of examples: 0.2 is called small, 0.5
     medium, 0.8 large (Cohen 1988). Missing if all examples have the same difference.
 
-    The arguments are the scores of single examples by (seed, run): [examples], missing if the run
-    did not draw it. The scores of an example are averaged over seeds and runs.
+    The arguments are the scores of single examples: [examples], missing if no run drew it.
     """
-    ours, theirs = (_mean_of_finite(scores.values()) for scores in shared_runs(first, second))
-    differences = ours - theirs
+    differences = first - second
     differences = differences[np.isfinite(differences)]
     if len(differences) < 2:
         return math.nan
@@ -357,29 +348,32 @@ def scores_of_models(
             if examples is not None:
                 by_run.setdefault(model, {})[run.cell["seed"], run.run] = examples
     # Example -> its row in the statistics of all models, so that the same examples are drawn.
-    names = {name for runs in by_run.values() for own in runs.values() for name in own.ids}
+    names = {
+        name for runs in by_run.values() for examples in runs.values() for name in examples.ids
+    }
     rows = {name: row for row, name in enumerate(sorted(names))}
-    systems: dict[Model, tuple[System, Score]] = {}
+    systems: dict[tuple[Model, tuple[int, int]], tuple[np.ndarray, Score]] = {}
     single: dict[Model, Scores] = {}
-    for model, of_runs in by_run.items():
-        system: System = {}
+    for model, runs_of_model in by_run.items():
+        # All runs of a model are scored alike: a task has the same tests in each.
+        score = next(iter(runs_of_model.values())).score
         single[model] = {}
-        for key, examples in of_runs.items():
-            here = [rows[name] for name in examples.ids]
-            system[key] = np.zeros((len(rows), examples.statistics.shape[1]))
-            system[key][here] = examples.statistics
+        for key, examples in runs_of_model.items():
+            own_rows = [rows[name] for name in examples.ids]
+            all_statistics = np.zeros((len(rows), examples.statistics.shape[1]))
+            all_statistics[own_rows] = examples.statistics
+            systems[model, key] = all_statistics, score
             single[model][key] = np.full(len(rows), math.nan)
-            single[model][key][here] = examples.single
-        systems[model] = system, next(iter(of_runs.values())).score
+            single[model][key][own_rows] = examples.single
     scores = resampled_scores(systems, len(rows), *column)
     return {
         model: ModelScores(
-            ids={key: examples.ids for key, examples in of_runs.items()},
-            scores=scores[model],
+            ids={key: examples.ids for key, examples in runs_of_model.items()},
+            scores={key: scores[model, key] for key in runs_of_model},
             single=single[model],
-            seeds={seed: 1 for seed, _ in of_runs},
+            seeds={seed: 1 for seed, _ in runs_of_model},
         )
-        for model, of_runs in by_run.items()
+        for model, runs_of_model in by_run.items()
     }
 
 
@@ -465,10 +459,15 @@ def _difference(
     names = (name for compared in (model, baseline) for name in compared.axes().values())
     rng = generator("report", "seeds", *column, *names)
     noise = sum(seed_noise(spreads[pool], counts, RESAMPLES, rng) for pool, counts in seeds.items())
+    baseline_scores = mean_over_seeds(second)
+    # Seeds do not weigh equally here: an example has the mean of all outputs.
+    ours_single, theirs_single = (
+        _mean_of_finite(scores.values()) for scores in shared_runs(ours.single, theirs.single)
+    )
     test = paired_test(
-        first,
-        second,
-        (ours.single, theirs.single),
+        mean_over_seeds(first),
+        baseline_scores,
+        (ours_single, theirs_single),
         noise,
         examples=len({name for key in second for name in theirs.ids[key]}),
         freedom=spreads[spreads.pool(model)].freedom,
@@ -478,7 +477,7 @@ def _difference(
         model=model,
         baseline=baseline,
         column=column,
-        baseline_score=float(mean_over_seeds(second)[0]),
+        baseline_score=float(baseline_scores[0]),
         outputs=sum(len(ours.ids[key]) for key in first),
     )
 

@@ -227,16 +227,16 @@ def _logarithms(measured: dict[Model, _Measured], column: Column, batch: int):
     }
     language, task, _ = column
     # The text is the same at every batch size.
-    systems = {model: ({(0, 0): text}, per_token) for model, text in texts.items()}
+    systems = {model: (text, per_token) for model, text in texts.items()}
     per_step = resampled_scores(systems, len(names), language, task, SAME_TEXT)
     resampled, single = {}, {}
     for model, speed in measured.items():
-        rates = {key: batch * rate * per_step[model][0, 0] for key, rate in speed.rates.items()}
+        rates = {key: batch * rate * per_step[model] for key, rate in speed.rates.items()}
         characters = mean_over_seeds(rates)
-        resampled[model] = {(0, 0): np.log(characters)}
+        resampled[model] = np.log(characters)
         steps = characters[0] / per_token(texts[model].sum(axis=0))
         with np.errstate(divide="ignore"):
-            single[model] = {(0, 0): np.log(steps * per_token(texts[model]))}
+            single[model] = np.log(steps * per_token(texts[model]))
     return resampled, single
 
 

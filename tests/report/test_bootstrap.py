@@ -15,6 +15,7 @@ from lexigraft.report.example_scores import mean_score
 from lexigraft.report.significance import (
     PairedTest,
     Spread,
+    _mean_of_finite,
     _resampled_counts,
     correct_together,
     effect_size,
@@ -23,6 +24,7 @@ from lexigraft.report.significance import (
     pooled_spread,
     resample,
     seed_noise,
+    shared_runs,
 )
 
 WORDS = ["లక్ష్మి", "తెలుగు", "γλώσσα", "a", "of the", "ไทย", "x y z", ""]
@@ -55,7 +57,9 @@ def compare(first, second, counts, score):
 
 
 def compare_scores(first, second, noise=0.0):
-    return paired_test(first, second, None, noise, examples=1)
+    """Compare the models' means over the seeds and runs that both have."""
+    means = map(mean_over_seeds, shared_runs(first, second))
+    return paired_test(*means, None, noise, examples=1)
 
 
 def observed(system, score):
@@ -230,22 +234,22 @@ def test_a_real_difference_between_seeds_is_found():
 
 
 def test_an_effect_size_is_the_mean_difference_over_its_deviation():
-    first, second = {(0, 0): np.array([5.0, 1, 8, 3])}, {(0, 0): np.array([3.0, 2, 4, 3])}
+    first, second = np.array([5.0, 1, 8, 3]), np.array([3.0, 2, 4, 3])
     # Differences 2, -1, 4, 0: mean 5/4, squared distances from it 9/16 + 81/16 + 121/16 + 25/16.
     assert effect_size(first, second) == pytest.approx(1.25 / (236 / 16 / 3) ** 0.5)
     assert effect_size(second, first) == -effect_size(first, second)
 
 
 def test_an_effect_size_needs_a_spread():
-    same = {(0, 0): np.array([1.0, 2, 3])}
-    assert np.isnan(effect_size(same, same))
-    assert np.isnan(effect_size({(0, 0): same[0, 0] + 1}, same))
+    scores = np.array([1.0, 2, 3])
+    assert np.isnan(effect_size(scores, scores))
+    assert np.isnan(effect_size(scores + 1, scores))
 
 
 def test_an_effect_size_is_of_examples_over_all_runs_that_drew_them():
     missing = np.nan
-    first = {(0, 0): np.array([1.0, 4.0, missing]), (0, 1): np.array([3.0, missing, missing])}
-    second = {(0, 0): np.array([0.0, 0.0, missing]), (0, 1): np.array([0.0, missing, missing])}
+    first = _mean_of_finite([np.array([1.0, 4.0, missing]), np.array([3.0, missing, missing])])
+    second = _mean_of_finite([np.array([0.0, 0.0, missing]), np.array([0.0, missing, missing])])
     # Of the first example 2, of the second 4, of the third nothing.
     assert effect_size(first, second) == pytest.approx(3 / 2**0.5)
 

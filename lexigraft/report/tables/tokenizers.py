@@ -159,7 +159,6 @@ def length_changes(
     tokenizer and language; results are by language and the two tokenizers of a pair, if both were
     measured on the same number of texts.
     """
-    only = (0, 0)  # a tokenizer has no seeds and no runs
 
     def logarithm(totals: np.ndarray) -> np.ndarray:  # [..., 1] -> [...]
         return np.log(totals[..., 0])
@@ -170,15 +169,17 @@ def length_changes(
             first, second = (counts.get((name, language)) for name in pair)
             if not (first and second and first.texts == second.texts > 1):
                 continue
-            texts = [np.maximum(np.array(c.tokens, float), 1)[:, None] for c in (first, second)]
-            systems = {side: ({only: tokens}, logarithm) for side, tokens in enumerate(texts)}
+            first_tokens, second_tokens = (
+                np.maximum(np.array(count.tokens, float), 1)[:, None] for count in (first, second)
+            )
+            systems = {"first": (first_tokens, logarithm), "second": (second_tokens, logarithm)}
             # The same texts of a language are drawn for all tokenizers.
             scores = resampled_scores(systems, len(first.tokens), language, "tokens")
-            ours, theirs = ({only: logarithm(tokens)} for tokens in texts)
+            is_of_single_texts = first.texts == len(first.tokens)
             tests[(language, *pair)] = paired_test(
-                scores[0],
-                scores[1],
-                (ours, theirs) if first.texts == len(first.tokens) else None,
+                scores["first"],
+                scores["second"],
+                (logarithm(first_tokens), logarithm(second_tokens)) if is_of_single_texts else None,
                 examples=first.texts,
                 inverse=math.expm1,
             )
