@@ -6,8 +6,9 @@
 #
 # It runs from any folder (--snakefile) and as a module of another Snakefile (docs/running.md).
 # A config defines what to run, a profile how and where. Rules are in workflow/rules, one file per
-# stage; what depends on the study is computed by functions of workflow/inputs. Local rules need the
-# network or take about a second: they run where Snakemake runs, not as cluster jobs.
+# stage; what depends on the study is computed by functions of workflow/inputs. The text of the rule
+# files is also read by workflow/rule_files.py: the card, script and version of each rule. Local rules
+# need the network or take about a second: they run where Snakemake runs, not as cluster jobs.
 import os
 import shlex
 import sys
@@ -24,6 +25,16 @@ if not os.path.isdir(REPOSITORY):
     raise WorkflowError(
         "lexigraft's Snakefile only works in a clone of its repository; use the one in a clone"
     )
+
+
+def forget_other_packages(package, folder):
+    """Forget the modules of a package of this name that was imported from another folder."""
+    if package in sys.modules and folder not in sys.modules[package].__path__:
+        for module in [*sys.modules]:
+            if f"{module}.".startswith(f"{package}."):
+                del sys.modules[module]
+
+
 # Import the packages next to this file even if others have the same names: `lexigraft` of another
 # clone, installed in the environment and imported by a profile, or a folder `workflow` of the user.
 # In an installed package this folder is inside the library's folder (lexigraft/installation.py).
@@ -31,16 +42,8 @@ sys.path.insert(0, REPOSITORY)
 LIBRARY = f"{REPOSITORY}/lexigraft"
 if not os.path.isdir(LIBRARY):
     LIBRARY = os.path.dirname(REPOSITORY)
-for package, place in (
-    ("lexigraft", LIBRARY),
-    ("workflow", f"{REPOSITORY}/workflow"),
-):
-    found = sys.modules.get(package)
-    if found and place not in found.__path__:
-        for name in [
-            name for name in sys.modules if f"{name}.".startswith(f"{package}.")
-        ]:
-            del sys.modules[name]
+forget_other_packages("lexigraft", LIBRARY)
+forget_other_packages("workflow", f"{REPOSITORY}/workflow")
 from lexigraft.cells import NAME
 from lexigraft.errors import UserError
 from lexigraft.gpus import devices
@@ -107,19 +110,20 @@ except UserError as error:
 report: "workflow/report/workflow.rst"
 
 
-# Before planning, which compares modification times.
-if workflow.is_main_process:
-    # The command that a report shows for exporting a cell.
-    os.environ.update(
-        LEXIGRAFT_SNAKEMAKE=shlex.join(
-            command_arguments(
-                Path(workflow.main_snakefile),
-                workflow.config_settings.configfiles,
-                workflow.config_settings.config_args,
-                Path.cwd(),
-            )
+def command_of_this_run():
+    """The arguments of `snakemake` that plan this study again, for commands that reports show."""
+    settings = workflow.config_settings
+    snakefile = Path(workflow.main_snakefile)
+    return shlex.join(
+        command_arguments(
+            snakefile, settings.configfiles, settings.config_args, Path.cwd()
         )
     )
+
+
+if workflow.is_main_process:
+    os.environ.update(LEXIGRAFT_SNAKEMAKE=command_of_this_run())
+    # Before planning, which compares modification times.
     date_back_unrecorded(Path.cwd(), STUDY.name, STUDY.results)
 
 
@@ -168,7 +172,7 @@ onerror:
     end_submitting()
 
 
-# The description of a job for its script; the rule files name what it contains.
+# The description of a job for its script; rules name its parts (workflow/inputs/rule.py).
 job = partial(describe_job, STUDY)
 
 

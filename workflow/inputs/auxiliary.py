@@ -36,7 +36,7 @@ def counting_source(study: Study, wildcards: Wildcards) -> Output | list[str]:
     return output(study, "prepare_source", wildcards) if is_limited else []
 
 
-def files(study: Study, wildcards: Wildcards) -> dict[str, Any]:
+def kind_inputs(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     """Files of word vectors and of the dictionary that aligns them, and a sentence encoder.
 
     The encoder has encoded the tokens of the source already, once for all vocabularies.

@@ -22,7 +22,7 @@ from workflow.inputs.source import package_of, sentence_encoder
 from workflow.study import Study, in_repository, once
 
 # Queues limit the time of a job; the next attempt resumes where it stopped.
-MOST_MINUTES = 24 * 60
+_MOST_MINUTES = 24 * 60
 
 # ---- tasks on cells -----------------------------------------------------------------------------
 #
@@ -115,7 +115,7 @@ def _minutes(study: Study, wildcards: Wildcards, alone: bool) -> int:
     estimate = model.minutes(
         resources, "evaluation_minutes", lambda: model.evaluation(wildcards, names), runs
     )
-    return min(max(MOST_MINUTES, resources.get("evaluation_minutes", 0)), estimate)
+    return min(max(_MOST_MINUTES, resources.get("evaluation_minutes", 0)), estimate)
 
 
 @once
@@ -217,7 +217,7 @@ def scoring_minutes(study: Study, wildcards: Wildcards) -> int:
         lambda: model.metric(wildcards["metric"], tasks),
         sum(sum(runs.values()) for _, runs in scored),
     )
-    return min(MOST_MINUTES, minutes)
+    return min(_MOST_MINUTES, minutes)
 
 
 def _scored(study: Study, wildcards: Wildcards) -> Iterator[tuple[Cell, dict[str, int]]]:

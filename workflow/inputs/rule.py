@@ -54,7 +54,10 @@ def output(study: Study, rule: str, wildcards: Mapping[str, Any]) -> Output:
 
 
 def of_study(stage: ModuleType, study: Study) -> SimpleNamespace:
-    """The functions of a module of this package, as Snakemake calls them: with wildcards."""
+    """The functions of a module of this package, as Snakemake calls them: with wildcards.
+
+    These are the functions that the module defines with a parameter named `wildcards`.
+    """
 
     def bind(function: Callable[..., Any]) -> Callable[..., Any]:
         # A plain function: Snakemake does not take a `partial` for an input function.
@@ -75,6 +78,9 @@ def of_study(stage: ModuleType, study: Study) -> SimpleNamespace:
 
 def tracked(inputs: OfWildcards) -> Callable[[Wildcards], list[str]]:
     """An input function: the cards of the outputs, and the existing files of the user, in `inputs`.
+
+    For functions that return dictionaries or lists, or files of the user; a rule reads a function
+    that returns an `Output` without it.
 
     The checksums of the user's files are in the job's description. Their dates start the job as
     well, since only the checkout that ran a job knows its earlier description.
@@ -142,13 +148,14 @@ def describe_job(
     settings
         What to compute. The local files that they name become the input `files`.
     inputs
-        Inputs that are files in outputs, have names of their own or are the user's. All other
-        inputs of the rule are outputs of other jobs, and the script gets their folders.
+        Inputs whose path is not the folder of their card: single files in a folder, dictionaries by
+        name, and the user's files. They replace the rule's inputs of the same names. Of all other
+        inputs of the rule, the script gets the folders of their cards.
     outputs
         Folders that the job writes to, in addition to that of its card.
     unlisted
-        Names of the rule's inputs that its script finds itself: ten thousand paths do not fit on a
-        command line.
+        Names of the rule's inputs that are left out, since its script finds them itself (ten
+        thousand paths do not fit on a command line) or `inputs` names them differently.
     versions
         Versions of the kinds that compute the output, such as an objective.
     facts

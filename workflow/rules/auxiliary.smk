@@ -1,5 +1,6 @@
 # Stage 4, auxiliary: static vectors of tokens, for the initializers that name them. The vocabulary is
-# the cell's, or `source` for vectors of the source's own tokens.
+# the cell's, or `source` for vectors of the source's own tokens: the card of `vocabulary.tokenizer`
+# is then that of prepare_source.
 auxiliary = of_study(inputs.auxiliary, STUDY)
 
 
@@ -9,8 +10,11 @@ rule compute_vectors:
     input:
         tokenizer=vocabulary.tokenizer,
         corpus=auxiliary.corpus,
+        # Only if the entry limits the text, whose tokens the source's tokenizer counts.
         source=auxiliary.counting_source,
-        vectors=tracked(auxiliary.files),
+        # The user's files of word vectors, or an encoder and its vectors of the source's tokens: the
+        # card of another job of this rule.
+        kind_inputs=tracked(auxiliary.kind_inputs),
         files=local_files(auxiliary.settings),
     output:
         card="<results>/auxiliary/{source}/{language}/{vocabulary}/{auxiliary}/card.json",
@@ -26,8 +30,8 @@ rule compute_vectors:
             "compute_vectors",
             version=1,
             settings=auxiliary.settings,
-            inputs=auxiliary.files,
-            unlisted=["vectors"],
+            inputs=auxiliary.kind_inputs,
+            unlisted=["kind_inputs"],
             seed=auxiliary.seed,
             versions=auxiliary.versions,
         ),

@@ -59,6 +59,8 @@ rule prepare_samples:
         '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/prepare_samples.py" {params.job:q} > {log:q} 2>&1'
 
 
+# Samples of the kind `answered` have the same card as others, with answers of a source model, on a GPU.
+# The constraint of `language` looks ahead in the path to the name of the samples.
 rule answer_samples:
     input:
         prompts=corpus.prompts,
@@ -111,7 +113,9 @@ rule prepare_examples:
         '"$LEXIGRAFT/scripts/job.sh" python "$LEXIGRAFT/scripts/prepare_examples.py" {params.job:q} > {log:q} 2>&1'
 
 
-# Separate from prepare_corpus: a new test set then invalidates neither the text nor what depends on it.
+# How much of a task's tests is in the training text of a language, which reports call contamination.
+# `searched_tests` are test sets from prepare_examples, prepare_benchmark or prepare_corpus. A rule of
+# its own, so that a new test set invalidates neither the text nor what depends on it.
 rule count_tests:
     input:
         text=rules.prepare_corpus.output.card,

@@ -1,5 +1,6 @@
 # Stage 7, evaluation: all tasks of the study on every cell, learned metrics on their predictions, and
-# tokenizers without a model.
+# tokenizers without a model. For the vocabulary `source`, the card of `vocabulary.tokenizer` is that of
+# prepare_source.
 evaluation = of_study(inputs.evaluation, STUDY)
 
 
@@ -18,7 +19,7 @@ rule prepare_benchmark:
             "prepare_benchmark",
             version=1,
             settings=evaluation.benchmark_settings,
-            # It contains the commits of data sets on the hub; missing ones are added.
+            # The job reads and completes the list of commits of data sets on the hub in this folder.
             outputs={"results": STUDY.results},
             state=evaluation.benchmark_state,
         ),
@@ -32,6 +33,8 @@ rule prepare_benchmark:
 rule evaluate:
     input:
         cell=rules.train.output.card,
+        # What the tasks read: cards of prepare_corpus, prepare_examples and prepare_benchmark, and files
+        # of prompts.
         read=tracked(evaluation.texts),
         files=local_files(evaluation.tasks),
     output:
@@ -209,6 +212,7 @@ rule measure_alignment:
     input:
         source=rules.prepare_source.output.card,
         tokenizer=vocabulary.tokenizer,
+        # The fit that the wildcard `fit` names, since no cell is measured.
         initialization=evaluation.initialization,
         corpus=rules.prepare_corpus.output.card,
         encoder=tracked(evaluation.alignment_encoder),

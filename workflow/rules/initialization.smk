@@ -1,5 +1,5 @@
-# Stage 5, initialization: a recipe over source tokens, or rows, for every new token. `fit` is
-# all-seeds, or seed-0 for an initializer that draws at random.
+# Stage 5, initialization: a recipe over source tokens, or rows, for every new token. `fit` is seed-N
+# for an initializer that draws at random, with one fit per seed; otherwise all-seeds.
 initialization = of_study(inputs.initialization, STUDY)
 
 

@@ -16,6 +16,7 @@ rule build_report:
         fonts=reporting.fonts,
         published=tracked(reporting.published),
     output:
+        # The first output: jobs are described and listed by it.
         card="<results>/report/<study>/card.json",
         page=report(**in_report(STUDY, "report.html", "Report", "1 Read this first")),
         pages=[report(**file) for file in report_files(STUDY, "pages")],

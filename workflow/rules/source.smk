@@ -7,7 +7,7 @@ rule fetch_package:
         card="<packages>/{package}/card.json",
     log:
         "<logs>/source/packages/{package}.log",
-    retries: 2  # the network may fail temporarily
+    retries: 2  # even without --retries: the network may fail temporarily
     localrule: True
     params:
         # Without a version: its content is pinned by a checksum.

@@ -1,4 +1,5 @@
 # Stage 6, training: continual pre-training of the adapted model; only changed weights are stored.
+# For the vocabulary `source`, the card of `vocabulary.tokenizer` is that of prepare_source.
 training = of_study(inputs.training, STUDY)
 
 
@@ -6,6 +7,7 @@ rule train:
     input:
         source=rules.prepare_source.output.card,
         tokenizer=vocabulary.tokenizer,
+        # The fit of the cell's seed or of all seeds; none for the initializer `none`.
         initialization=training.initialization,
         corpus=rules.prepare_corpus.output.card,
         samples=tracked(training.samples),
