@@ -172,9 +172,9 @@ def write_sentences(
 ) -> tuple[np.ndarray, int]:
     """Tokenize a corpus into a text file with one line per sentence, in bounded memory.
 
-    `words` are those of the tokens, by id; tokens with `""` are left out, as are sentences with
-    fewer than `minimum_words` words between spaces (characters in Thai and Japanese). Returns the
-    number of occurrences of each token in the file, int64 [len(words)], and that of sentences.
+    Tokens whose word in `words_by_id` is `""` are left out, as are sentences with fewer than
+    `minimum_words` words between spaces (characters in Thai and Japanese). Returns how often each
+    token occurs in the file, int64 [len(words_by_id)], and the number of sentences.
     """
     check_corpus(corpus)
     counts, sentences = np.zeros(len(words_by_id), dtype=np.int64), 0

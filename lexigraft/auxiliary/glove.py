@@ -249,7 +249,7 @@ def descend(
     rng: np.random.Generator,
     threads: int = 1,
 ) -> Iterator[float]:
-    """Update `words` and `contexts` in place, one epoch over all cells per yielded value.
+    """Update both arrays of vectors in place, one epoch over all cells per yielded value.
 
     This value is the mean over the cells of half their term of the objective before their update,
     as the authors' program reports it.

@@ -7,11 +7,11 @@ the size of the model and the speed of the device.
 import math
 from typing import NamedTuple
 
-# Assumptions about texts. Sentences of an article, of a context, and of a question with its
-# answers; choices of a question, and questions of a benchmark; examples of a test set.
-ARTICLE, CONTEXT, QUESTION = 20, 6, 2
-CHOICES, CHOICE_TESTS = 3, 2_000
-TESTS = 1_000
+# Assumptions, for texts that do not exist yet when their cost is estimated.
+ARTICLE, CONTEXT, QUESTION = 20, 6, 2  # sentences; a question includes its answers
+CHOICES, CHOICE_TESTS = 3, 2_000  # choices of a question, and questions of a benchmark
+TESTS = 1_000  # examples of a test set
+TRANSLATION_INSTRUCTION = 50  # tokens of the instruction of a translation prompt
 # Maximum prompts of a generation batch, and its maximum tokens.
 _BATCH_PROMPTS, _BATCH_TOKENS = 64, 2**16
 
@@ -37,7 +37,7 @@ class TextSize(NamedTuple):
 
 
 class TaskSizes(NamedTuple):
-    """TaskSizes of the tests of a cell, in the tokens of its vocabulary."""
+    """Sizes of the tests of a cell, in the tokens of its vocabulary."""
 
     runs: int
     languages: int  # number of languages that a run tests

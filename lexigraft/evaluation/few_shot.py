@@ -18,7 +18,8 @@ from lexigraft.evaluation.prompts import (
     question_frame,
     summarization_frame,
 )
-from lexigraft.evaluation.texts import draw
+from lexigraft.evaluation.task_kinds import CorpusTests
+from lexigraft.evaluation.texts import draw, task_rows
 from lexigraft.source.document_start import start_ids
 from lexigraft.source.positions import positions_of
 
@@ -38,6 +39,22 @@ def read_test_set(job: dict[str, Any], part: str, language: str | None = None) -
         return None
     folder = folders[language] if language else next(iter(folders.values()))
     return [json.loads(line) for line in read_lines(Path(folder) / TEST_SET)]
+
+
+def read_own_or_corpus_tests(job: dict[str, Any], corpus_tests: CorpusTests) -> list[Row]:
+    """The rows of a task's own `tests`, or those of the corpus if it has none.
+
+    Raises `UserError` if there are no rows.
+    """
+    corpus = job["inputs"]["corpus"]
+    rows = read_test_set(job, "tests") or task_rows(corpus, corpus_tests)
+    if not rows:
+        raise UserError(
+            f"{corpus}/tasks/{corpus_tests.file}.jsonl: no {corpus_tests.rows}; give the language "
+            f"a {corpus_tests.key} source in config/languages.yaml or remove {corpus_tests.file} "
+            "from the study"
+        )
+    return rows
 
 
 def examples_and_tests(
@@ -83,14 +100,14 @@ class FewShotPrompts(NamedTuple):
     texts: list[str]  # the complete prompts
     shots: list[int]  # number of examples in each prompt: the last ones of `examples`
     examples: list[str]  # as they appear in a prompt, including the line feeds after them
-    before: str = ""  # the text before all examples
+    prompt_start: str = ""  # the text before all examples
 
     def details(self, ids: list[str]) -> dict[str, Any]:
         """Details of a record: the examples, which complete the `prompt` of its predictions."""
-        before = {"before_examples": self.before} if self.before else {}
+        start = {"before_examples": self.prompt_start} if self.prompt_start else {}
         if not self.examples:
-            return before
-        return before | {
+            return start
+        return start | {
             "examples": [
                 {"id": name, "text": text} for name, text in zip(ids, self.examples, strict=True)
             ],
@@ -104,21 +121,21 @@ def few_shot_prompts(
     queries: list[str],
     answered: Sequence[tuple[str, str]],
     limit: int | None,
-    before: str = "",
+    prompt_start: str = "",
     between: str = BETWEEN,
 ) -> FewShotPrompts:
     """Prompts that begin with examples; the first examples are dropped if they do not fit.
 
     Examples are `answered` prompts, whose answers are put on one line, after a space, and followed
     by `between`. A prompt that exceeds the token limit (including special tokens) even without
-    examples is not changed. `before` is the beginning of each prompt.
+    examples is not changed. `prompt_start` is the beginning of each prompt.
     """
     examples = [
         f"{query.removesuffix(' ')} {' '.join(answer.split())}{between}"
         for query, answer in answered
     ]
     shots = [len(examples)] * len(queries)
-    texts = ["".join([before, *examples, query]) for query in queries]
+    texts = ["".join([prompt_start, *examples, query]) for query in queries]
     if examples and limit is not None:
         limit -= len(start_ids(tokenizer))
         for index, ids in enumerate(tokenizer(texts, verbose=False)["input_ids"]):
@@ -126,9 +143,9 @@ def few_shot_prompts(
             while length > limit and shots[index]:
                 shots[index] -= 1
                 last = examples[len(examples) - shots[index] :]
-                texts[index] = "".join([before, *last, queries[index]])
+                texts[index] = "".join([prompt_start, *last, queries[index]])
                 length = len(tokenizer(texts[index], verbose=False)["input_ids"])
-    return FewShotPrompts(texts, shots, examples, before)
+    return FewShotPrompts(texts, shots, examples, prompt_start)
 
 
 # ---- texts shortened to fit --------------------------------------------------------------------
@@ -184,7 +201,7 @@ class ArticlePrompts(NamedTuple):
 
     texts: list[str]
     articles: list[str]  # as they appear in the prompts
-    before: str  # the text before all examples, which is not in `texts`
+    prompt_start: str  # the text before all examples, which is not in `texts`
     frame: tuple[str, str]  # the texts before and after each article
     limit: int  # maximum number of tokens of a prompt
     truncated: int  # number of truncated articles
@@ -209,8 +226,8 @@ def article_prompts(
     """
     limit = prompt_limit(model, max_new_tokens, max_prompt_tokens)
     assert limit is not None
-    before, frame = summarization_frame(job["inputs"]["prompts"], job["language"], prompt)
-    frames = [(before + frame[0], frame[1])] * len(articles)
+    prompt_start, frame = summarization_frame(job["inputs"]["prompts"], job["language"], prompt)
+    frames = [(prompt_start + frame[0], frame[1])] * len(articles)
     try:
         fitting = fit_texts(tokenizer, articles, frames, limit)
     except NoRoomError:
@@ -222,7 +239,7 @@ def article_prompts(
         ) from None
     truncated = sum(text != fitted for text, fitted in zip(articles, fitting, strict=True))
     texts = [text.join(frame) for text in fitting]
-    return ArticlePrompts(texts, fitting, before, frame, limit, truncated)
+    return ArticlePrompts(texts, fitting, prompt_start, frame, limit, truncated)
 
 
 class QuestionPrompts(NamedTuple):
@@ -257,7 +274,7 @@ def question_prompts(
     examples, drawn = examples_and_tests(job, questions, shots, ("question", "context"), test)
     drawn = draw(drawn, samples, job, f"questions {test}")
     files = job["inputs"]["prompts"]
-    before, frame = question_frame(files, language, prompt)
+    prompt_start, frame = question_frame(files, language, prompt)
 
     def around_context(row: Row) -> tuple[str, str]:
         return frame[0], f"{frame[1]}{row['question']}{frame[2]}"
@@ -267,7 +284,7 @@ def question_prompts(
     contexts, frames = [row["context"] for row in drawn], [around_context(row) for row in drawn]
     try:
         fitting = fit_texts(
-            tokenizer, contexts, [(before + start, end) for start, end in frames], limit
+            tokenizer, contexts, [(prompt_start + start, end) for start, end in frames], limit
         )
     except NoRoomError as error:
         raise UserError(
@@ -276,12 +293,12 @@ def question_prompts(
             "the model's context), lower max_new_tokens, or remove the task"
         ) from None
     queries = [context.join(around) for context, around in zip(fitting, frames, strict=True)]
-    prompted = few_shot_prompts(
+    prompts = few_shot_prompts(
         tokenizer,
         queries,
         [(row["context"].join(around_context(row)), row["answers"][0]) for row in examples],
         limit,
-        before,
+        prompt_start,
         between_examples(files, "question_answering", prompt),
     )
     rows = [
@@ -294,9 +311,9 @@ def question_prompts(
             "shots": row_shots,
             "answers": row["answers"],
         }
-        for row, query, row_shots in zip(drawn, queries, prompted.shots, strict=True)
+        for row, query, row_shots in zip(drawn, queries, prompts.shots, strict=True)
     ]
     details = {"drawn_from": len(questions), "questions": len(rows)}
-    details |= prompted.details([row["id"] for row in examples])
+    details |= prompts.details([row["id"] for row in examples])
     truncated = sum(text != fitted for text, fitted in zip(contexts, fitting, strict=True))
-    return QuestionPrompts(rows, prompted.texts, truncated, details)
+    return QuestionPrompts(rows, prompts.texts, truncated, details)

@@ -7,7 +7,7 @@ search, so equal prompts have equal outputs; known outputs are reused from earli
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from lexigraft.artifacts.atomic import write_jsonl
 from lexigraft.artifacts.completion import input_checksum
 from lexigraft.artifacts.records import read_jsonl
+from lexigraft.evaluation.metric_kinds import Scorer, score_texts
 from lexigraft.evaluation.task_kinds import Measurement
 from lexigraft.evaluation.texts import new_token_ids
 from lexigraft.inference.generation import generate
@@ -35,7 +36,7 @@ def predict(
     model: PreTrainedModel | VllmModel,
     tokenizer: PreTrainedTokenizerFast,
     job: dict[str, Any],
-    examples: list[dict[str, str]],
+    examples: list[Row],
     prompts: list[str],
     *,
     max_new_tokens: int,
@@ -50,11 +51,11 @@ def predict(
     same. Runs with higher numbers are not used, so that the reused outputs do not depend on the
     order in which runs were computed.
 
-    Each prompt has an example, `{"id", "source", "reference"}`. Returns one row per example: its
-    keys, `output`, the numbers of tokens and of new tokens in prompt and output, decoding `steps`,
-    whether the model `finished` before the token limit, and `generation`, a digest of the prompt
-    and of everything that determines the output. Rows of prompts that this run did not generate are
-    marked as `reused`.
+    Each prompt has an example, with `id`, `source`, `reference` and any other keys. Returns one row
+    per example: its keys, `output`, the numbers of tokens and of new tokens in prompt and output,
+    decoding `steps`, whether the model `finished` before the token limit, and `generation`, a
+    digest of the prompt and of everything that determines the output. Rows of prompts that this run
+    did not generate are marked as `reused`.
     """
     decoding: dict[str, Any] = {
         "max_new_tokens": max_new_tokens,
@@ -90,10 +91,43 @@ def predict(
                 **outputs[key],
                 "generation": key,
                 **({"reused": True} if key in seen else {}),
+                **example,
             }
         )
         seen.add(key)
     return rows
+
+
+def predict_and_score(
+    model: PreTrainedModel | VllmModel,
+    tokenizer: PreTrainedTokenizerFast,
+    job: dict[str, Any],
+    examples: list[Row],
+    prompts: list[str],
+    scorers: Mapping[str, Scorer],
+    details: dict[str, Any],
+    *,
+    max_new_tokens: int,
+    batch_size: int | None = None,
+    beams: int = 1,
+) -> Measurement:
+    """Continue each prompt, score the outputs against the references, and write predictions.
+
+    See `predict` for the arguments, `measure_predictions` for what is written. The `details` of the
+    record begin with the signatures of the `scorers`.
+    """
+    rows = predict(
+        model,
+        tokenizer,
+        job,
+        examples,
+        prompts,
+        max_new_tokens=max_new_tokens,
+        batch_size=batch_size,
+        beams=beams,
+    )
+    metrics, signatures = score_texts(scorers, rows)
+    return measure_predictions(rows, model, job, metrics, signatures | details)
 
 
 def model_digest(job: dict[str, Any], model: PreTrainedModel | VllmModel) -> str:

@@ -36,8 +36,8 @@ def translation_queries(
             return "", into_english_prompts(files, name, sentences)
         return "", translation_prompts(files, job["language"], sentences)
     words = {"source_language": source, "target_language": target}
-    before, template = _named(files, "translation", prompt, words)
-    return before, _fill(template, sentences)
+    prompt_start, template = _named(files, "translation", prompt, words)
+    return prompt_start, _fill(template, sentences)
 
 
 def translation_prompts(files: Files, language: str, sources: list[str]) -> list[str]:
@@ -78,15 +78,15 @@ def summarization_frame(
     prompts = _read(files, "summarization")
     if prompt != INSTRUCTION:
         words = {"language": _in_english("{language}", files, language)}
-        first, template = _named(files, "summarization", prompt, words)
+        prompt_start, template = _named(files, "summarization", prompt, words)
     else:
         words = prompts["languages"].get(language)
         if words is None:
             words = dict(prompts["default"])
             words["instruction"] = _in_english(words["instruction"], files, language)
-        first, template = "", _replaced(prompts["template"], words)
+        prompt_start, template = "", _replaced(prompts["template"], words)
     before, after = template.split("{article}")
-    return first, (before, after)
+    return prompt_start, (before, after)
 
 
 def question_frame(
@@ -100,13 +100,13 @@ def question_frame(
     """
     prompts = _read(files, "question_answering")
     if prompt != LABELS:
-        first, template = _named(files, "question_answering", prompt, {})
+        prompt_start, template = _named(files, "question_answering", prompt, {})
     else:
         words = prompts["languages"].get(language, prompts["languages"]["en"])
-        first, template = "", _replaced(prompts["template"], words)
+        prompt_start, template = "", _replaced(prompts["template"], words)
     before, remainder = template.split("{context}")
     between, after = remainder.split("{question}")
-    return first, (before, between, after)
+    return prompt_start, (before, between, after)
 
 
 def between_examples(files: Files, file: str, prompt: str) -> str:

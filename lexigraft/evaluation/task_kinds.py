@@ -46,10 +46,11 @@ class CorpusTests:
     key: str  # the key of a language in config/languages.yaml that they come from
     count: str  # the key with their number
     file: str  # their file in the corpus, `tasks/<file>.jsonl`
+    rows: str  # what messages call them
 
 
-TRANSLATIONS = CorpusTests("parallel", "translation_pairs", "translation")
-ARTICLES = CorpusTests("summarization", "summarization_pairs", "summarization")
+TRANSLATIONS = CorpusTests("parallel", "translation_pairs", "translation", "parallel sentences")
+ARTICLES = CorpusTests("summarization", "summarization_pairs", "summarization", "articles")
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class TaskKind:
     # names another; None if it has none.
     prompts: str | None = None
     # Values of its setting `prompt` in addition to the entries of `named` in that file.
-    own_prompts: tuple[str, ...] = ()
+    built_in_prompts: tuple[str, ...] = ()
 
     def metric(self, name: str) -> MetricKind | None:
         """The declaration of a metric in its records, without a language; None if unknown."""

@@ -255,12 +255,12 @@ def check_prompts(config: Mapping[str, Any]) -> None:
     for task in config["run_tasks"]:
         entry = config["tasks"][task]
         kind, name = task_kind(entry["kind"]), entry.get("prompt")
-        if name is None or not kind.own_prompts or name in kind.own_prompts:
+        if name is None or not kind.built_in_prompts or name in kind.built_in_prompts:
             continue
         named = _named_prompts(f"{kind.prompts}.yaml")
         if name not in named:
             among = f"in config/prompts/{kind.prompts}.yaml"
-            raise unknown(f"tasks.{task}.prompt", name, [*kind.own_prompts, *named], among)
+            raise unknown(f"tasks.{task}.prompt", name, [*kind.built_in_prompts, *named], among)
 
 
 @cache

@@ -58,8 +58,8 @@ def evaluate(
     `exact_match` are means over questions, from 0 to 100, then over languages
     (`task_kinds.metrics_by_language`).
 
-    Writes `outputs["predictions"]`: one JSON object per question. `test` names its language, and
-    its `prompt` followed the last `shots` of that language's examples in `details`. Raises
+    Writes `outputs["predictions"]`: one JSON object per question. `test` names its language. The
+    model read its `prompt` after the last `shots` of that language's examples in `details`. Raises
     `UserError` if there are too few questions, a prompt has no room for a context, or a setting is
     invalid.
     """
@@ -92,8 +92,7 @@ def evaluate(
         max_new_tokens=settings.max_new_tokens,
         batch_size=settings.batch_size,
     )
-    for row, example in zip(rows, examples, strict=True):
-        row |= {key: example[key] for key in ("test", "prompt", "shots", "answers")}
+    for row in rows:
         if settings.normalization == "squad":
             row |= squad_scores(row["output"], row["answers"])
         else:
@@ -131,5 +130,5 @@ TASK = TaskKind(
     every_language=True,
     shows_outputs=True,
     prompts="question_answering",
-    own_prompts=("labels",),
+    built_in_prompts=("labels",),
 )

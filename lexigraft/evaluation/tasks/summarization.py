@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from lexigraft.errors import UserError
 from lexigraft.evaluation.costs import ARTICLE, TaskSizes, Work, generation, prompts_of_runs
-from lexigraft.evaluation.metric_kinds import TextMetrics, score_texts, scorers_of
+from lexigraft.evaluation.metric_kinds import TextMetrics, scorers_of
 from lexigraft.evaluation.task_kinds import ARTICLES, Measurement, TaskKind, read_settings
 from lexigraft.settings import Settings
 
@@ -59,21 +58,15 @@ def evaluate(
         article_prompts,
         examples_and_tests,
         few_shot_prompts,
-        read_test_set,
+        read_own_or_corpus_tests,
     )
-    from lexigraft.evaluation.predictions import measure_predictions, predict
+    from lexigraft.evaluation.predictions import predict_and_score
     from lexigraft.evaluation.prompts import between_examples
-    from lexigraft.evaluation.texts import draw, task_rows
+    from lexigraft.evaluation.texts import draw
 
     settings = read_settings(SummarizationSettings, job)
     scorers = scorers_of(settings, job["language"])
-    corpus = job["inputs"]["corpus"]
-    pairs = read_test_set(job, "tests") or task_rows(corpus, ARTICLES)
-    if not pairs:
-        raise UserError(
-            f"{corpus}/tasks/summarization.jsonl: no articles; give the language a summarization "
-            "source in config/languages.yaml or remove summarization from the study"
-        )
+    pairs = read_own_or_corpus_tests(job, ARTICLES)
     examples, tests = examples_and_tests(
         job, pairs, settings.shots, ("source", "reference"), first=settings.select == "first"
     )
@@ -92,45 +85,46 @@ def evaluate(
         max_new_tokens=settings.max_new_tokens,
         prompt=settings.prompt,
     )
-    prompted = few_shot_prompts(
+    prompts = few_shot_prompts(
         tokenizer,
         queries.texts,
         [(pair["source"].join(queries.frame), pair["reference"]) for pair in examples],
         queries.limit,
-        queries.before,
+        queries.prompt_start,
         between_examples(job["inputs"]["prompts"], "summarization", settings.prompt),
     )
-    rows = predict(
-        model,
-        tokenizer,
-        job,
-        [pair | {"source": text} for pair, text in zip(tests, queries.articles, strict=True)],
-        prompted.texts,
-        max_new_tokens=settings.max_new_tokens,
-        batch_size=settings.batch_size,
-    )
-    for row, shots in zip(rows, prompted.shots, strict=True):
-        row["shots"] = shots
-    metrics, signatures = score_texts(scorers, rows)
+    rows = [
+        {"id": pair["id"], "source": text, "reference": pair["reference"], "shots": shots}
+        for pair, text, shots in zip(tests, queries.articles, prompts.shots, strict=True)
+    ]
     details = {
-        **signatures,
         "drawn_from": len(pairs),
         "cut_articles": queries.truncated,
         "prompt_limit": queries.limit,
         "around_article": queries.frame,
-        **prompted.details([pair["id"] for pair in examples]),
+        **prompts.details([pair["id"] for pair in examples]),
     }
-    return measure_predictions(rows, model, job, metrics, details)
+    return predict_and_score(
+        model,
+        tokenizer,
+        job,
+        rows,
+        prompts.texts,
+        scorers,
+        details,
+        max_new_tokens=settings.max_new_tokens,
+        batch_size=settings.batch_size,
+    )
 
 
-def prompt_tokens(sizes: TaskSizes, max_prompt_tokens: int, blocks: int = 1) -> float:
+def prompt_tokens(sizes: TaskSizes, max_prompt_tokens: int, n_examples: int = 0) -> float:
     """Tokens of a prompt: its examples and its article."""
-    return min(blocks * ARTICLE * sizes.sentence, max_prompt_tokens)
+    return min((n_examples + 1) * ARTICLE * sizes.sentence, max_prompt_tokens)
 
 
 def _cost(settings: SummarizationSettings, sizes: TaskSizes) -> Work:
     prompts = prompts_of_runs(sizes, settings.samples)
-    length = prompt_tokens(sizes, settings.max_prompt_tokens, settings.shots + 1)
+    length = prompt_tokens(sizes, settings.max_prompt_tokens, settings.shots)
     return generation(prompts, length, settings.max_new_tokens)
 
 
@@ -148,5 +142,5 @@ TASK = TaskKind(
     shows_outputs=True,
     scored_by_learned_metrics=True,
     prompts="summarization",
-    own_prompts=("instruction",),
+    built_in_prompts=("instruction",),
 )

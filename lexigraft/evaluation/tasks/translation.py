@@ -4,9 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from lexigraft.errors import UserError
-from lexigraft.evaluation.costs import TaskSizes, Work, generation, prompts_of_runs
-from lexigraft.evaluation.metric_kinds import TextMetrics, score_texts, scorers_of
+from lexigraft.evaluation.costs import (
+    TRANSLATION_INSTRUCTION,
+    TaskSizes,
+    Work,
+    generation,
+    prompts_of_runs,
+)
+from lexigraft.evaluation.metric_kinds import TextMetrics, scorers_of
 from lexigraft.evaluation.task_kinds import TRANSLATIONS, Measurement, TaskKind, read_settings
 from lexigraft.settings import Settings
 
@@ -42,8 +47,8 @@ def evaluate(
     `new_token_share_output` and `new_token_share_input` are the shares of tokens that the source
     vocabulary does not have, in the translations and in the prompts (Yamaguchi et al., Appendix E).
 
-    Writes `outputs["predictions"]`: one JSON object per sentence; its `prompt` followed the last
-    `shots` of the examples in `details`. Raises `UserError` if there are no parallel sentences, a
+    Writes `outputs["predictions"]`: one JSON object per sentence. The model read its `prompt` after
+    the last `shots` examples in `details`. Raises `UserError` if there are no parallel sentences, a
     prompt is too long for the model even without examples, or the prompt in the settings does not
     exist.
     """
@@ -51,74 +56,69 @@ def evaluate(
         examples_and_tests,
         few_shot_prompts,
         prompt_limit,
-        read_test_set,
+        read_own_or_corpus_tests,
     )
-    from lexigraft.evaluation.predictions import measure_predictions, predict
+    from lexigraft.evaluation.predictions import predict_and_score
     from lexigraft.evaluation.prompts import between_examples, translation_queries
-    from lexigraft.evaluation.texts import draw, task_rows
+    from lexigraft.evaluation.texts import draw
 
     settings = read_settings(TranslationSettings, job)
-    into = "en" if settings.into_english else job["language"]
-    scorers = scorers_of(settings, into)
-    corpus = job["inputs"]["corpus"]
-    pairs = read_test_set(job, "tests") or task_rows(corpus, TRANSLATIONS)
-    if not pairs:
-        raise UserError(
-            f"{corpus}/tasks/translation.jsonl: no parallel sentences; give the language a "
-            "parallel source in config/languages.yaml or remove translation from the study"
-        )
+    target_code = "en" if settings.into_english else job["language"]
+    scorers = scorers_of(settings, target_code)
+    pairs = read_own_or_corpus_tests(job, TRANSLATIONS)
     examples, tests = examples_and_tests(job, pairs, settings.shots, ("source", "target"))
     tests = draw(tests, settings.samples, job, "pairs")
     source, target = ("target", "source") if settings.into_english else ("source", "target")
-    before, queries = translation_queries(
-        job,
-        settings.prompt,
-        [pair[source] for pair in tests],
-        into_english=settings.into_english,
+    (prompt_start, queries), (_, example_queries) = (
+        translation_queries(
+            job,
+            settings.prompt,
+            [pair[source] for pair in part],
+            into_english=settings.into_english,
+        )
+        for part in (tests, examples)
     )
-    _, example_queries = translation_queries(
-        job,
-        settings.prompt,
-        [pair[source] for pair in examples],
-        into_english=settings.into_english,
-    )
-    prompted = few_shot_prompts(
+    prompts = few_shot_prompts(
         tokenizer,
         queries,
         [(query, pair[target]) for query, pair in zip(example_queries, examples, strict=True)],
         prompt_limit(model, settings.max_new_tokens),
-        before,
+        prompt_start,
         between_examples(job["inputs"]["prompts"], "translation", settings.prompt),
     )
-    rows = predict(
+    rows = [
+        {
+            "id": pair["id"],
+            "source": pair[source],
+            "reference": pair[target],
+            "prompt": query,
+            "shots": shots,
+        }
+        for pair, query, shots in zip(tests, queries, prompts.shots, strict=True)
+    ]
+    return predict_and_score(
         model,
         tokenizer,
         job,
-        [{"id": pair["id"], "source": pair[source], "reference": pair[target]} for pair in tests],
-        prompted.texts,
+        rows,
+        prompts.texts,
+        scorers,
+        {"drawn_from": len(pairs), **prompts.details([pair["id"] for pair in examples])},
         max_new_tokens=settings.max_new_tokens,
         batch_size=settings.batch_size,
         beams=settings.beams,
     )
-    for row, query, shots in zip(rows, queries, prompted.shots, strict=True):
-        row |= {"prompt": query, "shots": shots}
-    metrics, signatures = score_texts(scorers, rows)
-    details = {
-        **signatures,
-        "drawn_from": len(pairs),
-        **prompted.details([pair["id"] for pair in examples]),
-    }
-    return measure_predictions(rows, model, job, metrics, details)
 
 
-def prompt_tokens(sizes: TaskSizes, blocks: int = 1) -> float:
+def prompt_tokens(sizes: TaskSizes, n_examples: int = 0) -> float:
     """Tokens of a prompt: its examples and its sentence, each with a translation."""
-    return blocks * (sizes.english_sentence + sizes.sentence) + 50
+    pairs = n_examples + 1
+    return pairs * (sizes.english_sentence + sizes.sentence) + TRANSLATION_INSTRUCTION
 
 
 def _cost(settings: TranslationSettings, sizes: TaskSizes) -> Work:
     prompts = prompts_of_runs(sizes, settings.samples)
-    length = prompt_tokens(sizes, settings.shots + 1)
+    length = prompt_tokens(sizes, settings.shots)
     return generation(prompts, length, settings.max_new_tokens, settings.beams)
 
 
@@ -136,5 +136,5 @@ TASK = TaskKind(
     shows_outputs=True,
     scored_by_learned_metrics=True,
     prompts="translation",
-    own_prompts=("instruction", "alma"),
+    built_in_prompts=("instruction", "alma"),
 )
