@@ -42,7 +42,7 @@ def prepare_samples(
     seed: tuple[str | int, ...],
     package: str | Path | None = None,
 ) -> tuple[list[str], dict[str, Any]]:
-    """Write `samples.jsonl` for one entry of a language's samples; see `sample_file`.
+    """Write `samples.jsonl` for one entry of a language's samples; see `corpus.sample_file`.
 
     Returns the names of the written files, and facts for the card. `seed` are the names that seed
     the draw; `package` is the folder of the unpacked package, for texts in packages.

@@ -37,9 +37,10 @@ def answer_samples(
     to stop anywhere), and prompts that do not fit into the teacher's context are left out. A prompt
     that occurs several times is answered once.
 
-    `prompts` is a `samples.jsonl` (see `sample_file`), whose answers the teacher does not read, and
-    `teacher` a source model under `results/source/`. `samples.jsonl` is written into `folder`; an
-    interrupted run resumes from the answers there, unless one of the job's `versions` has changed.
+    `prompts` is a `samples.jsonl` (see `corpus.sample_file`), whose answers the teacher does not
+    read, and `teacher` a source model under `results/source/`. `samples.jsonl` is written into
+    `folder`; an interrupted run resumes from the answers there, unless one of the job's `versions`
+    has changed.
 
     Returns the files written, and counts for the card: all `prompts`, and those left out as
     `too_long`, `empty` and `unfinished`. Raises a UserError if no answer is left.

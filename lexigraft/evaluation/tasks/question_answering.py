@@ -59,7 +59,7 @@ def evaluate(
     (`task_kinds.metrics_by_language`).
 
     Writes `outputs["predictions"]`: one JSON object per question. `test` names its language. The
-    model read its `prompt` after the last `shots` of that language's examples in `details`. Raises
+    model reads the last `shots` of that language's examples in `details`, then `prompt`. Raises
     `UserError` if there are too few questions, a prompt has no room for a context, or a setting is
     invalid.
     """

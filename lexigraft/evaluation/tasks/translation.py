@@ -47,8 +47,8 @@ def evaluate(
     `new_token_share_output` and `new_token_share_input` are the shares of tokens that the source
     vocabulary does not have, in the translations and in the prompts (Yamaguchi et al., Appendix E).
 
-    Writes `outputs["predictions"]`: one JSON object per sentence. The model read its `prompt` after
-    the last `shots` examples in `details`. Raises `UserError` if there are no parallel sentences, a
+    Writes `outputs["predictions"]`: one JSON object per sentence. The model reads the last `shots`
+    examples in `details`, then `prompt`. Raises `UserError` if there are no parallel sentences, a
     prompt is too long for the model even without examples, or the prompt in the settings does not
     exist.
     """
