@@ -2,9 +2,9 @@
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pandas import DataFrame
@@ -36,7 +36,7 @@ SPEED_UP_NOTE = (
 )
 
 
-def speeds(study: StudyResults) -> DataFrame:
+def measured_speeds(study: StudyResults) -> DataFrame:
     """Rows of the summary that are speeds, with `unit`, `batch` and `speed_up` over Source.
 
     For each task and batch size: tokens, and characters on the same text (`same_text_characters`).
@@ -49,28 +49,28 @@ def speeds(study: StudyResults) -> DataFrame:
     return rows[rows["unit"].isin(("tokens", SAME_TEXT))]
 
 
-def speed_up_rows(study: StudyResults) -> DataFrame:
-    """Rows of `speeds` with the speed-up of generated text over the source model."""
-    rows = speeds(study)
+def same_text_speeds(study: StudyResults) -> DataFrame:
+    """Rows of `measured_speeds` with the speed-up of generated text over the source model."""
+    rows = measured_speeds(study)
     return rows[(rows["unit"] != "tokens") & rows["speed_up"].notna()]
 
 
-def speed_ups(
-    study: StudyResults, rows: DataFrame, model: Model
+def speed_by_task_kind(
+    study: StudyResults, speeds: DataFrame, model: Model
 ) -> dict[tuple[str, str], dict[str, Any]]:
     """`(language, kind of task)` -> the row of `speeds` with a model's characters per second.
 
-    A speed task represents the kind of task whose prompts it continues. The batch size is the
-    item's, otherwise the smallest.
+    `speeds` are those of `measured_speeds`. A speed task represents the kind of task whose prompts
+    it continues. The batch size is the item's, otherwise the smallest.
     """
-    rows = select(rows[rows["unit"] != "tokens"], **model.axes())
+    rows = select(speeds[speeds["unit"] != "tokens"], **model.axes())
     if batch := study.item.option("batch_size"):
         rows = rows[rows["batch"] == batch]
-    by_kind: dict[tuple[str, str], dict[str, Any]] = {}
+    rows_by_kind: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows.sort_values("batch", kind="stable").to_dict("records"):
-        kind = study.prompts_from.get(row["task"], "translation")
-        by_kind.setdefault((row["language"], kind), row)
-    return by_kind
+        task_kind = study.prompts_from.get(row["task"], "translation")
+        rows_by_kind.setdefault((row["language"], task_kind), row)
+    return rows_by_kind
 
 
 def speed_up_cell(row: dict[str, Any] | None, compact: bool = False) -> TableCell:
@@ -82,42 +82,43 @@ def speed_up_cell(row: dict[str, Any] | None, compact: bool = False) -> TableCel
     deviation = row["std"] / row["source_mean"]
     return TableCell(
         f"{number(ratio, 2)}×",
-        number(deviation, 2) if deviation == deviation else "",
+        "" if math.isnan(deviation) else number(deviation, 2),
         shade=shade,
         value=float(ratio),
         mark=mark_of(shade) if compact else "",
     )
 
 
-def speed_tests(
+def speed_ups_over_source(
     study: StudyResults, models: Sequence[Model], columns: Iterable[Column]
 ) -> TableTests:
     """Test the speed-ups of each model in a table, corrected for each other."""
-    shown = tuple(dict.fromkeys(columns))
-    tests = speed_up_tests(study, models, shown)
-    known = sum(test.freedom > 0 for test in tests.values())
+    table_columns = tuple(dict.fromkeys(columns))
+    tests = _paired_tests(study, models, table_columns)
+    # Without a known variation between measurements, a test has an interval but no p.
+    with_p = sum(test.freedom > 0 for test in tests.values())
     notes = []
-    if known:
-        varied = (
+    if with_p:
+        variation = (
             "; variation between measurements is estimated from the models of one vocabulary, "
             "which do the same work;"
         )
-        notes.append(stars_note("the sentences of the text", known, "speed-ups", varied))
-    if known < len(tests):
-        which = f"{len(tests) - known} speed-ups" if known else "Speed-ups"
+        notes.append(stars_note("the sentences of the text", with_p, "speed-ups", variation))
+    if with_p < len(tests):
+        without_p = f"{len(tests) - with_p} speed-ups" if with_p else "Speed-ups"
         notes.append(
-            f"{which} not tested: each vocabulary was measured once, so the variation between "
+            f"{without_p} not tested: each vocabulary was measured once, so the variation between "
             "measurements is unknown. The intervals in the CSV file cover other sentences and the "
             "repeats of one measurement only."
         )
-    tested = {column for _, column in tests}
-    untested = (column[1] for column in shown if column not in tested)
+    tested_columns = {column for _, column in tests}
+    untested_tasks = (column[1] for column in table_columns if column not in tested_columns)
     needed = "the time of each repeat and the tokens of each sentence"
-    notes += untested_note("Speed-ups", needed, untested)
+    notes += untested_note("Speed-ups", needed, untested_tasks)
     return TableTests(tests, ("speed_up", "measurement_freedom"), notes)
 
 
-def speed_up_tests(
+def _paired_tests(
     study: StudyResults, models: Sequence[Model], columns: Iterable[Column]
 ) -> dict[tuple[Model, Column], PairedTest]:
     """Test the speed of each model relative to its source model.
@@ -143,11 +144,11 @@ def speed_up_tests(
         if unit != SAME_TEXT:
             continue
         runs = predictions.get(column[:2], {})
-        measured = {}
+        measurements: dict[Model, _Measurements] = {}
         for model in models:
-            speed = _measurements(runs.get(model, ()), column[2], batch)
-            if model.source in sources and speed.rates:
-                measured[model] = speed
+            of_model = _measurements_of(runs.get(model, ()), column[2], batch)
+            if model.source in sources and of_model.rates:
+                measurements[model] = of_model
         scores = column_scores(study, column)
         scores = scores[scores["value"] > 0]
         # The deviation between measurements of the same work, of logarithms.
@@ -155,24 +156,25 @@ def speed_up_tests(
         spreads = spreads_of_pools(
             zip(scores["source"], scores["vocabulary"], logarithms, strict=True)
         )
-        resampled, single = _logarithms(measured, column, batch)
-        for model in measured:
+        resampled, single = _logarithms(measurements, column, batch)
+        for model in measurements:
             source = sources[model.source]
-            if model.is_source or source not in measured:
+            if model.is_source or source not in measurements:
                 continue
             spread = spreads[model.source]
-            names = [name for one in (model, source) for name in one.axes().values()]
-            rng = generator("report", "seeds", *column, *names)
-            noise = _measurement_noise(spread, (measured[model], measured[source]), rng)
+            axes = (*model.axes().values(), *source.axes().values())
+            rng = generator("report", "seeds", *column, *axes)
+            noise = _measurement_noise(spread, measurements[model], measurements[source], rng)
             if noise is None:
                 continue
-            sentences = [size for size, *_ in measured[source].text.values()]
+            group_sizes = [size.sentences for size in measurements[source].text.values()]
+            is_of_single_sentences = set(group_sizes) == {1}
             test = paired_test(
                 resampled[model],
                 resampled[source],
-                (single[model], single[source]) if {*sentences} == {1} else None,
+                (single[model], single[source]) if is_of_single_sentences else None,
                 noise,
-                examples=sum(sentences),
+                examples=sum(group_sizes),
                 freedom=spread.freedom,
                 inverse=math.exp,
             )
@@ -180,19 +182,27 @@ def speed_up_tests(
     return correct_together(tests)
 
 
+class _TextSize(NamedTuple):
+    """The size of a sentence, or of a group of sentences."""
+
+    sentences: int
+    characters: int
+    tokens: int
+
+
 @dataclass(frozen=True)
-class _Measured:
+class _Measurements:
     """A model's text, and its measurements by seed and run: each is a separate process."""
 
-    # Name of each sentence, or group of sentences -> sentences, characters and tokens.
-    text: dict[str, tuple[int, int, int]]
+    text: dict[str, _TextSize]  # by name of the sentence or group
     repeats: dict[tuple[int, int], list[float]] = field(default_factory=dict)  # decoding seconds
     rates: dict[tuple[int, int], float] = field(default_factory=dict)  # steps per second
 
 
-def _measurements(runs: Sequence[Predictions], metric: str, batch: int) -> _Measured:
+def _measurements_of(runs: Sequence[Predictions], metric: str, batch: int) -> _Measurements:
     """The measurements of runs that recorded the lengths of sentences and the times of repeats."""
-    measured = _Measured({})
+    measurements = _Measurements({})
+    text = measurements.text
     for run in runs:
         timing: dict[str, Any] = run.details.get(f"batch_{batch}") or {}
         if not {"seconds", "seconds_reading_prompts", "steps"} <= set(timing):
@@ -201,57 +211,62 @@ def _measurements(runs: Sequence[Predictions], metric: str, batch: int) -> _Meas
         repeats = [seconds - reading for seconds, reading in pairs]
         if not repeats or min(repeats) <= 0:
             continue
-        for row in () if measured.text else run.rows():
-            measured.text[row["id"]] = (row["sentences"], row["characters"], row["tokens"])
+        if not text:
+            for row in run.rows():
+                text[row["id"]] = _TextSize(row["sentences"], row["characters"], row["tokens"])
         rate = timing["steps"] / statistics.median(repeats)
-        characters = sum(size for _, size, _ in measured.text.values())
-        tokens = sum(size for *_, size in measured.text.values())
+        characters = sum(size.characters for size in text.values())
+        tokens = sum(size.tokens for size in text.values())
         # The tested number must be the one that a table shows.
         recorded = run.metrics.get(metric, math.nan)
         if math.isclose(rate * batch * characters / max(tokens, 1), recorded, rel_tol=1e-4):
             key = (run.cell["seed"], run.run)
-            measured.repeats[key], measured.rates[key] = repeats, rate
-    return measured
+            measurements.repeats[key], measurements.rates[key] = repeats, rate
+    return measurements
 
 
-def _logarithms(measured: dict[Model, _Measured], column: Column, batch: int):
-    """Logarithms of characters per second by model: for each resample, and for each sentence."""
+def _logarithms(
+    measurements: Mapping[Model, _Measurements], column: Column, batch: int
+) -> tuple[dict[Model, np.ndarray], dict[Model, np.ndarray]]:
+    """Logarithms of characters per second: [1 + resamples], and of each sentence: [sentences]."""
 
-    def per_token(totals: np.ndarray) -> np.ndarray:  # [..., 2] -> [...]
+    def characters_per_token(totals: np.ndarray) -> np.ndarray:  # [..., 2] -> [...]
         return totals[..., 0] / np.maximum(totals[..., 1], 1)
 
-    names = sorted({name for speed in measured.values() for name in speed.text})
-    texts = {
-        model: np.array([speed.text.get(name, (0, 0, 0))[1:] for name in names], dtype=np.float64)
-        for model, speed in measured.items()
-    }
+    names = sorted({name for of_model in measurements.values() for name in of_model.text})
+    nothing = _TextSize(0, 0, 0)
+    texts: dict[Model, np.ndarray] = {}  # [sentences, 2]: characters and tokens
+    for model, of_model in measurements.items():
+        sizes = [of_model.text.get(name, nothing) for name in names]
+        texts[model] = np.array([(size.characters, size.tokens) for size in sizes], np.float64)
     language, task, _ = column
     # The text is the same at every batch size.
-    systems = {model: (text, per_token) for model, text in texts.items()}
+    systems = {model: (text, characters_per_token) for model, text in texts.items()}
     per_step = resampled_scores(systems, len(names), language, task, SAME_TEXT)
     resampled, single = {}, {}
-    for model, speed in measured.items():
-        rates = {key: batch * rate * per_step[model] for key, rate in speed.rates.items()}
-        characters = mean_over_seeds(rates)
-        resampled[model] = np.log(characters)
-        steps = characters[0] / per_token(texts[model].sum(axis=0))
+    for model, of_model in measurements.items():
+        characters_per_second = mean_over_seeds(
+            {key: batch * rate * per_step[model] for key, rate in of_model.rates.items()}
+        )
+        resampled[model] = np.log(characters_per_second)
+        steps = characters_per_second[0] / characters_per_token(texts[model].sum(axis=0))
         with np.errstate(divide="ignore"):
-            single[model] = np.log(steps * per_token(texts[model]))
+            single[model] = np.log(steps * characters_per_token(texts[model]))
     return resampled, single
 
 
 def _measurement_noise(
-    spread: Spread, pair: tuple[_Measured, _Measured], rng: np.random.Generator
+    spread: Spread, first: _Measurements, second: _Measurements, rng: np.random.Generator
 ) -> np.ndarray | None:
     """The effect of measuring both models again: [resamples]; None if it is unknown.
 
     If each was measured once, it is that of other repeats.
     """
     if spread.freedom:
-        return seed_noise(spread, [len(speed.rates) for speed in pair], RESAMPLES, rng)
-    rows = [[math.log(took) for took in row] for speed in pair for row in speed.repeats.values()]
-    within = pooled_spread(rows)
-    return repeat_noise(within, map(len, rows), RESAMPLES, rng) if within.freedom else None
+        return seed_noise(spread, (len(first.rates), len(second.rates)), RESAMPLES, rng)
+    repeats = [*first.repeats.values(), *second.repeats.values()]
+    within = pooled_spread([[math.log(seconds) for seconds in process] for process in repeats])
+    return repeat_noise(within, map(len, repeats), RESAMPLES, rng) if within.freedom else None
 
 
 def repeat_noise(

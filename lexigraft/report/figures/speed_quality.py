@@ -8,7 +8,7 @@ from lexigraft.report.frame import CELL, StudyResults, models_of, select
 from lexigraft.report.items import TaskOptions, figure
 from lexigraft.report.models import quality_columns
 from lexigraft.report.names import metric
-from lexigraft.report.speed import speed_up_rows
+from lexigraft.report.speed import same_text_speeds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 )
 def speed_quality(study: StudyResults, look: Look) -> "Figure | None":
     """A panel per source, language and score; a point per cell; the source as dotted lines."""
-    rows = speed_up_rows(study)
+    rows = same_text_speeds(study)
     measured = set(rows[["source", "language"]].itertuples(index=False, name=None))
     panels = [
         (source, column)

@@ -16,7 +16,7 @@ from lexigraft.report.size_panels import (
     draw_over_sizes,
     sources_with_sizes,
 )
-from lexigraft.report.speed import speed_ups, speeds
+from lexigraft.report.speed import measured_speeds, speed_by_task_kind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,14 +42,14 @@ def vocabulary_size(study: StudyResults, look: Look) -> "Figure | None":
     columns, sources = quality_columns(study), sources_with_sizes(study)
     if not columns or not sources:
         return None
-    measured = speeds(study)
+    speeds = measured_speeds(study)
 
     def quality(task: str, name: str, model: Model, language: str) -> Value:
         row = study.find(model, language, task, name)
         return None if row is None else (float(row["mean"]), float(row["std"]))
 
     def speed(kind: str, model: Model, language: str) -> Value:
-        row = speed_ups(study, measured, model).get((language, kind))
+        row = speed_by_task_kind(study, speeds, model).get((language, kind))
         if row is None or not row["source_mean"] > 0:
             return None
         return float(row["speed_up"]), float(row["std"] / row["source_mean"])

@@ -23,7 +23,7 @@ from lexigraft.report.models import cells_of, quality_columns
 from lexigraft.report.names import listed, metric, row_name
 from lexigraft.report.rendering import number, render
 from lexigraft.report.significance import LEVEL, RESAMPLES, ScoreDifference, score_differences
-from lexigraft.report.speed import speed_up_rows
+from lexigraft.report.speed import same_text_speeds
 from lexigraft.report.tables.fragmentation import vocabulary_sizes
 from lexigraft.report.tables.significance import effect_text, p_text
 
@@ -603,7 +603,7 @@ def _speed(study: StudyResults, advice: Recommendation) -> dict[str, Any] | None
         "source": model.source,
         "vocabulary": model.vocabulary,
     }
-    rows = select(speed_up_rows(study), **keys).sort_values("batch", kind="stable")
+    rows = select(same_text_speeds(study), **keys).sort_values("batch", kind="stable")
     cells = models_of(rows)
     return rows.to_dict("records")[cells.index(model) if model in cells else 0] if cells else None
 

@@ -12,7 +12,13 @@ from lexigraft.report.items import Name, Refers, ScoreOptions, SpeedUpBatch, tab
 from lexigraft.report.model_table import HOW_SHOWN, results_table
 from lexigraft.report.models import Averages, models, quality_columns, stub, stub_names
 from lexigraft.report.names import initializer_name
-from lexigraft.report.speed import SPEED_UP_NOTE, speed_tests, speed_up_cell, speed_ups, speeds
+from lexigraft.report.speed import (
+    SPEED_UP_NOTE,
+    measured_speeds,
+    speed_by_task_kind,
+    speed_up_cell,
+    speed_ups_over_source,
+)
 from lexigraft.report.table import Row, Table
 
 
@@ -59,32 +65,34 @@ def _with_speed_ups(
     initializer: str,
 ) -> Table:
     """Add a last row for each source model: the speed-up of an initializer."""
-    measured = speeds(study)
-    ratios = {
-        model: speed_ups(study, measured, model)
+    speeds = measured_speeds(study)
+    rows_by_kind = {
+        model: speed_by_task_kind(study, speeds, model)
         for model in models
         if model.initializer == initializer
     }
     keys = [(language, study.task_kind(task)) for language, task, _ in columns]
-    known = [row[key] for row in ratios.values() for key in keys if key in row]
+    measured = [
+        of_model[key] for of_model in rows_by_kind.values() for key in keys if key in of_model
+    ]
     sources = [model for model in models if model.is_source]
-    tests = speed_tests(study, [*sources, *ratios], map(_column, known))
+    tests = speed_ups_over_source(study, [*sources, *rows_by_kind], map(_column, measured))
     rows = []
     for source in dict.fromkeys(model.source for model in models):
         rows += [row for row in scores.rows if row.group == source]
-        for model, by_kind in ratios.items():
+        for model, of_model in rows_by_kind.items():
             if model.source == source:
                 cells = []
                 for key in keys:
-                    cell = speed_up_cell(by_kind.get(key), scores.compact)
-                    column = _column(by_kind[key]) if key in by_kind else ("", "", "")
+                    cell = speed_up_cell(of_model.get(key), scores.compact)
+                    column = _column(of_model[key]) if key in of_model else ("", "", "")
                     cells.append(tests.starred(cell, model, column))
                 label = f"Speed-up ({initializer_name(initializer)})"
                 left = (*stub(model, stub_names(study))[:-1], label)
                 rows.append(Row(left, tuple(cells), group=source))
     data = scores.data
-    if known:
-        tested = tests.join(pandas.DataFrame(known).drop_duplicates())
+    if measured:
+        tested = tests.join(pandas.DataFrame(measured).drop_duplicates())
         data = pandas.concat([data, tested], ignore_index=True)
     notes = [*scores.notes, SPEED_UP_NOTE, *tests.notes]
     return replace(scores, rows=rows, data=data, notes=notes)

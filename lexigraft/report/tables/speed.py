@@ -14,7 +14,7 @@ from lexigraft.report.model_table import score_cell, seed_notes
 from lexigraft.report.models import models, stub, stub_names
 from lexigraft.report.names import SAME_TEXT, metric, task_name
 from lexigraft.report.rendering import number
-from lexigraft.report.speed import speed_tests, speed_up_cell, speeds
+from lexigraft.report.speed import measured_speeds, speed_up_cell, speed_ups_over_source
 from lexigraft.report.table import Row, Table, TableCell, is_compact, missing_note, ranked
 
 _STEPS = "steps_per_sentence"
@@ -71,7 +71,7 @@ def speed(study: StudyResults) -> Table | None:
     per language and task (as in Table 3), for one batch size, with the tokens per second next to
     each speed-up.
     """
-    item, measured = study.item, speeds(study)
+    item, measured = study.item, measured_speeds(study)
     if item.tasks:
         measured = measured[measured["task"].isin(item.tasks)]
     rows = models(study)
@@ -88,7 +88,9 @@ def speed(study: StudyResults) -> Table | None:
     columns = _columns(study, measured, contents)
     heads, headers = list(columns.values()), stub_names(study)
     compact = is_compact(len(heads), len(headers))
-    tests = speed_tests(study, rows, [column for column, name in columns if name == "speed_up"])
+    tests = speed_ups_over_source(
+        study, rows, [column for column, name in columns if name == "speed_up"]
+    )
 
     def cell(model: Model, column: Column, content: str) -> TableCell:
         row = study.find(model, *column)
