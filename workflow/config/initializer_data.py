@@ -15,6 +15,7 @@ from lexigraft.errors import UserError, unknown
 from lexigraft.initialization import registry
 from lexigraft.source.hub_check import is_folder
 from workflow.config.training_data import members, used
+from workflow.config.vocabularies import is_taken
 
 # Roles of a method that contain text instead of vectors -> the key of an entry for it, and the
 # value to set. `samples` may also provide a dictionary, see `pairs_role`.
@@ -112,8 +113,7 @@ def check_needs(study: dict[str, Any]) -> None:
             )
     for initializer, vocabulary in used(study, "initializers", "vocabularies"):
         for plm in _auxiliaries(study, initializer, "plm").values():
-            of = study["vocabularies"][vocabulary]
-            if of["mode"] != "replace" or "family" in of:
+            if not is_taken(study["vocabularies"][vocabulary]):
                 raise UserError(
                     f"config.cells: initializer '{initializer}' reads a model's embeddings, which "
                     f"have no rows for vocabulary '{vocabulary}'; use {{mode: replace, plm: "

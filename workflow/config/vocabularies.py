@@ -1,5 +1,6 @@
 """Vocabularies: how the source's tokenizer is modified or replaced."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, Tag, model_validator
@@ -166,3 +167,13 @@ Vocabulary = Annotated[
         plm="replace-model",
     ),
 ]
+
+
+def is_trained(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry is a tokenizer that is trained on the corpus (`TrainedReplacement`)."""
+    return "family" in entry
+
+
+def is_taken(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry is the tokenizer of another model."""
+    return entry["mode"] == "replace" and not is_trained(entry)

@@ -5,8 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from lexigraft.cells import SOURCE_VOCABULARY
+from lexigraft.corpus.amounts import TextAmount
 from lexigraft.evaluation.unspaced_scripts import UNSPACED_LANGUAGES
+from lexigraft.settings import validate
 from workflow.config.training_data import members
+from workflow.config.vocabularies import is_taken, is_trained
 from workflow.cost import ENGLISH
 from workflow.inputs.corpus import texts_of
 from workflow.inputs.rule import Output, Wildcards, output
@@ -14,30 +17,29 @@ from workflow.study import Study
 
 
 def tokenizer(study: Study, wildcards: Wildcards) -> Output:
-    """The tokenizer of a cell or of anything computed for its tokens; if unchanged, the source."""
+    """The tokenizer of a cell: the source model's, or the one that its vocabulary describes."""
     if wildcards["vocabulary"] == SOURCE_VOCABULARY:
         return output(study, "prepare_source", wildcards)
     return output(study, "build_vocabulary", wildcards)
 
 
 def corpus(study: Study, wildcards: Wildcards) -> Output:
-    """The texts that it is made from: those of its entry, otherwise those of the cell."""
+    """The texts of the corpus that the vocabulary names or, by default, of the cell's language."""
     return texts_of(study, _corpus(study, wildcards))
 
 
 def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
-    """The entry of the vocabulary."""
+    """The options of the vocabulary, without the corpus, which is an input."""
     return {key: value for key, value in _entry(study, wildcards).items() if key != "corpus"}
 
 
 def taken(study: Study) -> list[str]:
-    """The vocabularies that are another model's."""
-    entries = study.config["vocabularies"].items()
-    return [name for name, entry in entries if entry["mode"] == "replace" and "family" not in entry]
+    """The names of vocabularies that are the tokenizer of another model."""
+    return [name for name, entry in study.config["vocabularies"].items() if is_taken(entry)]
 
 
 def taken_settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
-    """Location of another model's tokenizer."""
+    """Location and revision of another model's tokenizer."""
     entry = _entry(study, wildcards)
     if "plm" in entry:
         entry = study.config["languages"][wildcards["language"]]["plms"][entry["plm"]]
@@ -48,51 +50,59 @@ def taken_settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
 
 
 def memory(study: Study, wildcards: Wildcards) -> int:
-    """Megabytes for up to 50 MB of text, and for words and their counts of larger ones."""
-    if _is_trained(study, wildcards):
-        return 8000 + _per_part(study, wildcards, spaced=500, unspaced=1500)
-    return 4000 + _per_part(study, wildcards, spaced=500, unspaced=3500)
+    """Megabytes for up to 50 MB of text, and for the words and their counts of larger corpora."""
+    base, spaced, unspaced = 4000, 500, 3500
+    if is_trained(_entry(study, wildcards)):
+        base, unspaced = 8000, 1500
+    return base + _for_large_text(study, wildcards, spaced, unspaced)
 
 
 def minutes(study: Study, wildcards: Wildcards) -> int:
-    """Minutes for up to 50 MB of text, and for larger ones."""
-    if _is_trained(study, wildcards):
-        return 60 + _per_part(study, wildcards, spaced=6, unspaced=6)
-    return 30 + _per_part(study, wildcards, spaced=6, unspaced=30)
+    """Minutes for up to 50 MB of text, and for larger corpora."""
+    base, spaced, unspaced = 30, 6, 30
+    if is_trained(_entry(study, wildcards)):
+        base, unspaced = 60, 6
+    return base + _for_large_text(study, wildcards, spaced, unspaced)
 
 
 def corpus_amount(
-    study: Study, language: str, entry: Mapping[str, Any], sentence: float, token: float
+    study: Study,
+    language: str,
+    entry: Mapping[str, Any],
+    sentence_size: float,
+    token_size: float,
 ) -> float:
-    """The amount of a corpus that is read under the limits in the `text` of an entry.
+    """The size of the corpus text that is read under the limit `text` of an entry, if it has one.
 
-    Its unit is that of `sentence` and `token`: the sizes of a sentence and of a source token.
+    The unit is that of `sentence_size` and `token_size`, the sizes of a sentence and of a token of
+    the source: bytes or tokens.
     """
-    limits = [study.cost_model.text(language).sentences * sentence]
-    for key, count in entry.get("text", {}).items():
-        each = count * (sentence if key.startswith("sentences") else token)
-        per_language = key.endswith("per_language")
-        limits.append(each * len(members(study.config, language)) if per_language else each)
-    return min(limits)
+    corpus_size = study.cost_model.text(language).sentences * sentence_size
+    if "text" not in entry:
+        return corpus_size
+    limit = validate(TextAmount, entry["text"], "text")
+    languages = len(members(study.config, language))
+    sentences = limit.sentences or languages * (limit.sentences_per_language or 0)
+    tokens = limit.tokens or languages * (limit.tokens_per_language or 0)
+    return min(corpus_size, sentences * sentence_size + tokens * token_size)
 
 
-def _per_part(study: Study, wildcards: Wildcards, spaced: int, unspaced: int) -> int:
-    """What 100 MB of text above the first 50 MB take; a word of an unspaced script is a sentence.
+def _for_large_text(
+    study: Study, wildcards: Wildcards, spaced_per_100_mb: int, unspaced_per_100_mb: int
+) -> int:
+    """The megabytes or minutes for text beyond the first 50 MB, by what 100 MB of text need.
 
-    The languages of a group share the corpus equally.
+    Text of unspaced scripts needs more, since each sentence counts as a word. The languages of a
+    group have equal shares of the corpus.
     """
     language = _corpus(study, wildcards)
     text = study.cost_model.text(language)
-    token = ENGLISH * text.bytes / text.characters
-    size = corpus_amount(study, language, _entry(study, wildcards), text.bytes, token)
+    token_bytes = ENGLISH * text.bytes / text.characters
+    size = corpus_amount(study, language, _entry(study, wildcards), text.bytes, token_bytes)
     parts = math.ceil(max(0.0, size - 5e7) / 1e8)
     names, languages = members(study.config, language), study.config["languages"]
-    share = sum(languages[name]["code"] in UNSPACED_LANGUAGES for name in names) / len(names)
-    return round(parts * (share * unspaced + (1 - share) * spaced))
-
-
-def _is_trained(study: Study, wildcards: Wildcards) -> bool:
-    return "family" in _entry(study, wildcards)
+    unspaced = sum(languages[name]["code"] in UNSPACED_LANGUAGES for name in names) / len(names)
+    return round(parts * (unspaced * unspaced_per_100_mb + (1 - unspaced) * spaced_per_100_mb))
 
 
 def _corpus(study: Study, wildcards: Wildcards) -> str:
