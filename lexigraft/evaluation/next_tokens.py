@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from lexigraft.inference.batch_sizes import rows_with_logits, run_batches
+from lexigraft.inference.batch_sizes import run_batches, texts_with_logits
 from lexigraft.inference.generation import continue_greedily, decode, end_tokens, padding_token
 from lexigraft.inference.likelihood import pad_batch
 
@@ -44,9 +44,10 @@ def compare_next_tokens(
         return _compare(source[0], model, list(batch), continuations, new)
 
     longest = max(map(len, prompts)) + max_new_tokens
-    rows = rows_with_logits(model, longest, batch_size)
+    max_texts = texts_with_logits(model, longest, batch_size)
     comparisons: list[PromptAgreement] = []
-    for _, compared in run_batches(prompts, len, compare, tokens=math.inf, most=rows):
+    batches = run_batches(prompts, len, compare, max_tokens=math.inf, max_items=max_texts)
+    for _, compared in batches:
         comparisons += compared
     return comparisons
 

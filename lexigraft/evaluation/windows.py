@@ -50,7 +50,7 @@ def score_windows(
     last = streams[:, (len(ids) - 1) // (window - 1) * (window - 1) :]
     # All windows have the same length, except the last, which has no padding either.
     groups = [streams.unfold(1, window, window - 1).unbind(1), (last,) if last.shape[1] > 1 else ()]
-    limit = scoring_tokens(model, window, batch_tokens)
+    max_tokens = scoring_tokens(model, window, batch_tokens)
 
     def length(window: torch.Tensor) -> int:
         return window.shape[1]
@@ -65,7 +65,8 @@ def score_windows(
     nats = torch.zeros(len(texts), dtype=torch.float64)
     with torch.no_grad():
         for windows in groups:
-            for _, (numbers, scores) in run_batches(windows, length, score, tokens=limit):
+            batches = run_batches(windows, length, score, max_tokens=max_tokens)
+            for _, (numbers, scores) in batches:
                 predicted = numbers[:, 1:]
                 scored = predicted >= 0
                 nats.index_add_(0, predicted[scored].long(), scores[:, :-1][scored])

@@ -39,44 +39,51 @@ def free_memory(device: "torch.device") -> int:
     return min(free, allowed) + reserved - torch.cuda.memory_allocated(device)
 
 
-def usual_prompts(model: Any) -> int:
+def default_prompts(model: Any) -> int:
     """The default number of prompts of a batch."""
     return _PROMPTS[model.device.type]
 
 
 def generation_limits(
-    model: "PreTrainedModel", longest: int, most: int | None = None
+    model: "PreTrainedModel", longest_tokens: int, max_prompts: int | None = None
 ) -> tuple[float, float]:
     """The maximum tokens of a batch, including padding and new tokens, and its maximum prompts.
 
-    `longest` is the number of tokens of the longest prompt with its continuation; `most` replaces
-    the default number of prompts.
+    `longest_tokens` is the number of tokens of the longest prompt with its continuation;
+    `max_prompts` replaces the default number of prompts.
     """
-    if given := setting("batch_tokens"):
-        return given, most or math.inf
-    return _fitting_tokens(model, longest, cached=True), most or usual_prompts(model)
+    if batch_tokens := setting("batch_tokens"):
+        return batch_tokens, max_prompts or math.inf
+    max_tokens = _fitting_tokens(model, longest_tokens, cached=True, all_logits=False)
+    return max_tokens, max_prompts or default_prompts(model)
 
 
-def scoring_tokens(model: "PreTrainedModel", longest: int, most: int | None = None) -> float:
+def scoring_tokens(
+    model: "PreTrainedModel", longest_tokens: int, max_tokens: int | None = None
+) -> float:
     """The maximum tokens of a batch without a cache, including padding.
 
-    `longest` is the number of tokens of the longest text or window; `most` replaces the default.
+    `longest_tokens` is the number of tokens of the longest text or window; `max_tokens` replaces
+    the default maximum.
     """
-    if given := setting("batch_tokens"):
-        return given
-    most = most or _SCORED_TOKENS[model.device.type]
-    return min(most, _fitting_tokens(model, longest, cached=False))
+    if batch_tokens := setting("batch_tokens"):
+        return batch_tokens
+    max_tokens = max_tokens or _SCORED_TOKENS[model.device.type]
+    return min(max_tokens, _fitting_tokens(model, longest_tokens, cached=False, all_logits=False))
 
 
-def rows_with_logits(model: "PreTrainedModel", longest: int, most: int | None = None) -> int:
+def texts_with_logits(
+    model: "PreTrainedModel", longest_tokens: int, max_texts: int | None = None
+) -> int:
     """The maximum texts of a batch whose logits are all in memory at once; at least one.
 
-    `longest` is the number of tokens of the longest text; `most` replaces the default maximum.
+    `longest_tokens` is the number of tokens of the longest text; `max_texts` replaces the default
+    maximum.
     """
-    tokens = setting("batch_tokens") or _fitting_tokens(
-        model, longest, cached=False, all_logits=True
+    batch_tokens = setting("batch_tokens") or _fitting_tokens(
+        model, longest_tokens, cached=False, all_logits=True
     )
-    return int(max(1, min(tokens / longest, most or usual_prompts(model))))
+    return int(max(1, min(batch_tokens / longest_tokens, max_texts or default_prompts(model))))
 
 
 def run_batches(
@@ -84,23 +91,24 @@ def run_batches(
     length: Callable[[Item], int],
     compute: Callable[[Sequence[Item]], Result],
     *,
-    tokens: float,
-    most: float = math.inf,
+    max_tokens: float,
+    max_items: float = math.inf,
 ) -> Iterator[tuple[Sequence[Item], Result]]:
     """Compute items in batches, in order; yield each batch with its result.
 
-    A batch has at most `tokens` tokens, with shorter items padded to the longest one, and at most
-    `most` items; a single item may have more tokens. If a batch does not fit into the memory of a
-    GPU, this batch and later ones are formed with at most half as many tokens.
+    `length` returns the number of tokens of an item. A batch has at most `max_tokens` tokens, with
+    shorter items padded to the longest one, and at most `max_items` items; a single item may have
+    more tokens. If a batch does not fit into the memory of a GPU, this batch and later ones are
+    formed with at most half as many tokens.
     """
     import torch
 
     begin = 0
     while begin < len(items):
         end, longest = begin + 1, length(items[begin])
-        while end < len(items) and end - begin < most:
+        while end < len(items) and end - begin < max_items:
             wider = max(longest, length(items[end]))
-            if (end + 1 - begin) * wider > tokens:
+            if (end + 1 - begin) * wider > max_tokens:
                 break
             end, longest = end + 1, wider
         batch = items[begin:end]
@@ -115,46 +123,50 @@ def run_batches(
             continue
         # Not in the handler: there the exception still holds the tensors of the batch.
         torch.cuda.empty_cache()
-        tokens = len(batch) * longest // 2
+        max_tokens = len(batch) * longest // 2
         logger.warning(
-            "a batch does not fit into memory; from here on batches have at most %d tokens", tokens
+            "a batch does not fit into memory; from here on batches have at most %d tokens",
+            max_tokens,
         )
 
 
-def _fitting_tokens(model: "PreTrainedModel", longest: int, **kind: bool) -> float:
+def _fitting_tokens(
+    model: "PreTrainedModel", longest_tokens: int, *, cached: bool, all_logits: bool
+) -> float:
     """The tokens of a batch that fit into the free memory of a GPU; unlimited on a CPU."""
     if model.device.type == "cpu":
         return math.inf
-    return (
-        INFERENCE_MEMORY_SHARE
-        * free_memory(model.device)
-        / activation_bytes_per_token(model, longest, **kind)
+    usable_bytes = INFERENCE_MEMORY_SHARE * free_memory(model.device)
+    return usable_bytes / activation_bytes_per_token(
+        model, longest_tokens, cached=cached, all_logits=all_logits
     )
 
 
 def activation_bytes_per_token(
-    model: "PreTrainedModel", longest: int, *, cached: bool, all_logits: bool = False
+    model: "PreTrainedModel", longest_tokens: int, *, cached: bool, all_logits: bool = False
 ) -> float:
     """Estimate the memory per token of a batch in a forward pass without gradients, in bytes.
 
-    `longest` is the number of tokens of the batch's longest sequence. With `cached`, the keys and
-    values of all layers are included, and the logits of the last position; with `all_logits`, the
-    logits of every position.
+    `longest_tokens` is the number of tokens of the batch's longest sequence. With `cached`, the
+    keys and values of all layers are included, and the logits of the last position; with
+    `all_logits`, the logits of every position.
     """
     config = model.config.get_text_config()
-    heads, hidden, size = config.num_attention_heads, config.hidden_size, model.dtype.itemsize
-    names = ("intermediate_size", "ffn_dim", "n_inner")
-    inner = next(filter(None, (getattr(config, name, None) for name in names)), 4 * hidden)
+    heads, hidden = config.num_attention_heads, config.hidden_size
+    value_bytes = model.dtype.itemsize
+    width_names = ("intermediate_size", "ffn_dim", "n_inner")
+    widths = (getattr(config, name, None) for name in width_names)
+    mlp_width = next(filter(None, widths), 4 * hidden)
     # One layer at a time: its states, queries, keys and values, and activations of its MLP.
-    taken = size * (12 * hidden + 3 * inner)
+    n_bytes = value_bytes * (12 * hidden + 3 * mlp_width)
     if config._attn_implementation == "eager":
         # Scores of all earlier tokens: raw, masked, in float32, and as weights.
-        taken += longest * heads * (3 * size + 4)
+        n_bytes += longest_tokens * heads * (3 * value_bytes + 4)
     if all_logits:
-        taken += config.vocab_size * (size + 8)  # also twice in float32
+        n_bytes += config.vocab_size * (value_bytes + 8)  # also twice in float32
     if cached:
         dimension = getattr(config, "head_dim", None) or hidden // heads
         cached_heads = getattr(config, "num_key_value_heads", None) or heads
-        taken += 2 * config.num_hidden_layers * cached_heads * dimension * size
-        taken += config.vocab_size * (size + 8) / longest
-    return taken
+        n_bytes += 2 * config.num_hidden_layers * cached_heads * dimension * value_bytes
+        n_bytes += config.vocab_size * (value_bytes + 8) / longest_tokens
+    return n_bytes

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from lexigraft.artifacts.atomic import atomic_file
 from lexigraft.errors import UserError
-from lexigraft.inference.batch_sizes import generation_limits, run_batches, usual_prompts
+from lexigraft.inference.batch_sizes import default_prompts, generation_limits, run_batches
 from lexigraft.inference.shared_prefix import SharedPrefix, group_by_prefix, shared_prefix
 from lexigraft.inference.stop_strings import StopCriterion, StopStrings
 from lexigraft.inference.text_encoding import encode
@@ -101,7 +101,7 @@ def generate(
     stops, ends = StopStrings(tokenizer, stop), end_tokens(model, tokenizer)
     groups = [list(prompts)]
     if not isinstance(model, VllmModel):
-        groups = group_by_prefix(encoded, 2 * (batch_size or usual_prompts(model)))
+        groups = group_by_prefix(encoded, 2 * (batch_size or default_prompts(model)))
 
     def length(name: str) -> int:
         return len(encoded[name]) + max_new_tokens
@@ -112,19 +112,23 @@ def generate(
     ):
         progress.update(len(done))
         for group in groups:
-            rest = sorted((name for name in group if name not in done), key=length, reverse=True)
-            if not rest:
+            unfinished = [name for name in group if name not in done]
+            unfinished.sort(key=length, reverse=True)
+            if not unfinished:
                 continue
-            own = {name: encoded[name] for name in group}
+            group_prompts = {name: encoded[name] for name in group}
             continue_batch = _continuation(
-                model, tokenizer, own, stops, ends, max_new_tokens, beams
+                model, tokenizer, group_prompts, stops, ends, max_new_tokens, beams
             )
-            tokens: float = math.inf
-            most: float = PROMPTS_PER_CALL
+            max_tokens: float = math.inf
+            max_prompts: float = PROMPTS_PER_CALL
             if not isinstance(model, VllmModel):
-                tokens, most = generation_limits(model, length(rest[0]), batch_size)
-                tokens /= beams
-            batches = run_batches(rest, length, continue_batch, tokens=tokens, most=most)
+                longest_tokens = length(unfinished[0])
+                max_tokens, max_prompts = generation_limits(model, longest_tokens, batch_size)
+                max_tokens /= beams
+            batches = run_batches(
+                unfinished, length, continue_batch, max_tokens=max_tokens, max_items=max_prompts
+            )
             for batch, rows in batches:
                 for name, ids in zip(batch, rows, strict=True):
                     done[name] = _cut(tokenizer, ids, stops, ends)
@@ -159,7 +163,7 @@ def continue_greedily(
     import torch
     from transformers import GenerationConfig
 
-    shared = prefix.ids if prefix else []
+    shared = prefix.token_ids if prefix else []
     rests = [ids[len(shared) :] for ids in prompts]
     width = max(map(len, rests))
     # Padding comes after the shared prefix, so that its positions are the same in all rows.

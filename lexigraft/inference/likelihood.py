@@ -94,14 +94,15 @@ def score_texts(
     encoded = enumerate(encode(tokenizer, texts))
     windows = [window for number, ids in encoded for window in _windows(number, ids, size)]
     windows.sort(key=_length)
-    most = scoring_tokens(model, max(map(_length, windows), default=1), batch_tokens)
+    max_tokens = scoring_tokens(model, max(map(_length, windows), default=1), batch_tokens)
     nats, tokens = [0.0] * len(texts), [0] * len(texts)
     was_training = model.training
     model.eval()
     with torch.no_grad():
-        for batch, found in run_batches(windows, _length, partial(_score, model), tokens=most):
-            for window, own in zip(batch, found, strict=True):
-                nats[window.text] += own
+        batches = run_batches(windows, _length, partial(_score, model), max_tokens=max_tokens)
+        for batch, nats_of_windows in batches:
+            for window, window_nats in zip(batch, nats_of_windows, strict=True):
+                nats[window.text] += window_nats
                 tokens[window.text] += len(window.ids) - window.known
     model.train(was_training)
     return likelihood_from_nats(scored_parts(tokenizer, texts), nats, tokens)

@@ -62,11 +62,12 @@ def score_masked(
         return sum_nll(chunked_logits(model, inputs), labels).item()
 
     windows.sort(key=length)
-    most = scoring_tokens(model, length(windows[-1]), batch_tokens)
+    max_tokens = scoring_tokens(model, length(windows[-1]), batch_tokens)
     was_training = model.training
     model.eval()
     with torch.no_grad():
-        nats = sum(found for _, found in run_batches(windows, length, score, tokens=most))
+        batches = run_batches(windows, length, score, max_tokens=max_tokens)
+        nats = sum(batch_nats for _, batch_nats in batches)
     model.train(was_training)
     return Likelihood(nats, tokens)
 

@@ -19,7 +19,7 @@ _GROUP_TOKENS = 64
 class SharedPrefix:
     """The tokens that several prompts begin with, and their key-value cache."""
 
-    ids: list[int]
+    token_ids: list[int]
     cache: "DynamicCache"  # keys and values in every layer, for a batch of one
 
     def repeat(self, rows: int) -> "DynamicCache":
@@ -29,18 +29,19 @@ class SharedPrefix:
         return cache
 
 
-def group_by_prefix(prompts: dict[str, list[int]], least: int) -> list[list[str]]:
+def group_by_prefix(prompts: dict[str, list[int]], min_prompts: int) -> list[list[str]]:
     """Group prompts that begin with the same tokens, each group with its own prefix.
 
     A task may have prompts in several languages, or fewer examples in long prompts. `prompts` maps
     ids to token ids; the result has the ids of each group, in the same order. Groups of fewer than
-    `least` prompts are combined.
+    `min_prompts` prompts are combined.
     """
-    begins = {name: tuple(ids[:_GROUP_TOKENS]) for name, ids in prompts.items()}
-    counts = Counter(begins.values())
+    beginnings = {name: tuple(ids[:_GROUP_TOKENS]) for name, ids in prompts.items()}
+    counts = Counter(beginnings.values())
     groups: dict[tuple[int, ...] | None, list[str]] = {}
-    for name, begin in begins.items():
-        groups.setdefault(begin if counts[begin] >= least else None, []).append(name)
+    for name, beginning in beginnings.items():
+        key = beginning if counts[beginning] >= min_prompts else None
+        groups.setdefault(key, []).append(name)
     return list(groups.values())
 
 
@@ -64,8 +65,8 @@ def shared_prefix(
     # In sorted order, the first and the last have the shortest common prefix.
     pairs = zip(min(prompts), max(prompts), strict=False)
     common = takewhile(lambda pair: pair[0] == pair[1], pairs)
-    ids = [token for token, _ in common][: min(map(len, prompts)) - 1]
-    if len(ids) < MIN_TOKENS:
+    token_ids = [token for token, _ in common][: min(map(len, prompts)) - 1]
+    if len(token_ids) < MIN_TOKENS:
         return None
     width = max(map(len, prompts)) + max_new_tokens
     cache = DynamicCache(config=model.config)
@@ -77,8 +78,8 @@ def shared_prefix(
     with torch.inference_mode():
         # The base model: the logits of a long prefix would be large and are not needed.
         model.base_model(
-            input_ids=torch.tensor([ids], device=model.device),
+            input_ids=torch.tensor([token_ids], device=model.device),
             past_key_values=cache,
             use_cache=True,
         )
-    return SharedPrefix(ids, cache)
+    return SharedPrefix(token_ids, cache)

@@ -16,9 +16,9 @@ from lexigraft.inference.batch_sizes import (
     activation_bytes_per_token,
     free_memory,
     generation_limits,
-    rows_with_logits,
     run_batches,
     scoring_tokens,
+    texts_with_logits,
 )
 
 
@@ -40,7 +40,7 @@ def gpu(monkeypatch):
 
 def test_batches_have_every_item_once_in_order_and_at_most_the_given_tokens():
     lengths = [9, 9, 8, 30, 7, 3, 3, 1, 1, 1, 1]
-    batches = [batch for batch, _ in run_batches(lengths, int, list, tokens=20, most=3)]
+    batches = [batch for batch, _ in run_batches(lengths, int, list, max_tokens=20, max_items=3)]
     assert batches == [[9, 9], [8], [30], [7, 3], [3, 1, 1], [1, 1]]
 
 
@@ -113,14 +113,14 @@ def test_the_texts_of_a_batch_with_all_logits_follow_from_the_free_memory(gpu, m
     model = llama_3_8b()
     gpu(60 * 2**30)
     # 10 bytes for each of 128,256 logits of a token, and less for a layer.
-    assert 20 < rows_with_logits(model, 1024) < 0.8 * 60 * 2**30 / 1024 / 1_282_560
-    assert rows_with_logits(model, 32) == 128
-    assert rows_with_logits(model, 1024, 3) == 3
+    assert 20 < texts_with_logits(model, 1024) < 0.8 * 60 * 2**30 / 1024 / 1_282_560
+    assert texts_with_logits(model, 32) == 128
+    assert texts_with_logits(model, 1024, 3) == 3
     gpu(2**20)
-    assert rows_with_logits(model, 1024) == 1
-    assert rows_with_logits(llama_3_8b("cpu"), 4096) == 8
+    assert texts_with_logits(model, 1024) == 1
+    assert texts_with_logits(llama_3_8b("cpu"), 4096) == 8
     monkeypatch.setenv("LEXIGRAFT_BATCH_TOKENS", "3000")
-    assert rows_with_logits(model, 1000) == 3
+    assert texts_with_logits(model, 1000) == 3
 
 
 def test_the_scored_tokens_of_a_batch_follow_from_the_free_memory(gpu):

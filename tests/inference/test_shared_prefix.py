@@ -61,7 +61,7 @@ def test_a_shared_prefix_does_not_change_texts(family, byte_tokenizer):
     model = random_model(FAMILIES[family])
     encoded = byte_tokenizer()(list(PROMPTS.values()))["input_ids"]
     prefix = shared_prefix(model, encoded, 8)
-    assert len(prefix.ids) == len(SHOTS.encode())
+    assert len(prefix.token_ids) == len(SHOTS.encode())
     given = {"padding": 0, "stop_tokens": [], "max_new_tokens": 8}
     rows = continue_greedily(model, encoded, **given, prefix=prefix).tolist()
     assert rows == [without_a_cache(model, ids, 8) for ids in encoded]
@@ -90,7 +90,7 @@ def test_short_attention_windows_allow_no_shared_prefix(byte_tokenizer):
 
 def test_every_prompt_keeps_a_token_after_the_shared_prefix(varied_llama):
     whole = list(range(5, 55))
-    assert shared_prefix(varied_llama, [whole, [*whole, 7]], 1).ids == whole[:-1]
+    assert shared_prefix(varied_llama, [whole, [*whole, 7]], 1).token_ids == whole[:-1]
 
 
 @pytest.mark.parametrize(

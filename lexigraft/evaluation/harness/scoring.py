@@ -19,7 +19,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from lexigraft.artifacts.atomic import atomic_file
 from lexigraft.evaluation.harness.benchmarks import load_task
 from lexigraft.evaluation.harness.data import stored_data_sets
-from lexigraft.inference.batch_sizes import rows_with_logits, usual_prompts
+from lexigraft.inference.batch_sizes import default_prompts, texts_with_logits
 from lexigraft.source.document_start import start_ids
 
 logger = logging.getLogger(__name__)
@@ -166,7 +166,7 @@ class ResumableModel(HFLM):
             softmax_dtype="float32",
             prefix_token_id=None if has_roles else (start_ids(tokenizer) or [0])[0],
         )
-        self.max_answers = batch_size or usual_prompts(model)
+        self.max_answers = batch_size or default_prompts(model)
         self.folder, self.identity = Path(folder), f"{identity} {batch_size}"
 
     def loglikelihood(
@@ -194,7 +194,7 @@ class ResumableModel(HFLM):
         lengths = [len(context) + len(answer) for _, context, answer in requests]
         while lengths:
             longest = min(max(lengths), self.max_length + 1)
-            self.batch_size_per_gpu = rows_with_logits(self.model, longest, self.max_answers)
+            self.batch_size_per_gpu = texts_with_logits(self.model, longest, self.max_answers)
             try:
                 return super()._loglikelihood_tokens(requests, disable_tqdm, override_bs)
             except torch.OutOfMemoryError:
