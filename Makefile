@@ -1,4 +1,4 @@
-# make demo    run the default study from scratch: environment, model, text, training, report; ten minutes
+# make demo    run the default study from scratch: environment, model, text, training, report; about 8 minutes
 # make demo-more  run a study of another language, with more initializers, seeds and strategies and longer training; about
 #                 an hour
 # make test    run the tests

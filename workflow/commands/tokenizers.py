@@ -131,7 +131,7 @@ def graft(
         Path | None,
         typer.Option(
             "--word-vectors",
-            help="Word vectors of the language, for wechsel, ofa, salt and focus-word.",
+            help="Word vectors of the language, for wechsel, ofa-…, salt and focus-word.",
             show_default=False,
         ),
     ] = None,
