@@ -37,7 +37,7 @@ class AnchorInitializer(RecipeInitializer):
 
     The weights are the sparsemax over the cosine similarities, unless a method says otherwise.
     `anchors_` is the number of anchors, which exclude special tokens. A new token that has no
-    vector, a zero vector or no weight falls back.
+    vector, a zero vector or no weight gets the mean of its source pieces.
     """
 
     counted: ClassVar[tuple[str, ...]] = ("anchors",)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class FastText(TrainedVectors):
-    """Static vectors of tokens, trained on the corpus by fastText."""
+    """The options and the cost of `train_fasttext`."""
 
     title: ClassVar = "fastText"
     # The default of three epochs on one thread; character n-grams alone take 2.4 GB.

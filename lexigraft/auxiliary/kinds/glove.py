@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Glove(TrainedVectors):
-    """Static vectors of tokens, trained on the corpus by GloVe."""
+    """The options and the cost of `train_glove`."""
 
     title: ClassVar = "GloVe"
     # 40 bytes and fifteen updates for each pair of co-occurring tokens: 30,000 sentences of 40

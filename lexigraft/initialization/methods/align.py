@@ -31,9 +31,9 @@ class Align(RecipeInitializer):
     that contain or overlap it. All occurrences count. Special tokens are never counted: none are
     added to texts, and special tokens in a text and unknown tokens are ignored.
 
-    A new token that never occurs falls back. `sentences_` is the number of sentences read,
-    `by_characters_` the number that needed character offsets, and `occurrences_` [len(new_ids)] the
-    numbers of aligned occurrences.
+    A new token that never occurs gets the mean of its source pieces. `sentences_` is the number of
+    sentences read, `by_characters_` the number that needed character offsets, and `occurrences_`
+    [len(new_ids)] the numbers of aligned occurrences.
 
     References
     ----------

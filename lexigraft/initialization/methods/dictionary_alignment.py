@@ -29,8 +29,8 @@ class DictionaryAlignment(RecipeInitializer):
     further token aligns.
 
     Shared tokens are aligned and removed too, but copy their source row, as in every method here;
-    the published code mixes them. A new token that never aligns falls back. `entries_` is the
-    number of pairs used, `aligned_` the number of new tokens that align.
+    the published code mixes them. A new token that never aligns gets the mean of its source pieces.
+    `entries_` is the number of pairs used, `aligned_` the number of new tokens that align.
 
     Parameters
     ----------

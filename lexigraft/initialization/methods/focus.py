@@ -15,8 +15,9 @@ class FOCUS(AnchorInitializer):
     (`read_word_vectors`). All shared tokens with a vector are used, except special tokens and, for
     two tokenizers of different families, bytes.
 
-    A new token without a vector, or with a zero vector, falls back. (The FOCUS paper draws such
-    rows from the normal distribution of the source rows, which no recipe describes.)
+    A new token without a vector, or with a zero vector, gets the mean of its source pieces. (The
+    FOCUS paper draws such rows from the normal distribution of the source rows, which no recipe
+    describes.)
 
     Parameters
     ----------

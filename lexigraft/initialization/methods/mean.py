@@ -19,13 +19,13 @@ class Mean(RecipeInitializer):
     """Uniform weights on the source pieces; a piece that occurs twice counts twice [1]_ [2]_.
 
     Pieces unknown to the source (no byte fallback) are left out. A token without a known piece
-    falls back.
+    gets the weights of `without_pieces`.
 
     Parameters
     ----------
     without_pieces
-        The fallback: the `mean-of-all` source tokens, or `random` weights on all of them, each
-        drawn from (0, 1) and divided by their sum ([2]_, equation 3).
+        Weights of a token without a known piece: the `mean-of-all` source tokens, or `random`
+        weights on all of them, each drawn from (0, 1) and divided by their sum ([2]_, equation 3).
     pieces
         Which source pieces are used: those into which the source tokenizer's model splits the
         `token`; or those of its `spelling`, tokenized as if it were a text, as in the published

@@ -24,8 +24,8 @@ class OFA(NeighbourInitializer):
 
     The auxiliaries are vectors of the target's tokens (`target`) and of the source's (`source`) in
     one space, such as ColexNet+ (`lexigraft.auxiliary.read_word_vectors`). A new token that differs
-    from a source token only in case copies it. A token without a vector falls back (the published
-    code draws such coordinates at random).
+    from a source token only in case copies it. A token without a vector gets the mean of its source
+    pieces (the published code draws such coordinates at random).
 
     Parameters
     ----------

@@ -13,9 +13,9 @@ class OMP(AnchorInitializer):
 
     The auxiliary `plm` holds the embedding rows of a donor model with the target tokenizer. The
     same weights, of either sign and any sum, are used for input and output rows, as in mergekit's
-    tokensurgeon. A new token without a row in the donor, or with a zero row, falls back.
-    `unexplained_` is the mean share of a donor row's squared length that the approximation misses,
-    NaN if no token is approximated.
+    tokensurgeon. A new token without a row in the donor, or with a zero row, gets the mean of its
+    source pieces. `unexplained_` is the mean share of a donor row's squared length that the
+    approximation misses, NaN if no token is approximated.
 
     Parameters
     ----------

@@ -42,8 +42,9 @@ class SALT(RecipeInitializer):
     share of the squared length of a row in the model that lies outside the span of its neighbours,
     NaN if no token is mapped.
 
-    A new token whose static vector or row in the model is missing or zero falls back. (The paper
-    draws such rows from the normal distribution of the source rows, which no recipe describes.)
+    A new token whose static vector or row in the model is missing or zero gets the mean of its
+    source pieces. (The paper draws such rows from the normal distribution of the source rows, which
+    no recipe describes.)
 
     Parameters
     ----------

@@ -34,8 +34,8 @@ class TokenAdapt(RecipeInitializer):
 
     `alike_` new tokens differ from a source token only in case and surrounding space and copy it;
     of several, one with the same leading space is preferred, then one in lower case. A token
-    without a vector, such as a special token, falls back. (The published code draws such rows from
-    a normal distribution.)
+    without a vector, such as a special token, gets the mean of its source pieces. (The published
+    code draws such rows from a normal distribution.)
 
     Parameters
     ----------

@@ -36,9 +36,9 @@ class Transtokenizers(RecipeInitializer):
     A token that does not align gets the mean of the weights of its relatives: the tokens that begin
     with it, and the longest tokens that it contains. Relatives include shared tokens, which count
     as aligned to their source token one more time. Fallback bytes such as `<0x20>` have no
-    relatives and are none. A token without relatives falls back. `pairs_` is the number of pairs
-    read, `aligned_` the number of new tokens that align, and `related_` the number that get the
-    weights of relatives.
+    relatives and are none. A token without relatives gets the mean of its source pieces. `pairs_`
+    is the number of pairs read, `aligned_` the number of new tokens that align, and `related_` the
+    number that get the weights of relatives.
 
     Shared tokens copy their source row, as in every method here; the published code mixes them too.
     It also uses the source's first piece for a number that does not align (here a relative), rounds

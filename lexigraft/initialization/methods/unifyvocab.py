@@ -31,9 +31,9 @@ class UnifyVocab(RecipeInitializer):
     the relative representation of [2]_, `+ Align Rep.` in Table 1 of the paper. Centring and CSLS
     [3]_ are extensions.
 
-    A new token without a vector, or with a zero vector, falls back. (The published code copies a
-    random source token.) `anchors_` is the number of shared tokens in the relative representation,
-    0 without one.
+    A new token without a vector, or with a zero vector, gets the mean of its source pieces. (The
+    published code copies a random source token.) `anchors_` is the number of shared tokens in the
+    relative representation, 0 without one.
 
     Parameters
     ----------

@@ -12,8 +12,9 @@ class WECHSEL(NeighbourInitializer):
     (`lexigraft.auxiliary.align_vectors`).
 
     Shared tokens copy their source row, as in every method here; the published code mixes them too,
-    except special tokens. A new token without a vector falls back; the published code draws such
-    rows from the normal distribution of the source rows, which no recipe describes.
+    except special tokens. A new token without a vector gets the mean of its source pieces; the
+    published code draws such rows from the normal distribution of the source rows, which no recipe
+    describes.
 
     References
     ----------
