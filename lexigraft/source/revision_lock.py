@@ -60,7 +60,7 @@ def lock(results: str | Path, assets: Iterable[HubAsset]) -> dict[str, str]:
 
 def add(results: str | Path, commits: dict[str, str]) -> dict[str, str]:
     """Lock commits by their keys and return all locked commits; existing locks do not change."""
-    with _alone_in(Path(results)):
+    with _lock_revisions(Path(results)):
         locked = commits | read_lock(results)
         if commits:
             write_json(Path(results, REVISIONS_FILE), dict(sorted(locked.items())))
@@ -72,7 +72,7 @@ def _commit(asset: HubAsset) -> str | None:
 
 
 @contextmanager
-def _alone_in(results: Path) -> Iterator[None]:
+def _lock_revisions(results: Path) -> Iterator[None]:
     """Lock the file against other processes that add to it, if the file system supports locks."""
     results.mkdir(parents=True, exist_ok=True)
     with (results / f".{REVISIONS_FILE}.lock").open("w") as file:

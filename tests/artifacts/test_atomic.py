@@ -56,13 +56,16 @@ def test_a_failed_folder_is_not_there(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_files_are_readable_by_others_as_the_umask_says(tmp_path):
+def test_files_and_folders_are_readable_by_others_as_the_umask_says(tmp_path):
     previous = os.umask(0o027)
     try:
         write_json(tmp_path / "a.json", {})
+        with atomic_folder(tmp_path / "f"):
+            pass
     finally:
         os.umask(previous)
     assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "f").stat().st_mode & 0o777 == 0o750
 
 
 def test_lines_end_with_a_line_feed_and_keep_their_letters(tmp_path):
