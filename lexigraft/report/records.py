@@ -5,7 +5,7 @@ import shlex
 from array import array
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas
@@ -37,6 +37,28 @@ _LOGGED = (
 )
 
 
+class _File(NamedTuple):
+    """A record or a card."""
+
+    path: Path
+    content: dict[str, Any]
+
+
+class _Evaluation(NamedTuple):
+    """The record of a run of a task on a cell, of the task's own metrics or of a learned one."""
+
+    path: Path
+    cell: dict[str, Any]  # its strategy is `none` if it trains nothing
+    task: str
+    run: int
+    record: dict[str, Any]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What identifies the run: records of learned metrics have that of the scored run."""
+        return (*self.cell.values(), self.task, self.run)
+
+
 def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults:
     """Read the files of a report job, see `lexigraft.report.page.build_report`.
 
@@ -44,98 +66,74 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
     or if one is not an evaluation record.
     """
     notes: list[str] = []
-    versions: dict[str, list[str]] = {}
     untrained = settings.get("untrained", ())
 
-    def records(name: str, what: str) -> list[tuple[Path, dict[str, Any]]]:
-        paths = _existing(map(Path, inputs.get(name, ())), what, notes)
-        return [(path, read_json(path)) for path in paths]
+    def read(name: str, description: str) -> list[_File]:
+        return _read_files(map(Path, inputs.get(name, ())), description, notes)
 
-    def cards(folders: Mapping[str, Any], what: str) -> list[tuple[Any, Path, dict[str, Any]]]:
-        """The value of each folder, the path of its card, and the card."""
-        paths = {Path(folder, "card.json"): value for folder, value in folders.items()}
-        existing = _existing(paths, f"cards of {what}", notes)
-        return [(paths[path], path, read_json(path)) for path in existing]
-
-    evaluations = records("records", "evaluation records")
-    tokenizers = [record for _, record in records("tokenizers", "records of tokenizers alone")]
+    evaluations = _evaluations(read("records", "evaluation records"), untrained)
+    tokenizers = [file.content for file in read("tokenizers", "records of tokenizers alone")]
     if not evaluations and not tokenizers:
         raise UserError(f"study {settings['study']}: no evaluation records to report on")
-    learned = records("learned", "records of learned metrics")
-    numbers = [row for path, record in (*evaluations, *learned)
-               for row in _scores(path, record, untrained)]  # fmt: skip
-    for path, record in records("checkpoints", "records of checkpoints"):
-        numbers += _scores(path, record, untrained, checkpoint=record["checkpoint"])
-    for kind, what, axes, of_kind in (
-        ("fragmentation", "records of vocabularies", CELL[:3], None),
-        ("alignment", "records of alignment", [*CELL[:4], "fit"], None),
-        ("tokenizer", "", ["tokenizer", "language"], tokenizers),
-    ):
-        read = [record for _, record in records(kind, what)] if of_kind is None else of_kind
-        for record in read:
-            names = {"record": kind, **{axis: record[axis] for axis in axes}}
-            numbers += _numbers(names, _with_members(record))
-    examples = {}
-    for fit, _, card in cards(inputs.get("initialization", {}), "fitted initializers"):
-        names = {axis: fit[axis] for axis in (*CELL[:4], "seed")}
-        facts = {key: card[key] for key in card if key not in ("job", "files", "versions")}
-        facts |= facts.pop("statistics", None) or {}
-        numbers += _numbers({"record": "initialization", **names}, facts)
-        examples[tuple(names.values())] = card.get("examples", [])
-    training, logs, phases = [], [], {}
-    for cell, path, card in cards(inputs.get("training", {}), "trained cells"):
-        cell = _with_none(cell, untrained)
-        strategy = card.get("job", {}).get("settings", {})
-        facts = {key: value for key, value in card.items() if isinstance(value, int | float | str)}
-        facts["curve_sentences"] = strategy.get("curve", {}).get("sentences", math.nan)
-        training.append(facts | cell)
-        logs.append((cell, path.with_name("log.jsonl")))
-        if strategy.get("phases"):
-            phases[cell["strategy"]] = strategy["phases"]
-        _add_versions(versions, card)
-    for record in (*(record for _, record in evaluations), *tokenizers):
-        _add_versions(versions, record)
-    predictions = _predictions(evaluations, learned, untrained)
+    learned = _evaluations(read("learned", "records of learned metrics"), untrained)
+    checkpoints = _evaluations(read("checkpoints", "records of checkpoints"), untrained)
+    fragmentation = [file.content for file in read("fragmentation", "records of vocabularies")]
+    alignment = [file.content for file in read("alignment", "records of alignment")]
+
+    fits = {
+        Path(folder, "card.json"): fit for folder, fit in inputs.get("initialization", {}).items()
+    }
+    fit_cards = _read_files(fits, "cards of fitted initializers", notes)
+    cells = {
+        Path(folder, "card.json"): _with_none(cell, untrained)
+        for folder, cell in inputs.get("training", {}).items()
+    }
+    training_cards = _read_files(cells, "cards of trained cells", notes)
+
+    predictions = _predictions(evaluations, learned)
     notes += _mixed_engines(predictions)
-    corpora = {str(Path(card).parent): name for name, card in inputs.get("corpora", {}).items()}
-    exports = {
-        tuple(_with_none(inputs["training"][folder], untrained)[axis] for axis in SEEDED):
-            shlex.join(["snakemake", target, *inputs.get("snakemake", [])])
-        for folder, target in inputs.get("exports", {}).items()
-    }  # fmt: skip
+
+    corpora = {Path(card): language for language, card in inputs.get("corpora", {}).items()}
+    corpus_cards = _read_files(corpora, "cards of texts", notes)
+    contamination = read("contamination", "counts of tests in training text")
+
+    rows = [
+        *_score_rows([*evaluations, *learned]),
+        *_score_rows(checkpoints, "checkpoint"),
+        *_metric_rows("fragmentation", fragmentation, CELL[:3]),
+        *_metric_rows("alignment", alignment, [*CELL[:4], "fit"]),
+        *_metric_rows("tokenizer", tokenizers, ["tokenizer", "language"]),
+    ]
+    examples = {}
+    for path, card in fit_cards:
+        fit = {axis: fits[path][axis] for axis in (*CELL[:4], "seed")}
+        rows += _initialization_rows(fit, card)
+        examples[tuple(fit.values())] = card.get("examples", [])
+    training = [_training_facts(card) | cells[path] for path, card in training_cards]
+    strategies = ((cells[path]["strategy"], _strategy(card)) for path, card in training_cards)
+    versioned = [file.content for file in training_cards]
+    versioned += [*(evaluation.record for evaluation in evaluations), *tokenizers]
     return StudyResults(
         name=settings["study"],
         title=settings.get("title") or settings["study"],
         reference=settings.get("reference") or {},
         budget=settings.get("budget"),
         languages=inputs.get("languages") or {},
-        numbers=pandas.DataFrame(numbers, columns=NUMBERS),
+        numbers=pandas.DataFrame(rows, columns=NUMBERS),
         training=pandas.DataFrame(training, columns=None if training else SEEDED),
-        curves=read_logs(logs),
+        curves=read_logs((cells[path], path.with_name("log.jsonl")) for path, _ in training_cards),
         predictions=predictions,
-        not_scored=_not_scored((*evaluations, *learned), untrained),
-        prompts_from={
-            record["task"]: record.get("settings", {}).get("prompts_from") or "translation"
-            for _, record in evaluations
-            if record["kind"] == "speed"
-        },
-        corpora={language: card for language, _, card in cards(corpora, "texts")},
-        token_counts={
-            (record["tokenizer"], record["language"]): TokenCounts(
-                record["details"]["texts"], record["details"]["tokens"]
-            )
-            for record in tokenizers
-            if "tokens" in record.get("details", {})
-        },
-        contamination=_contamination(
-            record for _, record in records("contamination", "counts of tests in training text")
-        ),
+        not_scored=_not_scored([*evaluations, *learned]),
+        prompts_from=_prompts_from(evaluations),
+        corpora={corpora[path]: card for path, card in corpus_cards},
+        token_counts=_token_counts(tokenizers),
+        contamination=_contamination(file.content for file in contamination),
         planned=frozenset((language, task) for language, task in inputs.get("planned", ())),
         examples=examples,
         aliases=settings.get("aliases", []),
-        phases=phases,
-        versions=versions,
-        exports=exports,
+        phases={name: entry["phases"] for name, entry in strategies if entry.get("phases")},
+        versions=_versions(versioned),
+        exports=_export_commands(inputs, cells),
         published=read_published(map(Path, inputs.get("published", ()))),
         notes=notes,
     )
@@ -174,39 +172,92 @@ def read_logs(logs: Iterable[tuple[Mapping[str, Any], Path]]) -> pandas.DataFram
     return pandas.DataFrame(columns)
 
 
-def _existing(paths: Iterable[Path], what: str, notes: list[str]) -> list[Path]:
-    """The existing files; notes how many are missing, since unfinished studies have reports too."""
+def _read_files(paths: Iterable[Path], description: str, notes: list[str]) -> list[_File]:
+    """Read the existing files.
+
+    Notes how many are missing, since unfinished studies have reports too.
+    """
     expected = list(paths)
-    missing = [path for path in expected if not path.is_file()]
+    missing = {path: None for path in expected if not path.is_file()}
     if missing:
-        notes.append(f"{len(missing)} of {len(expected)} {what} are missing, such as {missing[0]}.")
-    return [path for path in expected if path not in set(missing)]
+        count = sum(path in missing for path in expected)
+        example = next(iter(missing))
+        notes.append(f"{count} of {len(expected)} {description} are missing, such as {example}.")
+    return [_File(path, read_json(path)) for path in expected if path not in missing]
 
 
-def _run(record: dict[str, Any], untrained: Collection[str]) -> tuple[dict[str, Any], str, int]:
-    """The cell, the task and the number of the run of an evaluation record."""
-    cell = {axis: record["cell"][axis] for axis in SEEDED}
-    cell["seed"] = int(cell["seed"])
-    return _with_none(cell, untrained), record["task"], int(record["run"])
+def _evaluations(files: Iterable[_File], untrained: Collection[str]) -> list[_Evaluation]:
+    """Check evaluation records; their cells get the strategy `none` if it trains nothing."""
+    evaluations = []
+    for path, record in files:
+        missing = {"task", "kind", "cell", "run", "metrics"} - set(record)
+        if missing:
+            fields = ", ".join(sorted(missing))
+            raise UserError(f"{path}: not an evaluation record (missing: {fields})")
+        cell = {axis: record["cell"][axis] for axis in SEEDED}
+        cell["seed"] = int(cell["seed"])
+        evaluations.append(
+            _Evaluation(
+                path=path,
+                cell=_with_none(cell, untrained),
+                task=record["task"],
+                run=int(record["run"]),
+                record=record,
+            )
+        )
+    return evaluations
 
 
 def _with_none(cell: dict[str, Any], untrained: Collection[str]) -> dict[str, Any]:
+    """The cell with the strategy `none` if its strategy trains nothing."""
     return cell | {"strategy": "none"} if cell["strategy"] in untrained else cell
 
 
-def _scores(
-    path: Path, record: dict[str, Any], untrained: Collection[str], **more: Any
+def _strategy(card: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the strategy that a cell was trained with."""
+    return card.get("job", {}).get("settings", {})
+
+
+def _score_rows(evaluations: Iterable[_Evaluation], *axes: str) -> list[dict[str, Any]]:
+    """A row per score; `axes` are fields of the records that name it too."""
+    rows = []
+    for evaluation in evaluations:
+        names = {
+            "record": "evaluation",
+            **evaluation.cell,
+            "task": evaluation.task,
+            "kind": evaluation.record["kind"],
+            "run": evaluation.run,
+            **{axis: evaluation.record[axis] for axis in axes},
+        }
+        rows += _number_rows(names, evaluation.record["metrics"])
+    return rows
+
+
+def _metric_rows(
+    record_kind: str, records: Iterable[dict[str, Any]], axes: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """A row per score of an evaluation record."""
-    missing = {"task", "kind", "cell", "run", "metrics"} - set(record)
-    if missing:
-        raise UserError(f"{path}: not an evaluation record (missing: {', '.join(sorted(missing))})")
-    cell, task, run = _run(record, untrained)
-    names = {"record": "evaluation", **cell, "task": task, "kind": record["kind"], "run": run}
-    return _numbers(names | more, record["metrics"])
+    """A row per metric, with those of each member of a group: `fertility_<language>`."""
+    axes, rows = list(axes), []
+    for record in records:
+        metrics_of_members = {
+            f"{name}_{member}": value
+            for member, metrics in record.get("members", {}).items()
+            for name, value in metrics.items()
+        }
+        names = {"record": record_kind, **{axis: record[axis] for axis in axes}}
+        rows += _number_rows(names, record["metrics"] | metrics_of_members)
+    return rows
 
 
-def _numbers(names: Mapping[str, Any], values: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _initialization_rows(fit: dict[str, Any], card: dict[str, Any]) -> list[dict[str, Any]]:
+    """A row per number in the card of a fitted initializer."""
+    facts = {key: card[key] for key in card if key not in ("job", "files", "versions")}
+    facts |= facts.pop("statistics", None) or {}
+    return _number_rows({"record": "initialization", **fit}, facts)
+
+
+def _number_rows(names: Mapping[str, Any], values: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A row per number, with these names."""
     return [
         {**names, "metric": name, "value": float(value)}
@@ -215,52 +266,89 @@ def _numbers(names: Mapping[str, Any], values: Mapping[str, Any]) -> list[dict[s
     ]
 
 
-def _with_members(record: dict[str, Any]) -> dict[str, Any]:
-    """The metrics of a record, with those of each member of a group: `fertility_<language>`."""
-    return record["metrics"] | {
-        f"{name}_{member}": value
-        for member, metrics in record.get("members", {}).items()
-        for name, value in metrics.items()
-    }
+def _training_facts(card: dict[str, Any]) -> dict[str, Any]:
+    """The numbers and texts in the card of a trained cell."""
+    facts = {key: value for key, value in card.items() if isinstance(value, int | float | str)}
+    facts["curve_sentences"] = _strategy(card).get("curve", {}).get("sentences", math.nan)
+    return facts
 
 
 def _predictions(
-    evaluations: list[tuple[Path, dict[str, Any]]],
-    learned: list[tuple[Path, dict[str, Any]]],
-    untrained: Collection[str],
+    evaluations: Iterable[_Evaluation], learned: Iterable[_Evaluation]
 ) -> list[Predictions]:
     """The runs with recorded outputs, each with the records of learned metrics that scored them."""
-
-    def key(record: dict[str, Any]) -> tuple[Any, ...]:
-        cell, task, run = _run(record, untrained)
-        return (*cell.values(), task, run)
-
-    scored: dict[tuple, list[Path]] = {}
-    for path, record in learned:
-        scored.setdefault(key(record), []).append(path)
+    learned_paths: dict[tuple[Any, ...], list[Path]] = {}
+    for evaluation in learned:
+        learned_paths.setdefault(evaluation.key, []).append(evaluation.path)
     predictions = []
-    for path, record in evaluations:
-        outputs = path.with_name("predictions.jsonl")
+    for evaluation in evaluations:
+        outputs = evaluation.path.with_name("predictions.jsonl")
         if outputs.is_file():
-            facts = (record["metrics"], record.get("details") or {})
-            of_learned = tuple(scored.get(key(record), ()))
-            predictions.append(Predictions(*_run(record, untrained), outputs, *facts, of_learned))
+            predictions.append(
+                Predictions(
+                    cell=evaluation.cell,
+                    task=evaluation.task,
+                    run=evaluation.run,
+                    path=outputs,
+                    metrics=evaluation.record["metrics"],
+                    details=evaluation.record.get("details") or {},
+                    learned=tuple(learned_paths.get(evaluation.key, ())),
+                )
+            )
     return predictions
 
 
-def _not_scored(
-    records: Iterable[tuple[Path, dict[str, Any]]], untrained: Collection[str]
-) -> list[NotScored]:
+def _not_scored(evaluations: Iterable[_Evaluation]) -> list[NotScored]:
     """Runs without a score: of a learned metric, or of a multiple-choice task."""
     runs = []
-    for _, record in records:
-        if "not_scored" in record:
-            name = record.get("learned_metric")
-            # Only multiple-choice tasks can be unscored, and their score is an accuracy.
-            score = (record.get("settings", {}).get("metric") or name) if name else "accuracy"
-            names = (name or record["task"], score, record["not_scored"])
-            runs.append(NotScored(*_run(record, untrained), *names))
+    for evaluation in evaluations:
+        record = evaluation.record
+        if "not_scored" not in record:
+            continue
+        metric = record.get("learned_metric")
+        # Only multiple-choice tasks can be unscored, and their score is an accuracy.
+        score = (record.get("settings", {}).get("metric") or metric) if metric else "accuracy"
+        runs.append(
+            NotScored(
+                cell=evaluation.cell,
+                task=evaluation.task,
+                run=evaluation.run,
+                metric=metric or evaluation.task,
+                score=score,
+                why=record["not_scored"],
+            )
+        )
     return runs
+
+
+def _prompts_from(evaluations: Iterable[_Evaluation]) -> dict[str, str]:
+    """Speed task -> the kind of task whose prompts it generates from."""
+    speeds = [evaluation for evaluation in evaluations if evaluation.record["kind"] == "speed"]
+    settings = ((speed.task, speed.record.get("settings", {})) for speed in speeds)
+    return {task: options.get("prompts_from") or "translation" for task, options in settings}
+
+
+def _token_counts(tokenizers: Iterable[dict[str, Any]]) -> dict[tuple[str, str], TokenCounts]:
+    """Tokenizer and language -> the numbers of tokens, from records that have them."""
+    return {
+        (record["tokenizer"], record["language"]): TokenCounts(
+            texts=record["details"]["texts"], tokens=record["details"]["tokens"]
+        )
+        for record in tokenizers
+        if "tokens" in record.get("details", {})
+    }
+
+
+def _export_commands(
+    inputs: Mapping[str, Any], cells: Mapping[Path, dict[str, Any]]
+) -> dict[tuple[Any, ...], str]:
+    """Trained cell -> the command that exports it; `cells` are by path of their card."""
+    commands = {}
+    for folder, target in inputs.get("exports", {}).items():
+        cell = cells[Path(folder, "card.json")]
+        command = ["snakemake", target, *inputs.get("snakemake", [])]
+        commands[tuple(cell[axis] for axis in SEEDED)] = shlex.join(command)
+    return commands
 
 
 def _mixed_engines(predictions: list[Predictions]) -> list[str]:
@@ -276,12 +364,13 @@ def _mixed_engines(predictions: list[Predictions]) -> list[str]:
     ]
 
 
-def _add_versions(versions: dict[str, list[str]], record: dict[str, Any]) -> None:
-    """Add the versions in a record or a card to the known versions of each package."""
-    for package, version in record.get("versions", {}).items():
-        known = versions.setdefault(package, [])
-        if version not in known:
-            known.append(version)
+def _versions(files: Iterable[dict[str, Any]]) -> dict[str, list[str]]:
+    """The versions of each package in records and cards."""
+    versions: dict[str, dict[str, None]] = {}
+    for file in files:
+        for package, version in file.get("versions", {}).items():
+            versions.setdefault(package, {})[version] = None
+    return {package: list(of_package) for package, of_package in versions.items()}
 
 
 def _contamination(records: Iterable[dict[str, Any]]) -> list[ContaminatedTests]:
