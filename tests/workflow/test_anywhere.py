@@ -142,7 +142,7 @@ def test_a_folder_named_workflow_of_the_users_own_is_not_taken_for_ours(
     repository, folder, content
 ):
     write(folder / "workflow/config/checks.py", "raise AssertionError('not lexigraft')\n")
-    write(folder / "workflow/stages.py", "raise AssertionError('not lexigraft')\n")
+    write(folder / "workflow/study.py", "raise AssertionError('not lexigraft')\n")
     write(folder / "config/languages.yaml", "not: lexigraft's\n")
     if content:
         write(folder / "workflow/__init__.py", content)
