@@ -71,26 +71,30 @@ def load_plugins_of_job() -> None:
 def with_digests(versions: Mapping[str, Any], settings: Any = None) -> dict[str, Any]:
     """The versions of the kinds that compute a result, with the code of those from plug-ins.
 
-    `versions` has a version by kind, such as `initializer mine`. The `loader` of each text in the
-    `settings` of a job is added if it is from a plug-in.
+    `versions` has a version by kind, such as `initializer mine`. Loaders and report items that the
+    `settings` of a job name are added if they are from a plug-in.
     """
     digests = {kind: plugin.digest for plugin in _loaded.values() for kind in plugin.kinds}
-    text_loaders = [f"loader {name}" for name in _loader_names(settings)]
-    used = {**versions, **{kind: 1 for kind in text_loaders if kind in digests}}
+    used = {**versions, **{kind: 1 for kind in _named_kinds(settings) if kind in digests}}
     return {
         kind: f"{version}, plug-in {digests[kind]}" if kind in digests else version
         for kind, version in used.items()
     }
 
 
-def _loader_names(settings: Any) -> Iterator[str]:
+def _named_kinds(settings: Any) -> Iterator[str]:
+    """The loaders of texts and the kinds of report items in nested settings."""
     if isinstance(settings, Mapping):
-        if isinstance(settings.get("loader"), str):
-            yield settings["loader"]
+        for key, kind in (("loader", "loader"), ("item", "report item")):
+            if isinstance(settings.get(key), str):
+                yield f"{kind} {settings[key]}"
+        items = settings.get("items")
+        if isinstance(items, list):
+            yield from (f"report item {item}" for item in items if isinstance(item, str))
         settings = list(settings.values())
     if isinstance(settings, list | tuple):
         for value in settings:
-            yield from _loader_names(value)
+            yield from _named_kinds(value)
 
 
 def _load(name: str) -> Plugin:

@@ -80,6 +80,21 @@ def test_versions_of_its_kinds_change_with_the_code(tmp_path):
     assert with_digests(versions) == versions
 
 
+def test_loaders_and_report_items_in_settings_count_if_they_are_from_a_plugin(monkeypatch):
+    kinds = ("loader subtitles", "report item training_times", "report item costs")
+    plugin = plugins.Plugin("mine.py", Path("mine.py"), "0123", kinds)
+    monkeypatch.setattr(plugins, "_loaded", {"mine.py": plugin})
+    study = {"report": {"items": ["results", "training_times", {"item": "costs", "name": "a"}]}}
+    texts = {"text": {"loader": "subtitles"}, "english": {"loader": "text"}}
+    assert with_digests({"stage": 1}, {"study": study, **texts}) == {
+        "stage": 1,
+        "report item costs": "1, plug-in 0123",
+        "report item training_times": "1, plug-in 0123",
+        "loader subtitles": "1, plug-in 0123",
+    }
+    assert with_digests({"stage": 1}, {"text": {"loader": "text"}}) == {"stage": 1}
+
+
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """An installed package with an entry point."""
