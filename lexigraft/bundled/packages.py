@@ -259,8 +259,8 @@ def _download_tarball(name: str, version: str, folder: Path) -> Path:
         raise UserError(f"{subject}: the download was interrupted; try again") from None
     except OSError as error:
         raise UserError(
-            f"{subject}: the npm registry cannot be reached ({error}); check the network or "
-            "npm_config_registry"
+            f"package {name}@{version}: the npm registry cannot be reached ({error}); check the "
+            "network or npm_config_registry"
         ) from None
     return file
 

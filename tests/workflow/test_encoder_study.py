@@ -130,7 +130,7 @@ def test_each_part_is_read_from_its_table(config, registries):
     assert given["outputs"]["folder"] == "results/examples/nli/te"
     given = described(config, registries, "prepare_examples", task="nli", part="hi")
     assert given["settings"] == {
-        "kind": "classification",
+        "rows": "labels",
         "labels": ["no", "yes"],
         "columns": {"first": "x", "label": "y"},
         "text": {
@@ -186,7 +186,7 @@ def test_a_missing_file_of_examples_is_named(config, registries):
     [
         (lambda task: task.pop("examples"), "tasks.nli: 'examples' is missing"),
         (lambda task: task["examples"].pop("test"), "tasks.nli.examples: 'test' is missing"),
-        (lambda task: task["examples"]["train"].update(loader="csv"), "needs a loader"),
+        (lambda task: task["examples"]["train"].update(loader="spreadsheet"), "needs a loader"),
         (lambda task: task["examples"]["test"][0].pop("languages"), "'languages' is missing"),
     ],
 )

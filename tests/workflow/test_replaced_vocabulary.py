@@ -110,9 +110,9 @@ def test_a_finished_study_plans_nothing_and_another_share_mixes_again(finished):
     finished.change(lambda study: study["languages"]["both"]["group"]["shares"].update(telugu=0.5))
     planned = finished.planned()
     finished.config = config
-    assert "Mixing the texts of both" in planned
-    assert "Training vocabulary replaced for both, to replace that of tiny" in planned
-    assert not any(job.startswith("Preparing") for job in planned)
+    assert "Building vocabulary replaced of tiny for both" in planned
+    prepared = {job for job in planned if job.startswith("Preparing")}
+    assert prepared == {"Preparing the texts of both"}
 
 
 def refused(config, **changes) -> str:
@@ -200,20 +200,18 @@ def test_vocabularies_of_papers_keep_the_pre_tokenizers_of_their_sources():
         for name, entry in load_registries()["vocabularies"].items()
         if entry.get("merges") in ("append", "auxiliary-first")
     }
-    assert len(published) == 10 and set(published.values()) == {"apart"}
+    assert len(published) == 12 and set(published.values()) == {"apart"}
 
 
-def test_each_vocabulary_has_one_rule(config):
-    study = Plan(config)
-    kinds = {
-        kind: study.constraints(f"{kind}_vocabulary")["vocabulary"]
-        for kind in ("expand", "train", "take")
+def test_only_the_tokenizer_of_another_model_is_taken(config):
+    config["cells"][0]["vocabularies"] = ["replaced", "taken"]
+    rules_of_vocabularies = {
+        job.wildcards["vocabulary"]: job.rule
+        for job in Plan(config).jobs().values()
+        if job.rule.endswith("_vocabulary")
     }
-    assert "replaced" in kinds["train"].split("|")
-    assert "taken" in kinds["take"].split("|")
-    assert "replaced" not in kinds["expand"] + kinds["take"]
-    names = [name for pattern in kinds.values() for name in pattern.split("|")]
-    assert len(names) == len(set(names)) == len(study.config["vocabularies"])
+    assert rules_of_vocabularies["replaced"] == "build_vocabulary"
+    assert rules_of_vocabularies["taken"] == "take_vocabulary"
 
 
 def test_the_groups_of_vocadt_have_its_sampling_ratios():

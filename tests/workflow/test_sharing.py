@@ -182,8 +182,9 @@ def test_a_hub_cache_is_only_read(hub_cache, tmp_path, monkeypatch, revision):
 def test_jobs_are_told_of_the_hub_cache_and_the_prefix_by_their_environment(miniature):
     study = opened(miniature, hub_cache="~/hub", prefix="/scratch/me")
     home = str(Path.home())
-    assert study.environment() == {
+    plugins = {"LEXIGRAFT_PLUGINS": "[]"}
+    assert study.environment() == plugins | {
         "HF_HUB_CACHE": f"{home}/hub",
         "LEXIGRAFT_PREFIX": "/scratch/me",
     }
-    assert opened(miniature).environment() == {}
+    assert opened(miniature).environment() == plugins

@@ -224,7 +224,9 @@ CHANGES = {
     ),
     "a task's version": (
         text(
-            "lexigraft/evaluation/tasks/translation.py", '    tests="corpus",', '    "corpus", 2,'
+            "lexigraft/evaluation/tasks/translation.py",
+            '    tests="corpus",',
+            '    version=2, tests="corpus",',
         ),
         evaluated(*CELLS) | REPORT,
     ),

@@ -185,7 +185,7 @@ def test_the_folder_of_a_teacher_must_be_there(config, tmp_path):
     ("phase", "expected"),
     [
         ({"distill": {"teacher": "large"}}, "only objective distill takes this key"),
-        ({"objective": "distill"}, "distill.teacher: missing; specify an entry of sources.yaml"),
+        ({"objective": "distill"}, "'distill' is missing"),
     ],
 )
 def test_a_teacher_goes_with_its_objective(config, phase, expected):

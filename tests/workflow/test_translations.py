@@ -155,8 +155,8 @@ def test_names_of_others_are_entries_of_the_same_method_and_options(name, same):
     assert {**one, "options": {}} == {**other, "options": {}}
 
 
-def test_wechsel_n_has_n_neighbours(config):
-    config["initializers"] = {"mine": {"base": "wechsel-25"}}
+def test_an_entry_of_the_study_changes_the_options_of_its_base(config):
+    config["initializers"] = {"mine": {"base": "wechsel", "options": {"neighbours": 25}}}
     config["cells"][0]["initializers"] = ["mine"]
     files = {"word_vectors": "x.vec", "english_word_vectors": "x.vec", "dictionary": "x.txt"}
     config["languages"]["telugu"] |= files
