@@ -89,7 +89,8 @@ use rule evaluate as measure_speed with:
         card="<results>/evaluation/{source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}/speed/card-<study>.json",
     log:
         "<logs>/evaluation/{source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}/speed.log",
-    threads: lambda wildcards: workflow.cores
+    # `workflow.cores` raises an error without --cores, as in `snakemake --report`.
+    threads: lambda wildcards: workflow.resource_settings.cores or 1
     resources:
         mem_mb=per_attempt(lambda wildcards: source.memory(wildcards, "evaluation_mb")),
         runtime=per_attempt(evaluation.minutes_alone),
