@@ -47,7 +47,7 @@ def test_the_report_is_complete_and_nothing_remains_to_run(finished):
 
 def test_rules_that_are_light_or_use_the_network_are_not_submitted(jobs):
     assert all(
-        rule.startswith(("expand", "initialize", "train", "evaluate", "measure")) for rule in jobs
+        rule.startswith(("build", "initialize", "train", "evaluate", "measure")) for rule in jobs
     )
 
 
