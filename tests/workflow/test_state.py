@@ -15,7 +15,7 @@ import pytest
 
 from lexigraft.artifacts.completion import move_replaced
 from lexigraft.errors import UserError
-from tests.workflow.conftest import Checkout, copy_project, finish, plan
+from tests.workflow.conftest import REPOSITORY, Checkout, copy_project, finish, plan
 from workflow.config.registries import load_registries, resolve
 from workflow.jobs import Job, jobs_of
 from workflow.state import (
@@ -428,7 +428,10 @@ def test_a_process_is_visible_while_it_works_on_a_study(nothing_run):
         "print('held', flush=True); sys.stdin.read()"
     )
     holder = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     assert holder.stdout.readline() == b"held\n"
     assert "Snakemake is running this study" in status_text(study, jobs, DEVICE)
