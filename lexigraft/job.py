@@ -36,6 +36,7 @@ from lexigraft.usage import recorded
 Job = dict[str, Any]
 Written = tuple[list[str], dict[str, Any]]  # names of files, and facts for the card
 PREFIX = "LEXIGRAFT_PREFIX"  # the environment variable that the workflow sets for its jobs
+PLUGINS = "LEXIGRAFT_PLUGINS"  # environment variable: the plug-ins of the study, a JSON list
 _MARK = f'"${PREFIX}/'  # the start of a path below the prefix, inside JSON
 SECONDS_TO_END = 5  # time for an interrupted job to end before it is killed
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
@@ -89,10 +90,10 @@ def run(
     folder = Path()
     try:
         job = read(sys.argv[1:])
-        if json.loads(os.environ.get("LEXIGRAFT_PLUGINS") or "[]"):
-            from lexigraft.plugins import load_plugins_of_job  # declarations of all kinds
+        if plugins := json.loads(os.environ.get(PLUGINS) or "[]"):
+            from lexigraft.plugins import load_plugins  # imports the declarations of all kinds
 
-            load_plugins_of_job()
+            load_plugins(plugins)
         expanded = expand(job)
         folder = Path(job["outputs"]["folder"])
         folder.mkdir(parents=True, exist_ok=True)

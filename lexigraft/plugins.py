@@ -2,14 +2,11 @@
 
 A study lists them under `plugins`: Python files, or names of entry points of installed packages in
 the group `lexigraft.plugins`. Only what a study lists is imported. A plug-in registers the kinds
-that it defines; docs/extend.md shows how. Jobs load the plug-ins of their study, whose names are in
-the environment variable LEXIGRAFT_PLUGINS. A result depends on the plug-in that computed it by the
-digest of the plug-in's code.
+that it defines; docs/extend.md shows how. Jobs load the plug-ins of their study (`lexigraft.job`).
+A result depends on the plug-in that computed it by the digest of the plug-in's code.
 """
 
 import hashlib
-import json
-import os
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -32,7 +29,6 @@ from lexigraft.report.items import kinds as report_kinds
 from lexigraft.training.registry import objectives
 
 GROUP = "lexigraft.plugins"  # of entry points
-VARIABLE = "LEXIGRAFT_PLUGINS"  # a JSON list of names
 
 
 @dataclass(frozen=True)
@@ -61,11 +57,6 @@ def load_plugins(names: Iterable[str]) -> list[Plugin]:
     Raises a UserError, which names the plug-in, if it does not exist or cannot be imported.
     """
     return [_loaded.get(name) or _load(name) for name in names]
-
-
-def load_plugins_of_job() -> None:
-    """Load the plug-ins of the study that a job belongs to."""
-    load_plugins(json.loads(os.environ.get(VARIABLE) or "[]"))
 
 
 def with_digests(versions: Mapping[str, Any], settings: Any = None) -> dict[str, Any]:

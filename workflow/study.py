@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from lexigraft.cells import Cell, cells_of
-from lexigraft.job import PREFIX
+from lexigraft.job import PLUGINS, PREFIX
 from lexigraft.machine import job_environment
-from lexigraft.plugins import VARIABLE as PLUGINS
 from lexigraft.source.revision_lock import read_lock
 from lexigraft.yaml_files import read_yaml
 from workflow.config.registries import REGISTRIES, ROOT, load_registries, resolve
