@@ -27,14 +27,6 @@ if not os.path.isdir(REPOSITORY):
     )
 
 
-def forget_other_packages(package, folder):
-    """Forget the modules of a package of this name that was imported from another folder."""
-    if package in sys.modules and folder not in sys.modules[package].__path__:
-        for module in [*sys.modules]:
-            if f"{module}.".startswith(f"{package}."):
-                del sys.modules[module]
-
-
 # Import the packages next to this file even if others have the same names: `lexigraft` of another
 # clone, installed in the environment and imported by a profile, or a folder `workflow` of the user.
 # In an installed package this folder is inside the library's folder (lexigraft/installation.py).
@@ -42,8 +34,11 @@ sys.path.insert(0, REPOSITORY)
 LIBRARY = f"{REPOSITORY}/lexigraft"
 if not os.path.isdir(LIBRARY):
     LIBRARY = os.path.dirname(REPOSITORY)
-forget_other_packages("lexigraft", LIBRARY)
-forget_other_packages("workflow", f"{REPOSITORY}/workflow")
+for package, folder in (("lexigraft", LIBRARY), ("workflow", f"{REPOSITORY}/workflow")):
+    if package in sys.modules and folder not in sys.modules[package].__path__:
+        for module in [*sys.modules]:
+            if f"{module}.".startswith(f"{package}."):
+                del sys.modules[module]
 from lexigraft.cells import NAME
 from lexigraft.errors import UserError
 from lexigraft.gpus import devices
@@ -110,19 +105,14 @@ except UserError as error:
 report: "workflow/report/workflow.rst"
 
 
-def command_of_this_run():
-    """The arguments of `snakemake` that plan this study again, for commands that reports show."""
+if workflow.is_main_process:
+    # The arguments of `snakemake` that plan this study again, for commands that reports show.
     settings = workflow.config_settings
     snakefile = Path(workflow.main_snakefile)
-    return shlex.join(
-        command_arguments(
-            snakefile, settings.configfiles, settings.config_args, Path.cwd()
-        )
+    arguments = command_arguments(
+        snakefile, settings.configfiles, settings.config_args, Path.cwd()
     )
-
-
-if workflow.is_main_process:
-    os.environ.update(LEXIGRAFT_SNAKEMAKE=command_of_this_run())
+    os.environ.update(LEXIGRAFT_SNAKEMAKE=shlex.join(arguments))
     # Before planning, which compares modification times.
     date_back_unrecorded(Path.cwd(), STUDY.name, STUDY.results)
 

@@ -28,8 +28,10 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary_path(path, path.stem, path.suffix)
     temporary.touch(exist_ok=False)
+    access = temporary.stat().st_mode
     try:
         yield temporary
+        temporary.chmod(access)  # safetensors replaces the file with a private one
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
