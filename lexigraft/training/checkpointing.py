@@ -8,7 +8,6 @@ import json
 import shutil
 import time
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -166,42 +165,24 @@ class Checkpointing(TrainerCallback):
                 shutil.rmtree(old)
 
 
-class RetainedCheckpoints:
-    """The optimizer steps after which checkpoints are retained, and the files of their parameters.
+def retained_steps(steps: list[int], checkpoints: int) -> dict[int, int]:
+    """Optimizer steps after which checkpoints are retained, and their numbers from 1.
 
-    The steps are equally spaced; `steps` are those of each phase. During training, the files are in
-    the `folder` of the job's checkpoints and hold the parameters that their phase trains, with
-    adapters separate; they become cells when training has finished. Raises a UserError if there are
-    more checkpoints than steps.
+    They are equally spaced; `steps` are those of each phase. The last checkpoint is the trained
+    cell itself, and not included. Raises a UserError if there are more checkpoints than steps.
     """
+    total = sum(steps)
+    if total and checkpoints > total:
+        raise UserError(
+            f"strategy: {checkpoints} checkpoints exceed the {total} optimizer steps; lower "
+            "checkpoints, or train longer"
+        )
+    return {round(total * n / checkpoints): n for n in range(1, checkpoints if total else 1)}
 
-    def __init__(self, folder: Path, steps: list[int], checkpoints: int):
-        total = sum(steps)
-        if total and checkpoints > total:
-            raise UserError(
-                f"strategy: {checkpoints} checkpoints exceed the {total} optimizer steps; lower "
-                "checkpoints, or train longer"
-            )
-        inside = range(1, checkpoints if total else 1)
-        # Optimizer step -> number of the checkpoint, from 1. The last one is the trained cell
-        # itself and not included.
-        self.numbers = {round(total * n / checkpoints): n for n in inside}
-        self.folder = folder
-        self.ends = list(accumulate(steps))  # steps of the whole training at each phase's end
 
-    def phase_of(self, step: int) -> int:
-        """The phase that a step is part of."""
-        return next(number for number, end in enumerate(self.ends) if step <= end)
-
-    def files(self, phase: int) -> dict[int, Path]:
-        """Step within a phase -> file; the state at the end of a phase is saved anyway."""
-        begin = self.ends[phase - 1] if phase else 0
-        steps = (step for step in self.numbers if begin < step < self.ends[phase])
-        return {step - begin: self.file(step) for step in steps}
-
-    def file(self, step: int) -> Path:
-        """The file of the parameters that were trained in the phase of a step."""
-        return self.folder / f"retained-{step}.safetensors"
+def retained_file(folder: Path, step: int) -> Path:
+    """The file of the parameters that the phase of a step trains; it becomes a cell in the end."""
+    return folder / f"retained-{step}.safetensors"
 
 
 def _state_file(folder: Path, number: int) -> Path:

@@ -33,8 +33,8 @@ from lexigraft.training.distributed import (
     world_size,
 )
 from lexigraft.training.objective import Objective
-from lexigraft.training.schedule import Schedule, have_converged, optimizer_steps, schedules
-from lexigraft.training.settings import ConvergedSettings, Phase, Strategy
+from lexigraft.training.schedule import Schedule, optimizer_steps, schedules
+from lexigraft.training.settings import Phase, Strategy
 from lexigraft.training.trainable import decoder_layers
 
 logger = logging.getLogger(__name__)
@@ -81,10 +81,8 @@ def run_phase(
     schedule: Schedule | None = None,
     memory: PhaseMemory | None = None,
     offload: bool = False,
-) -> int:
+) -> None:
     """Train the unfrozen parameters of `model` in place, visiting each sequence once in order.
-
-    Returns the optimizer steps taken: all, unless the phase converged earlier.
 
     Weights and optimizer state are float32; if `hardware.precision()` is bfloat16, the forward pass
     runs under autocast. The optimizer steps do not depend on the number of processes, except for
@@ -139,8 +137,6 @@ def run_phase(
             tokens=memory.tokens,
             lora_ratio=phase.lora.learning_rate_ratio,
         )
-        if phase.converged:
-            trainer.add_callback(StopWhenConverged(phase.converged))
         # It prints a line per step; `StepLogger` has a progress bar.
         trainer.remove_callback(PrinterCallback)
         if rank():
@@ -150,7 +146,6 @@ def run_phase(
             _gather_parameters(model, trained)
     for name in objective.modules():
         delattr(model, name)
-    return int(trainer.state.global_step)
 
 
 def _gather_parameters(model: PreTrainedModel, sharded: Any) -> None:
@@ -369,25 +364,6 @@ class PhaseTrainer(Trainer):
 
     def _load_from_checkpoint(self, resume_from_checkpoint, model=None):
         pass  # done in `run_phase`, before the model was sharded
-
-
-class StopWhenConverged(TrainerCallback):
-    """Stops the Trainer after the step at which its losses `have_converged`.
-
-    All processes log the same loss, and a resumed run reads earlier losses from its checkpoint, so
-    all of them stop at the same step.
-    """
-
-    def __init__(self, settings: ConvergedSettings):
-        self.settings = settings
-
-    def on_log(self, args, state, control, **kwargs):
-        """Stop, and save no checkpoint: the state after the phase is written instead."""
-        window = self.settings.window
-        losses = [line["loss"] for line in state.log_history[-2 * window :] if "loss" in line]
-        is_end = state.global_step % window == 0
-        if is_end and have_converged(losses, window, self.settings.improvement):
-            control.should_training_stop, control.should_save = True, False
 
 
 def load_trained(model: PreTrainedModel, file: Path, without: str | None = None) -> None:

@@ -97,24 +97,7 @@ def plan_phases(
             begins = [0, *source.cumulative_sizes[:-1]]
             order = interleave([part + begin for part, begin in zip(orders, begins, strict=True)])
         plan.append(SequenceDataset(source, order))
-    for number, phase in enumerate(strategy.phases):
-        if phase.converged:  # whole steps, so that their sum does not depend on where one ends
-            steps = len(plan[number]) // phase.batch_sequences or 1
-            pass_on_sequences(plan, number, steps * phase.batch_sequences)
     return plan
-
-
-def pass_on_sequences(plan: list[SequenceDataset], number: int, count: int) -> None:
-    """Move the sequences of a phase after the first `count` ones to the next phase, in place.
-
-    Both phases read the same text in sequences of the same length.
-    """
-    phase, following = plan[number : number + 2]
-    order = np.concatenate([phase.order[count:], following.order])
-    plan[number : number + 2] = [
-        SequenceDataset(phase.source, phase.order[:count]),
-        SequenceDataset(phase.source, order),
-    ]
 
 
 def read_blocks(

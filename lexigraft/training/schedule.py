@@ -1,7 +1,6 @@
-"""How a phase proceeds: the learning rate of each step, and when its loss has converged."""
+"""The learning rate of each step of a phase."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lexigraft.training.settings import Strategy
@@ -69,20 +68,3 @@ def schedules(strategy: Strategy, steps: list[int]) -> list[Schedule]:
 def optimizer_steps(sequences: int, batch_sequences: int) -> int:
     """Optimizer steps of a phase; the last one may have fewer sequences."""
     return math.ceil(sequences / batch_sequences)
-
-
-def have_converged(losses: Sequence[float], window: int, improvement: float) -> bool:
-    """Whether the loss has fallen by less than the share `improvement`.
-
-    The mean of the last `window` losses is compared with that of the `window` losses before them;
-    the result is False if there are fewer losses.
-
-    >>> have_converged([4.0, 2.0, 2.0, 1.0], window=2, improvement=0.5)
-    False
-    >>> have_converged([4.0, 2.0, 2.0, 1.1], window=2, improvement=0.5)
-    True
-    """
-    if len(losses) < 2 * window:
-        return False
-    previous, last = sum(losses[-2 * window : -window]), sum(losses[-window:])
-    return last > (1 - improvement) * previous

@@ -88,19 +88,6 @@ class AdapterSettings(Settings):
     )
 
 
-class ConvergedSettings(Settings):
-    """When a phase has converged: its training loss, in windows of steps, no longer falls."""
-
-    window: int = Field(50, ge=1, description="optimizer steps over which the loss is averaged")
-    improvement: float = Field(
-        0.01,
-        gt=0,
-        lt=1,
-        description="share by which the mean of a window must be lower than that of the previous "
-        "window",
-    )
-
-
 class Layers(Settings):
     """Whole decoder layers."""
 
@@ -157,10 +144,6 @@ class Phase(Settings):
         "like `tokens`, multiplied by the number of members of a group", ge=1
     )
     epochs: float = optional("instead of `share`: passes over the first text", gt=0)
-    converged: ConvergedSettings | None = optional(
-        "ends the phase as soon as its loss no longer falls. The remaining steps go to the next "
-        "phase, which needs the same `length`, `batch_sequences` and `data` (one text)"
-    )
     batch_sequences: int = optional("replaces the strategy's value", ge=1)
     learning_rate: float = optional("replaces the strategy's value", gt=0)
     lora: Lora = optional("keys that replace those of the strategy")
@@ -407,30 +390,7 @@ class Strategy(Settings):
             raise KeyedError(
                 "phases", f"use the teachers {' and '.join(names)}; a cell can have only one"
             )
-        self._check_converged()
         return self
-
-    def _check_converged(self) -> None:
-        """Check that a phase that may end early is followed by one that can use its sequences."""
-        for number, phase in enumerate(self.phases):
-            if phase.converged is None:
-                continue
-            key_of_phase = f"phases[{number}].converged"
-            if phase is self.phases[-1]:
-                raise KeyedError(
-                    key_of_phase, "no later phase can take its remaining steps; remove it"
-                )
-            if len(phase.data) > 1:
-                raise KeyedError(
-                    key_of_phase,
-                    "the phase reads several texts; give it only one, or remove this key",
-                )
-            following = self.phases[number + 1]
-            for key in ("length", "batch_sequences", "data"):
-                default = getattr(self, key, None)
-                if (getattr(phase, key) or default) != (getattr(following, key) or default):
-                    reason = f"phases[{number + 1}] has a different {key}; give both the same"
-                    raise KeyedError(key_of_phase, reason)
 
     def _check_schedule(self) -> None:
         """Check that the parts of the schedule fit into the steps."""

@@ -4,6 +4,7 @@ import logging
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,13 @@ from lexigraft.source.positions import positions_of
 from lexigraft.source.tokenizer import tokens_without_row
 from lexigraft.training.checkpointing import (
     Checkpointing,
-    RetainedCheckpoints,
     SavePolicy,
     checkpoint_folder,
     finished_phases,
     load_progress,
     newest_complete,
+    retained_file,
+    retained_steps,
     save_policy,
     save_progress,
     step_of,
@@ -52,13 +54,13 @@ from lexigraft.training.distributed import (
 from lexigraft.training.lora import lora_parameter_count, lora_targets, merge_lora
 from lexigraft.training.memory import plan_memory
 from lexigraft.training.new_rows import AnchoredRows, copy_new_rows
-from lexigraft.training.objective import Objective, PhaseContext, Progress
+from lexigraft.training.objective import PhaseContext
 from lexigraft.training.objectives.mtp import EXTRA_HEAD
 from lexigraft.training.phase import load_trained, micro_batch_tokens, run_phase
-from lexigraft.training.plan import cumulative_tokens, pass_on_sequences, plan_phases, sample_counts
+from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts
 from lexigraft.training.registry import objective, objectives
-from lexigraft.training.schedule import Schedule, optimizer_steps, schedules
-from lexigraft.training.settings import Phase, Strategy, check_optimizer, read_strategy
+from lexigraft.training.schedule import optimizer_steps, schedules
+from lexigraft.training.settings import Strategy, check_optimizer, read_strategy
 from lexigraft.training.store import VOCADT, matrix_names, save_cell
 from lexigraft.training.teacher import Teacher
 from lexigraft.training.trainable import (
@@ -101,43 +103,48 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         A setting or an input is wrong, or the loss is not a finite number.
     """
     init_processes()
-    cell = _Cell(job)
-    checksums = output_checksums(cell.inputs)
+    checksums = output_checksums(job["inputs"])
     # A card marks a complete cell, and this one is incomplete until it has been trained again.
     for name in ("card.json", VOCADT):
-        (cell.folder / name).unlink(missing_ok=True)
-    strategy = cell.open_inputs()
+        Path(job["outputs"]["folder"], name).unlink(missing_ok=True)
+    cell = _Cell(job)
+    strategy, phases = cell.strategy, cell.strategy.phases
     checkpoints = on_rank_zero(checkpoint_folder, cell.folder, fingerprint(job))
-    finished = finished_phases(checkpoints, len(strategy.phases))
-    memory = _plan_memory(cell)
+    finished = finished_phases(checkpoints, len(phases))
+    memory = cell.plan_memory()
 
     # Each phase shards a copy of the model, if it is to be sharded or offloaded.
-    in_parts = (is_sharded() or memory.offload) and strategy.phases
+    in_parts = (is_sharded() or memory.offload) and phases
     model, grafted = cell.load_untrained(finished, "cpu" if in_parts else device())
     # The initializer's values: what earlier phases trained is loaded later.
-    is_anchored = any(phase.anchor for phase in strategy.phases)
-    initial_rows = copy_new_rows(model, cell.new_ids) if is_anchored and cell.new_ids else {}
+    is_anchored = cell.new_ids and any(phase.anchor for phase in phases)
+    initial_rows = copy_new_rows(model, cell.new_ids) if is_anchored else {}
     check_objectives(model, strategy)
-    lora_left_out = _weights_without_lora(cell, model)
+    lora_left_out: dict[str, str] = {}
+    for phase in phases:
+        if "lora" in phase.trainable:
+            lora_left_out |= lora_targets(model, phase.lora).left_out
+    for name, reason in lora_left_out.items():
+        logger.info("%s: LoRA leaves out %s: %s", cell.name, name, reason)
     plan = plan_phases(strategy, cell.tokenizer, job)
     check_length(model, plan)
     if strategy.packing == "apart":
         check_document_separation(model)
 
+    pairs = zip(plan, phases, strict=True)
+    steps = [optimizer_steps(len(part), phase.batch_sequences) for part, phase in pairs]
+    retained = retained_steps(steps, strategy.checkpoints)
     training_log = TrainingLog(checkpoints / "log.jsonl")
-    curve = _heldout_curve(cell, training_log, is_masked(model), sum(_steps(plan, strategy)))
+    curve = _heldout_curve(cell, training_log, is_masked(model), sum(steps))
     progress = load_progress(checkpoints, model, len(plan))
-    for number, steps in enumerate(progress.steps):
-        _limit_phase(plan, strategy, number, steps)
     # A checkpoint within the next phase.
     checkpoint = on_rank_zero(newest_complete, checkpoints / f"phase-{finished}")
-    resumed = sum(_steps(plan, strategy)[:finished]) + (step_of(checkpoint) if checkpoint else 0)
+    resumed = sum(steps[:finished]) + (step_of(checkpoint) if checkpoint else 0)
     on_rank_zero(training_log.resume_at, resumed)
     if rank() == 0:
         training_log.report = open_report(cell.name, cell.folder, resumed)
     if resumed:
         logger.info("%s: resuming after step %d of %d", cell.name, resumed, curve.steps)
-    retained = RetainedCheckpoints(checkpoints, _steps(plan, strategy), strategy.checkpoints)
     parameters = _size(model)
     frozen = FrozenWeights(model, cell.source)
     if not plan:
@@ -145,35 +152,51 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
 
     adapter: PeftModel | None = None
     for number in range(finished, len(plan)):
-        phase, here = strategy.phases[number], f"phase-{number}"
-        seed = seed_from(*job["seed"], here)
+        phase, schedule = phases[number], schedules(strategy, steps)[number]
+        seed = seed_from(*job["seed"], f"phase-{number}")
         set_seed(seed)  # for the random initialization of adapters
         names, adapter = frozen.prepare_phase(model, phase, progress.changed, cell.new_ids)
         progress.trained |= set(names)
         progress.adapter_size += lora_parameter_count(model)
-        tokens = cumulative_tokens(plan, number, phase.batch_sequences)
-        context = cell.context(model, phase, progress)
-        loss = _loss_of_phase(context, cell.new_ids, initial_rows)
-        planned = _steps(plan, strategy)
-        schedule = schedules(strategy, planned)[number]
-        _warn_of_warmup(cell.name, number, phase, schedule)
+        context = PhaseContext(
+            model, cell.tokenizer, strategy, phase, progress, job["seed"], cell.teacher
+        )
+        kind = objective(phase.objective)
+        loss = with_auxiliary_loss(kind.for_phase(context), model, phase)
+        if phase.anchor and initial_rows:
+            rows = {name: values.to(device()) for name, values in initial_rows.items()}
+            loss = AnchoredRows(loss, cell.new_ids, rows, phase.anchor)
+        if schedule.highest < 1 and rank() == 0:
+            logger.warning(
+                "%s: the warm-up takes %s of phase %d, so its learning rate reaches %.3g instead "
+                "of %.3g; give it more text, or lower warmup or batch_sequences",
+                cell.name,
+                "the only step" if schedule.steps == 1 else f"all {schedule.steps} steps",
+                number,
+                phase.learning_rate * schedule.highest,
+                phase.learning_rate,
+            )
+        begin, folder = sum(steps[:number]), checkpoints / f"phase-{number}"
+        end = begin + steps[number]
         log_steps = StepLogger(
             training_log,
             curve,
             number,
-            sum(planned[:number]),
-            tokens,
+            begin,
+            cumulative_tokens(plan, number, phase.batch_sequences),
             peak_tokens_per_second(model),
         )
-        save = Checkpointing(checkpoints / here, policy or save_policy(), retained.files(number))
-        steps = run_phase(
+        # The state at the end of the phase is saved anyway.
+        files = {s - begin: retained_file(checkpoints, s) for s in retained if begin < s < end}
+        save = Checkpointing(folder, policy or save_policy(), files)
+        run_phase(
             model,
             phase,
             strategy,
-            objective(phase.objective).prepare_data(plan[number], context, [*job["seed"], here]),
+            kind.prepare_data(plan[number], context, [*job["seed"], f"phase-{number}"]),
             objective=loss,
             seed=seed,
-            folder=checkpoints / here,
+            folder=folder,
             checkpoint=checkpoint,
             schedule=schedule,
             memory=memory.phases[number],
@@ -181,15 +204,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
             callbacks=[log_steps, save],
         )
         checkpoint = None
-        if steps < planned[number]:
-            logger.info(
-                "%s: phase %d has converged after %d of %d steps; the next phase takes the rest",
-                cell.name, number, steps, planned[number],
-            )  # fmt: skip
-            _limit_phase(plan, strategy, number, steps)
-            steps_of_phases = _steps(plan, strategy)
-            retained = RetainedCheckpoints(checkpoints, steps_of_phases, strategy.checkpoints)
-        progress.steps.append(steps)
+        progress.steps.append(steps[number])
         recipes = finish_phase(model, cell.tokenizer, phase, names, progress)
         if recipes is not None:
             on_rank_zero(recipes.save, checkpoints / VOCADT)
@@ -202,7 +217,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
 
     if rank() != 0:
         return
-    _store_checkpoints(cell, retained, training_log, checksums)
+    _store_checkpoints(cell, checkpoints, steps, retained, training_log, checksums)
     for name in ["log.jsonl", *([VOCADT] if progress.from_adapters else [])]:
         with atomic_file(cell.folder / name) as file:
             shutil.copyfile(checkpoints / name, file)
@@ -219,7 +234,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         untied=bool(progress.from_adapters) and is_tied(cell.source),
         extra_head_parameters=_size(progress.extra_head),
         resumed_from_step=resumed or None,
-        checkpoints=len(retained.numbers) + 1,
+        checkpoints=len(retained) + 1,
         samples=sample_counts(plan),
         **({"lora_left_out": lora_left_out} if lora_left_out else {}),
         document_start=document_start(cell.tokenizer),
@@ -233,38 +248,35 @@ class _Cell:
     """A cell's job, and what its inputs are read as."""
 
     job: dict[str, Any]
-    strategy: Strategy = field(init=False)
-    source: Path = field(init=False)  # the Hugging Face folder of the source model
-    tokenizer: PreTrainedTokenizerFast = field(init=False)
     new_ids: list[int] = field(default_factory=list)  # tokens that the source does not have
 
-    @property
-    def inputs(self) -> dict[str, Any]:
-        return self.job["inputs"]
-
-    @property
-    def folder(self) -> Path:
-        return Path(self.job["outputs"]["folder"])
-
-    @property
-    def name(self) -> str:
-        return "/".join(str(name) for name in self.job["cell"].values())
-
-    @property
-    def teacher(self) -> Teacher | None:
-        folder = self.inputs.get("teacher")
-        return Teacher(folder, self.strategy.packing == "apart") if folder else None
-
-    def open_inputs(self) -> Strategy:
-        """Read strategy, source and tokenizer, and check that they fit together."""
+    def __post_init__(self) -> None:
         offload = bool(setting("offload")) and world_size() == 1
         check_optimizer(self.job["settings"], is_sharded(), "strategy", offload=offload)
-        self.strategy = read_strategy(self.job["settings"])
+        self.strategy, self.inputs = read_strategy(self.job["settings"]), self.job["inputs"]
+        self.folder = Path(self.job["outputs"]["folder"])
+        self.name = "/".join(map(str, self.job["cell"].values()))
         self.source = open_source(self.inputs["source"]).folder
-        self.tokenizer = open_tokenizer(self.inputs["tokenizer"])
+        self.tokenizer: PreTrainedTokenizerFast = open_tokenizer(self.inputs["tokenizer"])
         for name in dict.fromkeys(phase.objective for phase in self.strategy.phases):
             objective(name).check_inputs(self.inputs, self.tokenizer, self.strategy)
-        return self.strategy
+        teacher = self.inputs.get("teacher")
+        self.teacher = Teacher(teacher, self.strategy.packing == "apart") if teacher else None
+
+    def plan_memory(self) -> Any:
+        """How the training uses memory, see `memory.plan_memory`."""
+        config, teacher = load_config(self.source), self.teacher
+        rows = config.get_text_config().vocab_size
+        if self.inputs.get("initialization"):
+            rows = max(self.tokenizer.get_vocab().values()) + 1
+        return plan_memory(
+            config,
+            self.strategy,
+            rows,
+            tokenizer=self.tokenizer,
+            teacher=teacher.config if teacher else None,
+            teacher_tokenizer=teacher.tokenizer() if teacher else None,
+        )
 
     def load_untrained(
         self, finished: int, place: torch.device | str
@@ -300,12 +312,6 @@ class _Cell:
         tokens_without_row(self.tokenizer, rows, self.inputs["tokenizer"])
         return model, matrix_names(model) if self.inputs.get("initialization") else set()
 
-    def context(self, model: PreTrainedModel, phase: Phase, progress: Progress) -> PhaseContext:
-        """What the objective of a phase may read."""
-        return PhaseContext(
-            model, self.tokenizer, self.strategy, phase, progress, self.job["seed"], self.teacher
-        )
-
 
 def check_objectives(model: PreTrainedModel, strategy: Strategy) -> None:
     """Raise a UserError if an objective of a strategy is for another kind of model.
@@ -340,32 +346,6 @@ def check_length(model: PreTrainedModel, plan: Iterable[SequenceDataset]) -> Non
             )
 
 
-def _plan_memory(cell: _Cell) -> Any:
-    config, teacher = load_config(cell.source), cell.teacher
-    rows = config.get_text_config().vocab_size
-    if cell.inputs.get("initialization"):
-        rows = max(cell.tokenizer.get_vocab().values()) + 1
-    return plan_memory(
-        config,
-        cell.strategy,
-        rows,
-        tokenizer=cell.tokenizer,
-        teacher=teacher.config if teacher else None,
-        teacher_tokenizer=teacher.tokenizer() if teacher else None,
-    )
-
-
-def _weights_without_lora(cell: _Cell, model: PreTrainedModel) -> dict[str, str]:
-    """Weights that LoRA leaves out, and why; logged."""
-    left_out: dict[str, str] = {}
-    for phase in cell.strategy.phases:
-        if "lora" in phase.trainable:
-            left_out |= lora_targets(model, phase.lora).left_out
-    for name, reason in left_out.items():
-        logger.info("%s: LoRA leaves out %s: %s", cell.name, name, reason)
-    return left_out
-
-
 def _heldout_curve(
     cell: _Cell, training_log: TrainingLog, masked: bool, steps: int
 ) -> HeldOutCurve:
@@ -386,47 +366,11 @@ def _heldout_curve(
     )
 
 
-def _loss_of_phase(
-    context: PhaseContext, new_ids: list[int], initial_rows: dict[str, torch.Tensor]
-) -> Objective:
-    """The objective of a phase, with the penalties that its settings add."""
-    phase = context.phase
-    loss = objective(phase.objective).for_phase(context)
-    loss = with_auxiliary_loss(loss, context.model, phase)
-    if phase.anchor and initial_rows:
-        rows = {name: values.to(device()) for name, values in initial_rows.items()}
-        loss = AnchoredRows(loss, new_ids, rows, phase.anchor)
-    return loss
-
-
-def _warn_of_warmup(cell: str, number: int, phase: Phase, schedule: Schedule) -> None:
-    if schedule.highest < 1 and rank() == 0:
-        logger.warning(
-            "%s: the warm-up takes %s of phase %d, so its learning rate reaches %.3g instead of "
-            "%.3g; give it more text, or lower warmup or batch_sequences",
-            cell,
-            "the only step" if schedule.steps == 1 else f"all {schedule.steps} steps",
-            number,
-            phase.learning_rate * schedule.highest,
-            phase.learning_rate,
-        )
-
-
-def _steps(plan: list[SequenceDataset], strategy: Strategy) -> list[int]:
-    """The optimizer steps of each phase."""
-    pairs = zip(plan, strategy.phases, strict=True)
-    return [optimizer_steps(len(part), phase.batch_sequences) for part, phase in pairs]
-
-
-def _limit_phase(plan: list[SequenceDataset], strategy: Strategy, number: int, steps: int) -> None:
-    """Limit a phase to `steps` optimizer steps; the next phase takes the rest."""
-    if steps < _steps(plan, strategy)[number]:
-        pass_on_sequences(plan, number, steps * strategy.phases[number].batch_sequences)
-
-
 def _store_checkpoints(
     cell: _Cell,
-    retained: RetainedCheckpoints,
+    checkpoints: Path,
+    steps: list[int],
+    retained: dict[int, int],
     training_log: TrainingLog,
     checksums: dict[str, str],
 ) -> None:
@@ -434,18 +378,17 @@ def _store_checkpoints(
     for old in cell.folder.glob("checkpoint-*"):
         shutil.rmtree(old)
     tokens = {line["step"]: line["tokens"] for line in training_log.lines("step")}
-    for step, number in retained.numbers.items():
-        phase_number = retained.phase_of(step)
-        finished = phase_number + (step == retained.ends[phase_number])
+    for step, number in retained.items():
+        finished = sum(end <= step for end in accumulate(steps))
         model, grafted = cell.load_untrained(finished, "cpu")
-        progress = load_progress(retained.folder, model, finished)
+        progress = load_progress(checkpoints, model, finished)
         adapter: PeftModel | None = None
-        if finished == phase_number:
-            phase = cell.strategy.phases[phase_number]
+        if step not in accumulate(steps):  # within a phase
+            phase = cell.strategy.phases[finished]
             frozen = FrozenWeights(model, cell.source)
             names, adapter = frozen.prepare_phase(model, phase, progress.changed, cell.new_ids)
             progress.trained |= set(names)
-            load_trained(model, retained.file(step), without=EXTRA_HEAD)
+            load_trained(model, retained_file(checkpoints, step), without=EXTRA_HEAD)
             finish_phase(model, cell.tokenizer, phase, names, progress)
         save_cell(
             cell.folder / f"checkpoint-{number}",

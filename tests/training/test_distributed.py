@@ -27,7 +27,7 @@ from tests.training.process_group import train
 # no dropout, which processes draw for themselves.
 MTP = {"objective": "mtp", "length": 32, "share": 0.5}
 PHASES = [
-    {**MTP, "trainable": ["embeddings", "head"], "converged": {"window": 1, "improvement": 0.6}},
+    {**MTP, "trainable": ["embeddings", "head"]},
     {**MTP, "trainable": ["embeddings", "lora"]},
 ]
 SETTINGS = {

@@ -1,7 +1,6 @@
 """Checkpoints that stay: the model as it was after that step, whatever was being trained."""
 
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -9,7 +8,7 @@ import torch
 from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.inference.likelihood import score_texts
-from lexigraft.training.checkpointing import RetainedCheckpoints
+from lexigraft.training.checkpointing import retained_steps
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog
@@ -43,21 +42,14 @@ SETTINGS = {
     ],
 )
 def test_retained_checkpoints_are_equally_spaced(steps, checkpoints, expected):
-    assert RetainedCheckpoints(Path("x"), steps, checkpoints).numbers == expected
-
-
-def test_a_checkpoint_at_the_end_of_a_phase_needs_no_file():
-    retained = RetainedCheckpoints(Path("x"), [4, 8], 3)  # steps 4 and 8
-    assert [retained.phase_of(step) for step in (1, 4, 5, 12)] == [0, 0, 1, 1]
-    assert retained.files(0) == {}
-    assert list(retained.files(1)) == [4]
+    assert retained_steps(steps, checkpoints) == expected
 
 
 def test_more_checkpoints_than_steps_are_refused():
     with pytest.raises(
         UserError, match="5 checkpoints exceed the 4 optimizer steps; lower checkpoints"
     ):
-        RetainedCheckpoints(Path("x"), [2, 2], 5)
+        retained_steps([2, 2], 5)
 
 
 @pytest.mark.parametrize(

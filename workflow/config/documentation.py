@@ -69,7 +69,6 @@ TABLES: dict[str, type[BaseModel]] = {
     "strategies.phases": settings.Phase,
     "strategies.lora": settings.Lora,
     "strategies.adapter": settings.AdapterSettings,
-    "strategies.converged": settings.ConvergedSettings,
     "strategies.curve": settings.Curve,
     "strategies.resources": settings.StrategyResources,
     "tasks": tasks.Task,
