@@ -10,10 +10,12 @@ command `python` of its jobs then asks the server to fork and to run the script:
 A fork differs from a new Python process only in these imports: it is used only if both have the
 same environment. Otherwise, and until the server is ready, the command runs in a new process. The
 server never imports lexigraft. This file is run by path, and imports only the standard library.
+Snakemake starts a shell for each job, so its executor plugins cannot fork the script instead.
 """
 
 import json
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
@@ -49,7 +51,7 @@ def start(repository: str) -> None:
     import subprocess
     import tempfile
 
-    if not hasattr(os, "pidfd_open"):  # Linux only
+    if sys.platform != "linux":
         return
     # Not in the folder of temporary files: there, another user could take the name of the folder
     # once it is deleted, and jobs would run that user's `python`.
@@ -82,18 +84,17 @@ def is_private(folder: Path) -> bool:
     """Whether this is a folder, not a link, of this user, in which nobody else can write."""
     import stat
 
-    found = folder.lstat()
+    status = folder.lstat()
     return (
-        stat.S_ISDIR(found.st_mode)
-        and found.st_uid == os.geteuid()
-        and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        stat.S_ISDIR(status.st_mode)
+        and status.st_uid == os.geteuid()
+        and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     )
 
 
 def serve(folder: str, *modules: str) -> None:
-    """Import modules, then run commands in forks until standard input and all forks have ended."""
+    """Import modules, then run commands in forks until standard input has ended."""
     import shutil
-    import signal
     from importlib import import_module
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the jobs of an interrupted Snakemake
@@ -107,86 +108,82 @@ def serve(folder: str, *modules: str) -> None:
 
 
 def answer(address: str, run: Callable[..., None]) -> None:
-    """Call `run` in a fork for each request, and answer it with the exit status.
+    """Call `run` in a fork for each request, with what `request` sent, until standard input ends.
 
-    `run` gets what `request` sent. Signals that the requesting process gets are sent to the fork.
-    If that process is killed, the fork and all processes that it started are killed too. When
-    standard input ends, no more requests are accepted; this returns when all forks have ended.
+    Forks that still run then are finished, or end with the processes that wait for them.
     """
     import gc
     import select
-    import signal
-    from contextlib import suppress
 
     # Otherwise, garbage collection in each fork touches, and so copies, all objects: a second.
     gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes forks that have ended
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"{address}.new")
     listener.listen()
     Path(f"{address}.new").rename(address)  # it accepts connections as soon as it is there
-    running: dict[socket.socket, tuple[int, int]] = {}  # who waits -> process, its descriptor
-    accepting: list[Any] = [sys.stdin, listener]
-    while accepting or running:
-        ended = {descriptor: waiting for waiting, (_, descriptor) in running.items()}
-        ready, _, _ = select.select([*accepting, *running, *ended], [], [])
-        if sys.stdin in ready:
-            accepting = []
+    while sys.stdin not in select.select([sys.stdin, listener], [], [])[0]:
+        connection, _ = listener.accept()
+        try:
+            child = os.fork()
+        except OSError:  # no memory
+            child = -1
+        if child == 0:
             listener.close()
-            continue
-        for one in ready:
-            if one is listener:
-                connection, _ = listener.accept()
-                try:
-                    described, files = _receive(connection)
-                    child = os.fork()
-                except (OSError, ValueError):  # it is dead already, or there is no memory
-                    connection.close()
-                    continue
-                if child == 0:
-                    os.setsid()
-                    for other in (listener, connection, *running):
-                        other.close()
-                    for number, file in enumerate(files):
-                        os.dup2(file, number)
-                        os.close(file)
-                    run(**described)
-                for file in files:
-                    os.close(file)
-                running[connection] = child, os.pidfd_open(child)
-            elif one in ended:
-                child, descriptor = running.pop(waiting := ended[one])
-                _, status = os.waitpid(child, 0)
-                os.close(descriptor)
-                code = os.waitstatus_to_exitcode(status)
-                with suppress(OSError):  # as a shell reports a signal
-                    waiting.sendall(bytes([code if code >= 0 else 128 - code]))
-                waiting.close()
-            elif one in running:
-                with suppress(ProcessLookupError):
-                    if signals := _signals(one):
-                        os.kill(running[one][0], signals[0])
-                    else:
-                        os.killpg(running[one][0], signal.SIGKILL)
+            _answer(connection, run)
+        connection.close()
+    listener.close()
+
+
+def _answer(connection: socket.socket, run: Callable[..., None]) -> None:
+    """Run what a process requests, with its standard files, in a fork, and send the exit status.
+
+    Signals that it gets are sent to the fork. If it is killed, the fork is killed with all
+    processes that it started.
+    """
+    import select
+    from contextlib import suppress
+
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    message, files, *_ = socket.recv_fds(connection, 1 << 20, 3)
+    size, _, text = message.partition(b"\n")
+    while len(text) < int(size):
+        if not (more := connection.recv(1 << 20)):
+            os._exit(1)
+        text += more
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        connection.close()
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+            os.close(file)
+        run(**json.loads(text))
+    ended = os.pidfd_open(child)
+    with suppress(OSError):  # the process that waits was killed
+        while ended not in select.select([connection, ended], [], [])[0]:
+            if not (signals := connection.recv(1)):
+                break
+            os.kill(child, signals[0])
+        else:
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            connection.sendall(bytes([code if code >= 0 else 128 - code]))  # as a shell does
+            os._exit(0)
+    os.killpg(child, signal.SIGKILL)
+    os._exit(1)
 
 
 def request(connection: socket.socket, **described: Any) -> int:
-    """Have the server run what is described, with the open files of this process.
+    """Have the server run what is described, as JSON, with the open files of this process.
 
-    Returns the exit status, or 1 if the server ended. `described` is sent as JSON.
+    Returns the exit status, or 1 if the process that answers was killed.
     """
-    import signal
-
     text = json.dumps(described).encode()
     socket.send_fds(connection, [b"%d\n" % len(text)], [0, 1, 2])
     connection.sendall(text)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: connection.sendall(bytes([number])))
-    if not (status := connection.recv(1)):
-        print(
-            "error: the process that jobs are forked from has ended; run again, if necessary with "
-            "LEXIGRAFT_PRELOAD=false",
-            file=sys.stderr,
-        )
+    status = connection.recv(1)
     return status[0] if status else 1
 
 
@@ -215,7 +212,6 @@ def run_as_python(command: Sequence[str], safe_path: bool) -> None:
 
 
 def _run(command: list[str], folder: str, environment: dict[str, str]) -> None:
-    import signal
     import tempfile
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -237,34 +233,18 @@ def _run_or_request(folder: str, *command: str) -> int:
         except OSError:
             connection.close()
         else:
-            place, environment = str(Path.cwd()), dict(os.environ)
-            return request(connection, command=command, folder=place, environment=environment)
+            environment = dict(os.environ)
+            return request(
+                connection, command=command, folder=str(Path.cwd()), environment=environment
+            )
     os.execv(sys.executable, [sys.executable, *command])
 
 
 def _address(folder: str) -> str:
     """The socket of a server in a folder that has the environment of this process."""
-    own = {name: value for name, value in os.environ.items() if name not in _OF_ONE_PROCESS}
-    return f"{folder}/{sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:16]}"
-
-
-def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """What was requested, and the three standard files of the requesting process."""
-    message, files, *_ = socket.recv_fds(connection, 1 << 20, 3)
-    size, _, text = message.partition(b"\n")
-    while len(text) < int(size):
-        if not (more := connection.recv(1 << 20)):
-            raise ConnectionError
-        text += more
-    return json.loads(text), files
-
-
-def _signals(waiting: socket.socket) -> bytes:
-    """The signals that a process sends to its command; empty if the process is dead."""
-    try:
-        return waiting.recv(1)
-    except ConnectionResetError:
-        return b""
+    variables = {key: value for key, value in os.environ.items() if key not in _OF_ONE_PROCESS}
+    digest = sha256(json.dumps(variables, sort_keys=True).encode()).hexdigest()
+    return f"{folder}/{digest[:16]}"
 
 
 def _end(code: object) -> None:
