@@ -22,8 +22,6 @@ from workflow.state import (
     check_writable,
     explain_job,
     explain_study,
-    hold,
-    is_at_work,
     plan_text,
     replaced_jobs,
     replacement_notice,
@@ -419,27 +417,6 @@ def test_nothing_is_moved_if_that_is_switched_off(finished, monkeypatch):
     assert Path(CELL).exists()
 
 
-def test_a_process_is_visible_while_it_works_on_a_study(nothing_run):
-    study, jobs = nothing_run
-    assert not is_at_work(study)
-    code = (
-        "import sys, types; from workflow.state import hold\n"
-        "hold(types.SimpleNamespace(results='results', name='miniature'))\n"
-        "print('held', flush=True); sys.stdin.read()"
-    )
-    holder = subprocess.Popen(
-        [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert holder.stdout.readline() == b"held\n"
-    assert "Snakemake is running this study" in status_text(study, jobs, DEVICE)
-    holder.kill()
-    holder.wait()
-    assert not is_at_work(study)
-
-
 @pytest.mark.bad_input(
     "config",
     "a results folder that cannot be written",
@@ -448,7 +425,6 @@ def test_a_process_is_visible_while_it_works_on_a_study(nothing_run):
 def test_a_results_folder_that_cannot_be_written_is_refused(nothing_run):
     study, _ = nothing_run
     Path("results").write_text("a file")
-    hold(study)
     with pytest.raises(UserError, match="results: results cannot be written there"):
         check_writable(study.results)
 
