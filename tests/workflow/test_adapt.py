@@ -1,6 +1,5 @@
 """`lexigraft adapt`: requests that it refuses, and what it chooses; tests/more runs all of it."""
 
-import json
 import os
 import random
 import signal
@@ -13,7 +12,6 @@ import pytest
 import yaml
 
 from lexigraft.errors import UserError
-from lexigraft.training.progress import describe_progress
 from tests import preloaded_python
 from tests.adapting import adapt, sentences_of, write_texts
 from workflow.adaptation import adaptation, progress
@@ -21,10 +19,7 @@ from workflow.adaptation.adaptation import Scores, conclusion
 from workflow.adaptation.budget import (
     Speed,
     TokenLengths,
-    heldout_within,
-    modelled_speed,
     plan_budget,
-    training_speed,
 )
 from workflow.adaptation.choices import choose_new_tokens
 from workflow.adaptation.study import Choices, Request, source_entry
@@ -33,10 +28,8 @@ from workflow.adaptation.text import (
     heldout_sentences,
     language_of,
     measure_text,
-    warnings,
 )
 from workflow.commands import running
-from workflow.config.registries import entries_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 INVALID_OPTIONS = pytest.mark.bad_input(
@@ -78,17 +71,6 @@ def test_the_reason_of_a_failed_job_is_one_line(tmp_path, files, smollm2_folder_
             (model / file.name).write_bytes(file.read_bytes())
     with pytest.raises(UserError, match=r"^prepare_source: .*model.*\(see .*source"):
         adapt(files, model, tmp_path / "out")
-
-
-@pytest.mark.parametrize(
-    ("output", "reason"),
-    [
-        ('WorkflowError in file "Snakefile", line 7:\nno space\n  File "Snakefile"\n', "no space"),
-        ("Job 1\nkilled\n", "killed"),
-    ],
-)
-def test_an_error_of_snakemake_itself_is_one_line(output, reason):
-    assert progress.failure(output).startswith(f"Snakemake failed: {reason} (see ")
 
 
 @pytest.mark.fault(
@@ -139,12 +121,6 @@ def test_an_invalid_option_is_refused_in_one_line(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_with_other_content_is_refused(tmp_path, files, smollm2_folder_tiny):
-    (tmp_path / "thesis.tex").write_text("dear to me")
-    with pytest.raises(UserError, match="already exists with other content"):
-        adapt(files, smollm2_folder_tiny, tmp_path)
-
-
 def test_a_folder_of_texts_that_would_contain_the_results_is_refused(files, smollm2_folder_tiny):
     with pytest.raises(UserError, match=r"the folder contains the results folder .*--out"):
         adapt(files, smollm2_folder_tiny, files / "out", "--text", files)
@@ -182,18 +158,6 @@ def study_of(tmp_path, files, smollm2_folder_tiny, monkeypatch):
         return yaml.safe_load((tmp_path / "out/study.yaml").read_text(encoding="utf-8"))
 
     return write
-
-
-def test_other_options_in_the_same_folder_make_another_study(study_of):
-    assert [*study_of()["vocabularies"]] == ["expand-60"]
-    assert [*study_of(new_tokens=80)["vocabularies"]] == ["expand-80"]
-
-
-def test_a_refused_study_leaves_the_folder_as_it_was(study_of):
-    for _ in range(2):
-        with pytest.raises(UserError, match="wechsel"):
-            study_of(initializer="wechsel")
-        assert study_of()["cells"][-1]["initializers"] == ["merge"]
 
 
 def test_an_edited_study_is_run_as_it_is_and_never_overwritten(study_of, tmp_path, capsys):
@@ -241,27 +205,12 @@ def test_a_script_of_one_language_determines_the_language(tmp_path, letters, scr
     assert (facts.script, language_of(facts), facts.share) == (script, code, 1)
 
 
-def test_repeated_and_damaged_lines_are_reported(tmp_path):
-    lines = generated("abcdefgh")
-    facts = facts_of(tmp_path, lines * 2)
-    assert facts.sentences == len(set(lines)) and facts.lines == 2 * len(lines)
-    assert "50% of the lines are repeated" in warnings(facts)[0]
-    damaged = facts_of(tmp_path, [line + "\ufffd" for line in lines])
-    assert any("U+FFFD" in warning for warning in warnings(damaged))
-
-
 # ---- choices -----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def facts(files):
     return measure_text({"loader": "text", "paths": [str(files / "ka.txt")]})
-
-
-def test_a_small_text_gets_as_many_tokens_as_occur_often_in_it(facts, smollm2_cut):
-    new = choose_new_tokens(smollm2_cut, facts, None)
-    assert new.count in (50, 100, 250, 500)
-    assert new.lengths.target < new.lengths.source
 
 
 @pytest.mark.bad_input(
@@ -303,13 +252,6 @@ def test_a_small_text_is_read_four_times_at_most_unless_more_is_requested(facts)
     assert budget(facts, tokens=10**6).epochs > 40
 
 
-def test_of_a_large_text_the_sentences_that_fit_are_read_once(facts):
-    chosen = budget(replace(facts, sentences=200_000, is_whole=False), speed(100.0))
-    assert chosen.epochs == 1
-    sentence = LENGTHS.target + 1  # a token separates sentences
-    assert chosen.sentences * sentence <= chosen.tokens < (chosen.sentences + 1) * sentence
-
-
 @pytest.mark.parametrize("minutes", [1, 5, 60, 600])
 def test_training_fits_into_the_minutes_even_if_small_steps_are_slow(facts, minutes):
     large = replace(facts, sentences=10**9, is_whole=False)
@@ -318,13 +260,6 @@ def test_training_fits_into_the_minutes_even_if_small_steps_are_slow(facts, minu
     steps = chosen.tokens / (512 * chosen.batch_sequences)
     seconds = steps * slow.seconds_per_step + chosen.tokens * slow.seconds_per_token
     assert 0.6 * 60 * minutes < seconds < 60 * minutes
-
-
-def test_the_source_is_scored_in_a_fifth_of_the_training_time():
-    fast, slow = (Speed(0.0, seconds, "measured here") for seconds in (1e-5, 4e-3))
-    assert heldout_within(LENGTHS, 60, fast) > 1000
-    assert heldout_within(LENGTHS, 5, slow) == 300  # 60 of 300 seconds, 0.2 a sentence
-    assert heldout_within(LENGTHS, 0.1, slow) == 100
 
 
 @pytest.mark.parametrize("tokens", [1000, 10**5, 10**6, 10**8])
@@ -336,18 +271,6 @@ def test_steps_become_larger_only_if_there_are_enough_of_them(facts, tokens):
     assert chosen.learning_rate == (5e-4 if steps < 1000 else 1e-4)
 
 
-def test_the_cost_model_trains_a_model_of_twice_the_size_half_as_fast():
-    strategy = {"phases": [{"trainable": ["all"]}], "gradient_checkpointing": False}
-    speeds = [modelled_speed(strategy, size).tokens_per_second(512) for size in (10**8, 2 * 10**8)]
-    assert speeds[0] == 2 * speeds[1]
-
-
-def test_the_speed_of_adapters_is_that_of_the_cost_model(tmp_path, caplog):
-    entry = entries_of("strategies")["vocadt"]
-    assert training_speed(tmp_path, entry, 10**8, threads=1) == modelled_speed(entry, 10**8)
-    assert not caplog.text
-
-
 def test_the_speed_of_training_is_measured(smollm2_folder_tiny):
     from lexigraft.training.speed import step_time
 
@@ -356,26 +279,6 @@ def test_the_speed_of_training_is_measured(smollm2_folder_tiny):
 
 
 # ---- progress and outcome ----------------------------------------------------------------------
-
-
-def test_the_progress_is_read_from_what_snakemake_writes(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    output = "job  count\n---\ntrain  2\ntotal  14\n\nrule initialize:\n    input: a\n"
-    output += "3 of 14 steps (21%) done\n\nlocalrule train:\n    input: b\n"
-    assert progress._progress(output, 0.0) == (3, 14, "training", "")
-    assert progress._progress("", 0.0) == (0, 0, "", "")
-
-
-def test_the_text_beside_the_bar_is_short(tmp_path):
-    step = {
-        "event": "step", "phase": 0, "step": 1200, "steps": 3000, "loss": 7.3, "seconds": 1.0,
-        "tokens_per_second": 81.0, "share_of_peak": None, "peak_memory_bytes": 2**31,
-    }  # fmt: skip
-    lines = [{"event": "heldout", "step": at, "bits_per_byte": 1.9 - at / 1e4} for at in (0, 900)]
-    log = tmp_path / "log.jsonl"
-    log.write_text("".join(json.dumps(line) + "\n" for line in [*lines, step]))
-    text = progress.in_short(describe_progress(log))
-    assert text == "step 1,200 of 3,000, bits per byte 1.810, 0:30:00 left"
 
 
 def test_the_conclusion_says_whether_the_model_is_better_or_worse():

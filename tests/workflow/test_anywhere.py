@@ -131,12 +131,6 @@ def test_the_profile_beside_the_snakefile_applies_by_itself(repository, folder):
     assert "Reason: " not in plan and len(plan.splitlines()) < 60
 
 
-def test_a_relative_path_to_the_snakefile_will_do(repository, folder):
-    place = Path(os.path.relpath(repository, folder), "Snakefile")
-    run(folder, "--snakefile", place, "--configfile", "my-study.yaml", "--", CORPUS)
-    assert (folder / CORPUS).is_file()
-
-
 @pytest.mark.parametrize("content", [None, "raise AssertionError('not lexigraft')\n"])
 def test_a_folder_named_workflow_of_the_users_own_is_not_taken_for_ours(
     repository, folder, content
@@ -148,13 +142,6 @@ def test_a_folder_named_workflow_of_the_users_own_is_not_taken_for_ours(
         write(folder / "workflow/__init__.py", content)
     run(folder, CORPUS, *study_of(repository), python=sys.executable)
     assert (folder / CORPUS).is_file()
-
-
-def test_a_clone_below_the_working_folder_is_not_taken_for_the_package(repository, folder):
-    shutil.copytree(repository, folder / "lexigraft")
-    cell = "results/initialization/tiny/telugu/expand-50/align/all-seeds/card.json"
-    run(folder, cell, *study_of(folder / "lexigraft"))
-    assert (folder / cell).is_file()
 
 
 def test_a_second_clone_runs_its_own_code_with_the_environment_of_the_first(repository, folder):
@@ -191,24 +178,6 @@ rule prepare_corpus:
     assert pipefail == ["pipefail", "on"]
 
 
-def test_a_module_without_rules_beside_it_makes_the_report(repository, folder):
-    as_module(repository, folder, prefix="lexigraft_")
-    every = ("--quiet", "host", "--dry-run")
-    assert "Building the report of miniature" in run(folder, *every)
-    assert run(folder, *every, "lexigraft_all").count("Training telugu") == 3
-
-
-def test_local_rules_stay_local_in_a_module(repository, folder):
-    more = """
-print("local rules:", *workflow._localrules)
-"""
-    as_module(repository, folder, more, prefix="lexigraft_")
-    output = run(folder, "--dry-run")
-    line = next(line for line in output.splitlines() if line.startswith("local rules:"))
-    assert {"lexigraft_prepare_corpus", "lexigraft_build_report"} <= set(line.split())
-    assert "lexigraft_train" not in line.split()
-
-
 def test_what_is_checked_before_a_run_can_be_called_for_a_module(repository, folder):
     handlers = ("onstart", "onsuccess", "onerror")
     more = "".join(f"{name}:\n    lexigraft.{name}()\n\n" for name in handlers)
@@ -232,15 +201,6 @@ def test_a_module_under_another_name_says_what_a_run_replaces(repository, folder
     config["strategies"]["scored"]["curve"]["sentences"] = 6
     write(folder / "my-study.yaml", yaml.safe_dump(config, allow_unicode=True))
     assert "replaces up to 1 finished jobs" in run(folder, cell)
-
-
-def test_a_users_own_packages_go_on_working_beside_a_module(repository, folder):
-    write(folder / "workflow/mine.py", "NAME = 'mine'\n")
-    write(folder / "workflow/later.py", "NAME = 'later'\n")
-    as_module(repository, folder, "from workflow.later import NAME as LATER\nprint(MINE, LATER)\n")
-    text = (folder / "Snakefile").read_text("utf-8")
-    write(folder / "Snakefile", f"from workflow.mine import NAME as MINE\n\n{text}")
-    assert "mine later" in run(folder, "--dry-run")
 
 
 # ---- paths of the repository --------------------------------------------------------------------

@@ -17,21 +17,9 @@ from benchmarks import (
     training,
 )
 from benchmarks.planning import Run
-from benchmarks.record import rounds
 from workflow import pages, records
 from workflow.jobs import jobs_of
 from workflow.state import DONE, states
-
-
-def test_looking_for_stop_strings_is_measured_beside_a_step():
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    config = LlamaConfig(
-        vocab_size=256, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
-        num_attention_heads=1,
-    )  # fmt: skip
-    found = generation.watch(LlamaForCausalLM(config), generation.byte_tokens(), 1)
-    assert found["before"] > 0 and found["after"] > 0
 
 
 def test_the_status_is_measured_of_jobs_that_are_done(tmp_path, monkeypatch):
@@ -164,26 +152,6 @@ def test_of_several_rounds_the_record_has_medians_and_the_page_says_how_ratios_l
     assert (found["lowest"], found["highest"]) == (0.5, 3)
     row = "| batches of prompts | 3 | one `model.generate` per prompt | 3 | 1.00 (0.50–3.00) |"
     assert row in benchmark_tables()
-
-
-def test_rounds_go_through_everything_before_anything_is_measured_again():
-    options = generation._parser().parse_args(["--repetitions", "2"])
-    found = list(rounds(options, "ab", [1, 2]))
-    assert found[:4] == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
-    assert found[4:] == found[:4]
-
-
-def test_every_first_job_tokenizes_in_a_folder_of_its_own(results, made_up, monkeypatch):
-    used = []
-
-    def measured(_, way, source, corpus, *given, **__):
-        used.append(corpus)
-        return {"wall": 2.0, "mib": 1.0}
-
-    monkeypatch.setattr(tokenization, "in_its_own_process", measured)
-    tokenization.main([*made_up, "--repetitions", "2"])
-    first, again = used[:4], used[4:]
-    assert (len({*first}), len({*again}), len({*used})) == (1, 1, 2)
 
 
 @pytest.fixture

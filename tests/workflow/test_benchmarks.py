@@ -149,15 +149,6 @@ def test_definitions_of_a_user_are_inputs_of_a_benchmark(config, registries):
     )
 
 
-def test_one_benchmark_is_defined_in_one_folder(config, registries):
-    config["run_tasks"]["again"] = {}
-    config["tasks"]["again"] = deepcopy(config["tasks"]["choose"])
-    config["tasks"]["again"]["harness"][0]["folder"] = "other"
-    assert "has a different folder in task 'choose'" in refused(config, registries)
-    config["tasks"]["again"]["data"] = "data/one"
-    resolve(config, registries)
-
-
 def test_a_task_without_data_is_scored_once_the_data_exists(miniature, tmp_path):
     config = deepcopy(miniature)
     config["cells"] = config["cells"][:1]
@@ -287,19 +278,3 @@ def test_cw2v_has_xnli_after_four_examples_at_every_checkpoint():
         and "xnli-4-shot" in study.described(job.rule, job.wildcards)["tasks"]
     ]
     assert len(evaluated) == 10 * 4  # ten trained cells, four checkpoints before the last
-
-
-@pytest.mark.parametrize("name", ["vocadt-mini", "salt-mini", "unifyvocab-mini", "cw2v-mini"])
-def test_the_miniatures_contain_the_rows_of_their_benchmarks(name):
-    study = open_study(name)
-    pairs = {(cell.language, task) for cell in study.cells for task in tasks_of(study, cell)}
-    benchmarks = {
-        benchmark
-        for language, task in pairs
-        for benchmark in benchmarks_of(study.config, task, language).values()
-    }
-    assert len(benchmarks) > 1
-    for settings in (benchmark_settings(study.config, benchmark) for benchmark in benchmarks):
-        data, code = settings["data"], settings["task"].removeprefix("hellaswag").removeprefix("_")
-        rows = f"alexandrainst/m_hellaswag/{code}" if code else "Rowan/hellaswag/validation"
-        assert (REPOSITORY / data / f"{rows}.jsonl").is_file()

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,12 +19,10 @@ from workflow.commands.running import (
     snakemake_environment,
     with_profile_path,
 )
-from workflow.commands.studies import cell_named, study_of
+from workflow.commands.studies import cell_named
 from workflow.config.registries import resolve
 from workflow.config.study import StudyConfig
 from workflow.study import Study
-
-TRAINED = "training/tiny/telugu/expand-50/align/short/seed-0"
 
 
 @pytest.fixture
@@ -78,11 +74,6 @@ def test_a_run_takes_the_cores_the_memory_and_the_gpus_of_the_machine(no_gpu, mo
 )
 def test_what_the_user_says_is_not_said_again(no_gpu, given, left_out):
     assert options().keys() - options(*given).keys() == {left_out}
-
-
-@pytest.mark.parametrize("given", [["--profile", "slurm"], ["--profile=slurm"], ["-e", "slurm"]])
-def test_with_a_profile_nothing_is_said_of_this_machine(no_gpu, given):
-    assert options(*given).keys() <= {"--quiet", "--logger"}
 
 
 def test_targets_are_not_taken_for_values_of_an_option(no_gpu):
@@ -152,21 +143,6 @@ def test_a_study_without_results_is_one_line(command, miniature, capsys, tmp_pat
     assert not results.exists()
 
 
-@pytest.mark.parametrize("command", ["init", "run", "plan"])
-def test_without_the_packages_of_studies_one_line_says_how_to_get_them(
-    command, capsys, monkeypatch
-):
-    monkeypatch.setattr("workflow.commands.studies.find_spec", lambda _: None)
-    with pytest.raises(SystemExit):
-        main([command, "my-study.yaml"])
-    assert "pip install 'lexigraft[workflow]'" in capsys.readouterr().err
-
-
-def test_options_for_snakemake_come_after_the_study():
-    with pytest.raises(UserError, match="give the study first"):
-        study_of("--cores")
-
-
 # ---- which cell is meant ------------------------------------------------------------------------
 
 
@@ -229,21 +205,6 @@ def test_the_recommended_cell_is_that_of_the_report(study):
         cell_named(study, "recommended")
 
 
-@pytest.mark.bad_input(
-    "command",
-    "names that match no cell, or several cells",
-    "a one-line error message lists the cells or suggests a similar name",
-)
-def test_an_export_of_no_cell_is_one_line_and_writes_nothing(miniature, tmp_path, capsys):
-    file = tmp_path / "study.yaml"
-    file.write_text(yaml.safe_dump(miniature, allow_unicode=True))
-    with pytest.raises(SystemExit) as end:
-        main(["export", str(file), "telugu/mean", "--to", str(tmp_path / "out")])
-    assert end.value.code == 1
-    assert capsys.readouterr().err.startswith("error: telugu/mean: no cell has 'mean'")
-    assert not (tmp_path / "out").exists()
-
-
 def test_an_export_into_a_folder_with_other_files_trains_nothing(miniature, tmp_path, capsys):
     file = tmp_path / "study.yaml"
     file.write_text(yaml.safe_dump(miniature | {"results": str(tmp_path / "results")}))
@@ -282,16 +243,6 @@ def test_a_new_study_has_the_words_that_it_was_given_whatever_yaml_makes_of_them
     language = study["languages"]["my-no"]
     assert (language["code"], language["name"]) == ("no", "no")
     assert language["text"]["paths"] == ["2024"]
-
-
-def test_a_new_study_fits_its_text(tmp_path, registries):
-    text = tmp_path / "text.txt"
-    text.write_text("".join(f"ეს არის წინადადება {number}\n" for number in range(400)), "utf-8")
-    study = resolve(
-        yaml.safe_load(new_study("a.yaml", "smollm2-135m", "ka", str(text))), registries
-    )
-    language = study["languages"]["my-ka"]
-    assert (language["script"], language["heldout_sentences"]) == ("Geor", 40)
 
 
 @pytest.mark.bad_input(
@@ -362,10 +313,3 @@ def test_verify_reads_the_results_of_the_study(miniature, tmp_path, capsys):
             main(["verify", str(file)])
         assert (end.value.code or 0) == code
         assert message in capsys.readouterr().out
-
-
-def test_python_m_lexigraft_is_the_command():
-    said = subprocess.run(
-        [sys.executable, "-m", "lexigraft", "--version"], capture_output=True, text=True, check=True
-    )
-    assert said.stdout.startswith("lexigraft ")

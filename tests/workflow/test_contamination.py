@@ -5,7 +5,6 @@ from copy import deepcopy
 
 import pytest
 
-from lexigraft.report.inputs import report_inputs
 from tests.workflow.plan import Plan
 from workflow.inputs.corpus import searched
 
@@ -80,13 +79,6 @@ def test_test_sets_are_searched_for_in_the_text_of_each_language(config, registr
     assert {task for _, task in found} == {"questions", "perplexity"}
 
 
-def test_a_task_that_no_cell_of_a_language_is_run_on_is_not_searched_for(config, registries):
-    config["run_tasks"]["questions"] = {"languages": ["greek"]}
-    assert {language for language, task in counted(config, registries) if task == "questions"} == {
-        "greek"
-    }
-
-
 def test_equal_test_sets_are_searched_for_once(config, registries):
     config["run_tasks"] |= {"perplexity-windows": {}}
     assert ("telugu", "perplexity-windows") not in counted(config, registries)
@@ -97,15 +89,6 @@ def test_equal_test_sets_are_searched_for_once(config, registries):
         "english": "results/benchmarks/belebele_eng_Latn",
     }
     assert ("telugu", "belebele-5-shot") not in found
-
-
-def test_texts_of_the_language_that_a_task_names_are_searched_for(config, registries):
-    config["tasks"] |= {"to-greek": {**config["tasks"]["translation-short"],
-                                     "language": "greek"}}  # fmt: skip
-    config["run_tasks"] = {"to-greek": {}}
-    assert counted(config, registries) == {
-        ("telugu", "to-greek"): {"greek": "results/corpus/greek/tasks/translation.jsonl"}
-    }
 
 
 def test_a_group_is_searched_for_the_tests_of_each_of_its_languages(config, registries):
@@ -134,34 +117,6 @@ def test_a_count_waits_for_its_text_and_its_tests(config, registries):
         "results/benchmarks/xnli_en/card.json",
         "results/corpus/greek/card.json",
     }
-
-
-def test_other_test_sets_do_not_change_the_corpus(config, registries, files):
-    """Texts do not depend on the files of a task's tests, nor on further tasks."""
-
-    def upstream(study):
-        language = {"language": "telugu"}
-        return [study.job("prepare_corpus", language)]
-
-    before = study_of(config, registries)
-    changed = deepcopy(config)
-    changed["tasks"]["questions"]["examples"]["test"][0]["path"] = f"{files}/more.jsonl"
-    changed["run_tasks"]["belebele-5-shot"] = {}
-    after = study_of(changed, registries)
-    assert upstream(before) == upstream(after)
-    part = {"task": "questions", "part": "test-te"}
-    assert before.job("prepare_examples", part) != after.job("prepare_examples", part)
-    assert len(counts_of(after)) > len(counts_of(before))
-
-
-def test_the_report_reads_every_count(config, registries):
-    study = study_of(config, registries)
-    assert len(counts_of(study)) == 4
-    assert set(counts_of(study)) <= set(study.inputs("build_report", {}))
-    job = study.described("build_report", {})
-    read = report_inputs(study.config, job["folders"], job["searched"])["contamination"]
-    folders = [card.removesuffix("/card.json") for card in counts_of(study)]
-    assert sorted(read) == sorted(f"{folder}/record.json" for folder in folders)
 
 
 def test_examples_are_checked_on_the_sources_that_a_task_is_run_on(config, registries):

@@ -109,12 +109,6 @@ def test_a_budget_in_tokens_costs_the_same_with_any_vocabulary(lowres):
     assert seconds == pytest.approx(2 * [1_000_000 * 6.74e9 * 6 / (0.45 * 312e12)])
 
 
-def test_a_larger_vocabulary_shortens_the_text(lowres):
-    sizes = ("source", "expand-100-append", "expand-1k-append", "expand-5k-append")
-    seconds = [trained(lowres, vocabulary=name) for name in sizes]
-    assert seconds == sorted(seconds, reverse=True) and len(set(seconds)) == 4
-
-
 def test_tasks_of_every_kind_are_estimated_and_add_up(lowres):
     runs = dict.fromkeys(("sources", "languages", "initializers", "strategies", "seeds"))
 
@@ -209,32 +203,6 @@ def test_a_device_that_is_not_listed_is_refused(lowres, monkeypatch):
     monkeypatch.setenv("LEXIGRAFT_DEVICE", "Voodoo2")
     with pytest.raises(UserError, match=r"LEXIGRAFT_DEVICE.*'Voodoo2' is not known; choose one of"):
         chosen_device(lowres)
-
-
-def test_amounts_of_phases_cost_what_the_same_amount_of_a_strategy_does(lowres):
-    def amounts(whole=None, first=None, second=None):
-        def edit(config):
-            strategy = config["strategies"][CELL["strategy"]]
-            phases = [strategy["phases"][0] for _ in range(2)]
-            if whole:
-                strategy |= {"tokens": whole, "phases": [p | {"share": 0.5} for p in phases]}
-            else:
-                bare = [{k: v for k, v in p.items() if k != "share"} for p in phases]
-                strategy["phases"] = [bare[0] | first, bare[1] | second]
-
-        return trained(edited(lowres, edit))
-
-    parts = amounts(first={"tokens": 7 * 10**8}, second={"tokens_per_language": 3 * 10**8})
-    assert parts == pytest.approx(amounts(whole=10**9))
-
-
-def test_text_is_as_long_as_its_characters_allow(lowres):
-    def train(**limits):
-        config = edited(lowres, lambda config: config["languages"]["te"].update(limits))
-        return CostModel(config, "A100").text("te").sentences
-
-    assert train(train_sentences=None, train_characters=12 * 10**9) == 10**8
-    assert train(train_sentences=7, train_characters=12 * 10**9) == 7
 
 
 # ---- disk space ---------------------------------------------------------------------------------

@@ -113,16 +113,6 @@ def test_validation_examples_are_read_beside_training_examples(config, registrie
     assert "tasks.nli.examples (validation).text.path" in refused(config, registries)
 
 
-def test_a_group_is_tested_on_each_of_its_languages(config, registries):
-    config["cells"][0]["languages"] = ["both"]
-    given = described(config, registries, "evaluate", **cell("both"))
-    assert list(given["inputs"]["read"]["nli"]["examples"]["tests"]) == [
-        "telugu",
-        "greek",
-        "english",
-    ]
-
-
 def test_each_part_is_read_from_its_table(config, registries):
     given = described(config, registries, "prepare_examples", task="nli", part="te")
     assert given["settings"]["columns"] == {"first": "a", "second": "b", "label": "y"}
@@ -175,12 +165,6 @@ def test_tasks_that_do_not_fit_the_kind_of_model_are_refused(config, registries)
     assert evaluated == {"tiny"}
 
 
-def test_a_missing_file_of_examples_is_named(config, registries):
-    config["tasks"]["nli"]["examples"]["train"]["path"] = "no/such.jsonl"
-    config["tasks"]["nli"]["examples"]["test"][0]["path"] = "no/such.jsonl"
-    assert "tasks.nli.examples (train).text.path: no/such.jsonl" in refused(config, registries)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -227,10 +211,3 @@ def test_the_grid_of_cw2v_for_roberta_has_every_row_and_checkpoint(paper):
     wanted = paper.inputs("evaluate", paper.cells[0].wildcards)
     parts = [card.split("/")[-2] for card in wanted if "/examples/xnli/" in card]
     assert set(parts) == {"train", "validation", "en", "hi", "ta", "ru", "de"}
-
-
-def test_the_grid_for_roberta_uses_the_texts_of_the_grid_for_llama(paper, registries):
-    config = read_yaml(ROOT / "config" / "studies" / "cw2v.yaml")
-    llama = resolve(config, registries)
-    for language in ("cw2v-mix", "cw2v-en", "cw2v-hi", "cw2v-ta", "cw2v-ru", "cw2v-de"):
-        assert paper.config["languages"][language] == llama["languages"][language]

@@ -120,15 +120,6 @@ def recorded(gpu, tmp_path, monkeypatch):
     return build
 
 
-def test_a_part_that_was_not_measured_says_so(recorded):
-    assert set(recorded().values()) == {"Not yet measured."}
-    tables = recorded("training")
-    assert [part for part, table in tables.items() if "Not yet" not in table] == ["training"]
-    assert "| llama-2-7b, `2x2ls-mtp-512` | 8,123 | 4,000 | 2.03 | 31.2 |" in tables["training"]
-    assert "| gemma-2-9b, `2x2ls-mtp-512` | 5,123 | – | – | 61.2 |" in tables["training"]
-    assert "gpu NVIDIA H100" in tables["training"] and "torch 2.13.0," in tables["training"]
-
-
 def test_each_part_replaces_its_own_entry(recorded, monkeypatch):
     tables = recorded(*TABLES)
     assert "`test_badly`" in tables["correctness"] and "test_well" not in tables["correctness"]
@@ -138,14 +129,3 @@ def test_each_part_replaces_its_own_entry(recorded, monkeypatch):
     tables = recorded("generation")
     assert "| lexigraft | 8 | 7 |" in tables["generation"] and "vllm" not in tables["generation"]
     assert "`test_badly`" in tables["correctness"]
-
-
-def test_vllm_continues_the_same_prompts(gpu, tmp_path, monkeypatch):
-    from tests.fake_vllm import LLM, install
-
-    install(monkeypatch)
-    options = gpu.Options(rehearse=True, packages=None)
-    gpu._config(gpu.GENERATING, options).save_pretrained(tmp_path)
-    [[batch, rate]] = gpu.rates("vllm", str(tmp_path), 4, [2, 4])
-    assert batch == 4 and rate > 0
-    assert set(LLM.instances[-1].batch_sizes) == {4}

@@ -118,14 +118,6 @@ def test_with_another_environment_a_new_process_runs_it(folder, other):
     assert done.stdout.startswith("['good'] False"), done.stderr
 
 
-def test_options_of_python_are_left_to_a_new_process(folder):
-    assert job(folder, "-c", "import sys; print('tomllib' in sys.modules)").stdout == "False\n"
-
-
-def test_without_a_server_a_new_process_runs_it(folder):
-    assert job("/nowhere", "script.py", "good").stdout.startswith("['good'] False")
-
-
 @pytest.mark.parametrize(
     ("send", "status"), [(signal.SIGINT, 1), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
 )

@@ -90,10 +90,6 @@ def test_jobs_with_a_gpu_and_no_others_go_to_the_partition_with_gpus():
     assert len({id(settings) for settings in PROFILE["set-resources"].values()}) == 1
 
 
-def test_the_gpus_of_a_job_are_in_one_machine():
-    assert PROFILE["set-resources"]["train"]["nodes"] == 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

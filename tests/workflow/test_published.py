@@ -195,8 +195,3 @@ def test_a_paper_without_numbers_is_refused_before_the_first_job():
     message = r"report\.items\[0\]\.compare: 'lowers' is not in config/published"
     with pytest.raises(UserError, match=message):
         resolve(config, load_registries())
-
-
-def test_the_report_of_a_study_reads_the_file_of_its_paper():
-    inputs = open_study("cw2v-roberta").described("build_report", {})["inputs"]
-    assert [path.rsplit("/", 1)[-1] for path in inputs["published"]] == ["cw2v.csv"]

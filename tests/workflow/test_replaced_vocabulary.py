@@ -99,11 +99,6 @@ def test_fragmentation_counts_new_tokens_wherever_their_ids_are(finished):
         assert metrics["tokens_per_sentence"] < metrics["source_tokens_per_sentence"]
 
 
-def test_the_report_names_the_group(finished):
-    page = finished.folder / "results/report/miniature/report.html"
-    assert "Telugu and Greek" in page.read_text(encoding="utf-8")
-
-
 def test_a_finished_study_plans_nothing_and_another_share_mixes_again(finished):
     assert finished.planned() == set()
     config = finished.config
@@ -142,18 +137,6 @@ def with_group(config, **changes) -> dict:
 def test_a_group_that_cannot_be_is_refused(changes, message, config):
     found = refused(config, languages=with_group(config, **changes))
     assert f"languages.both.{message}" in found
-
-
-def test_a_group_with_its_own_text_is_refused(config):
-    entry = {**config["languages"]["both"], "heldout_sentences": 5}
-    found = refused(config, languages={**config["languages"], "both": entry})
-    assert "languages.both.heldout_sentences: a group can only have name, group, train_" in found
-    assert "set 'heldout_sentences' for its members" in found
-
-
-def test_a_task_of_one_language_is_refused_for_a_group(config):
-    found = refused(config, run_tasks={"translation": {}})
-    assert "languages.both: is a group, but task 'translation' tests one language" in found
 
 
 @pytest.mark.bad_input(

@@ -2,10 +2,8 @@
 
 import pytest
 
-from lexigraft.auxiliary.registry import auxiliary_kind
 from tests.workflow.conftest import open_study
-from workflow.inputs import auxiliary, evaluation, training
-from workflow.inputs import vocabulary as vocabularies
+from workflow.inputs import evaluation, training
 from workflow.inputs.rule import per_attempt
 from workflow.study import Study
 
@@ -26,7 +24,6 @@ SIZES = {
     "evaluation_mb": 3000,
     "evaluation_minutes": 20,
 }
-DAY = 24 * 60  # minutes
 TRAINED = [{"trainable": ["embeddings"], "length": 64, "objective": "clm"}]
 EVERYWHERE = dict.fromkeys(("sources", "languages", "initializers", "strategies", "seeds"))
 
@@ -118,31 +115,10 @@ def test_a_model_of_unknown_size_gets_an_hour_unless_its_limits_are_given():
     assert evaluation.minutes(unknown, CELL) == 3 * 60
 
 
-def test_a_teacher_takes_what_its_evaluation_takes_on_each_gpu():
-    phase = TRAINED[0] | {"objective": "distill", "distill": {"teacher": "teacher"}}
-    taught = study({"phases": [phase]}, times={"memory": 0.5})
-    assert asked(taught) == (2 * (3000 + 1100), 60, 2)
-
-
 def test_each_attempt_asks_for_as_much_again():
     memory = per_attempt(lambda wildcards: training.memory(study(), wildcards))
     assert [memory(CELL, attempt) for attempt in (1, 3)] == [2 * 6000, 3 * 2 * 6000]
     assert per_attempt(30)(CELL, 2) == 60
-
-
-def test_what_trains_nothing_asks_for_what_an_evaluation_asks_for():
-    untrained = study({"phases": []}, times={"time": 5, "memory": 5})
-    assert asked(untrained) == (3000, 20, 1)
-
-
-@pytest.mark.parametrize(("runs", "minutes"), [(1, 20), (3, 60), (500, DAY)])
-def test_minutes_of_an_evaluation_grow_with_its_runs_up_to_a_day(runs, minutes):
-    assert evaluation.minutes(study(tasks={"perplexity": runs}), CELL) == minutes
-
-
-def test_an_evaluation_that_takes_more_than_a_day_for_one_run_gets_it():
-    slow = study(tasks={"perplexity": 2}, evaluation_minutes=DAY + 60)
-    assert evaluation.minutes(slow, CELL) == DAY + 60
 
 
 def test_speed_is_measured_by_a_job_of_its_own_and_counts_there_only():
@@ -158,41 +134,3 @@ def test_jobs_of_a_real_study_ask_for_gpus_where_they_compute_on_a_model():
     }  # fmt: skip
     for job in jobs:
         assert job.resources["mem_mb"] >= 1000 and job.resources["runtime"] >= 1
-
-
-def test_a_vocabulary_asks_for_more_where_it_is_learned_from_more_text():
-    cw2v, lowres = open_study("cw2v"), open_study("lowres")
-
-    def requested(study, vocabulary, language):
-        axes = {"vocabulary": vocabulary, "language": language}
-        return vocabularies.memory(study, axes), vocabularies.minutes(study, axes)
-
-    small = requested(lowres, "expand-100-append", "te")
-    assert small == (4000, 30)  # 30,000 sentences
-    large = requested(cw2v, "expand-26k", "cw2v-mix")
-    # Less where the vocabulary reads a part of it.
-    cw2v.config["vocabularies"]["expand-26k"]["text"] = {"sentences_per_language": 750_000}
-    part = requested(cw2v, "expand-26k", "cw2v-mix")
-    assert small[0] < part[0] < large[0] / 2 and small[1] < part[1] < large[1] / 2
-
-
-def test_a_vocabulary_asks_for_more_where_words_are_sentences():
-    study = open_study("lowres")
-    memory = {}
-    for language in ("my", "te"):
-        study.config["languages"][language]["train_sentences"] = 1_000_000
-        axes = {"vocabulary": "expand-100-append", "language": language}
-        memory[language] = vocabularies.memory(study, axes)
-    assert memory["my"] > memory["te"] > 4000
-
-
-def test_vectors_ask_for_more_where_they_are_trained_on_more_text():
-    study = open_study("lowres")
-    axes = {"source": "llama-2-7b", "language": "te", "vocabulary": "source"}
-    for name in ("glove", "fasttext"):
-        entry = study.config["auxiliary"][name] = {"kind": name}
-        whole = auxiliary.minutes(study, {**axes, "auxiliary": name})
-        entry["text"] = {"sentences": 15_000}
-        half = auxiliary.minutes(study, {**axes, "auxiliary": name})
-        base = auxiliary_kind(name).cost.minutes
-        assert whole - base == 2 * (half - base) > 0

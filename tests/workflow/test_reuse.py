@@ -2,7 +2,6 @@
 
 import fcntl
 import json
-import os
 import re
 import shutil
 import signal
@@ -91,19 +90,6 @@ def raise_version(study: Checkout) -> None:
         '"prepare_corpus",\n            version=1',
         '"prepare_corpus",\n            version=2',
     )
-
-
-@pytest.mark.fault(
-    "machine",
-    "files have new modification times but the same content, for example after a copy",
-    "nothing is recomputed",
-)
-def test_a_text_that_is_dated_anew_and_prepared_again_computes_nothing(study):
-    comment(study)
-    os.utime(study.folder / "texts/telugu.txt")
-    assert study.planned() == set()
-    assert "Preparing the texts of telugu" in study.planned("--forcerun", "prepare_corpus")
-    assert run_again(study, "--forcerun", "prepare_corpus") <= {REPORT}
 
 
 def test_a_text_that_is_made_anew_with_the_same_content_trains_and_evaluates_nothing(

@@ -47,14 +47,6 @@ def test_every_job_says_the_same_below_any_prefix(miniature):
     assert all("/a/" not in text for text in jobs(one))
 
 
-def test_without_a_prefix_jobs_are_what_they_were(miniature):
-    study = opened(miniature)
-    for job in study.jobs().values():
-        text = study.job(job.rule, job.wildcards)
-        assert "prefix" not in text.lower()
-        assert json.loads(text)["outputs"]["folder"].startswith("results/")
-
-
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory, miniature) -> tuple[list[Checkout], list[Path], Path]:
     """Two checkouts with results in places of their own, run one after the other with one cache."""
@@ -107,11 +99,6 @@ def test_what_the_cache_gave_is_complete(shared):
             assert (second / folder / name).stat().st_size == described["bytes"], name
     assert (second / TOKENIZER / "chat_template.jinja").stat().st_size > 0
     assert verify(second).faults == []
-
-
-def test_what_the_cache_gave_is_up_to_date_for_snakemake(shared):
-    (_, checkout), (_, second), _ = shared
-    assert checkout.planned("--", str(second / FITTED / "card.json")) == set()
 
 
 def test_what_is_made_of_it_is_the_same(shared):

@@ -14,7 +14,6 @@ from workflow.slurm import (
     date_back_unrecorded,
     end_submitting,
     leftover_jobs,
-    missing_slurm,
 )
 
 
@@ -46,11 +45,6 @@ def test_jobs_of_this_folder_are_named(queue, tmp_path):
     assert warning.endswith("scancel 12 15")
 
 
-def test_an_empty_queue_gives_no_warning(queue, tmp_path):
-    queue()
-    assert leftover_jobs(tmp_path) is None
-
-
 @pytest.mark.fault(
     "cluster",
     "Slurm's controller is unreachable when jobs of an earlier run are looked up",
@@ -58,11 +52,6 @@ def test_an_empty_queue_gives_no_warning(queue, tmp_path):
 )
 def test_an_unreachable_controller_is_no_error(queue, tmp_path):
     queue("slurm_load_jobs error: Unable to contact slurm controller", status=1)
-    assert leftover_jobs(tmp_path) is None
-
-
-def test_without_squeue_there_is_no_warning(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
     assert leftover_jobs(tmp_path) is None
 
 
@@ -87,14 +76,6 @@ def test_a_machine_that_cannot_submit_is_reported_before_the_first_job(
     assert result.returncode == 1
     assert "profiles/slurm: sbatch is not on PATH" in output
     assert "Job submission failed" not in output and "Traceback" not in output
-
-
-def test_only_slurms_executor_needs_sbatch(queue, tmp_path):
-    queue()
-    assert missing_slurm("slurm") is not None
-    assert missing_slurm("local") is None
-    (tmp_path / "squeue").rename(tmp_path / "sbatch")
-    assert missing_slurm("slurm") is None
 
 
 STUDY = "mine"
@@ -142,15 +123,6 @@ def test_a_card_dated_back_is_older_than_what_its_job_read(tmp_path, cards):
     os.utime(cards[1], (now - 1, now - 1))  # read by the job of the first
     assert dated_back(tmp_path, cards) == [True, True]
     assert cards[0].stat().st_mtime < cards[1].stat().st_mtime
-
-
-def test_cards_written_after_the_first_look_are_dated_back_too(tmp_path, cards):
-    kill_a_submitter(tmp_path)
-    dated_back(tmp_path, cards)
-    later = tmp_path / "results/training/later/card.json"
-    later.parent.mkdir()
-    later.write_text("{}")
-    assert dated_back(tmp_path, [later]) == [True]
 
 
 def test_dates_stay_while_a_snakemake_submits_jobs_and_after_it_ended(tmp_path, cards):

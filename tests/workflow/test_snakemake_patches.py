@@ -29,18 +29,6 @@ def test_a_limit_of_the_user_stays(limit):
     assert patched.job_rate_limiter is not None
 
 
-def test_without_a_limit_nothing_changes():
-    patched = SimpleNamespace(job_rate_limiter=None)
-    stop_rescheduling(patched)
-    assert patched.job_rate_limiter is None
-
-
-@pytest.mark.parametrize("other", [SimpleNamespace(), SimpleNamespace(job_rate_limiter=object())])
-def test_another_version_of_snakemake_raises_an_error(other):
-    with pytest.raises(AttributeError, match=r"job_rate_limiter|rate limiter"):
-        stop_rescheduling(other)
-
-
 DOUBLED = "cores: 1\nconfig:\n  machine:\n    save_minutes: 1\n    save_minutes: 30\n"
 
 

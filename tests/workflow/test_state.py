@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 
 from lexigraft.artifacts.completion import move_replaced
 from lexigraft.errors import UserError
-from tests.workflow.conftest import REPOSITORY, Checkout, copy_project, finish, plan
+from tests.workflow.conftest import Checkout, copy_project, finish, plan
 from workflow.config.registries import load_registries, resolve
 from workflow.jobs import Job, jobs_of
 from workflow.state import (
@@ -182,21 +181,6 @@ def test_an_output_with_other_content_makes_those_that_read_it_stale(finished):
     assert not any("/greek/" in card for card in stale)
 
 
-def test_the_report_is_stale_if_it_is_older_than_what_it_reads(finished):
-    _, jobs = finished
-    record = Path(CELL).with_name(".completed.json")
-    os.utime(record, (2_000_000_000, 2_000_000_000))
-    assert {card for card, name in names(jobs).items() if name == "stale"} == {
-        "results/report/miniature/card.json"
-    }
-
-
-def test_a_deleted_card_is_done_and_restored_by_the_next_run(finished):
-    _, jobs = finished
-    Path(FITTED).unlink()
-    assert set(names(jobs).values()) == {"done"}
-
-
 def test_a_changed_text_makes_its_language_stale_and_a_new_date_nothing(finished, config, tmp_path):
     study, _ = finished
     os.utime("telugu.txt")
@@ -263,12 +247,6 @@ def test_a_job_that_was_killed_has_failed(finished):
     os.utime(Path(jobs[CELL].folder, "usage.jsonl"), (1, 1))
     assert names(jobs)[CELL] == "failed"
     assert "killed, out of memory or out of time" in status_text(study, jobs, DEVICE)
-
-
-def test_a_job_that_was_refused_before_it_started_has_failed(nothing_run):
-    _, jobs = nothing_run
-    write_log(jobs[CELL], "error: card.json: damaged\n")
-    assert names(jobs)[CELL] == "failed"
 
 
 # ---- texts --------------------------------------------------------------------------------------
@@ -408,13 +386,6 @@ def test_a_replaced_cell_is_moved_with_links_to_what_it_was_made_from(finished, 
     assert (top / vocabulary).samefile(f"results/{vocabulary}")
     assert not (top / Path(FITTED).parent.relative_to("results")).exists()
     assert move_replaced(description) is None  # interrupted, it starts again
-
-
-def test_nothing_is_moved_if_that_is_switched_off(finished, monkeypatch):
-    _, jobs = finished
-    monkeypatch.setenv("LEXIGRAFT_KEEP_REPLACED", "0")
-    assert move_replaced(with_settings(jobs, CELL, learning_rate=1e-3)[CELL].description) is None
-    assert Path(CELL).exists()
 
 
 @pytest.mark.bad_input(
