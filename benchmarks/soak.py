@@ -33,7 +33,6 @@ import yaml
 from lexigraft.artifacts.cards import commit_of_code, versions
 from lexigraft.artifacts.comparison import compare
 from lexigraft.artifacts.completion import LOCK_FILE, is_held
-from lexigraft.artifacts.shared_cache import VARIABLE
 from lexigraft.artifacts.verification import verify
 from lexigraft.yaml_files import read_yaml
 from workflow.commands.running import snakemake_command, snakemake_environment
@@ -126,7 +125,7 @@ class Run:
             return subprocess.Popen(
                 command,
                 cwd=self._folder,
-                env={**snakemake_environment(), VARIABLE: ""},
+                env=snakemake_environment(),
                 stdout=log,
                 stderr=log,
                 start_new_session=True,

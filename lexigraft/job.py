@@ -29,7 +29,6 @@ from lexigraft.artifacts.completion import (
     output_checksums,
     restore,
 )
-from lexigraft.artifacts.shared_cache import fetch, store
 from lexigraft.errors import UserError, machine_fault
 from lexigraft.usage import recorded
 
@@ -48,7 +47,6 @@ def run(
     replaces: bool = False,
     expand: Callable[[Job], Job] = lambda job: job,
     checked: Callable[[Job], Any] = lambda job: job["inputs"],
-    shared: bool = False,
 ) -> None:
     """Run `stage` on the job named by the first command-line argument, and end the process.
 
@@ -77,9 +75,6 @@ def run(
         its card and `job.json` use the original job.
     checked
         Returns the inputs to check before the stage starts; the stage checks the others itself.
-    shared
-        Whether the output is read from and stored in the shared cache
-        (`lexigraft.artifacts.shared_cache`).
     """
     first = os.environ.get("RANK", "0") == "0"
     _end_when_interrupted()
@@ -118,14 +113,9 @@ def run(
                 card_of(job).unlink(missing_ok=True)
             at_start = begin(expanded)
             write_json(folder / "job.json", job)
-            if shared and fetch(job, at_start):
-                complete(job, at_start, finds_inputs=expanded != job)
-                return
             with recorded(folder):
                 carry_out(stage, job, output_checksums(job["inputs"]))
                 complete(job, at_start, finds_inputs=expanded != job)
-            if shared:
-                store(job, at_start)
     except Exception as error:
         message = str(error) if isinstance(error, UserError) else machine_fault(error, str(folder))
         if message is None:

@@ -32,4 +32,4 @@ def stage(job: Job) -> Written:
 
 
 if __name__ == "__main__":
-    run(stage, shared=True)
+    run(stage)

@@ -10,4 +10,4 @@ def stage(job: Job) -> Written:
 
 
 if __name__ == "__main__":
-    run(stage, shared=True)
+    run(stage)

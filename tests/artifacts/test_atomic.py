@@ -18,15 +18,6 @@ from lexigraft.artifacts.atomic import (
 )
 
 
-def test_a_file_takes_the_place_of_the_old_one(tmp_path):
-    (tmp_path / "a.txt").write_text("old")
-    with atomic_file(tmp_path / "a.txt") as temporary:
-        temporary.write_text("new")
-        assert (tmp_path / "a.txt").read_text() == "old"
-    assert (tmp_path / "a.txt").read_text() == "new"
-    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
-
-
 @pytest.mark.fault(
     "disk",
     "the disk is full when a job replaces a file",
@@ -39,21 +30,6 @@ def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path):
         raise OSError("disk full")
     assert (tmp_path / "a.txt").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
-
-
-def test_a_folder_is_replaced_as_a_whole(tmp_path):
-    (tmp_path / "f").mkdir()
-    (tmp_path / "f/old").touch()
-    with atomic_folder(tmp_path / "f") as temporary:
-        (temporary / "new").touch()
-    assert [path.name for path in (tmp_path / "f").iterdir()] == ["new"]
-
-
-def test_a_failed_folder_is_not_there(tmp_path):
-    with pytest.raises(ValueError, match="no"), atomic_folder(tmp_path / "f") as temporary:
-        (temporary / "new").touch()
-        raise ValueError("no")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_files_and_folders_are_readable_by_others_as_the_umask_says(tmp_path):
@@ -73,12 +49,6 @@ def test_lines_end_with_a_line_feed_and_keep_their_letters(tmp_path):
     assert (tmp_path / "a.txt").read_bytes() == "తెలుగు\n\n".encode()
     write_jsonl(tmp_path / "a.jsonl", [{"a": "తె"}])
     assert (tmp_path / "a.jsonl").read_text(encoding="utf-8") == '{"a": "తె"}\n'
-
-
-def test_a_number_that_is_no_number_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="JSON compliant"):
-        write_json(tmp_path / "a.json", {"loss": float("nan")})
-    assert list(tmp_path.iterdir()) == []
 
 
 def killed(write) -> None:

@@ -145,28 +145,11 @@ def test_numbers_come_with_the_largest_relative_difference_first(results, other)
     assert compare(results, other, tolerance=0.5).differences == []
 
 
-def test_of_lines_each_column_counts_with_its_largest_difference(results, other):
-    train(other, loss=(3.3, 4.0))
-    evaluate(other, output="uno")
-    text, loss = compare(results, other).differences
-    assert (text.kind, text.name, text.first, text.second) == (
-        CONTENT, "output (1 of 2)", "one", "uno",
-    )  # fmt: skip
-    assert (loss.place, loss.name) == (f"{TRAINED}/log.jsonl", "loss (2 of 2)")
-    assert (loss.first, loss.second, loss.absolute, loss.relative) == (2.0, 4.0, 2.0, 0.5)
-
-
 def test_what_is_no_number_does_not_hide_behind_a_small_difference(results, other):
     train(results, loss=(3.0, 2.0, 1.0))
     train(other, loss=(3.0001, 2.0))
     found = seen(results, other, tolerance=1e-3)
     assert (CONTENT, f"{TRAINED}/log.jsonl", "loss (1 of 3)") in found
-
-
-def test_a_log_that_ends_sooner_differs_whatever_the_tolerance(results, other):
-    train(other, loss=(3.0,))
-    found = seen(results, other, tolerance=9.0)
-    assert (CONTENT, f"{TRAINED}/log.jsonl", "loss (1 of 2)") in found
 
 
 def test_a_tensor_differs_by_its_largest_gap_over_its_largest_magnitude(results, other):
@@ -192,21 +175,6 @@ def test_tensors_in_bfloat16_are_compared(tmp_path):
         write_card(folder, {"rule": "train"}, ["changed.safetensors"])
     (found,) = compare(tmp_path / "a", tmp_path / "b").differences
     assert (found.name, found.absolute, found.relative) == ("rows", 0.5, pytest.approx(0.5 / 3))
-
-
-def test_what_is_no_number_differs_by_its_checksum(results, other):
-    for folder, text in ((results, "a"), (other, "b")):
-        corpus = folder / "corpus/te"
-        corpus.mkdir(parents=True)
-        (corpus / "train.txt").write_text(text)
-        write_card(corpus, {"rule": "prepare_corpus"}, ["train.txt"])
-    assert seen(results, other, tolerance=9.0) == [(CONTENT, "corpus/te/train.txt", "")]
-
-
-def test_parts_of_results_are_compared_too(results, other):
-    evaluate(other, bits=2.5)
-    assert seen(results / "training", other / "training") == []
-    assert len(seen(results / RUN, other / RUN)) == 1
 
 
 def gone(folder: Path) -> None:

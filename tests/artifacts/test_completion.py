@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft.artifacts import cards
-from lexigraft.artifacts.cards import read_card, write_card
+from lexigraft.artifacts.cards import write_card
 from lexigraft.artifacts.completion import (
     begin,
     card_of,
@@ -62,20 +62,11 @@ def job(tmp_path, corpus):
     return job
 
 
-def test_a_job_is_complete_after_its_card_was_written(job):
-    assert is_complete(job)
-
-
 @pytest.mark.parametrize(
     "change", [{"settings": {"value": 2}}, {"seed": [1]}, {"versions": {"stage": 2}}]
 )
 def test_another_setting_seed_or_code_makes_it_incomplete(job, change):
     assert not is_complete(job | change)
-
-
-def test_another_file_of_the_user_makes_it_incomplete(job):
-    Path(job["inputs"]["files"][0]).write_text("b c\n")
-    assert not is_complete(job)
 
 
 def test_another_text_makes_it_incomplete(job, corpus):
@@ -120,11 +111,6 @@ def test_a_card_that_was_deleted_comes_back_as_it_was(job):
     assert card.read_bytes() == before
 
 
-def test_a_job_that_begins_again_is_not_complete_until_it_ends(job):
-    begin(job)
-    assert not is_complete(job)
-
-
 @pytest.mark.fault(
     "damage",
     "an input changes while a job that has read it is running",
@@ -155,12 +141,6 @@ def test_an_input_from_the_future_is_dated_now(job, corpus):
     assert is_complete(job)
 
 
-def test_an_input_from_the_past_keeps_its_date(job, corpus):
-    before = (corpus / "card.json").stat().st_mtime_ns
-    date_inputs(job)
-    assert (corpus / "card.json").stat().st_mtime_ns == before
-
-
 def test_where_a_source_model_lies_does_not_matter(job, tmp_path):
     """Two users have it in caches of their own; its files are known by their checksums."""
     source = tmp_path / "source"
@@ -175,17 +155,6 @@ def test_where_a_source_model_lies_does_not_matter(job, tmp_path):
     mine = place("/home/me/model", "abc")
     assert place("/home/you/model", "abc") == mine
     assert place("/home/me/model", "def") != mine
-
-
-def test_several_cards_in_one_folder_are_complete_each_by_itself(job):
-    folder = job["outputs"]["folder"]
-    own = job | {"outputs": {"folder": folder, "card": f"{folder}/card-mine.json"}}
-    assert not is_complete(own)
-    begun = begin(own)
-    write_card(card_of(own), own, ["made.txt"])
-    complete(own, begun)
-    assert is_complete(own)
-    assert is_complete(job)
 
 
 def test_a_record_needs_no_card(job):
@@ -206,17 +175,6 @@ def test_a_file_counts_by_its_content_and_not_by_its_date(job, size):
     assert is_complete(job)
     words.write_bytes(b"b" * size)
     os.utime(words, ns=(date, date))
-    assert not is_complete(job)
-
-
-def test_a_file_below_a_folder_of_the_user_makes_it_incomplete(job, tmp_path):
-    deep = tmp_path / "texts/a/b/c.txt"
-    deep.parent.mkdir(parents=True)
-    deep.write_text("one")
-    job["inputs"]["files"] = [str(tmp_path / "texts")]
-    complete(job, begin(job))
-    assert is_complete(job)
-    deep.write_text("two")
     assert not is_complete(job)
 
 
@@ -245,17 +203,6 @@ def test_a_file_that_changes_after_a_job_was_planned_is_refused(job, tmp_path):
         check_contents(job)
 
 
-def test_a_file_that_was_moved_leaves_it_complete_with_its_new_path_in_the_card(job, tmp_path):
-    words = tmp_path / "words.txt"
-    words.rename(tmp_path / "moved.txt")
-    moved = job | {"inputs": job["inputs"] | {"files": [str(tmp_path / "moved.txt")]}}
-    assert is_complete(moved)
-    restore(moved)
-    card = read_card(card_of(moved).parent)
-    assert card["job"] == moved
-    assert is_complete(moved)
-
-
 def made(folder: Path, text: str, *inputs: Path, **facts) -> Path:
     """The output of a job that read the outputs of others."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -281,20 +228,6 @@ def test_inputs_of_a_job_that_do_not_belong_together_are_refused(chain, part, us
         with pytest.raises(UserError, match=f"{chain[user]}: its input {chain[part]} has"):
             check_origins({"one": str(read), "other": [str(chain[part])]})
     check_origins([str(chain[user])])  # the job does not read the other
-
-
-@pytest.mark.parametrize(("part", "user"), itertools.combinations(range(4), 2))
-def test_inputs_that_were_made_again_with_the_same_content_are_accepted(chain, part, user):
-    made(chain[part], chain[part].name, seconds=9.0)
-    check_origins([str(chain[user]), str(chain[part])])
-
-
-def test_two_inputs_that_were_made_from_different_content_of_a_third_are_refused(chain):
-    source, tokenizer, initialization, _ = chain
-    made(source, "other")
-    made(tokenizer, "tokenizer", source)
-    with pytest.raises(UserError, match=f"its input {source} has changed since"):
-        check_origins([str(tokenizer), str(initialization)])
 
 
 def recorded(folder: Path, name: str, text: str, *inputs: Path) -> Path:
@@ -325,41 +258,6 @@ def test_records_that_do_not_belong_to_a_cell_are_refused_beside_it(chain, tmp_p
         check_origins(read)
     recorded(run / "learned", "comet.json", "0.4", predictions)
     check_origins(read)
-
-
-METRICS = ("bleurt", "comet", "metricx")
-
-
-@pytest.mark.parametrize("count", range(4))
-def test_records_in_one_folder_are_refused_each_by_its_own_inputs(chain, tmp_path, count):
-    """Nothing renews the scores of a metric that the study no longer has."""
-    run = tmp_path / "run-0"
-    learned = run / "learned"
-    predictions = recorded(run, "predictions.jsonl", "text", chain[-1])
-    for metric in METRICS:
-        recorded(learned, f"{metric}.json", "0.5", predictions)
-    made(learned, "a folder with a card of its own", chain[-1])
-    recorded(run, "predictions.jsonl", "other text", chain[-1])
-    for metric in METRICS[:count]:
-        recorded(learned, f"{metric}.json", "0.4", predictions)
-    files = [learned / "card.json", *(learned / f"{metric}.json" for metric in METRICS)]
-    for file in files[: count + 1]:
-        check_origins([str(predictions), str(file)])
-    check_origins([str(predictions), *map(str, files[: count + 1])])
-    for file in (*files[count + 1 :], *([learned] if count < len(METRICS) else [])):
-        with pytest.raises(UserError, match=f"{learned}: its input {predictions} has changed"):
-            check_origins([str(predictions), str(file)])
-
-
-def test_the_place_of_an_output_is_looked_up_once_for_all_cards_that_name_it(
-    chain, tmp_path, monkeypatch
-):
-    """A report reads the cards of thousands of records; each look-up reads all folders above."""
-    records = [str(made(tmp_path / f"record-{number}", "1", *chain)) for number in range(9)]
-    resolve, resolved = Path.resolve, []
-    monkeypatch.setattr(Path, "resolve", lambda path: resolved.append(path) or resolve(path))
-    check_origins([*map(str, chain), *records])
-    assert sorted(resolved) == sorted({*chain, *map(Path, records)})
 
 
 def test_a_complete_job_ends_before_anything_heavy_is_imported():

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from lexigraft import UserError
 from lexigraft.artifacts.cards import write_card
 from lexigraft.artifacts.completion import begin, complete
 from lexigraft.artifacts.verification import verify
@@ -35,15 +34,6 @@ def test_what_is_whole_is_counted(results):
     found = verify(results, threads=2)
     assert (found.folders, found.files, found.faults, found.unfinished) == (3, 6, [], [])
     assert found.bytes == sum(file.stat().st_size for file in results.rglob("[ab].*"))
-
-
-def test_the_checksums_are_those_of_sha256sum(results):
-    card = (results / "corpus/te/card.json").read_text()
-    said = subprocess.run(
-        ["sha256sum", "a.bin", "b.txt"],
-        cwd=results / "corpus/te", capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert all(line.split()[0] in card for line in said.stdout.splitlines())
 
 
 @pytest.mark.fault(
@@ -112,36 +102,6 @@ def test_a_report_that_is_there_keeps_what_is_before_it_from_being_made(results,
     ]
 
 
-def test_a_damaged_record_is_made_anew_only_without_the_cards_that_list_it(results, evaluated):
-    write_card(evaluated / "card-other.json", JOB, ["perplexity/run-0/record.json"])
-    flip(evaluated / "perplexity/run-0/record.json")
-    assert [fault.delete for fault in verify(results).faults] == [
-        (
-            evaluated / "perplexity/run-0",
-            evaluated / "card-mine.json",
-            evaluated / "card-other.json",
-        )
-    ]
-
-
-def test_a_record_that_another_study_made_anew_is_not_damaged(results, evaluated):
-    run = evaluated / "perplexity/run-0"
-    (run / "record.json").write_text("[]")
-    complete(job := {**JOB, "outputs": {"folder": str(run)}}, begin(job), ["record.json"])
-    assert verify(results).faults == []
-
-
-@pytest.mark.fault(
-    "damage",
-    "a card is truncated, or a number in it was changed",
-    "a one-line error message names the card; no report is built from it",
-)
-def test_a_damaged_card_of_a_study_is_named(results, evaluated):
-    cut(evaluated / "card-mine.json")
-    cut(evaluated / "card-mine.json")
-    assert [fault.file for fault in verify(results).faults] == [evaluated / "card-mine.json"]
-
-
 @pytest.fixture
 def trained(results) -> Path:
     """A cell that says what it was made from: two folders of these results, and others."""
@@ -167,19 +127,6 @@ def test_a_folder_that_others_were_made_from_and_that_is_gone_is_named(results, 
     assert (results / gone).is_relative_to(faults[0].file) and not faults[0].file.exists()
 
 
-def test_what_lies_elsewhere_than_its_card_says_is_not_looked_for(results, trained):
-    """In a part of results, and in a cache that results of several clones share."""
-    assert verify(results / "training").faults == []
-    shutil.rmtree(results / "corpus")
-    trained.rename(results / "train-0123")
-    assert verify(results).faults == []
-
-
-def test_progress_reaches_the_bytes_that_there_are(results):
-    read = []
-    assert verify(results, advance=read.append).bytes == sum(read)
-
-
 def test_what_an_earlier_run_began_is_unfinished_unless_somebody_works_on_it(results):
     begun = results / "evaluation/tiny/te"
     begun.mkdir(parents=True)
@@ -202,11 +149,6 @@ def test_a_card_may_name_no_device(results):
     (folder / "a.bin").unlink()
     (folder / "a.bin").symlink_to("/dev/zero")
     assert [fault.what for fault in verify(folder).faults] == ["not a file"]
-
-
-def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(UserError, match="gone: there is no such folder"):
-        verify(tmp_path / "gone")
 
 
 def script(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -52,29 +52,11 @@ def test_fasttext_vectors_are_stored_with_settings_and_counts(job, fasttext):
     assert list(card["files"]) == ["vectors.safetensors"]
 
 
-def test_the_same_job_writes_the_same_bytes_and_another_seed_others(job, fasttext):
-    files = []
-    for seed in (1, 1, 2):
-        found = job("fasttext", seed, dimensions=4, minimum_count=20)
-        run(found)
-        file = Path(found["outputs"]["folder"]) / "vectors.safetensors"
-        files.append(file.read_bytes())
-    assert files[0] == files[1] != files[2]
-
-
 def test_word_vectors_are_stored_with_the_checksum_of_their_file(job):
     found, card = run(job("word-vectors", unlisted_words=False))
     assert card["tokens_with_vector"] == len(found.tokens) >= 2
     assert np.isin(found.vectors[:, 0], (1, 4)).all()
     assert len(card["word_vectors"]["sha256"]) == 64
-
-
-def test_glove_vectors_are_stored_with_settings_and_counts(job):
-    settings = {"dimensions": 6, "minimum_count": 5, "epochs": 1, "window": 4}
-    found, card = run(job("glove", **settings))
-    assert found.vectors.shape == (card["tokens_with_vector"], 6)
-    assert card["job"]["settings"]["window"] == 4
-    assert card["versions"]["numba"]
 
 
 def test_the_tokenizer_of_a_prepared_source_is_found(job, tmp_path):

@@ -2,7 +2,6 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 from lexigraft.auxiliary.fasttext import (
@@ -71,23 +70,6 @@ def test_tokens_with_white_space_or_the_end_of_line_get_vectors(letters, ngrams)
     assert {" ", "\n"} <= set(letters.convert_ids_to_tokens(found.tokens.tolist()))
 
 
-@pytest.mark.usefixtures("fasttext")
-def test_all_initial_values_are_random(letters, mixed_texts):
-    found = train_fasttext(letters, mixed_texts, **SMALL, learning_rate=1e-30)
-    assert 0 < np.abs(found.vectors).min() < np.abs(found.vectors).max() <= 1 / 12
-    assert abs(found.vectors.mean()) < 1 / 36
-
-
-@pytest.mark.usefixtures("fasttext")
-def test_character_ngrams_make_tokens_of_similar_spelling_similar(mistral_tokenizer, greek):
-    vectors = [
-        train_fasttext(mistral_tokenizer, greek, **SMALL, character_ngrams=ngrams).vectors
-        for ngrams in (None, (1, 4))
-    ]
-    assert vectors[0].shape == vectors[1].shape
-    assert not np.allclose(*vectors)
-
-
 @pytest.fixture(params=["letters", "smollm2_tokenizer", "mistral_tokenizer"])
 def tokenizer(request):
     return request.getfixturevalue(request.param)
@@ -119,30 +101,6 @@ def test_each_sentence_is_one_line_of_tokens(letters, tmp_path):
     assert file.read_text().splitlines() == ["t1 t5 t2", "t1 t6 t2"]
     assert lines == 2
     assert counts.tolist() == [0, 2, 2, 0, 0, 1, 1, 0, 0, 0, 0, 0]
-
-
-def test_special_tokens_in_the_text_and_empty_sentences_are_left_out(letters, tmp_path):
-    file = tmp_path / "text"
-    counts, lines = write_sentences(letters, ["<s>ab", "", "<s>"], numbered_words(letters), file)
-    assert (file.read_text(), lines) == ("t1 t2\n", 1)
-    assert counts[0] == 0
-
-
-def test_a_long_corpus_is_read_in_batches(letters, tmp_path):
-    read = []
-
-    def corpus():
-        for number in range(2500):
-            read.append(number)
-            yield "ab"
-            if number == 2200:
-                # Two parts are written by now, up to what the file keeps back.
-                assert (tmp_path / "text").stat().st_size > 0
-
-    words = numbered_words(letters)
-    counts, lines = write_sentences(letters, corpus(), words, tmp_path / "text")
-    assert len(read) == lines == len((tmp_path / "text").read_text().splitlines()) == 2500
-    assert np.array_equal(np.flatnonzero(counts == 2500), [1, 2])
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,6 @@ def test_only_the_seed_and_not_the_number_of_threads_changes_the_vectors(mistral
     assert not np.allclose(one.vectors, other.vectors)
 
 
-def test_a_text_without_neighbours_is_refused(letters):
-    with pytest.raises(UserError, match="give more text"):
-        train_glove(letters, ["a", "b"] * 10)
-
-
 def test_a_learning_rate_that_is_too_large_is_named(letters, mixed_texts):
     with pytest.raises(UserError, match="learning_rate: 1e\\+30 is too large"):
         train_glove(letters, mixed_texts, **SMALL, learning_rate=1e30)
@@ -40,23 +35,3 @@ def test_each_sentence_of_ids_ends_with_a_mark(letters, tmp_path):
         END_OF_SENTENCE,
     ]
     assert counts.tolist() == [0, 2, 2, 0, 0, 1, 1, 0, 0, 0, 0, 0]
-
-
-def test_special_tokens_are_left_out_and_not_counted(letters, tmp_path):
-    counts = write_token_ids(letters, ["<s>ab<s>", ""], tmp_path / "ids")
-    assert read_token_ids(tmp_path / "ids").tolist() == [1, 2, END_OF_SENTENCE, END_OF_SENTENCE]
-    assert counts.sum() == 2
-
-
-def test_ids_of_many_batches_are_those_of_the_tokenizer(smollm2_tokenizer, greek, tmp_path):
-    texts = greek * 4
-    write_token_ids(smollm2_tokenizer, iter(texts), tmp_path / "ids")
-    encoded = smollm2_tokenizer(texts, add_special_tokens=False)["input_ids"]
-    expected = np.concatenate([[*sentence, END_OF_SENTENCE] for sentence in encoded])
-    assert len(texts) > 1000
-    assert np.array_equal(read_token_ids(tmp_path / "ids"), expected)
-
-
-def test_an_empty_corpus_has_no_ids(letters, tmp_path):
-    assert write_token_ids(letters, [], tmp_path / "ids").sum() == 0
-    assert len(read_token_ids(tmp_path / "ids")) == 0

@@ -89,15 +89,6 @@ def test_a_matrix_of_low_rank_is_reconstructed():
     assert np.abs(made - np.log(matrix))[heavy].max() < 0.1
 
 
-def test_the_number_of_threads_does_not_change_the_result():
-    matrix = random_matrix(60)
-    runs = [run(matrix, epochs=3, threads=threads) for threads in (1, 2, 5)]
-    for _, parameters, costs in runs[1:]:
-        for array, other in zip(parameters, runs[0][1], strict=True):
-            assert np.array_equal(array, other)
-        assert costs == runs[0][2]
-
-
 def test_strata_contain_each_cell_once_with_its_weight():
     matrix = random_matrix(50)
     cells = stratify(cooccurrences(matrix), 10.0, 0.75, np.random.default_rng(0))
@@ -117,10 +108,3 @@ def test_strata_processed_together_share_no_token():
         for side in (0, 1):
             seen = [set(cells[stratum][side].tolist()) for stratum in strata]
             assert sum(map(len, seen)) == len(set().union(*seen))
-
-
-def test_initial_values_are_within_their_bounds():
-    start = initial_parameters(200, 9, np.random.default_rng(0))
-    both = np.concatenate(start)
-    assert 0.049 < np.abs(both).max() <= 0.05
-    assert abs(both.mean()) < 0.002

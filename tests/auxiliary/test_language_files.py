@@ -18,12 +18,6 @@ def test_entries_separated_by_a_tab_may_have_several_words(dictionary):
     assert read_dictionary(file) == [("sugar cane", "చెరకు"), ("day", "పండుగ రోజు")]
 
 
-def test_two_words_without_a_tab_are_a_pair(dictionary):
-    assert read_dictionary(dictionary(b"dog hund\ncat   katze\n")) == [
-        ("dog", "hund"), ("cat", "katze"),
-    ]  # fmt: skip
-
-
 def test_line_ends_byte_order_mark_and_repeated_or_empty_lines_are_ignored(dictionary):
     file = dictionary(b"\xef\xbb\xbfdog\thund\r\n\r\ndog\thund\r\ndog\tdogge\r\n")
     assert read_dictionary(file) == [("dog", "hund"), ("dog", "dogge")]
@@ -49,13 +43,3 @@ def test_a_file_that_is_no_dictionary_is_refused_by_line(dictionary, content, me
     with pytest.raises(UserError, match=message) as error:
         read_dictionary(dictionary(content))
     assert "words.txt" in str(error.value)
-
-
-@pytest.mark.bad_input(
-    "vectors",
-    "a dictionary that is missing, has no pairs, or has a line that is not a pair",
-    "a one-line error message names the file and the line",
-)
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"dictionary: .*none\.txt: there is no such file"):
-        read_dictionary(tmp_path / "none.txt")

@@ -78,23 +78,9 @@ def test_a_model_in_half_precision_and_in_several_files_reads_the_same(plm, lett
     np.testing.assert_allclose(read_plm(letters, folder).vectors, whole.vectors, atol=1e-3)
 
 
-def test_tokens_that_the_vocabulary_adds_have_no_vector(plm, letters):
-    _, folder = plm()
-    longer = deepcopy(letters)
-    longer.add_tokens(["<new>"])
-    assert read_plm(longer, folder).tokens.tolist() == list(range(len(letters)))
-
-
 def test_a_tokenizer_of_another_model_is_refused(plm, smollm2_tokenizer):
     with pytest.raises(UserError, match="the vocabulary must be this model's own"):
         read_plm(smollm2_tokenizer, plm()[1])
-
-
-def test_a_model_with_fewer_rows_than_tokens_is_refused(letters, tmp_path):
-    bert(BertModel, 4).save_pretrained(tmp_path)
-    letters.save_pretrained(tmp_path)
-    with pytest.raises(UserError, match=r"tokens up to id 11 but the model has only 4 rows"):
-        read_plm(letters, tmp_path)
 
 
 def test_an_added_token_without_a_row_has_no_vector(plm, letters, tmp_path):

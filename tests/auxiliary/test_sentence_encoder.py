@@ -43,8 +43,3 @@ def test_texts_of_a_known_tokenizer_are_not_encoded_again(smollm2_cut, letters):
         assert vector == [len(text) + (text in known), ord(text[0]) + (text in known)]
     everything = encode_tokens(letters, None, (letters, moved))
     assert (everything.vectors == moved.vectors).all()
-
-
-def test_special_tokens_have_no_vector(letters):
-    found = encode_tokens(letters, Lengths())
-    assert set(range(len(letters))) - {*found.tokens.tolist()} == {letters.bos_token_id}

@@ -59,16 +59,6 @@ def test_tokens_in_the_same_contexts_get_similar_vectors(kind, train, letters, m
     assert cosines[0] > 0.9 > cosines[1]
 
 
-def test_special_tokens_in_the_text_get_no_vector(train, letters):
-    trained = train(letters, ["<s>ab"] * 20)
-    assert letters.convert_ids_to_tokens(trained.tokens.tolist()) == ["a", "b"]
-
-
 def test_a_text_without_frequent_tokens_is_refused(train, letters):
     with pytest.raises(UserError, match=r"^minimum_count: .*; give more text"):
         train(letters, ["abc"] * 3, minimum_count=10)
-
-
-def test_one_string_as_corpus_is_refused(train, letters):
-    with pytest.raises(UserError, match="corpus is one string"):
-        train(letters, "abc")

@@ -3,7 +3,6 @@ import gzip
 import numpy as np
 import pytest
 
-from lexigraft.auxiliary import word_vector_files
 from lexigraft.auxiliary.word_vectors import read_word_vectors
 from lexigraft.errors import UserError
 
@@ -27,17 +26,6 @@ def test_tokens_that_are_no_whole_characters_or_special_have_no_vector(smollm2_t
     found = rows(read_word_vectors(smollm2_tokenizer, file), smollm2_tokenizer)
     whole = {"a", "Ġa", "ï¿½", "Ġï¿½"}  # the last two are the replacement character itself
     assert {"a", "Ġa"} <= set(found) <= whole
-
-
-def test_of_a_repeated_word_the_first_vector_counts(letters, vec):
-    file = vec({"a": "1 1", "b": "2 2"}, header="3 2")
-    file.write_text(file.read_text() + "a 5 5\n")
-    assert rows(read_word_vectors(letters, file), letters)["a"] == [1, 1]
-
-
-def test_zero_vectors_are_left_out(letters, vec):
-    found = read_word_vectors(letters, vec({"a": "0 0", "b": "1 0"}))
-    assert rows(found, letters) == {"b": [1, 0]}
 
 
 def test_a_compressed_file_has_the_same_vectors(smollm2_tokenizer, vec, tmp_path):
@@ -72,11 +60,6 @@ def test_unlisted_words_are_composed_of_ngrams_only_with_the_option(
     assert len(every) > 10 * len(listed)
     assert np.array_equal(every["▁the"], model.get_word_vector("the"))
     assert "▁the" not in listed
-
-
-def test_a_text_file_has_no_ngrams(letters, vec):
-    with pytest.raises(UserError, match=r"words\.vec: unlisted_words needs a \.bin file"):
-        read_word_vectors(letters, vec({"a": "1 1"}), unlisted_words=True)
 
 
 @pytest.mark.bad_input(
@@ -169,29 +152,6 @@ def test_a_token_has_the_mean_of_the_words_that_it_occurs_in(letters, vec):
     assert found == {"a": [1, 0], "b": [0.5, 1.5], "c": [0, 3], " ": [0.5, 1.5]}
 
 
-def test_the_batch_size_does_not_change_the_means(letters, vec, monkeypatch):
-    file = vec({"ab": "1 0", "bbc": "0 3", "ca": "2 2"})
-    whole = read_word_vectors(letters, file, pooling="uniform")
-    monkeypatch.setattr(word_vector_files, "_WORDS_AT_ONCE", 1)
-    single = read_word_vectors(letters, file, pooling="uniform")
-    assert np.array_equal(whole.tokens, single.tokens)
-    assert np.allclose(whole.vectors, single.vectors)
-
-
-def test_special_tokens_and_the_end_of_line_are_ignored(letters, vec):
-    file = vec({"<s>a": "1 0", "</s>": "5 5"})
-    assert rows(read_word_vectors(letters, file, pooling="uniform"), letters) == {
-        "a": [1, 0], " ": [1, 0],
-    }  # fmt: skip
-
-
-def test_words_with_spaces_are_read_from_the_end_of_their_line(letters, vec):
-    file = vec({"a b": "1 2", "c": "3 4 "})
-    found = rows(read_word_vectors(letters, file, pooling="uniform"), letters)
-    assert found["a"] == found["b"] == [1, 2]
-    assert found["c"] == [3, 4]
-
-
 def test_colexnet_writes_the_language_and_the_edges_of_words(byte_letters, vec):
     file = vec({"deu:$ab$": "1 0", "fra:bc": "0 1", "a:b": "9 9"})
     found = read_word_vectors(byte_letters, file, pooling="uniform", notation="colexnet")
@@ -232,14 +192,6 @@ def test_pooling_by_frequency_equals_the_wechsel_package(tokenizer, request, wor
     np.testing.assert_allclose(found.vectors[kept], expected[known], atol=1e-6)
 
 
-def test_uniform_pooling_ignores_frequencies(mistral_tokenizer, word_model, fasttext):
-    uniform = rows(
-        read_word_vectors(mistral_tokenizer, word_model, pooling="uniform"), mistral_tokenizer
-    )
-    model = fasttext.load_model(str(word_model))
-    assert np.allclose(uniform["▁of"], model.get_word_vector("of"), atol=1e-6)
-
-
 @pytest.mark.bad_input(
     "vectors", "incompatible options of word vectors", "a one-line error message names the option"
 )
@@ -259,11 +211,3 @@ def test_uniform_pooling_ignores_frequencies(mistral_tokenizer, word_model, fast
 def test_options_that_do_not_go_together_are_refused(letters, vec, options, message):
     with pytest.raises(UserError, match=message):
         read_word_vectors(letters, vec({"a": "1 1"}), **options)
-
-
-@pytest.mark.bad_input(
-    "vectors", "vectors with values that are not finite", "a one-line error message names the file"
-)
-def test_vectors_that_are_not_finite_are_refused(letters, vec):
-    with pytest.raises(UserError, match=r"words\.vec: contains vectors that are not finite"):
-        read_word_vectors(letters, vec({"a": "1 nan"}), pooling="uniform")

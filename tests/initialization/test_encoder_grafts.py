@@ -54,18 +54,6 @@ def test_a_tied_encoder_stays_tied_and_its_bias_grows(
     assert torch.isfinite(grafted(**tokens).logits).all()
 
 
-def test_the_bias_of_a_new_token_is_the_recipe_of_its_pieces(
-    model, roberta_tokenizer, expanded, telugu
-):
-    bias = bias_of(model).clone()
-    fitted = fit("mean", roberta_tokenizer, expanded, telugu)
-    grafted = graft(model, expanded, fitted)
-    for new in fitted.new_ids[:5]:
-        weights = fitted.weights_[[new]].toarray()[0]
-        expected = (torch.from_numpy(weights).float() * bias).sum()
-        assert bias_of(grafted)[new].item() == pytest.approx(expected.item(), abs=1e-5)
-
-
 def test_an_expanded_encoder_predicts_english_as_before(
     model, roberta_tokenizer, expanded, telugu, english
 ):

@@ -9,7 +9,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GemmaConfig, Gemma
 from lexigraft import graft_folder, initializer
 from lexigraft.source.tokenizer import load_tokenizer
 from lexigraft.vocabulary.expand import expand_tokenizer
-from lexigraft.vocabulary.tokenizer_settings import take_tokenizer
 from lexigraft.vocabulary.train import train_tokenizer
 
 
@@ -52,13 +51,3 @@ def test_a_padded_prompt_is_continued_as_without_padding(gemma, change, english,
         for count in (1, 2)
     )  # fmt: skip
     assert torch.equal(alone, batch)
-
-
-def test_another_models_tokenizer_gets_settings_of_the_source(bert_tokenizer, gemma):
-    source = load_tokenizer(gemma)
-    source.model_max_length = 77
-    source.mask_token = source.eos_token  # Gemma has one, and is no encoder
-    taken = take_tokenizer(bert_tokenizer, source)
-    assert (taken.padding_side, taken.model_max_length) == ("left", 77)
-    assert taken.model_input_names == source.model_input_names
-    assert taken("one two").tokens() == ["one", "two"]

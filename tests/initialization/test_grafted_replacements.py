@@ -74,24 +74,6 @@ def test_equal_texts_of_shared_tokens_get_equal_logits(model, source, target):
     assert torch.equal(found[..., shared], expected[..., fitted.source_of[shared]])
 
 
-def test_configs_name_the_target_s_special_tokens(model, source, target):
-    grafted = graft(model(), target, fit(source, target))
-    for config in (grafted.config, grafted.generation_config):
-        assert config.bos_token_id == target.bos_token_id == 1
-        assert config.eos_token_id == target.eos_token_id == 2
-        assert config.pad_token_id is None  # the target has none
-
-
-def test_only_the_padding_row_gets_no_gradient(model, source, target):
-    target.add_special_tokens({"pad_token": "<|pad|>"})
-    grafted = graft(model(tied=False), target, fit(source, target))
-    assert grafted.config.pad_token_id == target.pad_token_id
-    assert grafted.get_input_embeddings().padding_idx == target.pad_token_id
-    grafted(torch.arange(len(target))[None]).logits.sum().backward()
-    learns = (grafted.get_input_embeddings().weight.grad != 0).any(dim=1)
-    assert learns[: len(target) - 1].all()
-
-
 def test_a_role_with_several_ids_keeps_them(model, source, target):
     source.add_tokens(["<|turn|>"], special_tokens=True)
     target.add_tokens(["<|turn|>"], special_tokens=True)

@@ -7,7 +7,6 @@ import pytest
 
 from lexigraft.auxiliary.token_vectors import TokenVectors, save_vectors
 from lexigraft.corpus.sample_file import ENGLISH, translation_prompt, write_samples
-from lexigraft.errors import UserError
 from lexigraft.initialization.registry import declaration, methods
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.job import carry_out
@@ -101,34 +100,6 @@ def test_the_same_job_writes_the_same_bytes_and_another_seed_others(job):
         run(job("random", seed=seed))
         files.append((Path(job("random")["outputs"]["folder"]) / "rows.safetensors").read_bytes())
     assert files[0] == files[1] != files[2]
-
-
-def test_options_are_passed_to_the_method(job):
-    loaded, _ = run(job("multivariate", covariance_scale=0))
-    assert np.ptp(loaded.new["input"], axis=0).max() == 0
-
-
-def test_vectors_are_passed_to_the_method(job):
-    loaded, card = run(job("focus"))
-    assert loaded.weights[[258]].toarray()[0].tolist().count(0.5) == 2
-    assert card["fallback_tokens"] == ["de"]
-    assert card["statistics"]["anchors"] == 2
-
-
-def test_translations_can_be_the_entries_of_a_dictionary(job):
-    by_dictionary, _ = run(job("dictionary-alignment"))
-    one = job("dictionary-alignment")
-    one["inputs"] = {**job("transtokenizers")["inputs"]}
-    by_samples, card = run(one)
-    assert card["statistics"]["entries"] == 1
-    assert (by_samples.weights != by_dictionary.weights).nnz == 0
-
-
-def test_a_missing_auxiliary_is_an_error(job):
-    without = job("focus")
-    del without["inputs"]["auxiliary"]
-    with pytest.raises(UserError, match="specify one in its config entry"):
-        run(without)
 
 
 def test_the_time_on_the_card_includes_training_the_vectors(job):

@@ -15,10 +15,6 @@ def made(name):
     return initializer(name, **REQUIRED.get(name, {}))
 
 
-def test_the_methods_are_the_files_of_the_folder():
-    assert {"align", "mean", "mean-of-all", "merge", "multivariate", "random"} <= set(methods())
-
-
 def test_every_method_has_defaults_and_the_name_of_its_file():
     assert [made(name).name for name in methods()] == methods()
 
@@ -43,11 +39,6 @@ def test_what_a_method_declares_is_known_without_importing_it():
     assert declaration("distill").reads == ("model",)
 
 
-def test_the_title_is_that_of_the_paper_or_the_name():
-    assert declaration("transtokenizers").title == "Trans-tokenizers"
-    assert declaration("mean-of-all").title == "Mean of all"
-
-
 def test_pairs_of_samples_are_parallel_text_or_a_dictionary():
     roles = [declaration(name).pairs_role for name in ("transtokenizers", "cw2v", "mean")]
     assert roles == ["parallel", "dictionary", None]
@@ -58,26 +49,9 @@ def test_for_an_unknown_method_a_similar_name_is_suggested():
         initializer("marge")
 
 
-def test_for_a_method_like_no_other_all_names_are_listed():
-    with pytest.raises(
-        UserError, match=r"choose from align, clp, cw2v, dictionary-alignment, distill"
-    ):
-        initializer("zzz")
-
-
-def test_a_path_is_not_a_method():
-    with pytest.raises(UserError, match="is not known"):
-        initializer("../registry")
-
-
 def test_for_an_unknown_option_a_similar_name_is_suggested():
     with pytest.raises(UserError, match="did you mean 'covariance_scale'"):
         initializer("multivariate", covariance_scal=2)
-
-
-def test_an_option_for_a_method_without_options_is_refused():
-    with pytest.raises(UserError, match="'random' has no options; remove 'window'"):
-        initializer("random", window=3)
 
 
 def test_declarations_are_read_without_numeric_libraries():

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import torch
 
 from lexigraft.initialization import matrix as matrices
 from lexigraft.initialization.matrix import leading_singular_vectors, project
@@ -14,16 +13,6 @@ def test_the_vectors_span_the_leading_singular_vectors(matrix, rank):
     expected = vectors[:rank].T @ vectors[:rank]
     np.testing.assert_allclose(axes @ axes.T, expected, atol=1e-12)
     np.testing.assert_allclose(axes.T @ axes, np.eye(rank), atol=1e-12)
-
-
-def test_blocks_and_tensors_give_the_same_vectors(matrix, monkeypatch):
-    rows = matrix(40)
-    whole = leading_singular_vectors(rows, 3)
-    monkeypatch.setattr(matrices, "_BLOCK_VALUES", 24)  # three rows of eight
-    for same in (rows, torch.from_numpy(rows)):
-        axes = leading_singular_vectors(same, 3)
-        assert axes.dtype == np.float32
-        np.testing.assert_allclose(axes @ axes.T, whole @ whole.T, atol=1e-6)
 
 
 def test_projection_by_blocks_of_columns_equals_projection_at_once(matrix, monkeypatch):

@@ -40,13 +40,3 @@ def test_every_option_of_every_method_is_checked(name):
     for option in fields(initializer(name, **required)):
         with pytest.raises(UserError, match=f"option '{option.name}' of initializer '{name}': .*"):
             initializer(name, **required | {option.name: NEVER})
-
-
-def test_the_message_says_what_is_allowed():
-    message = "option 'shuffled' of initializer 'unifyvocab': 1.5 is not a number from 0 to 1"
-    with pytest.raises(UserError, match=message):
-        initializer("unifyvocab", shuffled=1.5)
-    with pytest.raises(UserError, match="'uniform' is not one of mean-of-all, random"):
-        initializer("mean", without_pieces="uniform")
-    with pytest.raises(UserError, match="None is not an integer of at least 1"):
-        initializer("omp", atoms=None)

@@ -3,11 +3,8 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.interface import RecipeInitializer
-from lexigraft.initialization.recipe import RecipePair, assemble_recipe
-from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import load_initialization, save_initialization
 
 
@@ -48,11 +45,6 @@ def test_each_matrix_has_its_recipe(fitted, tokenizers, matrix):
     assert fitted.weights_["output"].shape == (fitted.n_target, fitted.n_source)
 
 
-def test_there_is_no_third_matrix(fitted, matrix):
-    with pytest.raises(UserError, match="'head'"):
-        fitted.apply(matrix(fitted.n_source), "head")
-
-
 def test_a_stored_initialization_equals_the_fitted_one(fitted, matrix, tmp_path):
     assert save_initialization(fitted, tmp_path) == "recipes.npz"
     loaded = load_initialization(tmp_path)
@@ -64,38 +56,6 @@ def test_a_stored_initialization_equals_the_fitted_one(fitted, matrix, tmp_path)
     first = (tmp_path / "recipes.npz").read_bytes()
     save_initialization(fitted, tmp_path)
     assert (tmp_path / "recipes.npz").read_bytes() == first
-
-
-def test_saving_again_leaves_one_file(fitted, tokenizers, tmp_path):
-    mean = initializer("mean").fit(*tokenizers)
-    for one, name in ((mean, "recipe.npz"), (fitted, "recipes.npz"), (mean, "recipe.npz")):
-        save_initialization(one, tmp_path)
-        assert [file.name for file in tmp_path.iterdir()] == [name]
-
-
-@pytest.mark.fault(
-    "damage",
-    "a recipe or file of drawn rows is truncated at any length, or any of its bits is flipped",
-    "a one-line error message names the file, unless nothing depends on the bit",
-)
-def test_a_file_cut_off_anywhere_is_an_error_that_names_it(fitted, tmp_path):
-    save_initialization(fitted, tmp_path)
-    whole = (tmp_path / "recipes.npz").read_bytes()
-    for length in {0, 1, 100, len(whole) // 2, len(whole) - 1}:
-        (tmp_path / "recipes.npz").write_bytes(whole[:length])
-        with pytest.raises(UserError, match=r"recipes\.npz"):
-            load_initialization(tmp_path)
-
-
-def test_recipes_that_copy_different_rows_are_refused(tmp_path):
-    rows = csr_array(np.array([[0.5, 0.5, 0.0]]))
-    one, other = (
-        assemble_recipe(rows, np.array(source_of), np.arange(2))
-        for source_of in ([0, 1, -1], [1, 0, -1])
-    )
-    RecipePair(one, other).save(tmp_path / "recipes.npz")
-    with pytest.raises(UserError, match="copy different rows"):
-        load_initialization(tmp_path)
 
 
 @pytest.mark.parametrize("tied", [True, False])

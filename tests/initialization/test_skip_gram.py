@@ -44,21 +44,6 @@ def test_the_loss_of_all_batches_is_the_definition(sentences, window, size):
         assert not found
 
 
-@given(SENTENCES, st.integers(1, 4), st.integers(1, 9))
-@settings(deadline=None, max_examples=60)
-def test_an_epoch_pairs_every_token_with_its_neighbours_once(sentences, window, size):
-    text = TokenStream.from_sentences(sentences)
-    found = np.zeros((7, 7))
-    for batch in batches(
-        text, NoiseDistribution.from_text(text), window, 2, size, np.random.default_rng(1)
-    ):
-        found[np.ix_(batch.centres, batch.contexts)] += batch.positives
-    expected = np.zeros((7, 7))
-    for centre, context in pairs_by_definition(sentences, window):
-        expected[centre, context] += 1
-    assert np.array_equal(found, expected)
-
-
 @given(SENTENCES, st.integers(1, 4), st.integers(1, 9), st.data())
 @settings(deadline=None, max_examples=40)
 def test_only_pairs_of_centres_are_batched(sentences, window, size, data):
@@ -102,16 +87,6 @@ def test_sampled_noise_has_the_right_distribution():
         mean[drawn.tokens] += drawn.shares / 4000
     np.testing.assert_allclose(mean, noise.shares, atol=4e-3)
     assert noise.shares[39] / noise.shares[0] == pytest.approx(40**0.75)
-
-
-def test_each_epoch_has_another_order_of_sentences():
-    text = TokenStream.from_sentences([np.array([i, i]) for i in range(30)])
-    noise, draws = NoiseDistribution.from_text(text), np.random.default_rng(0)
-    passes = [
-        [batch.centres[0] for batch in batches(text, noise, 1, 1, 2, draws)] for _ in range(2)
-    ]
-    assert sorted(passes[0]) == sorted(passes[1]) == list(range(30))
-    assert passes[0] != passes[1]
 
 
 def from_table(score):

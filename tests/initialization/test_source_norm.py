@@ -44,19 +44,6 @@ def test_new_rows_keep_their_direction_and_have_the_mean_norm(tokenizers, matric
         np.testing.assert_allclose(half.float()[new], expected, rtol=0.05, atol=0.05)
 
 
-def test_a_copy_is_scaled_too_and_a_row_of_zeros_stays(tokenizers, matrices):
-    fitted = fit(tokenizers, "permutation")
-    matrix = matrices["input"].copy()
-    made = fitted.apply(matrix)[fitted.new_ids]
-    wanted = np.linalg.norm(matrix[:-1], axis=1).mean()
-    np.testing.assert_allclose(np.linalg.norm(made, axis=1), wanted, rtol=1e-5)
-    assert fitted.statistics()["share_copy"] == 0
-    assert fitted.statistics()["share_in_hull"] is None
-    (row,) = fitted.weights_[[fitted.new_ids[0]]].indices
-    matrix[row] = 0
-    assert not fitted.apply(matrix)[fitted.new_ids[0]].any()
-
-
 def test_scaling_is_stored(tokenizers, matrices, tmp_path):
     fitted = fit(tokenizers)
     save_initialization(fitted, tmp_path)

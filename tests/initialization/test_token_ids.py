@@ -103,24 +103,6 @@ def test_lists_of_token_ids_are_translated_without_missing_tokens(change):
     assert found.forced_decoder_ids == [[1, a], *([] if lost else [[2, gone]])]
 
 
-def test_translated_settings_are_saved_and_take_effect(tmp_path):
-    source, targets = tokenizers()
-    model = source_model()
-    prompt = source(TEXT).input_ids[:2]
-    token = int(logits(model, prompt)[-1].argmax())
-    kept = targets["prune"].get_vocab()
-    if source.convert_ids_to_tokens(token) not in kept:
-        token = source(TEXT).input_ids[0]
-    model.generation_config = GenerationConfig(
-        suppress_tokens=[token], bad_words_ids=[[token]], sequence_bias=[[[token], -9.0]]
-    )
-    grafted(model, "prune")[0].save_pretrained(tmp_path)
-    reloaded = AutoModelForCausalLM.from_pretrained(tmp_path)
-    forbidden = kept[source.convert_ids_to_tokens(token)]
-    ids = targets["prune"](TEXT, return_tensors="pt").input_ids[:, :2]
-    assert forbidden not in reloaded.generate(ids, max_new_tokens=8)[0, 2:].tolist()
-
-
 @pytest.mark.parametrize("file", ["config.json", "generation_config.json"])
 @pytest.mark.parametrize("role", ["pad", "eos", "bos"])
 def test_an_id_of_minus_one_never_names_a_token(role, file, tmp_path):

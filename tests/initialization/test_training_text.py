@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 from lexigraft.initialization.decomposition import decompose
@@ -47,10 +46,6 @@ def test_a_snippet_has_both_tokenizations(pair, find):
     assert snippet.ends.tolist() == [1, 3, 6, 7]
 
 
-def test_text_without_new_tokens_is_skipped(find):
-    assert not find(["xyz", "a b"])
-
-
 def test_each_token_gets_its_number_of_snippets_and_shares_them(pair, find):
     found = find(["ab1", "ab2", "abcd3", "cd4", "ab5", "cd6"], per_token=2)
     # `ab` has two after the second; the third is taken for `cd`.
@@ -79,19 +74,9 @@ def test_a_snippet_fits_into_the_context_of_the_model(pair, find):
     assert not find(["1cde2"], context=2)
 
 
-def test_a_token_without_pieces_ends_a_snippet(pair, find):
-    assert texts_of(pair, find(["12cde34ab56cde78"], tokens=["ab"])) == ["34ab56"]
-
-
 def test_every_twentieth_item_is_held_out():
     learned, watched = validation_split(list(range(1, 46)))
     assert watched == [20, 40]
     assert sorted(learned + watched) == list(range(1, 46))
     assert validation_split([1, 2, 3]) == ([1, 2, 3], [1, 2, 3])
     assert len(validation_split(list(range(19)))[1]) == 19
-
-
-def test_special_tokens_are_not_part_of_the_text(pair):
-    (ids,) = tokenized_sentences(pair.target_tokenizer, ["<s>ab", "<s>"])
-    assert pair.target_tokenizer.convert_ids_to_tokens(ids.tolist()) == ["ab"]
-    assert ids.dtype == np.int64

@@ -1,15 +1,8 @@
-import numpy as np
 import pytest
 from tokenizers import models
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.pairing import pair_vocabularies, shared_tokens
-
-
-def test_tokens_after_the_source_are_new(byte_level):
-    pair = pair_vocabularies(byte_level([("a", "b")]), byte_level([("a", "b"), ("ab", "c")]))
-    assert pair.new_tokens == ["abc"]
-    assert pair.n_target == pair.n_source + 1
 
 
 def test_new_tokens_may_replace_padding_rows(byte_level):
@@ -27,21 +20,6 @@ def test_a_target_that_moves_source_tokens_replaces_the_source(byte_level):
     assert pair.new_tokens == ["ef"]
     copied = pair.source_of[target.get_vocab()["cd"]]
     assert copied == source.get_vocab()["cd"] != target.get_vocab()["cd"]
-
-
-def test_a_target_that_lacks_source_tokens_replaces_the_source(byte_level):
-    source = byte_level([("a", "b")])
-    pair = pair_vocabularies(source, byte_level([]))
-    assert not pair.expands and len(pair.new_ids) == 0
-    assert pair.n_target == len(source) - 1
-
-
-def test_shared_ids_leave_special_tokens_out(byte_level, byte_fallback):
-    source, target = byte_level([("Ġ", "a")], eos_token="<|end|>"), byte_fallback([("▁", "a")])
-    pair = pair_vocabularies(source, target)
-    assert pair.source_of[target.eos_token_id] == source.eos_token_id
-    assert target.eos_token_id not in pair.shared_ids
-    assert target.get_vocab()["▁a"] in pair.shared_ids
 
 
 def test_a_matrix_smaller_than_the_source_is_an_error(byte_level):
@@ -74,11 +52,6 @@ def test_a_gap_between_the_new_ids_is_an_error(byte_level):
         pair_vocabularies(source, target)
 
 
-def test_shared_tokens_of_an_expansion_are_the_source_itself(smollm2_cut):
-    shared = shared_tokens(smollm2_cut, smollm2_cut)
-    assert shared == {i: i for i in range(len(smollm2_cut))}
-
-
 def test_shared_tokens_are_found_by_their_bytes_across_families(byte_level, byte_fallback):
     source, target = byte_level([("Ġ", "a"), ("a", "b")]), byte_fallback([("▁", "a"), ("b", "a")])
     shared = shared_tokens(source, target)
@@ -103,14 +76,6 @@ def test_a_special_token_is_never_shared_with_the_text_that_spells_it(byte_level
     assert target.eos_token_id not in shared_tokens(source, target)
 
 
-def test_special_and_new_ids_are_disjoint_from_shared_ones_on_real_text(
-    smollm2_cut, expanded_telugu
-):
-    pair = pair_vocabularies(smollm2_cut, expanded_telugu)
-    assert len(pair.new_ids) == 100
-    assert np.array_equal(pair.source_ids, np.arange(len(smollm2_cut)))
-
-
 def test_a_letter_is_shared_with_its_token_and_not_with_its_byte(byte_level, byte_fallback):
     source, target = byte_fallback([]), byte_level([])
     shared = shared_tokens(source, target)
@@ -129,27 +94,6 @@ def test_wordpiece_tokens_match_by_position_in_a_word(bert_tokenizer, mistral_to
     assert back[old["▁the"]] == new["the"]
     assert back[old["ing"]] == new["##ing"]
     assert old["▁The"] not in back  # BERT reads no capitals
-
-
-def test_tokens_that_begin_and_end_texts_are_shared_across_families(
-    bert_tokenizer, mistral_tokenizer
-):
-    shared = shared_tokens(mistral_tokenizer, bert_tokenizer)
-    assert shared[bert_tokenizer.cls_token_id] == mistral_tokenizer.bos_token_id
-    assert shared[bert_tokenizer.sep_token_id] == mistral_tokenizer.eos_token_id
-    assert shared[bert_tokenizer.unk_token_id] == mistral_tokenizer.unk_token_id
-    assert bert_tokenizer.mask_token_id not in shared
-    back = shared_tokens(bert_tokenizer, mistral_tokenizer)
-    assert back[mistral_tokenizer.bos_token_id] == bert_tokenizer.cls_token_id
-    assert back[mistral_tokenizer.eos_token_id] == bert_tokenizer.sep_token_id
-
-
-def test_an_unknown_token_that_ends_texts_in_the_source_is_not_shared(byte_level, byte_fallback):
-    source = byte_level([], eos_token="<|end|>", unk_token="<|end|>")
-    target = byte_fallback([])
-    shared = shared_tokens(source, target)
-    assert shared[target.eos_token_id] == source.eos_token_id
-    assert target.unk_token_id not in shared
 
 
 def test_a_token_that_begins_and_ends_texts_matches_by_the_end(byte_level, byte_fallback):

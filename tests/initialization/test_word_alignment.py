@@ -58,25 +58,6 @@ def test_counts_are_those_of_fast_align(tension):
         )
 
 
-def test_units_align_to_those_that_they_co_occur_with():
-    found = counts_of([([0, 1], [0, 1]), ([0, 2], [0, 2]), ([1, 2], [1, 2])] * 5, iterations=20)
-    assert found.toarray().argmax(axis=0).tolist() == [0, 1, 2]
-
-
-def test_a_unit_aligns_no_more_often_than_it_occurs():
-    found = counts_of(PAIRS)
-    occurrences = np.bincount([f for _, target in PAIRS for f in target])
-    assert (found.sum(axis=0) <= occurrences + 1e-9).all()
-
-
-def test_tension_prefers_similar_positions():
-    alone = [([0, 1], [0, 1])]
-    assert np.ptp(counts_of(alone).data) == pytest.approx(0)
-    found = counts_of(alone, diagonal_tension=4.0).toarray()
-    assert found[0, 0] > found[0, 1]
-    assert found[1, 1] > found[1, 0]
-
-
 def test_pairs_with_an_empty_side_are_left_out():
     assert len(Bitext.from_pairs([([], [1]), ([1], []), ([0], [0])])) == 1
     assert counts_of([([], [1])]).shape == (0, 0)

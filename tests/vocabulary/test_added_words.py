@@ -5,10 +5,8 @@ import copy
 import pytest
 from tokenizers import AddedToken
 
-from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
-from lexigraft.vocabulary.token_bytes import WordSplitter, token_bytes, unreachable_by_merges
-from lexigraft.vocabulary.token_filter import words_of
+from lexigraft.vocabulary.token_bytes import WordSplitter, token_bytes
 
 OPTIONS = {
     "plain": {},
@@ -56,18 +54,6 @@ def test_no_new_token_has_the_text_of_an_added_word(name, kind, sources, telugu)
     assert added.isdisjoint(stands_for[number] for number in new_token_ids(source, target))
 
 
-@pytest.mark.parametrize("merges", ["append", "auxiliary-first"])
-def test_no_new_token_of_an_auxiliary_tokenizer_contains_an_added_word(merges, sources, telugu):
-    source = sources("smollm2_cut", "plain")
-    target = expand_tokenizer(source, telugu, 100, merges=merges)
-    new = target.convert_ids_to_tokens(new_token_ids(source, target))
-    assert unreachable_by_merges(target, new) == []
-    stands_for = token_bytes(target)
-    added = {stands_for[number] for number in source.added_tokens_decoder}
-    for number in new_token_ids(source, target):
-        assert not any(word in stands_for[number] for word in added)
-
-
 @pytest.mark.parametrize(("name", "kind"), KINDS)
 def test_words_are_those_that_the_model_of_the_tokenizer_gets(name, kind, sources, telugu):
     source = sources(name, kind)
@@ -77,9 +63,3 @@ def test_words_are_those_that_the_model_of_the_tokenizer_gets(name, kind, source
         ids = backend.encode(text, add_special_tokens=False).ids
         own = [piece.id for word in split(text) for piece in backend.model.tokenize(word)]
         assert own == [number for number in ids if number not in added]
-
-
-def test_a_text_of_added_words_only_has_no_words(sources, telugu):
-    source = sources("smollm2_cut", "plain")
-    split = WordSplitter(source.backend_tokenizer)
-    assert words_of(split, read_bpe(source), frequent_words(telugu)[3]) == []

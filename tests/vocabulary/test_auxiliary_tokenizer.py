@@ -1,7 +1,6 @@
 """Selection of tokens of an auxiliary tokenizer, worked out by hand."""
 
 import io
-from collections import Counter
 
 import pytest
 import sentencepiece
@@ -9,11 +8,10 @@ import sentencepiece
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.auxiliary_tokenizer import (
     choose_tokens,
-    train_auxiliary,
     train_auxiliary_pieces,
 )
 from lexigraft.vocabulary.bpe import Bpe
-from lexigraft.vocabulary.expand import TRAINERS, expand_tokenizer, new_token_ids
+from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.merges import PairRules, PieceRules
 
 EVERYTHING = lambda token: True  # noqa: E731 (reads as a value here)
@@ -34,37 +32,11 @@ def test_with_auxiliary_merges_first_the_same_token_is_reachable():
     assert choose_tokens(auxiliary, rules, 2, EVERYTHING, reorder=True) == ["ab", "abc"]
 
 
-def test_a_token_whose_part_was_skipped_is_skipped():
-    rules = PairRules({"a", "b", "c"}, [])
-    auxiliary = [("a", "b"), ("ab", "c"), ("b", "c")]
-    admits = lambda token: token != "ab"  # noqa: E731
-    assert choose_tokens(auxiliary, rules, 5, admits, reorder=False) == ["bc"]
-
-
-def test_only_auxiliary_first_reorders_merges_of_the_source():
-    known = {"a", "b", "c", "ab", "bc"}
-    appended, first = PairRules(known, [("b", "c")]), PairRules(known, [])
-    choose_tokens([("a", "b")], appended, 1, EVERYTHING, reorder=False)
-    choose_tokens([("a", "b")], first, 1, EVERYTHING, reorder=True)
-    assert appended.merges() == [("b", "c")]
-    assert first.merges() == [("a", "b")]
-
-
 def test_a_character_without_a_token_comes_before_its_first_token_and_counts():
     rules = PieceRules({"▁", "a"}, [])
     auxiliary = [("▁", "క"), ("▁", "గ"), ("▁", "a")]
     # Three tokens: క, ▁క, and ▁a, since గ and ▁గ would make four.
     assert choose_tokens(auxiliary, rules, 3, EVERYTHING, reorder=False) == ["క", "▁క", "▁a"]
-
-
-def test_the_auxiliary_tokenizer_learns_frequent_merges_within_words():
-    bpe = Bpe({}, [], False, True, frozenset(), False, None, True)
-    words = Counter({"▁ab": 5, "▁cd": 3, "▁e": 1})
-    merges = train_auxiliary(words, bpe, 1_000)
-    assert merges[0] in {("▁", "a"), ("a", "b")}
-    joined = {left + right for left, right in merges}
-    assert joined >= {"▁ab", "▁cd"} and "▁e" not in joined
-    assert not any("▁" in token[1:] for token in joined)
 
 
 LINES = ["సూర్యుడు తూర్పున ఉదయిస్తాడు", "సూర్యుడు పడమర అస్తమిస్తాడు", "12 సూర్యుడు"] * 4
@@ -91,44 +63,6 @@ def test_sentencepiece_trains_the_auxiliary_tokenizer_of_a_byte_fallback_source(
     expected = [piece for piece in merged_pieces(LINES, 400) if piece != "▁స"]
     assert "▁సూర్యుడు" in pieces
     assert pieces == expected
-
-
-def test_new_tokens_are_the_first_of_sentencepiece_that_can_be_reached(mistral_tokenizer, telugu):
-    source, lines = mistral_tokenizer, telugu[:400]
-    options = {"merges": "append", "auxiliary_size": 2000, "marks": "apart"}
-    target = expand_tokenizer(source, lines, 40, auxiliary_trainer="sentencepiece", **options)
-    new = target.convert_ids_to_tokens(new_token_ids(source, target))
-    bpe = Bpe(source.get_vocab(), [], False, True, frozenset(), False, None, True)
-    candidates = ["".join(pair) for pair in train_auxiliary_pieces(lines, bpe, 2000)]
-    # Characters that they need come first; the rest are in SentencePiece's order.
-    places = [candidates.index(token) for token in new if len(token) > 1]
-    assert len(places) > 20 and places == sorted(places)
-    model = target.backend_tokenizer.model
-    assert [[piece.value for piece in model.tokenize(token)] for token in new] == [[t] for t in new]
-
-
-def test_sentencepiece_pieces_have_at_most_sixteen_letters(mistral_tokenizer):
-    word = "కఖగఘచఛజఝటఠడఢణతథదధనపఫబభ"
-    bpe = Bpe({}, [], False, True, frozenset(), False, None, True)
-    pieces = train_auxiliary_pieces([word] * 20, bpe, 2000)
-    assert max(len(left + right) for left, right in pieces) == 16
-    merges = train_auxiliary(Counter({f"▁{word}": 20}), bpe, 2000)
-    assert max(len(left + right) for left, right in merges) == 23
-    # Which of the two an expansion takes, the number of its candidates shows.
-    found = {}
-    for trainer in TRAINERS:
-        with pytest.raises(UserError, match=r"only .* can be added") as error:
-            expand_tokenizer(
-                mistral_tokenizer,
-                [word] * 20,
-                900,
-                2000,
-                "append",
-                "apart",
-                auxiliary_trainer=trainer,
-            )
-        found[trainer] = str(error.value).split("only ")[1].split()[0]
-    assert found["sentencepiece"] != found["tokenizers"]
 
 
 def test_byte_level_sources_and_unknown_trainers(smollm2_tokenizer, telugu):

@@ -3,13 +3,12 @@
 import json
 
 import pytest
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
-from lexigraft.vocabulary.prune import prune_tokenizer
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 from lexigraft.vocabulary.train import train_tokenizer
 
@@ -95,17 +94,6 @@ def test_other_families_are_refused_by_name(model, named):
         read_bpe(PreTrainedTokenizerFast(tokenizer_object=Tokenizer(model)))
 
 
-def test_a_slow_tokenizer_is_refused():
-    with pytest.raises(UserError, match="object is not a fast tokenizer"):
-        read_bpe(object())
-
-
-def test_added_tokens_after_the_model_are_tokens():
-    tokenizer = byte_level({"a": 0, "b": 1, "ab": 2}, [("a", "b")])
-    tokenizer.add_tokens([AddedToken("<pad>", special=True)])
-    assert read_bpe(tokenizer).vocab["<pad>"] == 3
-
-
 def with_unused_ids(tokenizer, moved):
     """The tokenizer with other ids: `moved` maps each id to one, in the same order."""
     state = json.loads(tokenizer.backend_tokenizer.to_str())
@@ -134,11 +122,3 @@ def test_new_tokens_of_a_tokenizer_with_unused_ids_follow_its_last_id(family, mo
     assert [target.decode(target.encode(text)) for text in texts] == [
         same.decode(same.encode(text)) for text in texts
     ]
-
-
-def test_a_pruned_tokenizer_has_no_unused_ids():
-    source = with_unused_ids(train_tokenizer(["the rice and the river"] * 5, "byte-level-bpe", 265),
-                             lambda i: i + 7 * (i > 100))  # fmt: skip
-    pruned = prune_tokenizer(source, ["the rice"])
-    assert sorted(pruned.get_vocab().values()) == list(range(len(pruned)))
-    assert pruned.tokenize("the rice") == source.tokenize("the rice")

@@ -3,14 +3,11 @@
 import io
 import random
 import time
-import tracemalloc
 from collections import Counter
-from itertools import pairwise
 
 import pytest
 import sentencepiece
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast
+from tokenizers import models
 
 from lexigraft.source.sentencepiece import read_model, sentencepiece_to_fast
 from lexigraft.vocabulary.bpe import BYTE_TOKENS, Bpe, read_bpe
@@ -31,30 +28,6 @@ def test_a_worked_example():
     words = Counter({"abc": 3, "abcd": 2, "cd": 4})
     assert continue_merges(words, bpe, rules, 3, lambda token: True) == ["cd", "abc", "abcd"]
     assert rules.merges() == [("a", "b"), ("c", "d"), ("ab", "c"), ("ab", "cd")]
-
-
-def test_ties_are_resolved_in_favour_of_the_smaller_pair():
-    bpe = byte_level({"a": 0, "b": 1, "c": 2, "d": 3}, [])
-    rules = PairRules(bpe.mergeable, [])
-    words = Counter({"cd": 2, "ab": 2, "ad": 2})
-    assert continue_merges(words, bpe, rules, 3, lambda token: True) == ["ab", "ad", "cd"]
-
-
-def test_a_merge_of_old_tokens_into_an_old_token_is_not_learned():
-    # "bc" is a token without a merge; making (b,c) one would change text without a new token.
-    bpe = byte_level({"a": 0, "b": 1, "c": 2, "bc": 3}, [])
-    rules = PairRules(bpe.mergeable, [])
-    assert continue_merges(Counter({"bc": 9, "ab": 2}), bpe, rules, 1, lambda token: True) == ["ab"]
-    assert ("b", "c") not in rules.merges()
-
-
-def test_a_merge_of_a_new_token_into_an_old_one_does_not_count():
-    # ab is new; ab+c makes abc, which the source has: a merge more, but no token more.
-    bpe = byte_level({"a": 0, "b": 1, "c": 2, "d": 3, "abc": 4}, [])
-    rules = PairRules(bpe.mergeable, [])
-    words = Counter({"abc": 5, "abd": 3})
-    assert continue_merges(words, bpe, rules, 2, lambda token: True) == ["ab", "abd"]
-    assert rules.merges() == [("a", "b"), ("ab", "c"), ("ab", "d")]
 
 
 def test_a_character_and_a_merge_are_compared_by_saved_tokens():
@@ -90,72 +63,6 @@ def test_a_new_piece_can_enable_old_merges_next_to_it(merges, word, learned):
     rules = PieceRules(bpe.mergeable, bpe.merges)
     words = Counter({word: 5})
     assert continue_merges(words, bpe, rules, 2, set(learned).__contains__) == learned
-
-
-def test_all_words_share_one_string_per_token():
-    # As in scripts without spaces, where words are sentences: 20,000 tokens.
-    draw = random.Random(0)
-    words = Counter("".join(draw.choices("αβγδ", k=2000)) for _ in range(10))
-    bpe = byte_level({letter: number for number, letter in enumerate("αβγδ")}, [])
-    rules = PairRules(bpe.mergeable, [])
-    tracemalloc.start()
-    try:
-        assert len(continue_merges(words, bpe, rules, 10, lambda token: True)) == 10
-        assert tracemalloc.get_traced_memory()[1] < 20_000 * 60
-    finally:
-        tracemalloc.stop()
-
-
-def small_byte_level(lines, size):
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=alphabet, show_progress=False)
-    tokenizer.train_from_iterator(lines, trainer)
-    return tokenizer
-
-
-@pytest.mark.parametrize("language", ["greek", "telugu", "english"])
-def test_it_learns_the_same_merges_as_recounting_the_corpus(language, english, request):
-    source = small_byte_level(english[:100], 400)
-    bpe = read_bpe(PreTrainedTokenizerFast(tokenizer_object=source))
-    words = Counter()
-    for line in request.getfixturevalue(language)[100:160]:
-        words.update(word for word, _ in source.pre_tokenizer.pre_tokenize_str(line))
-    rules = PairRules(bpe.mergeable, bpe.merges)
-    learned = continue_merges(words, bpe, rules, 120, lambda token: token not in bpe.vocab)
-
-    def segmented(vocab, merges):
-        model = models.BPE(vocab=vocab, merges=merges)
-        return [([token.value for token in model.tokenize(word)], words[word]) for word in words]
-
-    vocab, merges, new, refused = dict(bpe.vocab), list(bpe.merges), [], set()
-    postponed = set()
-    while len(new) < 120:
-        pairs = Counter()
-        for tokens, count in segmented(vocab, merges):
-            for pair in pairwise(tokens):
-                pairs[pair] += count
-        frequent = {pair for pair, count in pairs.items() if count > 1} - refused
-        if not frequent - (postponed or set()):
-            if not postponed:
-                break
-            postponed = None
-        pair = min(frequent - (postponed or set()), key=lambda pair: (-pairs[pair], pair))
-        piece = "".join(pair)
-        more = [piece] if piece not in vocab else []
-        if not more and not {*pair, piece} & set(new):
-            refused.add(pair)
-            continue
-        with_it = vocab | {token: len(vocab) for token in more}
-        used = {token for tokens, _ in segmented(with_it, [*merges, pair]) for token in tokens}
-        if postponed is not None and not {*new, *more} <= used:
-            postponed.add(pair)
-            continue
-        vocab, new = with_it, [*new, *more]
-        merges.append(pair)
-    assert learned == new
-    assert rules.merges() == merges
 
 
 def test_it_learns_the_same_pieces_as_recounting_with_sentencepiece(tmp_path, english, telugu):

@@ -4,9 +4,8 @@ import pytest
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
-from lexigraft.source.document_start import surrounding
 from lexigraft.vocabulary.expand import expand_tokenizer
-from lexigraft.vocabulary.tokenizer_settings import pair_separators, take_tokenizer
+from lexigraft.vocabulary.tokenizer_settings import take_tokenizer
 from lexigraft.vocabulary.train import FAMILIES, train_tokenizer
 
 ROLES = ("bos", "eos", "cls", "sep", "pad", "mask")
@@ -24,12 +23,6 @@ def pair_of(tokenizer):
     return shown
 
 
-def test_pair_separators_of_roberta_are_read(roberta_tokenizer):
-    assert surrounding(roberta_tokenizer) == (["<s>"], ["</s>"])
-    assert pair_separators(roberta_tokenizer) == (["</s>", "</s>"], 0)
-    assert pair_of(roberta_tokenizer) == ["cls", ".", "sep", "sep", ".", "sep"]
-
-
 def test_the_tokenizer_of_a_causal_model_gets_the_tokens_of_an_encoder(
     roberta_tokenizer, mistral_tokenizer
 ):
@@ -40,23 +33,6 @@ def test_the_tokenizer_of_a_causal_model_gets_the_tokens_of_an_encoder(
     assert pair_of(taken) == pair_of(roberta_tokenizer)
     plain = mistral_tokenizer("one two", add_special_tokens=False)["input_ids"]
     assert taken("one two")["input_ids"] == [taken.cls_token_id, *plain, taken.sep_token_id]
-
-
-def test_the_tokenizer_of_another_encoder_keeps_its_special_tokens(
-    roberta_tokenizer, bert_tokenizer
-):
-    taken = take_tokenizer(bert_tokenizer, roberta_tokenizer)
-    assert taken.get_vocab() == bert_tokenizer.get_vocab()
-    assert [getattr(taken, f"{role}_token") for role in ROLES] == [
-        "[CLS]", "[SEP]", "[CLS]", "[SEP]", "[PAD]", "[MASK]",
-    ]  # fmt: skip
-    assert pair_of(taken) == pair_of(roberta_tokenizer)
-
-
-def test_without_a_mask_token_in_the_source_none_is_added(mistral_tokenizer):
-    taken = take_tokenizer(mistral_tokenizer, mistral_tokenizer)
-    assert taken.get_vocab() == mistral_tokenizer.get_vocab()
-    assert taken.mask_token is None and taken.pad_token is None
 
 
 @pytest.mark.parametrize("family", FAMILIES)

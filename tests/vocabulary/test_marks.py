@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
-from transformers import AutoTokenizer
 
 import lexigraft
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
 from lexigraft.vocabulary.marks import cuts_at_marks, is_in_marked_script, pre_tokenization
 from lexigraft.vocabulary.token_bytes import token_bytes
-from lexigraft.vocabulary.tokenizer_files import describe_expansion, save_tokenizer
+from lexigraft.vocabulary.tokenizer_files import describe_expansion
 
 K = 150
 LLAMA_3 = (
@@ -107,15 +106,6 @@ def test_letters_are_joined_with_their_marks(text, apart, together):
     assert cut(joined(PRE_TOKENIZERS["gpt-2"]), text) == together
 
 
-@each
-def test_words_of_scripts_with_marks_are_not_split(name, telugu):
-    after = joined(PRE_TOKENIZERS[name])
-    for text in telugu:
-        ends = {end for _, (_, end) in after.pre_tokenizer.pre_tokenize_str(text)}
-        letters = [unicodedata.category(character)[0] in "LM" for character in text]
-        assert not any(letters[end - 1] and letters[end] for end in ends if end < len(text))
-
-
 @pytest.mark.parametrize(
     "pre_tokenizer",
     [
@@ -136,30 +126,12 @@ def test_pre_tokenizers_that_cannot_be_changed_are_refused_or_unchanged(
     assert left.to_str() == backend.to_str()
 
 
-def test_an_unknown_value_is_refused():
-    with pytest.raises(UserError, match="marks: 'join' is not known; did you mean 'joined'"):
-        pre_tokenization(pipeline(None), "join", [])
-
-
 def test_with_auto_the_text_determines_whether_marks_are_joined(telugu, burmese, greek, english):
     backend = pipeline(PRE_TOKENIZERS["gpt-2"])
     for texts, marked in ((telugu, True), (burmese, True), (greek, False), (english, False)):
         assert is_in_marked_script(texts) is marked
         assert cuts_at_marks(pre_tokenization(backend, "auto", texts)) is not marked
     assert cuts_at_marks(pre_tokenization(backend, "apart", telugu))
-
-
-@pytest.mark.parametrize(
-    "pre_tokenizer",
-    [
-        None,
-        pre_tokenizers.Split(" ", "merged_with_previous"),
-        split(r"[\p{L}\p{M}]+|[^\p{L}\p{M}]"),
-    ],
-)
-def test_pre_tokenizers_that_keep_marks_are_unchanged(pre_tokenizer, telugu):
-    backend = pipeline(pre_tokenizer)
-    assert pre_tokenization(backend, "joined", telugu).to_str() == backend.to_str()
 
 
 # ---- expansions ---------------------------------------------------------------------------------
@@ -196,12 +168,6 @@ def test_only_with_joined_marks_tokens_contain_letters_with_marks(expansions, sm
     assert describe_expansion(smollm2_cut, together, "continued")["marks"] == "joined"
 
 
-def test_joined_words_take_fewer_tokens(expansions):
-    texts, apart, together = expansions
-    lengths = [sum(map(len, encoded(tokenizer, texts))) for tokenizer in (apart, together)]
-    assert lengths[1] < 0.95 * lengths[0]
-
-
 def test_joined_tokenizers_keep_old_ids_and_english(expansions, smollm2_cut, mark_free):
     *_, together = expansions
     vocab = together.get_vocab()
@@ -215,17 +181,3 @@ def test_joined_tokenizers_restore_every_text(expansions, lines):
     texts = [*lines, *EMOJI, "ශ්\u200dරී ලංකා", "हिन्दी", "e\u0301\u0301", "\u0301"]
     ids = encoded(together, texts)
     assert together.batch_decode(ids, clean_up_tokenization_spaces=False) == texts
-
-
-def test_a_saved_tokenizer_is_read_by_transformers(expansions, tmp_path):
-    texts, _, together = expansions
-    save_tokenizer(together, tmp_path, samples=texts)
-    assert encoded(AutoTokenizer.from_pretrained(tmp_path), texts) == encoded(together, texts)
-
-
-def test_the_error_for_too_few_tokens_names_the_pre_tokenizer(smollm2_cut, telugu):
-    message = r"combining marks; set marks: joined, ask for fewer"
-    with pytest.raises(UserError, match=message):
-        expand_tokenizer(smollm2_cut, telugu[:20], 5000, marks="apart")
-    with pytest.raises(UserError, match=r"merges='continued'; ask for fewer"):
-        expand_tokenizer(smollm2_cut, telugu[:20], 5000)

@@ -4,22 +4,7 @@ import time
 
 from hypothesis import given, settings, strategies
 
-from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.merges import PairRules, PieceRules, segment
-
-
-def test_a_byte_level_rule_merges_one_pair_only():
-    rules = PairRules({"a", "b", "c", "ab", "bc"}, [("a", "b"), ("b", "c")])
-    rules.add(("ab", "c"))
-    assert rules.rank("ab", "c") == 2
-    assert rules.rank("a", "bc") is None
-    assert rules.new == {"abc"}
-
-
-def test_an_existing_pair_keeps_its_rank():
-    rules = PairRules({"a", "b", "ab"}, [("a", "b")])
-    rules.add(("a", "b"))
-    assert rules.merges() == [("a", "b")]
 
 
 def test_a_new_piece_is_merged_from_all_its_splits_after_old_pieces():
@@ -38,31 +23,12 @@ def test_a_split_of_an_old_piece_with_a_new_token_has_the_priority_of_the_piece(
     assert rules.merges() == [("a", "b"), ("ab", "c"), ("a", "bc"), ("x", "x"), ("b", "c")]
 
 
-def test_two_old_tokens_get_no_new_merge_into_an_old_token():
-    # a+bc is no merge of this source, though its pieces are all there.
-    rules = PieceRules({"a", "b", "c", "ab", "bc", "abc"}, [("a", "b"), ("b", "c"), ("ab", "c")])
-    rules.add("xy")
-    assert rules.rank("a", "bc") is None
-    assert ("a", "bc") not in rules.merges()
-
-
 def test_the_best_rank_merges_first_and_then_the_leftmost():
     # b+c ranks before a+b, so "abc" becomes a|bc and a+b never fires; "abab" becomes ab|ab.
     ranks = {("b", "c"): 0, ("a", "b"): 1}
     rank = lambda left, right: ranks.get((left, right))  # noqa: E731 (a table as a function)
     assert segment("abcabab", rank) == ["a", "bc", "ab", "ab"]
     assert segment("aaa", lambda left, right: 0 if left == right == "a" else None) == ["aa", "a"]
-
-
-def test_it_segments_real_words_as_the_tokenizers_library_does(smollm2_tokenizer, english):
-    bpe = read_bpe(smollm2_tokenizer)
-    ranks = {pair: place for place, pair in enumerate(bpe.merges)}
-    model = bpe.model
-    words = {word for line in english[:60] for word in line.split()}
-    for word in words:
-        if all(letter in bpe.vocab for letter in word):
-            expected = [token.value for token in model.tokenize(word)]
-            assert segment(word, lambda left, right: ranks.get((left, right))) == expected
 
 
 def one_merge_at_a_time(symbols, rank, places):

@@ -7,10 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import normalizers, pre_tokenizers
 
-from lexigraft.vocabulary.token_bytes import token_bytes, unreachable
-
-# Bytes that UTF-8 does not use.
-NEVER = {0xC0, 0xC1, *range(0xF5, 0x100)}
+from lexigraft.vocabulary.token_bytes import unreachable
 
 
 def names(tokenizer):
@@ -20,13 +17,6 @@ def names(tokenizer):
 def own_names(tokenizer):
     """Of several letters: the bytes that no text holds are left out."""
     return {name for name in names(tokenizer) if len(name) > 1}
-
-
-def test_a_token_whose_parts_never_meet_is_unreachable(byte_tokenizer):
-    # "ab" is made first, so "bc" never stands beside an "a".
-    tokenizer = byte_tokenizer(("a", "b"), ("b", "c"), ("a", "bc"))
-    assert tokenizer("abc")["input_ids"] == tokenizer.convert_tokens_to_ids(["ab", "c"])
-    assert own_names(tokenizer) == {"abc"}
 
 
 @st.composite
@@ -51,12 +41,6 @@ def test_unreachable_tokens_are_those_that_no_short_text_contains(byte_tokenizer
     assert own_names(tokenizer) == made - set(tokenizer.convert_ids_to_tokens(sorted(used)))
 
 
-def test_bytes_that_no_text_contains_are_unreachable(byte_tokenizer):
-    tokenizer = byte_tokenizer(("a", "b"))
-    found = {token_bytes(tokenizer)[number] for number in unreachable(tokenizer)}
-    assert found == {bytes([byte]) for byte in NEVER}
-
-
 def test_a_token_that_the_pre_tokenizer_splits_is_unreachable(byte_tokenizer):
     tokenizer = byte_tokenizer(("1", "2"), ("a", "b"))
     assert own_names(tokenizer) == set()
@@ -73,12 +57,6 @@ def test_a_token_that_the_normalizer_changes_is_unreachable(byte_tokenizer):
     assert "ab" not in names(tokenizer)
 
 
-def test_a_prefix_space_does_not_make_tokens_unreachable(byte_tokenizer):
-    tokenizer = byte_tokenizer(("a", "b"), ("Ġ", "ab"))
-    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    assert own_names(tokenizer) == set()
-
-
 @pytest.mark.parametrize("name", ["smollm2_cut", "mistral_tokenizer", "bert_tokenizer"])
 def test_no_token_of_real_text_is_unreachable(name, lines, request):
     tokenizer = request.getfixturevalue(name)
@@ -91,7 +69,3 @@ def test_the_byte_of_a_character_that_is_a_token_is_unreachable(mistral_tokenize
     assert {"<0x41>", "<0xC0>", "<0xFF>"} <= found  # "A" is a token; the others are no UTF-8
     assert not {"<0xE0>", "<0x80>", "<0x0A>"} & found  # a line feed is none
     assert not {"<s>", "</s>", "<unk>"} & found
-
-
-def test_pieces_of_wordpiece_are_all_reachable(bert_tokenizer):
-    assert unreachable(bert_tokenizer) == set()

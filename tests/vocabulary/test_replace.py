@@ -5,7 +5,6 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
-from lexigraft.errors import UserError
 from lexigraft.source.document_start import surrounding
 from lexigraft.vocabulary.tokenizer_settings import (
     fast_tokenizer,
@@ -54,13 +53,6 @@ def test_cls_and_sep_are_added_only_if_the_source_adds_such_tokens(with_bos, smo
     assert plain.get_vocab() == {**bert().get_vocab(), "<|endoftext|>": 10}
 
 
-def test_the_original_tokenizer_is_not_changed(with_bos):
-    taken = bert()
-    take_tokenizer(taken, with_bos)
-    assert taken("the")["input_ids"] == [2, 5, 3]
-    assert taken.bos_token is None
-
-
 def test_the_chat_template_is_removed(with_bos):
     assert take_tokenizer(bert(), with_bos).chat_template is None
 
@@ -83,9 +75,3 @@ def test_the_source_as_its_own_replacement_is_unchanged(
         taken = take_tokenizer(source, source)
         assert taken.get_vocab() == source.get_vocab()
         assert taken(lines)["input_ids"] == source(lines)["input_ids"]
-
-
-def test_ids_with_a_gap_are_refused(with_bos):
-    backend = Tokenizer(models.WordLevel({"a": 0, "b": 2}, unk_token="a"))
-    with pytest.raises(UserError, match="no token has id 1, but ids go up to 2"):
-        take_tokenizer(PreTrainedTokenizerFast(tokenizer_object=backend), with_bos)

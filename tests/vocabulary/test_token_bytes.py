@@ -22,12 +22,6 @@ def test_sentencepiece_tokens_join_to_the_text_after_its_added_space(mistral_tok
     assert joined(mistral_tokenizer, texts) == [b" " + text.encode() for text in texts]
 
 
-def test_there_is_an_entry_for_every_id(smollm2_tokenizer, mistral_tokenizer):
-    assert len(token_bytes(smollm2_tokenizer)) == len(smollm2_tokenizer)
-    data = token_bytes(mistral_tokenizer)
-    assert data[3 + 0x41] == b"A" and data[1] == b"<s>" and len(data) == 32_000
-
-
 def test_unigram_and_wordpiece_spellings_are_undone():
     unigram = Tokenizer(models.Unigram([("<unk>", 0.0), ("▁ab", -1.0), ("c", -2.0)], unk_id=0))
     unigram.decoder = decoders.Metaspace()
@@ -44,13 +38,6 @@ def test_punctuation_in_wordpiece_has_no_leading_space(bert_tokenizer):
         "[CLS]": b"[CLS]",
     }  # fmt: skip
     assert {token: data[ids[token]] for token in expected} == expected
-
-
-def test_wordpiece_tokens_join_to_the_words_of_a_text(bert_tokenizer):
-    texts = ["the quick foxes jumped", "unbelievable tokenization (2nd), isn't it?"]
-    assert joined(bert_tokenizer, texts) == [
-        b" the quick foxes jumped", b" unbelievable tokenization( 2nd), isn' t it?"
-    ]  # fmt: skip
 
 
 def test_special_tokens_have_a_role_or_are_marked_as_special(smollm2_tokenizer):

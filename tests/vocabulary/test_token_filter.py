@@ -47,11 +47,6 @@ def test_tokens_that_english_may_contain_are_rejected_for_corpora_in_another_scr
     assert not byte_level(Counter({spelled("తెలుగు"): 1}))(spelled(token.replace("▁", " ")))
 
 
-def test_a_corpus_in_latin_script_may_have_latin_tokens():
-    assert sentencepiece(Counter({"▁Vögel": 3, "▁తెలుగు": 1}))("▁Vögel")
-    assert byte_level(Counter({spelled("Vögel"): 3}))(spelled("Vög"))
-
-
 @pytest.mark.parametrize(
     ("data", "admitted"),
     [
@@ -68,10 +63,6 @@ def test_a_corpus_in_latin_script_may_have_latin_tokens():
 def test_incomplete_characters_are_judged_by_their_completions(data, admitted):
     token = "".join(LETTER[byte] for byte in data)
     assert byte_level(Counter({spelled("తెలుగు"): 1}))(token) is admitted
-
-
-def test_a_token_of_the_source_is_refused():
-    assert not sentencepiece()("▁")
 
 
 def test_byte_level_words_are_those_of_the_pre_tokenizer(smollm2_tokenizer):

@@ -12,7 +12,6 @@ from lexigraft.errors import UserError
 from lexigraft.source.sentencepiece import read_model, sentencepiece_to_fast
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.tokenizer_files import extended_model, save_tokenizer
-from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 
 
 @pytest.fixture
@@ -69,26 +68,6 @@ def test_each_of_several_chat_templates_is_a_file_and_can_be_written_again(smoll
     assert AutoTokenizer.from_pretrained(tmp_path).chat_template == target.chat_template
 
 
-@pytest.mark.parametrize("merges", ["continued", "auxiliary-first"])
-def test_tokenizer_model_is_extended_with_tokenizer_json(
-    merges, mistral_folder, mistral_tokenizer, telugu, english, tmp_path
-):
-    target = expand_tokenizer(mistral_tokenizer, telugu, 80, merges=merges)
-    lines = [*telugu, *english, "  spaces  😀"]
-    files = save_tokenizer(target, tmp_path / "out", mistral_folder, samples=lines)
-    assert "tokenizer.model" in files
-    library = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "out/tokenizer.model"))
-    again = AutoTokenizer.from_pretrained(tmp_path / "out")
-    assert library.encode(lines) == again(lines, add_special_tokens=False)["input_ids"]
-    assert library.get_piece_size() == len(again) == 32_080
-
-
-def test_an_old_tokenizer_model_is_removed_with_a_new_tokenizer_json(smollm2_tokenizer, tmp_path):
-    (tmp_path / "tokenizer.model").write_bytes(b"old")
-    save_tokenizer(smollm2_tokenizer, tmp_path)
-    assert not (tmp_path / "tokenizer.model").exists()
-
-
 @pytest.mark.bad_input(
     "model",
     "tokenizer files that segment text differently",
@@ -134,18 +113,6 @@ def test_the_extended_model_is_the_extended_fast_tokenizer(
         assert any(number >= 32_000 for text in ids for number in text)
 
 
-def test_new_pieces_score_below_all_old_ones_in_order(
-    mistral_model_file, mistral_tokenizer, telugu, tmp_path
-):
-    target = expand_tokenizer(mistral_tokenizer, telugu, 50)
-    file = tmp_path / "tokenizer.model"
-    file.write_bytes(extended_model(mistral_model_file, target))
-    scores = [piece.score for piece in read_model(file).pieces]
-    assert max(scores[32_000:]) < min(scores[:32_000])
-    assert scores[32_000:] == sorted(set(scores[32_000:]), reverse=True)
-    assert [piece.type for piece in read_model(file).pieces[32_000:]] == [1] * 50
-
-
 def test_added_tokens_after_the_model_become_pieces(mistral_model_file, telugu):
     tokenizer = sentencepiece_to_fast(mistral_model_file)
     tokenizer.add_special_tokens({"pad_token": "<pad>"})
@@ -165,16 +132,3 @@ def test_a_model_of_another_tokenizer_is_not_extended(
     file.write_bytes(model.SerializeToString())
     with pytest.raises(UserError, match="belongs to another tokenizer"):
         extended_model(file, mistral_tokenizer)
-
-
-def test_unused_ids_become_unused_pieces(mistral_model_file, mistral_tokenizer, telugu):
-    state = json.loads(mistral_tokenizer.backend_tokenizer.to_str())
-    padding = {**state["added_tokens"][1], "content": "<pad>", "id": 32_005}
-    state["added_tokens"].append(padding)
-    state["model"]["vocab"]["<pad>"] = 32_005
-    tokenizer = fast_tokenizer(state, settings_of(mistral_tokenizer) | {"pad_token": "<pad>"})
-    target = expand_tokenizer(tokenizer, telugu, 20)
-    data = extended_model(mistral_model_file, target)
-    library = sentencepiece.SentencePieceProcessor(model_proto=data)
-    assert library.is_unused(32_000) and library.id_to_piece(32_005) == "<pad>"
-    assert library.encode(telugu) == fast_ids(target, telugu)

@@ -6,7 +6,6 @@ from itertools import pairwise
 import pytest
 import sentencepiece
 from tokenizers import models
-from transformers import AutoTokenizer
 
 from lexigraft import UserError, train_tokenizer
 from lexigraft.source.document_start import surrounding
@@ -29,29 +28,11 @@ def trained(telugu, greek, smollm2_tokenizer):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_it_has_exactly_the_requested_size_and_no_gap(family, trained):
-    tokenizer = trained[family][0]
-    assert sorted(tokenizer.get_vocab().values()) == list(range(SIZE))
-
-
-@pytest.mark.parametrize("family", FAMILIES)
 def test_decoding_restores_every_text_without_unknown_tokens(family, trained, lines):
     tokenizer = trained[family][0]
     ids = tokenizer(lines, add_special_tokens=False)["input_ids"]
     assert [tokenizer.decode(row) for row in ids] == lines
     assert not set(special_ids(tokenizer)) & {number for row in ids for number in row}
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_texts_of_its_languages_need_fewer_tokens(
-    family, trained, smollm2_tokenizer, telugu, greek
-):
-    texts = [*telugu[300:], *greek[300:]]
-    ours, source = (
-        sum(map(len, tokenizer(texts, add_special_tokens=False)["input_ids"]))
-        for tokenizer in (trained[family][0], smollm2_tokenizer)
-    )
-    assert ours < 0.6 * source
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -90,11 +71,6 @@ def test_no_token_spans_two_words_or_joins_digits(family, trained):
             assert sum(character.isdigit() for character in text) <= 1
 
 
-def test_byte_level_tokens_contain_letters_with_their_vowel_signs(trained):
-    texts = [data.decode("utf-8", "ignore") for data in token_bytes(trained[FAMILIES[2]][0])]
-    assert any("ట్" in text and len(text.strip()) > 2 for text in texts)
-
-
 @pytest.mark.parametrize("family", SENTENCEPIECE)
 def test_tokenizer_model_and_tokenizer_json_segment_identically(family, trained, lines, tmp_path):
     tokenizer, model = trained[family]
@@ -104,12 +80,6 @@ def test_tokenizer_model_and_tokenizer_json_segment_identically(family, trained,
     assert library.encode(lines) == tokenizer(lines, add_special_tokens=False)["input_ids"]
     assert library.bos_id() == tokenizer.bos_token_id
     assert library.eos_id() == tokenizer.eos_token_id
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_same_texts_give_the_same_tokenizer(family, telugu):
-    one, two = (train_tokenizer(iter(telugu), family, SMALL) for _ in range(2))
-    assert one.backend_tokenizer.to_str() == two.backend_tokenizer.to_str()
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -128,17 +98,6 @@ def test_without_a_source_there_is_an_end_of_text_token(family, telugu):
 def test_a_size_that_the_text_cannot_fill_is_refused_with_what_it_can(family, telugu):
     with pytest.raises(UserError, match=r"asked for 90000 tokens, but the text yields only \d+"):
         train_tokenizer(telugu[:50], family, 90_000)
-
-
-@pytest.mark.bad_input(
-    "model",
-    "invalid arguments for tokenizer training",
-    "a one-line error message names the argument",
-)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_size_too_small_for_the_characters_is_refused(family, telugu):
-    with pytest.raises(UserError, match="size: 20 tokens are too few"):
-        train_tokenizer(telugu, family, 20)
 
 
 @pytest.mark.bad_input(
@@ -186,20 +145,6 @@ def test_superwords_span_words_and_shorten_text(superwords, english):
     assert lengths[0] < 0.97 * lengths[1]
 
 
-def test_superwords_are_merged_after_words(superwords, english, smollm2_tokenizer):
-    corpus = [f"Note: {text}" for text in english]
-    first = train_tokenizer(corpus, "byte-level-bpe", SIZE * 4 // 5, smollm2_tokenizer)
-    before = read_bpe(first).merges
-    assert read_bpe(superwords[0]).merges[: len(before)] == before
-
-
-def test_superwords_restore_every_text_with_transformers_alone(superwords, lines, tmp_path):
-    save_tokenizer(superwords[0], tmp_path, samples=lines)
-    loaded = AutoTokenizer.from_pretrained(tmp_path)
-    ids = loaded(lines, add_special_tokens=False)["input_ids"]
-    assert [loaded.decode(row) for row in ids] == lines
-
-
 def test_superwords_are_the_most_frequent_pairs(english):
     """Each merge is a most frequent pair of tokens, counted anew; of several, the smallest."""
     tokenizer = train_tokenizer(english, "byte-level-bpe", 560, superwords=0.25)
@@ -235,14 +180,6 @@ def test_superwords_are_the_most_frequent_pairs(english):
 def may_be_superword(token):
     words = piece_bytes(token, "byte-level").split()
     return len(words) <= 4 and (len(words) < 2 or not any(b":" in word for word in words))
-
-
-def test_superwords_span_no_digit_and_no_line_end():
-    corpus = ["in the year 1 of the reign\nin the year 2 of the reign"] * 9
-    tokenizer = train_tokenizer(corpus, "byte-level-bpe", 276, superwords=0.02)
-    pieces = [data for data in token_bytes(tokenizer) if len(data.split()) > 1]
-    assert b"in the year " in pieces
-    assert not any(each in data for data in pieces for each in (b"1", b"2", b"\n"))
 
 
 @pytest.mark.bad_input(

@@ -309,8 +309,7 @@ def test_files_that_are_gone_leave_what_was_made_of_them_as_it_is(finished):
     assert state_names(jobs_of("study.yaml")) == {"done"}
 
 
-def test_other_files_of_the_same_paths_are_other_entries_of_a_shared_cache(finished):
-    """As two users have them, each relative to a folder of their own."""
+def test_other_files_of_the_same_paths_have_other_fingerprints(finished):
     shared = ("prepare_corpus", "compute_vectors")
     jobs = [
         job for job in finished.values() if job.rule in shared and "contents" in job.description

@@ -1,25 +1,17 @@
-"""Results elsewhere, a cache that checkouts share, and a hub cache that is only read."""
+"""Results elsewhere, and a hub cache that is only read."""
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from lexigraft.artifacts.shared_cache import VARIABLE
-from lexigraft.artifacts.verification import verify
 from lexigraft.source.model import load_model
 from lexigraft.source.preparation import prepare_source
 from lexigraft.source.tokenizer import load_tokenizer
-from tests.workflow.conftest import Checkout, copy_project
 from tests.workflow.plan import Plan
 from workflow.inputs.source import package_of
 
-TOKENIZER = "vocabulary/tiny/telugu/expand-50"
-VECTORS = f"auxiliary/{TOKENIZER.removeprefix('vocabulary/')}/tiny"
-FITTED = "initialization/tiny/telugu/expand-50/own/all-seeds"
-SHARED = ("corpus/telugu", TOKENIZER, VECTORS)
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -45,84 +37,6 @@ def test_every_job_says_the_same_below_any_prefix(miniature):
     one, two = (opened(miniature, prefix=prefix) for prefix in ("/a", "/b/c"))
     assert jobs(one) == jobs(two)
     assert all("/a/" not in text for text in jobs(one))
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory, miniature) -> tuple[list[Checkout], list[Path], Path]:
-    """Two checkouts with results in places of their own, run one after the other with one cache."""
-    cache = tmp_path_factory.mktemp("cache")
-    checkouts, results = [], []
-    for name in ("first", "second"):
-        place = tmp_path_factory.mktemp(name)
-        checkout = copy_project(place / "project")
-        cells = [miniature["cells"][1] | {"initializers": ["own"]}]
-        tiny = {"kind": "fasttext", "dimensions": 8, "minimum_count": 1, "epochs": 1}
-        own = {
-            "cells": cells,
-            "auxiliary": {"tiny": tiny},
-            "initializers": {"own": {"base": "focus", "auxiliary": "tiny"}},
-            "prefix": str(place / "scratch"),
-        }
-        checkout.config = miniature | own
-        target = place / "scratch/results" / FITTED / "card.json"
-        done = subprocess.run(
-            checkout.command("--", str(target)),
-            cwd=checkout.folder,
-            env=checkout.environment() | {VARIABLE: str(cache)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        checkouts.append(checkout)
-        results.append(place / "scratch/results")
-    return checkouts, results, cache
-
-
-def test_what_one_study_made_another_takes_from_the_cache(shared):
-    _, (first, second), cache = shared
-    assert len(list(cache.iterdir())) == len(SHARED)
-    for folder in SHARED:
-        for name in json.loads((first / folder / "card.json").read_text())["files"]:
-            assert (second / folder / name).samefile(first / folder / name)
-        assert (first / folder / "usage.jsonl").exists()
-        assert not (second / folder / "usage.jsonl").exists()  # no job did its work there
-
-
-def test_what_the_cache_gave_is_complete(shared):
-    """Also the files that only some tokenizers have: here a chat template."""
-    _, (_, second), _ = shared
-    for folder in SHARED:
-        card = json.loads((second / folder / "card.json").read_text())
-        assert card["job"] == json.loads((second / folder / "job.json").read_text())
-        for name, described in card["files"].items():
-            assert (second / folder / name).stat().st_size == described["bytes"], name
-    assert (second / TOKENIZER / "chat_template.jinja").stat().st_size > 0
-    assert verify(second).faults == []
-
-
-def test_what_is_made_of_it_is_the_same(shared):
-    _, (first, second), _ = shared
-    recipes = [(results / FITTED / "recipe.npz").read_bytes() for results in (first, second)]
-    assert recipes[0] == recipes[1]
-    told = json.loads((second / FITTED / "job.json").read_text())
-    assert told["inputs"]["tokenizer"] == str(second / TOKENIZER)
-
-
-def test_another_text_is_not_taken_for_the_same(shared, miniature):
-    (checkout, _), (first, _), cache = shared
-    language = miniature["languages"]["telugu"] | {"heldout_sentences": 11}
-    checkout.change(lambda config: config["languages"].update(telugu=language))
-    done = subprocess.run(
-        checkout.command("--", str(first / "corpus/telugu/card.json")),
-        cwd=checkout.folder,
-        env=checkout.environment() | {VARIABLE: str(cache)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert len((first / "corpus/telugu/heldout.txt").read_text().splitlines()) == 11
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 import numpy as np
 import pytest
 
-from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer
-from lexigraft.vocabulary.expand import expand_tokenizer
 from tests.initialization.skip_gram_loss import loss_by_definition
 
 SMALL = {"window": 2, "rank": 8, "batch_tokens": 16}
@@ -107,39 +105,10 @@ def test_a_token_without_neighbours_falls_back_to_its_pieces(fit):
     assert fitted.statistics()["share_fallback"] == pytest.approx(1 / 3)
 
 
-def test_a_corpus_without_new_tokens_trains_nothing(fit):
-    fitted = fit(["ccc", "xyz"])
-    assert fitted.fallbacks_ == ["ab", "de", "xyz"]
-    assert fitted.losses_ == []
-    assert fitted.statistics()["loss_after"] is None
-    assert by_string(fitted, "ab", "output") == {"a": 0.5, "b": 0.5}
-
-
 def test_entries_of_a_dictionary_are_sentences(fit):
     fitted = fit(CORPUS, dictionary=[("cat", "xyz")])
     assert fitted.fallbacks_ == []
     assert fit([*CORPUS, "cat xyz"]).losses_ == fitted.losses_
-
-
-def test_every_twentieth_sentence_is_held_out(fit):
-    # `xyz` stands beside another token in the twentieth sentence alone.
-    assert fit([*["abcde"] * 19, "xyzc"]).fallbacks_ == ["xyz"]
-    assert fit([*["abcde"] * 18, "xyzc", "abcde"]).fallbacks_ == []
-
-
-def test_subsampling_reduces_centres_in_training_and_validation(fit):
-    every, thinned, none = (fit(CORPUS, epochs=1, subsampling=at) for at in (None, 1, 1e9))
-    assert none.losses_ == fit(CORPUS, epochs=1, subsampling=1e8).losses_
-    assert none.losses_[0] == pytest.approx(every.losses_[0], rel=1e-6)
-    assert thinned.losses_ != none.losses_
-
-
-def test_a_tied_matrix_has_two_recipes(fit, matrices):
-    tied = {"input": matrices["input"]}
-    fitted = fit(CORPUS, given=tied, epochs=2, learning_rate=0.05)
-    twice = fit(CORPUS, given={**tied, "output": matrices["input"]}, epochs=2, learning_rate=0.05)
-    assert fitted.losses_ == twice.losses_
-    assert abs(fitted.weights_["input"] - fitted.weights_["output"]).max() > 1e-4
 
 
 def test_the_seed_decides(fit):
@@ -179,25 +148,3 @@ def test_a_replaced_vocabulary_is_trained_beside_its_copied_rows(byte_fallback, 
     vocabulary = target.get_vocab()
     assert vocabulary["cd"] in fitted.new_ids
     assert vocabulary["ab"] not in fitted.new_ids
-
-
-def test_training_on_real_text_lowers_the_loss(smollm2_cut, telugu):
-    target = expand_tokenizer(smollm2_cut, telugu, 40)
-    rng = np.random.default_rng(0)
-    matrices = {"input": rng.normal(size=(len(smollm2_cut), 16)).astype(np.float32)}
-    fitted = initializer("cw2v", rank=8, epochs=2, learning_rate=0.02, window=3).fit(
-        smollm2_cut, target, corpus=telugu[:60], auxiliary={"matrices": matrices}
-    )
-    assert fitted.losses_[-1] < fitted.losses_[0]
-    assert len(fitted.fallbacks_) < 20
-    assert fitted.statistics()["share_in_hull"] == 1.0
-
-
-def test_missing_inputs_are_named(pair, matrices):
-    fitted = initializer("cw2v")
-    with pytest.raises(UserError, match="corpus"):
-        fitted.fit(*pair, auxiliary={"matrices": matrices})
-    with pytest.raises(UserError, match="matrices"):
-        fitted.fit(*pair, corpus=CORPUS)
-    with pytest.raises(UserError, match="n_source"):
-        fitted.fit(*pair, corpus=CORPUS, auxiliary={"matrices": {"input": np.ones((3, 4))}})

@@ -49,22 +49,6 @@ def test_letters_are_not_removed(fit, row, byte_level):
     assert fit(entries, tokenizers, alphabet="removed").fallbacks_ == ["ab"]
 
 
-def test_translations_are_lower_cased(fit):
-    assert fit([("x", "ABC")]).aligned_ == 1
-
-
-def test_a_token_in_no_entry_falls_back_to_its_pieces(fit, row):
-    fitted = fit([("x", "abc")])
-    assert fitted.fallbacks_ == ["de"]
-    assert row(fitted, "de") == {"d": 0.5, "e": 0.5}
-
-
-def test_rare_alignments_are_ignored(fit):
-    fitted = fit(ENTRIES, minimum_count=9)
-    assert fitted.rounds_ == 0
-    assert set(fitted.fallbacks_) == {"abc", "de"}
-
-
 def test_short_sentences_of_parallel_text_serve_as_a_dictionary(fit):
     sentence = ("x y x", "abc de abc")
     fitted = fit([*ENTRIES, sentence], maximum_words=2)

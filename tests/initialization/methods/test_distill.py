@@ -132,15 +132,6 @@ def test_head_rows_follow_the_gradient_of_the_next_token_loss(pair, build, bias)
     torch.testing.assert_close(made[new.index(unseen)], grafted.lm_head.weight[unseen].detach())
 
 
-def test_training_the_head_does_not_change_input_rows(pair, build):
-    model = build()
-    fitted = fit(pair, model, epochs=8)
-    assert fitted.head_losses_[-1] < 0.95 * fitted.head_losses_[0]
-    assert fitted.statistics()["head_loss_after"] == fitted.head_losses_[-1]
-    plain = fit(pair, model, epochs=8, head="mean")
-    assert np.array_equal(fitted._trained["input"], plain._trained["input"])
-
-
 def test_a_head_whose_logits_are_transformed_is_refused(pair, build):
     model = build()
     own = model.forward
@@ -200,26 +191,6 @@ def test_new_rows_are_scaled_or_normalized_by_the_embedding_layer(pair, name):
     assert fitted.losses_[-1] == pytest.approx(difference(pair, model, grafted, CORPUS), rel=1e-4)
 
 
-def test_a_text_without_new_tokens_keeps_the_means(pair, build):
-    fitted = fit(pair, build(), corpus=["ccc"])
-    assert fitted.losses_ == []
-    assert fitted.fallbacks_ == ["ab", "de", "xyz"]
-    assert fitted.statistics()["loss_before"] is None
-
-
-def test_the_explanation_of_a_new_row_says_that_it_is_trained(pair, build):
-    fitted = fit(pair, build(), epochs=0)
-    assert fitted.explain("ab") == f"'ab' ~ {fitted.distribution}"
-    assert fitted.explain("a") == "'a' = 1 'a'"
-
-
-def test_missing_inputs_are_named(pair, build):
-    with pytest.raises(UserError, match="model"):
-        initializer("distill").fit(*pair, corpus=CORPUS)
-    with pytest.raises(UserError, match="corpus"):
-        fit(pair, build(), corpus=None)
-
-
 def test_snippets_begin_with_the_token_that_begins_texts(byte_level):
     adding = byte_level([], eos_token="!")
     adding.backend_tokenizer.post_processor = TemplateProcessing(
@@ -243,11 +214,3 @@ def test_a_snippet_of_one_token_does_not_train_the_head(byte_level, tiny_llama):
     np.testing.assert_allclose(fitted._trained["output"], expected, rtol=1e-6)
     assert fitted.head_losses_ == [0, 0, 0]
     assert fitted.losses_[-1] < fitted.losses_[0]
-
-
-def test_a_model_with_dropout_in_training_mode_is_not_refused(pair, build):
-    model = build().train()
-    for layer in model.model.layers:
-        layer.self_attn.attention_dropout = 0.5
-    assert fit(pair, model, epochs=1).head_losses_
-    assert model.training

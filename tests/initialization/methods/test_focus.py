@@ -1,12 +1,9 @@
 import numpy as np
 import pytest
 
-from lexigraft.auxiliary.fasttext import train_fasttext
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
-from lexigraft.initialization import similarity
 from lexigraft.initialization.registry import initializer
-from lexigraft.vocabulary.expand import expand_tokenizer
 
 
 def test_similarities_become_weights_by_sparsemax(pair, token_vectors, row):
@@ -15,19 +12,6 @@ def test_similarities_become_weights_by_sparsemax(pair, token_vectors, row):
     fitted = initializer("focus").fit(*pair, auxiliary=token_vectors(pair[1], by_token))
     assert row(fitted, "abc") == pytest.approx({"x": 8 / 15, "y": 1 / 3, "z": 2 / 15}, abs=1e-6)
     assert fitted.statistics()["anchors"] == 4
-
-
-def test_a_token_that_is_much_nearer_than_others_is_copied(pair, token_vectors, row):
-    by_token = {"abc": (1, 0), "x": (3, 0), "y": (0, 1), "z": (-1, 1)}
-    fitted = initializer("focus").fit(*pair, auxiliary=token_vectors(pair[1], by_token))
-    assert row(fitted, "abc") == {"x": 1.0}
-    assert fitted.statistics()["share_copy"] == 0.5
-
-
-def test_special_tokens_and_new_tokens_are_no_anchors(pair, token_vectors, row):
-    by_token = {"abc": (1, 0), "de": (1, 0), "<s>": (1, 0), "x": (0, 1)}
-    fitted = initializer("focus").fit(*pair, auxiliary=token_vectors(pair[1], by_token))
-    assert row(fitted, "abc") == row(fitted, "de") == {"x": 1.0}
 
 
 def test_bytes_of_another_family_are_anchors_only_with_the_option(
@@ -46,16 +30,6 @@ def test_bytes_of_another_family_are_anchors_only_with_the_option(
     assert alike.anchors_ == 3
 
 
-def test_the_block_size_does_not_change_the_rows(pair, token_vectors, monkeypatch):
-    by_token = {"abc": (1, 0.5), "de": (0.2, 1), "x": (1, 0), "y": (0.7, 0.7), "z": (0, 1)}
-    auxiliary = token_vectors(pair[1], by_token)
-    whole = initializer("focus").fit(*pair, auxiliary=auxiliary).weights_
-    monkeypatch.setattr(similarity, "_SCORES_AT_ONCE", 1)
-    small = initializer("focus").fit(*pair, auxiliary=auxiliary).weights_
-    assert abs(whole - small).max() < 1e-6
-    assert whole[pair[1].get_vocab()["de"]].nnz > 1
-
-
 @pytest.mark.bad_input(
     "vectors",
     "vectors of another tokenizer, or of different dimensions",
@@ -65,41 +39,3 @@ def test_vectors_of_another_tokenizer_are_refused(pair):
     other = TokenVectors(np.array([10**6]), np.ones((1, 2), np.float32))
     with pytest.raises(UserError, match="vectors computed with this tokenizer"):
         initializer("focus").fit(*pair, auxiliary=other)
-
-
-def by_definition(pair, auxiliary):
-    """Rows [target ids, source ids], token by token, the threshold of sparsemax by halving."""
-    held = dict(zip(auxiliary.tokens.tolist(), auxiliary.vectors.astype(float), strict=True))
-    anchors = [i for i in held if i in pair.source_ids and i not in pair.source_special_ids]
-    rows = {}
-    for new in pair.new_ids.tolist():
-        if new in held:
-            a = held[new]
-            scores = np.array(
-                [a @ b / np.sqrt((a @ a) * (b @ b)) for b in (held[i] for i in anchors)]
-            )
-            low, high = -2.0, 1.0
-            for _ in range(60):
-                middle = (low + high) / 2
-                enough = np.maximum(scores - middle, 0).sum() > 1
-                low, high = (middle, high) if enough else (low, middle)
-            rows[new] = np.zeros(pair.n_source)
-            rows[new][anchors] = np.maximum(scores - low, 0)
-    return rows
-
-
-@pytest.mark.parametrize("source", ["smollm2_cut", "mistral_tokenizer"])
-def test_on_real_text_it_equals_the_definition(source, request, greek, fasttext):
-    source = request.getfixturevalue(source)
-    target = expand_tokenizer(source, greek, 60)
-    auxiliary = train_fasttext(target, greek, dimensions=20, epochs=40, minimum_count=5)
-    fitted = initializer("focus").fit(source, target, corpus=greek, auxiliary=auxiliary)
-    expected = by_definition(fitted.pair_, auxiliary)
-    found = fitted.weights_
-    for token, weights in expected.items():
-        np.testing.assert_allclose(found[[token]].toarray()[0], weights, atol=1e-5)
-    assert len(expected) + len(fitted.fallbacks_) == 60
-    assert len(expected) > 40
-    statistics = fitted.statistics()
-    assert statistics["share_in_hull"] == 1.0
-    assert 1 < statistics["mean_nonzeros"] < statistics["anchors"]

@@ -40,12 +40,6 @@ def test_deviations_are_those_of_the_group(fitted):
     assert wanted.std() == pytest.approx(1, rel=0.05)
 
 
-def test_a_script_without_source_rows_falls_back_to_all_source_rows(fitted):
-    assert fitted.fallbacks_ == ["త"]
-    found = fitted.statistics()
-    assert found["share_fallback"] == 1 / found["new_tokens"]
-
-
 def test_a_position_without_source_rows_uses_the_script(byte_fallback):
     source = byte_fallback([], new_characters="αβ")
     target = byte_fallback([], new_characters="αβ", new_merges=[("▁", "α")])
@@ -54,9 +48,3 @@ def test_a_position_without_source_rows_uses_the_script(byte_fallback):
     rows[[source.get_vocab()[letter] for letter in "αβ"]] = 5
     assert (fitted.apply(rows)[fitted.new_ids] == 5).all()
     assert fitted.fallbacks_ == []
-
-
-def test_the_explanation_names_the_distribution(fitted):
-    assert fitted.explain("αβ") == (
-        "'αβ' ~ N(mean, std) of the source rows of its script and position in a word"
-    )

@@ -7,12 +7,6 @@ from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.initialization.registry import initializer
 
 
-def test_a_token_is_the_mean_of_its_source_pieces(byte_level, row):
-    source, target = byte_level([("a", "b")]), byte_level([("a", "b"), ("ab", "c")])
-    fitted = initializer("mean").fit(source, target)
-    assert row(fitted, "abc") == {"ab": 0.5, "c": 0.5}
-
-
 def test_a_piece_that_occurs_twice_counts_twice(byte_level, row):
     source = byte_level([])
     target = byte_level([("a", "n"), ("b", "an"), ("ban", "an")])
@@ -28,22 +22,11 @@ def test_a_byte_split_token_over_three_bytes_is_their_mean(byte_level, spelled, 
     assert row(fitted, spelled("త")) == pytest.approx(dict.fromkeys((first, second, third), 1 / 3))
 
 
-def test_bytes_of_incomplete_characters_are_not_encoded_twice(byte_level, spelled, row):
-    first, second, _ = spelled("త")
-    fitted = initializer("mean").fit(byte_level([]), byte_level([(first, second)]))
-    assert row(fitted, first + second) == {first: 0.5, second: 0.5}
-
-
 def test_a_new_character_is_the_mean_of_its_fallback_bytes(byte_fallback, row):
     source, target = byte_fallback([]), byte_fallback([], new_characters="త")
     fitted = initializer("mean").fit(source, target)
     expected = {"<0xE0>": 1 / 3, "<0xB0>": 1 / 3, "<0xA4>": 1 / 3}
     assert row(fitted, "త") == pytest.approx(expected)
-
-
-def test_no_space_is_put_before_a_token_that_begins_no_word(byte_fallback, row):
-    source, target = byte_fallback([]), byte_fallback([], new_merges=[("a", "b")])
-    assert row(initializer("mean").fit(source, target), "ab") == {"a": 0.5, "b": 0.5}
 
 
 def test_an_added_token_is_decomposed_by_its_vocabulary_string(byte_level, spelled, row):
@@ -56,14 +39,6 @@ def test_an_added_token_is_decomposed_by_its_vocabulary_string(byte_level, spell
     )
 
 
-def test_an_unknown_piece_is_left_out(byte_fallback, row):
-    source = byte_fallback([], fallback=False)
-    target = byte_fallback([], new_characters="త", new_merges=[("a", "త")], fallback=False)
-    fitted = initializer("mean").fit(source, target)
-    assert row(fitted, "aత") == {"a": 1.0}
-    assert "aత" not in fitted.fallbacks_
-
-
 def test_a_token_without_a_known_piece_falls_back_to_the_mean_of_all(byte_fallback, row):
     source = byte_fallback([], fallback=False)
     target = byte_fallback([], new_characters="త", fallback=False)
@@ -71,12 +46,6 @@ def test_a_token_without_a_known_piece_falls_back_to_the_mean_of_all(byte_fallba
     assert fitted.fallbacks_ == ["త"]
     assert set(row(fitted, "త").values()) == {1 / len(source)}
     assert len(row(fitted, "త")) == len(source)
-
-
-def test_bytes_of_the_pieces_make_up_the_token(smollm2_cut, expanded_telugu):
-    pair = initializer("mean").fit(smollm2_cut, expanded_telugu).pair_
-    for token_id, pieces in zip(pair.new_ids, decompose(pair, pair.new_ids.tolist()), strict=True):
-        assert b"".join(pair.source_bytes[i] for i in pieces) == pair.target_bytes[token_id]
 
 
 @pytest.fixture(scope="module")

@@ -16,15 +16,3 @@ def test_padding_rows_do_not_count(byte_level, matrix):
     rows[len(source) :] = 1e6
     made = initializer("mean-of-all").fit(source, target, n_source=len(rows)).apply(rows)
     np.testing.assert_allclose(made[len(source)], rows[: len(source)].mean(0), atol=1e-6)
-
-
-def test_the_mean_of_all_is_not_counted_as_a_fallback(byte_level):
-    fitted = initializer("mean-of-all").fit(byte_level([]), byte_level([("a", "b")]))
-    assert fitted.fallbacks_ == []
-    assert fitted.statistics()["share_recipe"] == 1
-
-
-def test_the_explanation_does_not_list_all_tokens(byte_level):
-    source = byte_level([])
-    fitted = initializer("mean-of-all").fit(source, byte_level([("a", "b")]))
-    assert fitted.explain("ab") == f"'ab' = the mean of {len(source)} source tokens"

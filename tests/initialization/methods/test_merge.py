@@ -21,28 +21,11 @@ def by_definition(token, merges, source):
     return weights
 
 
-def test_a_nested_rule_halves_at_each_level(byte_level, row):
-    source, target = byte_level([]), byte_level([("b", "c"), ("a", "bc")])
-    fitted = initializer("merge").fit(source, target)
-    assert row(fitted, "abc") == {"a": 0.5, "b": 0.25, "c": 0.25}
-
-
 def test_several_derivations_are_averaged(byte_level, row):
     merges = [("a", "b"), ("b", "c"), ("ab", "c"), ("a", "bc")]
     fitted = initializer("merge").fit(byte_level([]), byte_level(merges))
     # ½ (¼a + ¼b + ½c) + ½ (½a + ¼b + ¼c)
     assert row(fitted, "abc") == {"a": 0.375, "b": 0.25, "c": 0.375}
-
-
-def test_recursion_ends_at_source_tokens(byte_level, row):
-    source, target = byte_level([("b", "c")]), byte_level([("b", "c"), ("a", "bc")])
-    assert row(initializer("merge").fit(source, target), "abc") == {"a": 0.5, "bc": 0.5}
-
-
-def test_the_order_of_rules_does_not_matter(byte_level, row):
-    merges = [("a", "bcd"), ("b", "cd"), ("c", "d")]
-    fitted = initializer("merge").fit(byte_level([]), byte_level(merges))
-    assert row(fitted, "abcd") == {"a": 0.5, "b": 0.25, "c": 0.125, "d": 0.125}
 
 
 def test_a_new_character_is_the_mean_of_its_bytes(byte_fallback, row):
@@ -54,17 +37,6 @@ def test_a_new_character_is_the_mean_of_its_bytes(byte_fallback, row):
         {"a": 1 / 2, "<0xE0>": byte / 2, "<0xB0>": byte / 2, "<0xA4>": byte / 2}
     )
     assert fitted.fallbacks_ == []
-
-
-def test_a_part_without_source_pieces_is_left_out(byte_fallback, row):
-    source = byte_fallback([], fallback=False)
-    merges = [("a", "త"), ("aత", "b"), ("త", "త")]
-    target = byte_fallback([], new_characters="త", new_merges=merges, fallback=False)
-    fitted = initializer("merge").fit(source, target)
-    assert row(fitted, "aత") == {"a": 1.0}
-    assert row(fitted, "aతb") == {"a": 0.5, "b": 0.5}
-    assert fitted.fallbacks_ == ["త", "తత"]
-    assert len(row(fitted, "తత")) == len(source)
 
 
 def test_in_a_replaced_vocabulary_rules_end_at_tokens_that_the_source_shares(

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer
 
 LETTERS = ("త", "ె", "ల")
@@ -70,8 +69,3 @@ def test_byte_level_tokens_all_have_rules_and_the_recipe_of_merge(byte_level, ma
         initializer("merge").fit(source, target).apply(rows),
         atol=1e-6,
     )
-
-
-def test_head_rows_need_the_input_matrix(telugu, matrices):
-    with pytest.raises(UserError, match="head rows are computed from input rows"):
-        initializer("merge-as-published").fit(*telugu).apply(matrices["output"], "output")

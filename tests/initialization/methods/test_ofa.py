@@ -1,10 +1,7 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 
-from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import load_initialization, save_initialization
@@ -28,10 +25,6 @@ def roles(pair, random_vectors):
 @pytest.fixture
 def fit(pair, roles):
     return lambda name="ofa", **options: initializer(name, **options).fit(*pair, auxiliary=roles)
-
-
-def low_rank(matrix, rank, rows, h=8):
-    return matrix(rows, rank) @ matrix(rank, h, seed=3)
 
 
 def test_with_all_dimensions_it_equals_wechsel_except_for_case(pair, fit, row):
@@ -64,21 +57,6 @@ def test_new_rows_are_mixed_coordinates_times_primitives(pair, fit, matrix, dime
     assert np.array_equal(found[: len(pair[0])], rows)
 
 
-@pytest.mark.parametrize("dimensions", [3, 5, 8, 400])
-def test_a_matrix_of_no_higher_rank_loses_nothing(pair, fit, matrix, dimensions):
-    rows = low_rank(matrix, 3, len(pair[0]))
-    found, whole = fit(dimensions=dimensions).apply(rows), fit().apply(rows)
-    np.testing.assert_allclose(found, whole, atol=1e-4)
-
-
-def test_too_few_dimensions_change_rows(pair, fit, matrix):
-    rows = low_rank(matrix, 3, len(pair[0]))
-    fitted = fit(dimensions=2)
-    found, whole = fitted.apply(rows), fit().apply(rows)
-    assert (np.abs(found - whole)[fitted.new_ids].max(axis=1) > 0.01).all()
-    assert np.linalg.matrix_rank(found[fitted.new_ids], tol=1e-4) == 2
-
-
 def test_each_matrix_of_an_untied_model_is_projected_separately(pair, fit, tiny_llama, tmp_path):
     model, fitted = tiny_llama(len(pair[0]), tied=False), fit(dimensions=4)
     matrices = {
@@ -96,26 +74,7 @@ def test_each_matrix_of_an_untied_model_is_projected_separately(pair, fit, tiny_
         assert torch.equal(made[which][: len(pair[0])], source)
 
 
-def test_rows_of_fewer_dimensions_are_rounded_once(pair, fit, matrix):
-    fitted = fit(dimensions=3)
-    half = torch.from_numpy(matrix(len(pair[0]))).to(torch.bfloat16)
-    found, exact = fitted.apply(half), fitted.apply(half.to(torch.float64))
-    close = exact[fitted.new_ids].to(torch.bfloat16)
-    steps = (found[fitted.new_ids].view(torch.int16) - close.view(torch.int16)).abs()
-    # Sums in float32 may fall on the other side of a tie between two bfloat16 numbers.
-    assert (steps > 0).float().mean() < 0.05
-    assert steps.max() <= 1
-
-
 def test_projected_rows_are_not_counted_as_in_the_hull(fit):
     assert fit().statistics()["share_in_hull"] == 1.0
     assert fit(dimensions=3).statistics()["share_in_hull"] is None
     assert fit(dimensions=3).statistics()["share_copy"] == 0
-
-
-def test_a_recipe_of_rank_zero_on_disk_is_refused(fit, tmp_path):
-    fitted = fit(dimensions=3)
-    fitted.recipe_ = replace(fitted.recipe_, rank=0)
-    save_initialization(fitted, tmp_path)
-    with pytest.raises(UserError, match="its rank is not positive"):
-        load_initialization(tmp_path)

@@ -24,11 +24,6 @@ def test_a_token_has_the_weights_that_reconstruct_it_in_the_donor(fit, row):
     assert fitted.statistics()["anchors"] == 3
 
 
-def test_a_token_equal_to_another_in_the_donor_copies_it(fit, row):
-    fitted = fit({"abc": (0, 2), "x": (1, 0), "y": (0, 2)})
-    assert row(fitted, "abc") == pytest.approx({"y": 1.0})
-
-
 @pytest.mark.parametrize(
     "source, mode",
     [

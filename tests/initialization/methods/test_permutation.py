@@ -22,9 +22,3 @@ def test_all_ordinary_tokens_are_drawn_about_equally_often_and_special_ones_neve
     expected = 1500 / len(drawn)
     chi_square = ((drawn - expected) ** 2 / expected).sum()
     assert abs(chi_square - len(drawn)) < 5 * np.sqrt(2 * len(drawn))
-
-
-def test_both_matrices_get_the_same_tokens(many_new, matrix):
-    fitted = initializer("permutation").fit(*many_new)
-    rows = matrix(len(many_new[0]))
-    np.testing.assert_array_equal(fitted.apply(rows, "input"), fitted.apply(rows, "output"))

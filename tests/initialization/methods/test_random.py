@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import torch
 
 from lexigraft.initialization.registry import initializer
 
@@ -34,31 +33,6 @@ def test_dimensions_are_independent(many_new):
 def test_input_and_output_rows_are_independent(many_new, skewed):
     fitted = initializer("random").fit(*many_new, n_source=len(skewed))
     assert not (fitted.apply(skewed, "input")[-1] == fitted.apply(skewed, "output")[-1]).any()
-
-
-def test_torch_and_numpy_get_the_same_rows(many_new, skewed):
-    fitted = initializer("random").fit(*many_new, n_source=len(skewed))
-    made = fitted.apply(torch.from_numpy(skewed))
-    assert made.numpy().tobytes() == fitted.apply(skewed).tobytes()
-
-
-def test_old_rows_are_bit_identical_in_bfloat16(many_new, skewed):
-    matrix = torch.from_numpy(skewed).to(torch.bfloat16)
-    fitted = initializer("random").fit(*many_new, n_source=len(matrix))
-    made = fitted.apply(matrix)
-    n = len(many_new[0])
-    assert torch.equal(made[:n].view(torch.int16), matrix[:n].view(torch.int16))
-    assert made.dtype == torch.bfloat16
-
-
-def test_there_is_no_recipe(many_new):
-    fitted = initializer("random").fit(*many_new)
-    assert fitted.weights_ is None
-    copied = len(fitted.pair_.shared_ids)
-    assert fitted.statistics() == {
-        "new_tokens": 1500, "share_fallback": 0, "copied_tokens": copied,
-        "initialized_tokens": 1500, "share_copied": copied / (copied + 1500),
-    }  # fmt: skip
 
 
 def test_the_explanation_names_the_distribution(many_new):

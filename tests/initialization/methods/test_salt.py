@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.initialization.methods.salt import without_space
 from lexigraft.initialization.pairing import pair_vocabularies, similar_tokens
 from lexigraft.initialization.registry import initializer
@@ -40,12 +39,6 @@ def test_the_part_outside_the_span_of_neighbours_is_dropped_and_counted(fit, row
     assert fitted.unexplained_ == pytest.approx(4 / 20)
 
 
-def test_more_neighbours_than_dimensions_share_the_weight_of_the_smallest_map(fit, row):
-    model = {"abc": (6,), "x": (2,), "y": (1,), "w": (1,)}
-    # pinv of the column (2, 1) is (2, 1) / 5.
-    assert row(fit(WORDS, model), "abc") == pytest.approx({"x": 12 / 5, "y": 6 / 5})
-
-
 def test_centred_maps_go_through_the_neighbours_mean(fit, row):
     # The mean is (1, 1), the deviations are (1, 0) and (-1, 0); abc deviates by (3, 0).
     model = {"abc": (4, 1), "x": (2, 1), "y": (0, 1), "w": (9, 9)}
@@ -62,15 +55,6 @@ def test_ridge_is_relative_to_the_neighbours_lengths(fit, row):
     assert row(fit(WORDS, model, ridge=0.5), "abc") == pytest.approx({"x": x, "y": y})
 
 
-def test_a_minimum_adds_the_nearest_tokens(fit, row):
-    model = {"abc": (1, 2, 3), "x": (1, 0, 0), "y": (0, 1, 0), "w": (0, 0, 1)}
-    assert row(fit(WORDS, model), "abc") == pytest.approx({"x": 1, "y": 2})
-    filled = fit(WORDS, model, minimum_neighbours=3)
-    assert row(filled, "abc") == pytest.approx({"x": 1, "y": 2, "w": 3})
-    # No more than there are.
-    assert row(fit(WORDS, model, minimum_neighbours=9), "abc") == row(filled, "abc")
-
-
 def test_a_token_that_differs_in_white_space_is_copied_and_can_be_a_neighbour(
     byte_level, token_vectors, row
 ):
@@ -84,16 +68,6 @@ def test_a_token_that_differs_in_white_space_is_copied_and_can_be_a_neighbour(
     assert row(fitted, "bc") == pytest.approx({"a": 3})
     assert fitted.statistics()["alike"] == 1
     assert fitted.fallbacks_ == []
-
-
-def test_in_one_space_the_row_of_the_token_is_reconstructed(byte_level, random_vectors, matrix):
-    source, target = byte_level([]), byte_level([("a", "b"), ("c", "d")])
-    words, model = random_vectors(target, 40), random_vectors(target, 6, seed=1)
-    rows = model.vectors[: len(source)]
-    fitted = initializer("salt", minimum_neighbours=6).fit(
-        source, target, auxiliary={"target": words, "plm": model}
-    )
-    np.testing.assert_allclose(fitted.apply(rows), model.vectors, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -131,15 +105,6 @@ def test_on_real_tokenizers_rows_equal_the_pseudo_inverse(
     assert fitted.fallbacks_ == []
 
 
-def test_nothing_new_makes_an_empty_recipe(byte_level, random_vectors):
-    source = byte_level([("a", "b")])
-    roles = {"target": random_vectors(source), "plm": random_vectors(source)}
-    fitted = initializer("salt").fit(source, source, auxiliary=roles)
-    assert isinstance(roles["plm"], TokenVectors)
-    assert fitted.statistics()["new_tokens"] == 0
-    assert fitted.statistics()["unexplained"] is None
-
-
 def by_length(piece, _):
     return len(piece)
 
@@ -158,22 +123,10 @@ def test_a_leading_space_on_either_side_is_taken_out(byte_level):
     assert matches(source, target, "ab", "Ġcd") == ["Ġab", "cd"]
 
 
-def test_families_are_compared_by_text(byte_level, byte_fallback):
-    source = byte_fallback([("▁", "a"), ("▁a", "b")])
-    target = byte_level([("a", "b"), ("b", "c")])
-    assert matches(source, target, "ab", "bc") == ["▁ab", None]
-
-
 def test_of_several_source_tokens_the_shortest_is_taken(byte_level):
     source = byte_level([("Ġ", "a"), ("Ġa", "b"), ("a", "b")])
     target = byte_level([("a", "b"), ("Ġ", "Ġ"), ("ĠĠ", "ab")])
     assert matches(source, target, "ĠĠab") == ["ab"]
-
-
-def test_white_space_and_special_tokens_are_similar_to_no_token(byte_level):
-    source = byte_level([])
-    target = byte_level([("Ġ", "Ġ"), ("Ġ", "Ċ")])
-    assert matches(source, target, "ĠĠ", "ĠĊ", "<s>") == [None, None, None]
 
 
 def test_a_fallback_byte_is_used_only_without_a_letter(byte_level, byte_fallback):

@@ -58,21 +58,6 @@ def test_with_a_threshold_weights_are_those_of_the_earlier_version(fit, row):
     assert row(fit(TARGET, SOURCE, threshold=0.9), "abc") == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_token_without_near_neighbours_is_its_pieces(fit, row):
-    found = row(fit(TARGET, {**SOURCE, "x": (0, 1), "y": (0, 1)}, threshold=0.9), "abc")
-    assert set(found) == {"ab", "c"}
-    assert sum(found.values()) == pytest.approx(1)
-
-
-def test_a_token_whose_pieces_have_no_vectors_is_its_neighbours(fit, row):
-    assert row(fit(TARGET, {"x": (1, 0)}), "abc") == {"x": 1.0}
-
-
-def test_the_weight_moves_from_the_pieces_to_the_neighbours(fit, row):
-    assert set(row(fit(TARGET, SOURCE, weight=0), "abc")) == {"ab", "c"}
-    assert set(row(fit(TARGET, SOURCE, weight=1), "abc")) == {"x", "y", "ab"}
-
-
 def test_a_token_that_differs_only_in_case_or_space_copies_a_source_token(fit, row, byte_level):
     source = byte_level([("a", "b"), ("A", "b"), ("Ġ", "ab")])
     target = byte_level([("A", "B"), ("Ġ", "AB"), ("a", "c")])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.methods.transtokenizers import _edges, token_shares
+from lexigraft.initialization.methods.transtokenizers import token_shares
 from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.initialization.registry import initializer
 
@@ -35,15 +35,6 @@ def test_a_token_has_the_weights_of_its_alignments(fit, row):
     assert (found["pairs"], found["aligned"], found["related"]) == (40, 2, 0)
 
 
-def test_shared_tokens_copy_their_source_row(fit, row):
-    assert row(fit([("x", "a"), ("y", "b")] * 10), "a") == {"a": 1.0}
-
-
-def test_rare_alignments_are_ignored(fit):
-    assert fit([("x", "abc")] * 30).aligned_ == 1
-    assert fit([("x", "abc")] * 30, minimum_count=31).aligned_ == 0
-
-
 def published_shares(n, m):
     """The loops of the published code over a pair of words, in fractions of its count."""
     found = np.zeros((m, n))
@@ -62,25 +53,12 @@ def test_counts_of_words_are_divided_as_in_the_published_code(n, m):
     np.testing.assert_allclose(token_shares(n, m), published_shares(n, m))
 
 
-def test_the_middle_of_three_target_tokens_is_shared_by_two_source_tokens():
-    np.testing.assert_allclose(token_shares(2, 3), [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]])
-
-
 def test_the_tokens_of_a_word_are_aligned_together(fit, row):
     """`xy` is one word of two tokens, `abc` one token."""
     words = row(fit([("xy", "abc")] * 30), "abc")
     assert words == pytest.approx({"x": 0.5, "y": 0.5})
     apart = row(fit([("xy", "abc"), ("x", "abc")] * 30, unit="tokens"), "abc")
     assert apart["x"] > apart.get("y", 0)
-
-
-def test_letters_their_marks_and_parts_of_characters_continue_a_word():
-    assert _edges(b"ab") == (True, True)
-    assert _edges(b" ab") == (False, True)
-    assert _edges(b"ab.") == (True, False)
-    assert _edges("ు".encode()) == (True, True)
-    assert _edges("త".encode()[:2]) == (True, True)
-    assert _edges(b"7") == (False, False)
 
 
 @pytest.fixture
@@ -97,20 +75,11 @@ def test_a_token_without_alignments_is_the_mean_of_the_longest_tokens_in_it(fit,
     assert (fitted.aligned_, fitted.related_) == (1, 1)
 
 
-def test_tokens_that_begin_with_it_are_relatives(fit, row, longer):
-    fitted = fit([("x", "abcd")] * 30, longer)
-    assert row(fitted, "abc") == pytest.approx({"x": 1 / 3, "ab": 1 / 3, "c": 1 / 3})
-
-
 def test_source_tokens_that_begin_a_word_weigh_twice_among_relatives(fit, row, byte_level):
     merges = [("a", "b"), ("Ġ", "x")]
     tokenizers = byte_level(merges), byte_level([*merges, ("ab", "c"), ("abc", "d")])
     fitted = fit([(" x", "abc")] * 30, tokenizers)
     assert row(fitted, "abcd") == pytest.approx({"Ġx": 2 / 3, "d": 1 / 3})
-
-
-def test_without_alignments_tokens_have_relatives_in_their_bytes(fit, row):
-    assert row(fit([("x", "q")]), "abc") == pytest.approx({"ab": 0.5, "c": 0.5})
 
 
 @pytest.mark.parametrize("pairs", [[], [("", "abc"), ("x", "")]])
@@ -163,18 +132,3 @@ def test_relatives_equal_those_by_vocabulary_strings(
             weights = fitted.weights_[[token_id]].tocoo()
             pieces = {source.convert_ids_to_tokens(int(i)) for i in weights.coords[1]}
             assert pieces == {source_tokens[relative] for relative in relatives}
-
-
-@pytest.mark.parametrize("family", ["byte-level", "byte-fallback"])
-def test_no_fallback_byte_is_a_relative(family, small_tokenizer, english, greek):
-    source = small_tokenizer("byte-fallback", english, 400)
-    target = small_tokenizer(family, greek, 500)
-    count = min(len(english), len(greek), 150)
-    pairs = list(zip(english[:count], greek[:count], strict=True))
-    fitted = initializer("transtokenizers").fit(source, target, auxiliary={"parallel": pairs})
-    pair = pair_vocabularies(source, target)
-    related = np.setdiff1d(fitted.new_ids, list(pair.target_fallback_ids))
-    strings = target.convert_ids_to_tokens(related.tolist())
-    related = related[[token not in fitted.fallbacks_ for token in strings]]
-    assert fitted.related_ > 20
-    assert fitted.weights_[related][:, sorted(pair.source_fallback_ids)].nnz == 0

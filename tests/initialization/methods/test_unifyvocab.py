@@ -2,9 +2,7 @@ import numpy as np
 import pytest
 
 from lexigraft.auxiliary.glove import train_glove
-from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
-from lexigraft.initialization import similarity
 from lexigraft.initialization.registry import initializer
 from lexigraft.vocabulary.expand import expand_tokenizer
 
@@ -49,21 +47,6 @@ def test_examples_have_the_three_nearest_source_tokens(fit):
     assert abc["text"] == "abc"
     assert abc["nearest"] == [["xy", 0.9487], ["x", 0.7071], ["y", 0.0]]
     assert [text for text, _ in de["nearest"]] == ["y", "x", "xy"]
-
-
-def test_shared_tokens_copy_their_source_row_even_if_others_are_nearer(fit, row):
-    fitted = fit({"abc": (1, 0), "de": (0, 1), "ab": (1, 0)}, {"x": (1, 0), "ab": (0, 1)})
-    assert row(fitted, "ab") == {"ab": 1.0}
-
-
-def test_equal_tokenizers_give_the_identity(pair):
-    source = pair[0]
-    everything = TokenVectors(
-        np.arange(len(source)), np.random.default_rng(0).normal(size=(len(source), 4)).astype("f4")
-    )
-    roles = {"target": everything, "source": everything}
-    fitted = initializer("unifyvocab", anchors=3).fit(source, source, auxiliary=roles)
-    assert (fitted.weights_ != np.eye(len(source))).sum() == 0
 
 
 def turned_spaces(draws, spread=1.0):
@@ -122,32 +105,6 @@ def test_centring_removes_the_mean_vector(fit, row):
     fitted = fit(of_target, of_source, centred=True)
     assert row(fitted, "abc") == {"z": 1.0}
     assert row(fitted, "de") == {"xy": 1.0}
-
-
-def test_the_seed_determines_the_anchors(fit):
-    draws = np.random.default_rng(0)
-    spaces = [dict(zip(names, draws.normal(size=(26, 4)), strict=True)) for names in (
-        [*LETTERS[:24], "abc", "de"], LETTERS)]  # fmt: skip
-    rows = [fit(*spaces, seed=seed, anchors=3).weights_.toarray() for seed in (1, 1, 2, 3, 4)]
-    assert np.array_equal(rows[0], rows[1])
-    assert any(not np.array_equal(rows[0], other) for other in rows[2:])
-
-
-def test_with_few_shared_tokens_all_are_anchors(fit):
-    fitted = fit(*turned_spaces(np.random.default_rng(0)), anchors=300)
-    assert fitted.anchors_ == 25
-
-
-def test_the_block_size_does_not_change_the_rows(fit, monkeypatch):
-    spaces = turned_spaces(np.random.default_rng(5))
-    whole = fit(*spaces, anchors=9, csls=3).weights_
-    monkeypatch.setattr(similarity, "_SCORES_AT_ONCE", 1)
-    assert (fit(*spaces, anchors=9, csls=3).weights_ != whole).nnz == 0
-
-
-def test_without_shared_tokens_that_have_vectors_there_is_an_error(fit):
-    with pytest.raises(UserError, match="there are no anchors"):
-        fit({"abc": (1, 0), "a": (1, 0)}, {"x": (1, 0)}, anchors=2)
 
 
 def test_vectors_of_different_widths_need_anchors(fit, row):

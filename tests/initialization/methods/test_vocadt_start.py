@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from lexigraft.errors import UserError
-from lexigraft.initialization import decomposition
 from lexigraft.initialization.registry import initializer
 
 
@@ -20,12 +18,6 @@ def fit(byte_fallback):
         )
 
     return build
-
-
-def test_shared_tokens_are_copies_and_pieces_have_equal_weights(fit, row):
-    fitted = fit(without_pieces="random")
-    assert row(fitted, "a") == {"a": 1}
-    assert row(fitted, "ab") == {"a": 0.5, "b": 0.5}
 
 
 def test_a_token_without_pieces_has_random_weights_that_sum_to_one(fit):
@@ -45,19 +37,3 @@ def test_a_token_without_pieces_has_random_weights_that_sum_to_one(fit):
 def test_the_same_seed_draws_the_same_weights(fit):
     one, same, other = (fit(seed, without_pieces="random").weights_ for seed in (1, 1, 2))
     assert (one != same).nnz == 0 and (one != other).nnz > 0
-
-
-def test_tokens_with_pieces_have_no_random_weights(byte_fallback):
-    source, target = byte_fallback([]), byte_fallback([], new_characters="త")
-    plain, random = (
-        initializer("mean", without_pieces=what).fit(source, target).weights_
-        for what in ("mean-of-all", "random")
-    )
-    assert (plain != random).nnz == 0
-
-
-def test_random_weights_that_exceed_memory_are_refused(fit, monkeypatch):
-    monkeypatch.setattr(decomposition, "_MOST_WEIGHTS", 500)  # two tokens on 265
-    with pytest.raises(UserError, match="set its option 'without_pieces' to mean-of-all"):
-        fit(without_pieces="random")
-    fit()

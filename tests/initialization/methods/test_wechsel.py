@@ -30,22 +30,6 @@ def test_weights_are_the_softmax_over_the_nearest_source_tokens(fit, row):
     assert row(fitted, "abc") == pytest.approx(expected, abs=1e-6)
 
 
-def test_ten_neighbours_and_a_temperature_of_a_tenth_are_the_default(fit, row):
-    source = {letter: (np.cos(i), np.sin(i)) for i, letter in enumerate("ghijklmnopqr")}
-    weights = row(fit({"abc": (1, 0)}, source), "abc")
-    assert len(weights) == 10
-    assert weights["g"] / weights["h"] == pytest.approx(np.exp((1 - np.cos(1)) / 0.1), rel=1e-4)
-
-
-def test_source_tokens_need_no_vector_in_the_target(fit, row):
-    assert row(fit({"abc": (1, 0)}, {"ab": (1, 0)}), "abc") == {"ab": 1.0}
-
-
-def test_shared_tokens_copy_their_row_whatever_their_vectors(fit, row):
-    fitted = fit({"abc": (1, 0), "x": (0, 1)}, {"x": (1, 0), "y": (0, 1)})
-    assert row(fitted, "x") == {"x": 1.0}
-
-
 @pytest.mark.bad_input(
     "vectors",
     "vectors of another tokenizer, or of different dimensions",
@@ -54,11 +38,6 @@ def test_shared_tokens_copy_their_row_whatever_their_vectors(fit, row):
 def test_vectors_of_two_widths_are_refused(fit):
     with pytest.raises(UserError, match="2 dimensions for the target and 3 for the source"):
         fit({"abc": (1, 0)}, {"x": (1, 0, 0)})
-
-
-def test_a_source_without_vectors_is_refused(fit):
-    with pytest.raises(UserError, match="no source token has a vector"):
-        fit({"abc": (1, 0)}, {"x": (0, 0), "<s>": (1, 0)})
 
 
 @pytest.fixture(scope="module")
