@@ -115,6 +115,13 @@ def chunks_of(batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
     return batch.get("chunks", torch.full_like(batch["labels"], IGNORED))
 
 
+def is_last(chunks: "torch.Tensor") -> "torch.Tensor":
+    """Whether each of the model's tokens is the last of its chunk, whose number is its index."""
+    import torch
+
+    return chunks.eq(torch.arange(chunks.shape[1], device=chunks.device))
+
+
 def pop_teacher_inputs(batch: "dict[str, torch.Tensor]") -> "dict[str, torch.Tensor]":
     """Remove from a batch what the model does not read; return the teacher's inputs."""
     for name in ("chunks", "labels"):

@@ -15,7 +15,7 @@ import logging
 import os
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -47,7 +47,6 @@ from lexigraft.source.token_tables import (
 from lexigraft.training.chunk_distillation import ChunkDistillation
 from lexigraft.training.data import TeacherTokens, TrainingSequence, collate
 from lexigraft.training.distributed import Computation, modules_of, shard, world_size
-from lexigraft.training.new_rows import AnchoredRows, copy_new_rows
 from lexigraft.training.objective import Objective, PenalizedObjective, PhaseContext, Progress
 from lexigraft.training.phase import (
     PhaseMemory,
@@ -193,7 +192,6 @@ def simulated_phases(
     dtype: torch.dtype = torch.bfloat16,
     tokenizer: Any = None,
     teacher: PretrainedConfig | None = None,
-    teacher_tokenizer: Any = None,
 ) -> list["SimulatedPhase"]:
     """The phases of a training, without weights.
 
@@ -202,7 +200,7 @@ def simulated_phases(
     teacher, if the strategy has one. Few objectives need tokenizers to be created.
     """
     tokenizer = tokenizer or SimpleNamespace(get_vocab=lambda: {"last": rows - 1})
-    empty_teacher = _EmptyTeacher(teacher, lambda: teacher_tokenizer) if teacher else None
+    empty_teacher = _EmptyTeacher(teacher) if teacher else None
     trained: set[str] = set()
     phases = []
     with _like_a_gpu(dtype):
@@ -359,8 +357,6 @@ def _prepare(
         context = PhaseContext(model, tokenizer, strategy, phase, Progress(), [], teacher)
         loss = objective(phase.objective).for_phase(context)
         loss = with_auxiliary_loss(loss, model, phase)
-        if phase.anchor and new_ids:
-            loss = AnchoredRows(loss, new_ids, copy_new_rows(model, new_ids), phase.anchor)
     add_modules(model, loss)
     return model.train(), loss, set(names)
 
@@ -370,8 +366,6 @@ class _EmptyTeacher:
     """A teacher without weights, see `teacher.Teacher`."""
 
     config: PretrainedConfig
-    tokenizer: Callable[[], Any]
-    name: str = "teacher"
 
     def model(self) -> PreTrainedModel:
         return _empty_model(self.config, precision()).requires_grad_(False)

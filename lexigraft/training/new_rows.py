@@ -7,7 +7,7 @@ each use, and only the gradient of these rows is computed: 1.7 times the speed o
 tokens in a quarter of the memory, on a CPU with 256,000 tokens (docs/benchmarks.md).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,7 +16,6 @@ from transformers import PreTrainedModel
 
 from lexigraft.errors import UserError
 from lexigraft.source.token_tables import has_factored_head
-from lexigraft.training.objective import Objective, PenalizedObjective
 
 # What is added to a layer, under names that models do not use.
 PARAMETERS = ("new_rows", "new_bias")
@@ -131,58 +130,3 @@ class _HeadGradient(torch.autograd.Function):
         rows = of_rows.T @ states.flatten(0, -2).to(of_rows.dtype)
         bias = of_rows.float().sum(0) if context.has_bias else None
         return gradient, None, None, rows.float(), bias
-
-
-def copy_new_rows(model: PreTrainedModel, ids: Sequence[int]) -> dict[str, torch.Tensor]:
-    """Copy the rows of tokens in both matrices, name -> [n, hidden]; tied matrices give one."""
-    indices = torch.tensor(sorted(map(int, ids)), device=model.device)
-    return {name: layer.weight.detach()[indices].clone() for name, layer in _layers(model).items()}
-
-
-class AnchoredRows(PenalizedObjective):
-    """Another objective plus `weight` times the squared distance of new rows from their start.
-
-    L2-SP (Li, Grandvalet and Davoine 2018) for rows: the starting point is the recipe of a new
-    token. The distance between whole rows is averaged over the `ids` and summed over the trained
-    matrices. `rows` are what `copy_new_rows` returned before any training. In the training log,
-    `anchor_loss` includes the weight, so that the parts add up to the loss.
-    """
-
-    penalty_name = "anchor_loss"
-
-    def __init__(
-        self,
-        objective: Objective,
-        ids: Sequence[int],
-        rows: Mapping[str, torch.Tensor],
-        weight: float,
-    ):
-        super().__init__(objective)
-        self.weight = weight
-        # A module, like a teacher, so that it is neither sharded nor copied with the model.
-        self.start = torch.nn.Module()
-        for name, values in rows.items():
-            self.start.register_buffer(name, values)
-        indices = torch.tensor(sorted(map(int, ids)), device=values.device)
-        self.start.register_buffer("ids", indices)
-
-    def penalty(self, model: PreTrainedModel) -> torch.Tensor:
-        """The weighted distance, a scalar."""
-        ids = self.start.get_buffer("ids")
-        distance = torch.zeros((), device=ids.device)
-        for name, layer in _layers(model).items():
-            rows = getattr(layer, "new_rows", None)
-            if rows is None and layer.weight.requires_grad:
-                rows = torch.nn.functional.embedding(ids, layer.weight)
-            if rows is not None:
-                moved = rows.float() - self.start.get_buffer(name).float()
-                distance = distance + moved.square().sum(-1).mean()
-        return self.weight * distance
-
-
-def _layers(model: PreTrainedModel) -> dict[str, Any]:
-    """The layers of both matrices; a tied head is not listed."""
-    embeddings: Any = model.get_input_embeddings()
-    head: Any = model.get_output_embeddings()
-    is_separate = head is not None and head.weight is not embeddings.weight
-    return {"input": embeddings} | ({"output": head} if is_separate else {})

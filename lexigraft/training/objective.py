@@ -7,14 +7,14 @@ that compute import torch themselves.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from lexigraft.setting_types import CAUSAL
 from lexigraft.training.settings import Phase, Strategy
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
     from lexigraft.training.data import SequenceDataset
 
@@ -44,24 +44,6 @@ class Progress:
         return self.trained | self.from_adapters | self.with_lora | self.with_new_rows
 
 
-class OpensTeacher(Protocol):
-    """What an objective reads of its teacher, see `teacher.Teacher`."""
-
-    @property
-    def name(self) -> str:
-        """The name of the source model."""
-
-    @property
-    def config(self) -> "PretrainedConfig":
-        """The configuration of the model."""
-
-    def tokenizer(self) -> "PreTrainedTokenizerFast":
-        """Load the tokenizer."""
-
-    def model(self) -> "PreTrainedModel":
-        """Load the model, frozen, in evaluation mode, on the device and in the job's precision."""
-
-
 @dataclass(frozen=True)
 class PhaseContext:
     """What an objective may read when a phase begins.
@@ -76,7 +58,7 @@ class PhaseContext:
     phase: Phase
     progress: Progress
     seed: list[Any]
-    teacher: OpensTeacher | None = None  # if the objective needs one
+    teacher: Any = None  # a `teacher.Teacher`, if the objective needs one
 
 
 @dataclass(frozen=True)

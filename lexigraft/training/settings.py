@@ -33,7 +33,6 @@ from lexigraft.training.registry import objective, objectives
 Part = Literal["embeddings", "head", "new-rows", "lora", "outside-layers", "all", "adapter"]
 PARTS = get_args(Part)
 AMOUNTS = ("tokens", "tokens_per_language", "epochs")  # of training: a strategy's, or a phase's own
-_WITH_ROWS = {"embeddings", "head", "new-rows", "outside-layers", "all"}
 MONOLINGUAL = "monolingual"  # the corpus; every other name in `data` is an entry of samples
 Share = Annotated[float, Field(gt=0, le=1)]
 
@@ -148,12 +147,6 @@ class Phase(Settings):
     learning_rate: float = optional("replaces the strategy's value", gt=0)
     lora: Lora = optional("keys that replace those of the strategy")
     adapter: AdapterSettings | None = optional("for `trainable: [adapter]`: its adapters")
-    anchor: float = left_out(
-        0.0,
-        "weight of a loss term that keeps the trained rows of new tokens close to the values that "
-        "their recipe gave them: the mean squared distance from these",
-        ge=0,
-    )
 
     @model_serializer(mode="plain")
     def given(self) -> dict[str, Any]:
@@ -215,9 +208,6 @@ class Phase(Settings):
     def _check_trainable(self) -> "Phase":
         if "adapter" not in self.trainable and "adapter" in self.model_fields_set:
             raise KeyedError("adapter", "this phase trains no adapter; remove 'adapter'")
-        parts = {item for item in self.trainable if isinstance(item, str)}
-        if self.anchor and not parts & _WITH_ROWS:
-            raise KeyedError("anchor", "this phase trains no rows; remove 'anchor'")
         return self
 
     @model_validator(mode="wrap")
@@ -381,9 +371,6 @@ class Strategy(Settings):
             if number and "adapter" in phase.trainable:
                 key = f"phases[{number}].trainable"
                 raise KeyedError(key, "only the first phase can train an adapter; put it first")
-            if phase.anchor and "adapter" in self.phases[0].trainable:
-                reason = "rows computed by an adapter have no other initial values; remove 'anchor'"
-                raise KeyedError(f"phases[{number}].anchor", reason)
         teachers = (phase_teacher(plain(phase), "the cell's own source") for phase in self.phases)
         names = sorted({name for name in teachers if name})
         if len(names) > 1:

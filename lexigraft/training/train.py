@@ -53,7 +53,6 @@ from lexigraft.training.distributed import (
 )
 from lexigraft.training.lora import lora_parameter_count, lora_targets, merge_lora
 from lexigraft.training.memory import plan_memory
-from lexigraft.training.new_rows import AnchoredRows, copy_new_rows
 from lexigraft.training.objective import PhaseContext
 from lexigraft.training.objectives.mtp import EXTRA_HEAD
 from lexigraft.training.phase import load_trained, micro_batch_tokens, run_phase
@@ -116,9 +115,6 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     # Each phase shards a copy of the model, if it is to be sharded or offloaded.
     in_parts = (is_sharded() or memory.offload) and phases
     model, grafted = cell.load_untrained(finished, "cpu" if in_parts else device())
-    # The initializer's values: what earlier phases trained is loaded later.
-    is_anchored = cell.new_ids and any(phase.anchor for phase in phases)
-    initial_rows = copy_new_rows(model, cell.new_ids) if is_anchored else {}
     check_objectives(model, strategy)
     lora_left_out: dict[str, str] = {}
     for phase in phases:
@@ -163,9 +159,6 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         )
         kind = objective(phase.objective)
         loss = with_auxiliary_loss(kind.for_phase(context), model, phase)
-        if phase.anchor and initial_rows:
-            rows = {name: values.to(device()) for name, values in initial_rows.items()}
-            loss = AnchoredRows(loss, cell.new_ids, rows, phase.anchor)
         if schedule.highest < 1 and rank() == 0:
             logger.warning(
                 "%s: the warm-up takes %s of phase %d, so its learning rate reaches %.3g instead "
@@ -275,7 +268,6 @@ class _Cell:
             rows,
             tokenizer=self.tokenizer,
             teacher=teacher.config if teacher else None,
-            teacher_tokenizer=teacher.tokenizer() if teacher else None,
         )
 
     def load_untrained(

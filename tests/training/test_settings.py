@@ -256,19 +256,6 @@ def test_a_phase_without_adapters_has_no_adapter_settings():
             },
             "phases[1].trainable: only the first phase",
         ),
-        (
-            {"phases": [{"trainable": ["lora"], "length": 8, "anchor": 0.1}]},
-            "phases[0].anchor: this phase trains no rows",
-        ),
-        (
-            {
-                "phases": [
-                    {"trainable": ["adapter"], "length": 8, "share": 0.5},
-                    {"trainable": ["all"], "length": 8, "share": 0.5, "anchor": 1.0},
-                ]
-            },
-            "phases[1].anchor: rows computed by an adapter have no other initial values",
-        ),
         ({"phases": [PHASE], "decay": 0.2}, "strategy.decay: only schedule wsd takes this key"),
         (
             {"phases": [PHASE], "schedule": "wsd", "warmup": 0.4, "decay": 0.7},

@@ -13,13 +13,7 @@ from lexigraft.errors import UserError
 from lexigraft.inference import chunked_logits as chunked_module
 from lexigraft.inference.text_encoding import encode
 from lexigraft.training.data import SequenceDataset, TrainingSequence, collate, concatenate, pack
-from lexigraft.training.objectives.alm import (
-    AlmSettings,
-    LikelihoodMatching,
-    join_chunks,
-    matching,
-    word_end_ids,
-)
+from lexigraft.training.objectives.alm import AlmSettings, LikelihoodMatching, matching
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.teacher import Teacher, TokenAligner
@@ -63,102 +57,70 @@ def sequence_with(aligner, sequence):
     return replace(sequence, teacher=aligner.align(sequence))
 
 
-def log_probabilities(model, ids, tokenizer):
-    """Of each token of one sequence after those before it, the first one left out.
-
-    And the probability that a word ends after each token.
-    """
+def log_probabilities(model, ids):
+    """Of each token of one sequence after those before it, the first one left out."""
     scores = model(torch.tensor(ids)[None]).logits[0].double().log_softmax(-1)
-    ending = [
-        number
-        for token, number in tokenizer.get_vocab().items()
-        if token[0] in "ĠĊĉ" or token in ("<pad>", "<s>", "</s>")
-    ]
-    ended = scores.exp()[:, ending].sum(-1)
-    return scores[torch.arange(len(ids) - 1), torch.tensor(ids[1:])], ended
+    return scores[torch.arange(len(ids) - 1), torch.tensor(ids[1:])]
 
 
-def by_brute_force(model, teacher, target, source, sequences, temperature, debias=None):
+def by_brute_force(model, teacher, target, source, sequences, temperature):
     """The loss summed over chunks and their number, from whole logits and all spans of bytes.
 
     The bytes of a sequence, less cut characters, are read by the teacher as text; chunks are pairs
-    of spans without a shorter one inside. With `debias`, also the number of joined chunks.
+    of spans without a shorter one inside.
     """
-    mine_of, theirs_of, end = token_bytes(target), token_bytes(source), source.eos_token_id
-    total, count, joined_count = 0.0, 0, 0
+    pieces, teacher_pieces, end = token_bytes(target), token_bytes(source), source.eos_token_id
+    total, count = 0.0, 0
     for sequence in sequences:
-        own = sequence.tokens.tolist()
-        counted = np.ones(len(own), bool) if sequence.targets is None else sequence.targets
-        data, places = b"", [0]
-        for token in own:
-            data += mine_of[token]
-            places.append(len(data))
+        ids = sequence.tokens.tolist()
+        counted = np.ones(len(ids), bool) if sequence.targets is None else sequence.targets
+        data = b"".join(pieces[token] for token in ids)
+        offsets = list(accumulate((len(pieces[token]) for token in ids), initial=0))
         cut = len(data) - len(data.lstrip(bytes(range(0x80, 0xC0))))
-        mark = mine_of[target.eos_token_id].decode()
-        texts = data[cut:].decode(errors="ignore").split(mark)
-        read = [] if own[0] == target.eos_token_id else [end]
-        for number, text in enumerate(texts):
+        mark = pieces[target.eos_token_id].decode()
+        begins_inside = ids[0] != target.eos_token_id
+        read = [end] if begins_inside else []
+        for number, text in enumerate(data[cut:].decode(errors="ignore").split(mark)):
             read += [end] * (number > 0) + source(text)["input_ids"]
         read = read[:MOST]
-        sizes = [0 if at == 0 and own[0] != target.eos_token_id else len(theirs_of[token])
-                 for at, token in enumerate(read)]  # fmt: skip
-        theirs = list(accumulate(sizes, initial=cut))
-        ours, our_ends = log_probabilities(model, own, target)
-        taught, their_ends = log_probabilities(teacher, read, source)
-        joined = []  # pairs of spans
-        common = sorted(set(places) & set(theirs))
-        for begin, stop in pairwise(common):
-            inside = [at for at in range(len(own)) if begin < places[at + 1] <= stop]
-            others = [at for at in range(len(read)) if begin < theirs[at + 1] <= stop]
+        sizes = [len(teacher_pieces[token]) for token in read]
+        sizes[0] = 0 if begins_inside else sizes[0]
+        teacher_offsets = list(accumulate(sizes, initial=cut))
+        scores, teacher_scores = log_probabilities(model, ids), log_probabilities(teacher, read)
+        for begin, stop in pairwise(sorted(set(offsets) & set(teacher_offsets))):
+            inside = [n for n in range(len(ids)) if begin < offsets[n + 1] <= stop]
             if inside[0] == 0 or not counted[inside].all():
                 continue
             count += 1
-            before = joined[-1] if joined and joined[-1][0][-1] == inside[0] - 1 else None
-            if debias is None or before is None or their_ends[before[1][-1]] > debias:
-                joined.append((inside, others))
-            else:
-                joined[-1] = before[0] + inside, before[1] + others
-        joined_count += len(joined)
-        for inside, others in joined:
-            log_p, log_q = sum(taught[at - 1] for at in others), sum(ours[at - 1] for at in inside)
-            if debias is not None:
-                log_p = log_p + their_ends[others[-1]].log()
-                log_q = log_q + our_ends[inside[-1]].log()
-            p = (log_p / temperature - 1e-6).exp()
-            q = (log_q / temperature - 1e-6).exp()
+            log_q = sum(scores[n - 1] for n in inside)
+            log_p = sum(
+                teacher_scores[n - 1]
+                for n in range(len(read))
+                if begin < teacher_offsets[n + 1] <= stop
+            )
+            p, q = ((score / temperature - 1e-6).exp() for score in (log_p, log_q))
             total = total - p * q.log() - (1 - p) * (1 - q).log()
-    return total, count, joined_count
+    return total, count
 
 
-@pytest.mark.parametrize("chunk", [1, 10_000], ids=["position by position", "at once"])
 @pytest.mark.parametrize(
-    ("temperature", "debias", "fewest", "most"),
-    [(1.0, None, 41, None), (100.0, None, 41, None), (100.0, 0.0, 41, None), (1.0, 0.1, 10, 35)],
+    ("chunk", "temperature"), [(1, 1.0), (10_000, 100.0)], ids=["position by position", "at once"]
 )
 def test_loss_and_gradients_are_those_of_all_spans(
-    tiny_llama, teacher, target, without_bos, sequences, batch, monkeypatch, chunk, temperature,
-    debias, fewest, most,
-):  # fmt: skip
+    tiny_llama, teacher, target, without_bos, sequences, batch, monkeypatch, chunk, temperature
+):
     monkeypatch.setitem(chunked_module.CHUNK_LOGITS, "cpu", chunk * 380)
     model = tiny_llama(380, tied=False)
-    given = AlmSettings.model_validate(
-        {"temperature": temperature} | ({} if debias is None else {"debias": debias})
-    )
-    ends = (None, None) if debias is None else (word_end_ids(target), word_end_ids(without_bos))
-    objective = LikelihoodMatching(teacher, given, MOST)
-    objective.word_ends, objective.teacher_word_ends = ends
+    objective = LikelihoodMatching(teacher, AlmSettings(temperature=temperature), MOST)
     counts = objective.count_targets(batch())
-    expected, count, joined = by_brute_force(
-        model, teacher, target, without_bos, sequences, temperature, debias
-    )
-    assert counts[1] == count and fewest <= joined <= (most or count)
-    assert joined == count or debias
+    expected, count = by_brute_force(model, teacher, target, without_bos, sequences, temperature)
+    assert counts[1] == count > 40
     losses = objective.losses(model, batch())
     assert losses[1].item() == pytest.approx(expected.item(), rel=1e-4)
     parameters = list(model.parameters())
-    found = torch.autograd.grad(losses[1], parameters)
-    for ours, theirs in zip(found, torch.autograd.grad(expected, parameters), strict=True):
-        assert torch.allclose(ours, theirs, rtol=1e-3, atol=1e-5 * theirs.abs().max())
+    gradients = torch.autograd.grad(losses[1], parameters)
+    for gradient, exact in zip(gradients, torch.autograd.grad(expected, parameters), strict=True):
+        assert torch.allclose(gradient, exact, rtol=1e-3, atol=1e-5 * exact.abs().max())
 
 
 def test_parts_and_targets_of_a_batch_are_the_sums_of_its_sequences(
@@ -231,22 +193,6 @@ def test_a_model_with_the_teacher_s_likelihoods_has_no_gradient(tiny_llama, with
     losses = objective.losses(model, made)
     objective.total(losses).backward()
     assert max(p.grad.abs().max().item() for p in model.parameters()) < 1e-5
-
-
-def test_chunks_are_joined_up_to_the_next_word_end_or_gap():
-    none = chunked_module.IGNORED
-    chunks = torch.tensor([[none, 2, 2, 3, 4, none, 6, 7]])
-    ends = torch.zeros(1, 8, dtype=torch.bool)
-    ends[0, 3] = True  # after the second chunk
-    assert join_chunks(chunks, ends).tolist() == [[none, 3, 3, 3, 4, none, 7, 7]]
-    assert torch.equal(join_chunks(chunks, torch.ones_like(ends)), chunks)
-
-
-def test_words_end_before_blanks_and_special_tokens(byte_tokenizer):
-    tokenizer = byte_tokenizer(("Ġ", "a"), ("a", "b"), ("Ċ", "Ċ"))
-    ends = word_end_ids(tokenizer)
-    strings = tokenizer.convert_ids_to_tokens(ends.tolist())
-    assert set(strings) == {"<end>", "Ġ", "ĉ", "Ċ", "Ġa", "ĊĊ"}
 
 
 def test_matching_is_the_binary_cross_entropy():
