@@ -116,12 +116,12 @@ def scorers_of(settings: Any, language: str | None) -> dict[str, Scorer]:
 
 
 def score_texts(
-    scorers: Mapping[str, Scorer], rows: Rows
-) -> tuple[dict[str, float], dict[str, str]]:
+    scorers: Mapping[str, Scorer], rows: Rows, details: Mapping[str, Any]
+) -> tuple[dict[str, float], dict[str, Any]]:
     """Score the `output` of each row against its `reference` by several metrics.
 
-    Adds the scores of single texts to the rows. Returns the metrics of the record, and the
-    signature of each metric: `signature` is that of the first one.
+    Adds the scores of single texts to the rows. Returns the metrics of the record, and its details:
+    the signature of each metric (`signature` is that of the first one), then `details`.
     """
     outputs, references = ([row[key] for row in rows] for key in ("output", "reference"))
     scores: dict[str, float] = {}
@@ -135,4 +135,4 @@ def score_texts(
         if computed.examples is not None:
             for row, score in zip(rows, computed.examples, strict=True):
                 row[name] = score
-    return scores, signatures
+    return scores, signatures | dict(details)

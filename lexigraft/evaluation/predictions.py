@@ -7,7 +7,7 @@ search, so equal prompts have equal outputs; known outputs are reused from earli
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from lexigraft.artifacts.atomic import write_jsonl
 from lexigraft.artifacts.completion import input_checksum
 from lexigraft.artifacts.records import read_jsonl
-from lexigraft.evaluation.metric_kinds import Scorer, score_texts
 from lexigraft.evaluation.task_kinds import Measurement
 from lexigraft.evaluation.texts import new_token_ids
 from lexigraft.inference.generation import generate
@@ -32,56 +31,59 @@ PARTIAL_PREDICTIONS = "predictions.partial.jsonl"
 _GENERATED = ("output", "output_tokens", "new_output_tokens", "steps", "finished")
 
 
-def predict(
+def predict_and_score(
     model: PreTrainedModel | VllmModel,
     tokenizer: PreTrainedTokenizerFast,
     job: dict[str, Any],
+    settings: Any,
     examples: list[Row],
     prompts: list[str],
-    *,
-    max_new_tokens: int,
-    batch_size: int | None = None,
-    stop: Sequence[str] = ("\n",),
-    beams: int = 1,
-) -> list[Row]:
-    """Continue each prompt up to a stop string, greedily or with beam search; can be resumed.
+    score: Callable[[list[Row]], tuple[dict[str, Any], dict[str, Any]]],
+) -> Measurement:
+    """Continue each prompt up to a line feed, score the outputs and write predictions; resumable.
 
     Outputs of equal prompts are reused from runs of this task with a lower number, complete or
     interrupted, if the cell, the code, the engine, the precision and the decoding settings are the
     same. Runs with higher numbers are not used, so that the reused outputs do not depend on the
     order in which runs were computed.
 
-    Each prompt has an example, with `id`, `source`, `reference` and any other keys. Returns one row
-    per example: its keys, `output`, the numbers of tokens and of new tokens in prompt and output,
-    decoding `steps`, whether the model `finished` before the token limit, and `generation`, a
-    digest of the prompt and of everything that determines the output. Rows of prompts that this run
-    did not generate are marked as `reused`.
+    Each prompt has an example, with `id`, `source`, `reference` and any other keys. Writes
+    `outputs["predictions"]`: one JSON object per example with its keys, `output`, the numbers of
+    tokens and of new tokens in prompt and output, decoding `steps`, whether the model `finished`
+    before the token limit, and `generation`, a digest of the prompt and of everything that
+    determines the output. Rows of prompts that this run did not generate are marked as `reused`.
+
+    `score` returns metrics and details for the rows, to which it may add scores. To the metrics are
+    added output lengths and the shares of new tokens in prompts and outputs (Yamaguchi et al.,
+    Appendix E), which are zero if nothing was generated; to the details, how the outputs were
+    generated.
     """
     decoding: dict[str, Any] = {
-        "max_new_tokens": max_new_tokens,
-        "stop": list(stop),
-        "beams": beams,
+        "max_new_tokens": settings.max_new_tokens,
+        "stop": ["\n"],
+        "beams": getattr(settings, "beams", 1),
     }
     identity = f"{model_digest(job, model)} {json.dumps(decoding)}"
     keys = [_digest(f"{identity} {prompt}") for prompt in prompts]
     new = new_token_ids(job["inputs"]["tokenizer"])
     texts = dict(zip(keys, prompts, strict=True))
-    reused = {key: row for key, row in _earlier_outputs(job, new) if key in texts}
-    remaining = {key: text for key, text in texts.items() if key not in reused}
-    if reused:
+    outputs = {key: row for key, row in _earlier_outputs(job, new) if key in texts}
+    seen = set(outputs)
+    remaining = {key: text for key, text in texts.items() if key not in outputs}
+    if outputs:
         logger.info("%d of %d prompts are reused", len(texts) - len(remaining), len(texts))
     partial = Path(job["outputs"]["folder"], PARTIAL_PREDICTIONS)
     generated = generate(
         model,
         tokenizer,
         remaining,
-        batch_size=batch_size,
+        batch_size=settings.batch_size,
         partial=partial,
         identity=identity,
         **decoding,
     )
-    outputs = reused | {key: _described(vars(output), new) for key, output in generated.items()}
-    rows, seen = [], set(reused)
+    outputs |= {key: _described(vars(output), new) for key, output in generated.items()}
+    rows = []
     for example, key, ids in zip(examples, keys, encode(tokenizer, prompts), strict=True):
         rows.append(
             {
@@ -95,63 +97,9 @@ def predict(
             }
         )
         seen.add(key)
-    return rows
-
-
-def predict_and_score(
-    model: PreTrainedModel | VllmModel,
-    tokenizer: PreTrainedTokenizerFast,
-    job: dict[str, Any],
-    examples: list[Row],
-    prompts: list[str],
-    scorers: Mapping[str, Scorer],
-    details: dict[str, Any],
-    *,
-    max_new_tokens: int,
-    batch_size: int | None = None,
-    beams: int = 1,
-) -> Measurement:
-    """Continue each prompt, score the outputs against the references, and write predictions.
-
-    See `predict` for the arguments, `measure_predictions` for what is written. The `details` of the
-    record begin with the signatures of the `scorers`.
-    """
-    rows = predict(
-        model,
-        tokenizer,
-        job,
-        examples,
-        prompts,
-        max_new_tokens=max_new_tokens,
-        batch_size=batch_size,
-        beams=beams,
-    )
-    metrics, signatures = score_texts(scorers, rows)
-    return measure_predictions(rows, model, job, metrics, signatures | details)
-
-
-def model_digest(job: dict[str, Any], model: PreTrainedModel | VllmModel) -> str:
-    """Digest of what determines a model's answers, apart from the questions and settings."""
-    paths = [job["inputs"].get(name) for name in ("cell", "source", "tokenizer")]
-    checksums = [input_checksum(path) for path in dict.fromkeys(filter(None, paths))]
-    return _digest(json.dumps([checksums, job.get("versions"), str(model.dtype), _engine(model)]))
-
-
-def measure_predictions(
-    rows: list[Row],
-    model: PreTrainedModel | VllmModel,
-    job: dict[str, Any],
-    metrics: dict[str, Any],
-    details: dict[str, Any],
-) -> Measurement:
-    """Write `outputs["predictions"]`, one JSON object per row, and complete the measurement.
-
-    Adds to a task's metrics output lengths and the shares of new tokens in prompts and outputs
-    (Yamaguchi et al., Appendix E), which are zero if nothing was generated; and to its details how
-    the outputs were generated.
-    """
+    metrics, details = score(rows)
     write_jsonl(job["outputs"]["predictions"], rows)
-    Path(job["outputs"]["folder"], PARTIAL_PREDICTIONS).unlink()
+    partial.unlink()
     prompt_tokens, output_tokens, new_prompt_tokens, new_output_tokens = (
         sum(row[name] for row in rows)
         for name in ("prompt_tokens", "output_tokens", "new_prompt_tokens", "new_output_tokens")
@@ -173,6 +121,13 @@ def measure_predictions(
         "engine": _engine(model),
     }
     return Measurement(metrics, details)
+
+
+def model_digest(job: dict[str, Any], model: PreTrainedModel | VllmModel) -> str:
+    """Digest of what determines a model's answers, apart from the questions and settings."""
+    paths = [job["inputs"].get(name) for name in ("cell", "source", "tokenizer")]
+    checksums = [input_checksum(path) for path in dict.fromkeys(filter(None, paths))]
+    return _digest(json.dumps([checksums, job.get("versions"), str(model.dtype), _engine(model)]))
 
 
 def _engine(model: PreTrainedModel | VllmModel) -> str:

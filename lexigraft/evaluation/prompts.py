@@ -1,152 +1,232 @@
-"""Fill the prompts of config/prompts with the texts of tasks."""
+"""Build prompts: texts in the templates of config/prompts, after examples, cut to fit."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.corpus.sample_file import ENGLISH, translation_prompt
 from lexigraft.errors import UserError, unknown
+from lexigraft.source.document_start import start_ids
+from lexigraft.source.positions import positions_of
 from lexigraft.yaml_files import read_yaml
 
-# The folder of prompts, or the files in it that a task reads, by name.
-Files = str | Path | Mapping[str, str]
-
-# What ends an example unless a named prompt has `between`; a model's output ends at its first line
-# feed.
-BETWEEN = "\n\n"
 # The prompts that exist in each language; all others are entries of `named`.
-INSTRUCTION = "instruction"
-LABELS = "labels"
+INSTRUCTION, LABELS = "instruction", "labels"
 
 
-def translation_queries(
-    job: Mapping[str, Any], prompt: str, sentences: list[str], *, into_english: bool
-) -> tuple[str, list[str]]:
-    """The text before all examples, and one prompt for each sentence.
+class Frame(NamedTuple):
+    """The text of a prompt without what is filled in."""
 
-    `prompt` is `instruction` (Yamaguchi et al., Table 8), `alma` (the prompt of training samples),
-    or an entry of `named` in translation.yaml. Raises `UserError` if there is no such entry.
+    start: str  # before all examples
+    parts: tuple[str, ...]  # around the texts that are filled in
+    between: str = "\n\n"  # after each example; a model's output ends at its first line feed
+
+    def fill(self, *texts: str) -> str:
+        """The prompt of texts, without the `start`."""
+        return "".join(part + text for part, text in zip(self.parts, (*texts, ""), strict=True))
+
+
+class FewShotPrompts(NamedTuple):
+    """Prompts that begin with examples."""
+
+    texts: list[str]  # the complete prompts
+    shots: list[int]  # number of examples in each prompt: the last ones
+    details: dict[str, Any]  # for the record: the examples, which complete its predictions
+
+
+# ---- templates ---------------------------------------------------------------------------------
+
+
+def translation_frame(job: Mapping[str, Any], prompt: str, *, into_english: bool) -> Frame:
+    """The frame around a sentence.
+
+    `prompt` is `instruction`, zero-shot in the target language (Yamaguchi et al., Table 8), `alma`
+    (the prompt of training samples), or an entry of `named` in translation.yaml. Raises `UserError`
+    if there is no such entry, or if the language has neither an instruction nor a name.
     """
-    files, name = job["inputs"]["prompts"], job["language_name"]
+    name = job["language_name"]
     source, target = (name, ENGLISH) if into_english else (ENGLISH, name)
     if prompt == "alma":
-        return "", [translation_prompt(source, target, sentence) for sentence in sentences]
-    if prompt == INSTRUCTION:
-        if into_english:
-            return "", into_english_prompts(files, name, sentences)
-        return "", translation_prompts(files, job["language"], sentences)
+        return Frame("", tuple(translation_prompt(source, target, "{source}").split("{source}")))
     words = {"source_language": source, "target_language": target}
-    prompt_start, template = _named(files, "translation", prompt, words)
-    return prompt_start, _fill(template, sentences)
+    if prompt == INSTRUCTION:
+        instructions = _read(job, "translation")
+        instruction = instructions["instructions"].get(job["language"])
+        if into_english:
+            instruction = instructions["into_english"].replace("{language}", name)
+        elif instruction is None:
+            instruction = _in_english(job, instructions["default_instruction"])
+        words = {"instruction": instruction}
+    return _frame(job, "translation", prompt, words, ["source"])
 
 
-def translation_prompts(files: Files, language: str, sources: list[str]) -> list[str]:
-    """One zero-shot prompt per English sentence, as in Yamaguchi et al., Table 8.
-
-    Reads `translation.yaml` (`template`, `instructions` by ISO 639 code and `default_instruction`
-    for other languages) and `names.yaml` (their English names). Raises `UserError` if the language
-    has neither an instruction nor a name.
-    """
-    prompts = _read(files, "translation")
-    instruction = prompts["instructions"].get(language)
-    if instruction is None:
-        instruction = _in_english(prompts["default_instruction"], files, language)
-    return _fill(prompts["template"], sources, instruction=instruction)
-
-
-def into_english_prompts(files: Files, language: str, sources: list[str]) -> list[str]:
-    """One English zero-shot prompt per sentence to translate it into English, from `language`.
-
-    `language` is an English name.
-    """
-    prompts = _read(files, "translation")
-    instruction = prompts["into_english"].replace("{language}", language)
-    return _fill(prompts["template"], sources, instruction=instruction)
-
-
-def summarization_frame(
-    files: Files, language: str, prompt: str = INSTRUCTION
-) -> tuple[str, tuple[str, str]]:
-    """The text before all examples, and the texts before and after each article.
-
-    Reads `summarization.yaml` and `names.yaml`. `prompt` is `instruction`, a zero-shot prompt in
-    the language (Yamaguchi et al., Table 8) built from `template` and `languages` (ISO 639 code ->
-    `instruction`, `article_label` and `summary_label`; `default` for other languages); or an entry
-    of `named`. Raises `UserError` if there is no such entry, or if the language has neither an
-    entry nor a name.
-    """
-    prompts = _read(files, "summarization")
+def summarization_frame(job: Mapping[str, Any], prompt: str = INSTRUCTION) -> Frame:
+    """The frame around an article; see `translation_frame`."""
     if prompt != INSTRUCTION:
-        words = {"language": _in_english("{language}", files, language)}
-        prompt_start, template = _named(files, "summarization", prompt, words)
+        words = {"language": _in_english(job, "{language}")}
     else:
-        words = prompts["languages"].get(language)
+        prompts = _read(job, "summarization")
+        words = prompts["languages"].get(job["language"])
         if words is None:
-            words = dict(prompts["default"])
-            words["instruction"] = _in_english(words["instruction"], files, language)
-        prompt_start, template = "", _replaced(prompts["template"], words)
-    before, after = template.split("{article}")
-    return prompt_start, (before, after)
+            instruction = _in_english(job, prompts["default"]["instruction"])
+            words = {**prompts["default"], "instruction": instruction}
+    return _frame(job, "summarization", prompt, words, ["article"])
 
 
-def question_frame(
-    files: Files, language: str, prompt: str = LABELS
-) -> tuple[str, tuple[str, str, str]]:
-    """The text before all examples, and those before a context, before its question, and after it.
+def question_frame(job: Mapping[str, Any], language: str, prompt: str = LABELS) -> Frame:
+    """The frame around a context and its question.
 
-    Reads `question_answering.yaml`. `prompt` is `labels`, built from `template` and `languages`:
-    ISO 639 code -> `context_label`, `question_label` and `answer_label`, with English labels for
-    other languages; or an entry of `named`. Raises `UserError` if there is no such entry.
+    `prompt` is `labels`, in a language or else in English, or an entry of `named` in
+    question_answering.yaml. Raises `UserError` if there is no such entry.
     """
-    prompts = _read(files, "question_answering")
-    if prompt != LABELS:
-        prompt_start, template = _named(files, "question_answering", prompt, {})
-    else:
-        words = prompts["languages"].get(language, prompts["languages"]["en"])
-        prompt_start, template = "", _replaced(prompts["template"], words)
-    before, remainder = template.split("{context}")
-    between, after = remainder.split("{question}")
-    return prompt_start, (before, between, after)
+    labels = _read(job, "question_answering")["languages"]
+    words = labels.get(language, labels["en"])
+    return _frame(job, "question_answering", prompt, words, ["context", "question"])
 
 
-def between_examples(files: Files, file: str, prompt: str) -> str:
-    """The text after each example: `between` of an entry of `named`, by default an empty line."""
-    named: Mapping[str, Mapping[str, str]] = _read(files, file)["named"]
-    return named.get(prompt, {}).get("between", BETWEEN)
-
-
-def _named(files: Files, file: str, name: str, words: Mapping[str, str]) -> tuple[str, str]:
-    """`before` and `template` of an entry of `named`, with `words` filled in."""
-    named = _read(files, file)["named"]
-    if name not in named:
-        where = f"config/tasks.yaml: prompt of a task, in config/prompts/{file}.yaml"
-        raise unknown(where, name, named)
-    entry = named[name]
-    return _replaced(entry.get("before", ""), words), _replaced(entry["template"], words)
-
-
-def _replaced(template: str, words: Mapping[str, str]) -> str:
-    # Not str.format: sentences may contain braces, as in texts of user interfaces.
+def _frame(
+    job: Mapping[str, Any], file: str, prompt: str, words: Mapping[str, str], slots: list[str]
+) -> Frame:
+    prompts = _read(job, file)
+    entry, named = prompts, prompts["named"]
+    if prompt not in (INSTRUCTION, LABELS):
+        if prompt not in named:
+            where = f"config/tasks.yaml: prompt of a task, in config/prompts/{file}.yaml"
+            raise unknown(where, prompt, named)
+        entry = named[prompt]
+    start, template = entry.get("before", ""), entry["template"]
     for key, word in words.items():
-        template = template.replace(f"{{{key}}}", word)
-    return template
+        start, template = (text.replace(f"{{{key}}}", word) for text in (start, template))
+    parts = []
+    for slot in slots:
+        before, template = template.split(f"{{{slot}}}")
+        parts.append(before)
+    between = named.get(prompt, {}).get("between", "\n\n")
+    return Frame(start, (*parts, template), between)
 
 
-def _fill(template: str, sources: list[str], **words: str) -> list[str]:
-    frame = _replaced(template, words).split("{source}")
-    return [source.join(frame) for source in sources]
+def _read(job: Mapping[str, Any], name: str) -> Any:
+    """A file of prompts; a job names their folder, or each file that its task reads."""
+    files = job["inputs"]["prompts"]
+    return read_yaml(files[name] if isinstance(files, Mapping) else Path(files, f"{name}.yaml"))
 
 
-def _read(files: Files, name: str) -> Any:
-    file = files[name] if isinstance(files, Mapping) else Path(files, f"{name}.yaml")
-    return read_yaml(file)
-
-
-def _in_english(instruction: str, files: Files, language: str) -> str:
-    names = _read(files, "names")["names"]
+def _in_english(job: Mapping[str, Any], instruction: str) -> str:
+    names, language = _read(job, "names")["names"], job["language"]
     if language not in names:
         raise UserError(
             f"config/prompts: language '{language}' has neither an instruction of its own nor an "
             "English name; add its name to names.yaml"
         )
     return instruction.replace("{language}", names[language])
+
+
+# ---- examples, and texts shortened to fit ------------------------------------------------------
+
+
+def prompt_limit(
+    model: PreTrainedModel, max_new_tokens: int, max_prompt_tokens: int | None = None
+) -> int | None:
+    """Maximum tokens of a prompt, so that it fits with its new tokens; None: no limit."""
+    positions = positions_of(model)
+    limits = [max_prompt_tokens, None if positions is None else positions - max_new_tokens]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def few_shot_prompts(
+    tokenizer: PreTrainedTokenizerFast,
+    frame: Frame,
+    queries: list[str],
+    examples: Sequence[tuple[str, str, str]],
+    limit: int | None,
+) -> FewShotPrompts:
+    """Prompts that begin with examples; the first examples are dropped if they do not fit.
+
+    `examples` are ids, prompts and answers, which are put on one line, after a space. A prompt that
+    exceeds the token limit (including special tokens) even without examples is not changed.
+    """
+    blocks = [
+        f"{query.removesuffix(' ')} {' '.join(answer.split())}{frame.between}"
+        for _, query, answer in examples
+    ]
+    shots = [len(blocks)] * len(queries)
+    texts = ["".join([frame.start, *blocks, query]) for query in queries]
+    if blocks and limit is not None:
+        limit -= len(start_ids(tokenizer))
+        for index, ids in enumerate(tokenizer(texts, verbose=False)["input_ids"]):
+            length = len(ids)
+            while length > limit and shots[index]:
+                shots[index] -= 1
+                last = blocks[len(blocks) - shots[index] :]
+                texts[index] = "".join([frame.start, *last, queries[index]])
+                length = len(tokenizer(texts[index], verbose=False)["input_ids"])
+    details: dict[str, Any] = {"before_examples": frame.start} if frame.start else {}
+    if blocks:
+        ids_and_blocks = zip(examples, blocks, strict=True)
+        details |= {
+            "examples": [{"id": name, "text": text} for (name, *_), text in ids_and_blocks],
+            "prompts_with_fewer_shots": sum(count < len(blocks) for count in shots),
+            "shots_per_prompt": sum(shots) / len(shots),
+        }
+    return FewShotPrompts(texts, shots, details)
+
+
+def fit_texts(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    job: dict[str, Any],
+    texts: Sequence[tuple[str, str, tuple[str, str]]],
+    *,
+    max_prompt_tokens: int,
+    max_new_tokens: int,
+) -> tuple[list[str], int]:
+    """Truncate each text so that its prompt has at most `max_prompt_tokens`, special ones included.
+
+    If the model's context is shorter than `max_prompt_tokens` + `max_new_tokens`, prompts are
+    shortened accordingly: Llama 2 has 4,096 positions for both. A vocabulary that needs fewer
+    tokens sees more of a text. `texts` are the name of each text in messages, the text, and the
+    parts of the prompt around it. A text is truncated at its end, before a token.
+
+    Returns the texts, and the maximum number of tokens of a prompt. Raises `UserError` if nothing
+    of a text fits.
+    """
+    most = prompt_limit(model, max_new_tokens, max_prompt_tokens)
+    assert most is not None
+    limit = most - len(start_ids(tokenizer))
+    prompts = [text.join(around) for _, text, around in texts]
+    lengths = [len(ids) for ids in tokenizer(prompts, verbose=False)["input_ids"]]
+    fitting: list[str] = []
+    for (name, text, around), length in zip(texts, lengths, strict=True):
+        # Truncation changes tokens at the end, so tokens are counted again until the text fits.
+        while length > limit:
+            encoded = tokenizer(text.join(around), return_offsets_mapping=True, verbose=False)
+            begin, end = len(around[0]), len(around[0]) + len(text)
+            starts = [start for start, _ in encoded["offset_mapping"] if begin < start < end]
+            excess = length - limit
+            text = text[: starts[-excess] - begin].rstrip() if excess <= len(starts) else ""
+            if not text:
+                raise UserError(
+                    f"config/tasks.yaml: task '{job['task']}': a prompt of {most} tokens has no "
+                    f"room for {name} (max_prompt_tokens {max_prompt_tokens}; the model's context "
+                    f"is {positions_of(model)} tokens, {max_new_tokens} of them new); change these "
+                    "or remove the task"
+                )
+            length = len(tokenizer(text.join(around), verbose=False)["input_ids"])
+        fitting.append(text)
+    return fitting, most
+
+
+def fit_articles(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    job: dict[str, Any],
+    frame: Frame,
+    articles: list[str],
+    **limits: int,
+) -> tuple[list[str], int]:
+    """Truncate articles to fit into a frame of `summarization_frame`, see `fit_texts`."""
+    around = (frame.start + frame.parts[0], frame.parts[1])
+    texts = [("an article", text, around) for text in articles]
+    return fit_texts(model, tokenizer, job, texts, **limits)

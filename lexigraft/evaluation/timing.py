@@ -1,19 +1,14 @@
 """Time the generation of a model, and express it in units that do not depend on a vocabulary."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast, StoppingCriteriaList
 
-from lexigraft.evaluation.texts import group_rows
 from lexigraft.inference.generation import continue_greedily, decode, end_tokens, padding_token
-
-# Numbers of sentences, characters and bytes of a text that is the same for every cell, and of its
-# tokens in the vocabulary of a cell, i.e. the decoding steps to generate it.
-TextUnits = dict[str, int]
 
 
 class Pass(NamedTuple):
@@ -22,20 +17,6 @@ class Pass(NamedTuple):
     reading: float  # seconds up to the first tokens
     decoding: float  # seconds after them
     texts: list[str]
-
-
-def sizes_of(texts: Sequence[str], token_ids: Iterable[Sequence[int]]) -> list[TextUnits]:
-    """The units of each text; for more than a thousand, sums over a thousand groups."""
-    units = [
-        {"sentences": 1, "characters": len(text), "bytes": len(text.encode()), "tokens": len(ids)}
-        for text, ids in zip(texts, token_ids, strict=True)
-    ]
-    return [total_size(group) for group in group_rows(units)]
-
-
-def total_size(units: Sequence[TextUnits]) -> TextUnits:
-    """The sum of the units of several texts."""
-    return {unit: sum(text[unit] for text in units) for unit in units[0]}
 
 
 def time_pass(
@@ -74,11 +55,11 @@ def time_pass(
 
 
 def rates(
-    passes: Sequence[Pass], prompts: int, batch_size: int, new_tokens: int, text: TextUnits
+    passes: Sequence[Pass], prompts: int, batch_size: int, new_tokens: int, text: dict[str, int]
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """The metrics of a batch size from its passes, and the measurements behind them.
 
-    `text` are the units of the text that is the same for every cell.
+    `text` are the `characters`, `bytes` and `tokens` of a text that is the same for every cell.
     """
     seconds = [timed.reading + timed.decoding for timed in passes]
     batches = prompts // batch_size

@@ -1,18 +1,23 @@
+"""Prompts: templates in each language, examples before a question, texts that are cut to fit."""
+
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lexigraft.artifacts.atomic import write_jsonl
 from lexigraft.errors import UserError
-from lexigraft.evaluation.few_shot import article_prompts
 from lexigraft.evaluation.prompts import (
-    into_english_prompts,
+    Frame,
+    few_shot_prompts,
+    fit_articles,
+    prompt_limit,
     question_frame,
     summarization_frame,
-    translation_prompts,
-    translation_queries,
+    translation_frame,
 )
+from lexigraft.evaluation.texts import examples_and_tests
 from lexigraft.inference.text_encoding import encode
 from tests.conftest import package_folder
 
@@ -20,106 +25,186 @@ FOLDER = Path(__file__).resolve().parent.parent.parent / "config" / "prompts"
 LANGUAGES = ["ar", "de", "el", "hi", "ja", "my", "si", "sw", "te", "th"]
 
 
+def job_of(language, name=""):
+    return {"inputs": {"prompts": FOLDER}, "language": language, "language_name": name}
+
+
+def translation(language="hi", name="Hindi", prompt="instruction", into_english=False):
+    return translation_frame(job_of(language, name), prompt, into_english=into_english)
+
+
+# ---- templates ---------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_each_language_of_the_paper_has_an_instruction_with_one_colon(language):
-    [prompt] = translation_prompts(FOLDER, language, ["The sentence."])
-    instruction, sentence = prompt.split("\n")
-    assert len(instruction) > 10
-    assert instruction.endswith(":")
-    assert not instruction.endswith("::")
+def test_each_language_of_the_paper_has_its_instructions(language):
+    instruction, sentence = translation(language).fill("The sentence.").split("\n")
+    assert instruction.endswith(":") and not instruction.endswith("::")
     assert "Translate" not in instruction
     assert sentence == "The sentence. ="
+    before, after = summarization_frame(job_of(language)).parts
+    assert "\n" not in before + after and "{" not in before + after
+    assert before.endswith(": ") and before.count(":") == after.count(":") == 1
+    assert before != summarization_frame(job_of("yo")).parts[0]
 
 
-def test_another_language_gets_the_english_instruction_with_its_name():
-    prompts = translation_prompts(FOLDER, "yo", ["Hello", "Bye"])
-    assert prompts == [
-        "Translate English to Yoruba:\nHello =",
-        "Translate English to Yoruba:\nBye =",
-    ]
-
-
-def test_braces_in_a_sentence_are_kept():
-    [prompt] = translation_prompts(FOLDER, "de", ["{count, plural} {source} {0}"])
-    assert prompt.endswith("\n{count, plural} {source} {0} =")
-
-
-def test_a_language_without_instruction_and_name_is_named():
-    with pytest.raises(UserError, match="language 'xx' has neither"):
-        translation_prompts(FOLDER, "xx", ["Hello"])
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_each_language_of_the_paper_has_a_template_on_one_line(language):
-    _, (before, after) = summarization_frame(FOLDER, language)
-    assert "\n" not in before + after
-    assert "{" not in before + after
-    assert before.endswith(": ")
-    assert before.count(":") == after.count(":") == 1
-    assert (after[0], after[-1]) == (" ", ":")
-    assert before != summarization_frame(FOLDER, "yo")[1][0]
-
-
-def test_the_prompt_is_instruction_label_article_and_label():
-    first, (before, after) = summarization_frame(FOLDER, "sw")
-    assert first == ""
-    assert f"{before}Habari.{after}" == (
-        "Andika muhtasari mfupi wa maandishi yafuatayo kwa Kiswahili. Makala: Habari. Muhtasari:"
-    )
-
-
-def test_other_languages_have_an_english_instruction_for_summaries():
-    _, (before, after) = summarization_frame(FOLDER, "ta")
-    assert before == "Write a short summary of the following text in Tamil. Article: "
-    assert after == " Summary:"
-    with pytest.raises(UserError, match="language 'xx' has neither"):
-        summarization_frame(FOLDER, "xx")
-
-
-def test_translation_into_english_has_an_english_instruction():
-    prompts = into_english_prompts(FOLDER, "Telugu", ["{source}", "నమస్తే"])
-    assert prompts == [
-        "Translate Telugu to English:\n{source} =",
-        "Translate Telugu to English:\nనమస్తే =",
-    ]
-
-
-def named_prompts(name, sentences, language="Hindi", into_english=False):
-    job = {"inputs": {"prompts": FOLDER}, "language_name": language}
-    return translation_queries(job, name, sentences, into_english=into_english)
-
-
-def test_the_names_prompt_has_the_languages_before_sentence_and_answer():
-    before, prompts = named_prompts("names", ["Good {day}"], "Swahili")
-    assert (before, prompts) == ("", ["English: Good {day}\nSwahili:"])
-
-
-def test_the_instruction_of_cw2v_precedes_all_examples():
-    asked, prompts = named_prompts("cw2v", ["x"], into_english=True)
-    assert asked == "Translate this from Hindi into English:\n\n"
-    assert prompts == ["Hindi: x\nEnglish: "]
-    asked, (before, after) = summarization_frame(FOLDER, "ta", "cw2v")
-    assert asked.startswith("Summarize the following Tamil article(s)") and asked.endswith(".\n\n")
-    assert f"{before}x{after}" == "Tamil article: x\nTamil summary:"
-    asked, frame = question_frame(FOLDER, "ta", "cw2v")
-    assert asked.endswith("given passage.")
-    assert frame == ("Passage: ", "\nQuestion: ", "\nAnswer:")
-
-
-@pytest.mark.parametrize("named", [
-    lambda name: named_prompts(name, []),
-    lambda name: summarization_frame(FOLDER, "ta", name),
-    lambda name: question_frame(FOLDER, "ta", name),
-])  # fmt: skip
-def test_the_error_about_an_unknown_prompt_suggests_a_similar_name(named):
-    with pytest.raises(UserError, match=r"'cw2w' is not known; did you mean 'cw2v'"):
-        named("cw2w")
+@pytest.mark.parametrize(
+    ("frame", "text", "prompt"),
+    [
+        (translation("yo"), "Hello", "Translate English to Yoruba:\nHello ="),
+        (
+            translation("te", "Telugu", into_english=True),
+            "{source} నమస్తే",
+            "Translate Telugu to English:\n{source} నమస్తే =",
+        ),
+        (translation("sw", "Swahili", "names"), "Good {day}", "English: Good {day}\nSwahili:"),
+        (translation(prompt="cw2v", into_english=True), "x", "Hindi: x\nEnglish: "),
+        (
+            summarization_frame(job_of("sw")),
+            "Habari.",
+            "Andika muhtasari mfupi wa maandishi yafuatayo kwa Kiswahili. Makala: Habari. "
+            "Muhtasari:",
+        ),
+        (
+            summarization_frame(job_of("ta")),
+            "x",
+            "Write a short summary of the following text in Tamil. Article: x Summary:",
+        ),
+        (
+            summarization_frame(job_of("ta"), "cw2v"),
+            "x",
+            "Tamil article: x\nTamil summary:",
+        ),
+    ],
+)
+def test_a_frame_is_filled_with_a_text_whose_braces_are_kept(frame, text, prompt):
+    assert frame.fill(text) == prompt
 
 
 def test_a_question_has_the_labels_of_its_language_or_english_ones():
-    assert question_frame(FOLDER, "de") == ("", ("Kontext: ", "\nFrage: ", "\nAntwort:"))
-    assert question_frame(FOLDER, "mr") == ("", ("Context: ", "\nQuestion: ", "\nAnswer:"))
+    german, marathi = (question_frame(job_of("ta"), code).parts for code in ("de", "mr"))
+    assert german == ("Kontext: ", "\nFrage: ", "\nAntwort:")
+    assert marathi == ("Context: ", "\nQuestion: ", "\nAnswer:")
 
+
+def test_named_prompts_have_what_precedes_and_separates_their_examples():
+    """VocADT's code joins its examples with one line feed, CW2V's with an empty line."""
+    assert [translation(prompt=name).between for name in ("names", "cw2v", "instruction")] == [
+        "\n",
+        "\n\n",
+        "\n\n",
+    ]
+    starts = [
+        translation(prompt="cw2v", into_english=True).start,
+        summarization_frame(job_of("ta"), "cw2v").start,
+        question_frame(job_of("ta"), "ta", "cw2v").start,
+    ]
+    assert starts[0] == "Translate this from Hindi into English:\n\n"
+    assert starts[1].startswith("Summarize the following Tamil article(s)")
+    assert starts[2].endswith("given passage.")
+    assert translation().start == summarization_frame(job_of("sw")).start == ""
+
+
+@pytest.mark.parametrize("frame_of", [
+    lambda name: translation(prompt=name),
+    lambda name: summarization_frame(job_of("ta"), name),
+    lambda name: question_frame(job_of("ta"), "ta", name),
+])  # fmt: skip
+def test_the_error_about_an_unknown_prompt_suggests_a_similar_name(frame_of):
+    with pytest.raises(UserError, match=r"'cw2w' is not known; did you mean 'cw2v'"):
+        frame_of("cw2w")
+
+
+def test_a_language_without_instruction_and_name_is_named():
+    for frame_of in (translation, lambda language: summarization_frame(job_of(language))):
+        with pytest.raises(UserError, match="language 'xx' has neither"):
+            frame_of("xx")
+
+
+# ---- examples ----------------------------------------------------------------------------------
+
+ROWS = [{"id": f"r{at}", "source": f"word {'x' * at}", "target": f"λέξη {'ψ' * at}"}
+        for at in range(1, 21)]  # fmt: skip
+
+
+def drawn(job, *, tests=ROWS, pool=None, shots=3):
+    if pool is not None:
+        folder = Path(job["outputs"]["folder"])
+        write_jsonl(folder / "test_set.jsonl", pool)
+        job["inputs"]["test_sets"] = {"shots": {"greek": str(folder)}}
+    return examples_and_tests(job, tests, shots, ("source", "target"))
+
+
+def test_examples_that_come_from_the_tests_are_not_tested(make_job):
+    assert drawn(make_job("translation"), shots=0) == ([], ROWS)
+    examples, tests = drawn(make_job("translation"))
+    assert len(examples) == 3
+    assert sorted([*examples, *tests], key=ROWS.index) == ROWS
+
+
+def test_a_test_that_equals_an_example_is_left_out(make_job):
+    tests = [*ROWS, {"id": "alike", "source": "Another", "target": "ΛΈΞΗ, ψψ!"}]
+    for run in range(8):
+        job = make_job("translation", run=run)
+        examples, remaining = drawn(job, tests=tests, pool=ROWS, shots=10)
+        names = {row["id"] for row in remaining}
+        assert names.isdisjoint(row["id"] for row in examples)
+        assert ("alike" in names) == all(row["id"] != "r2" for row in examples)
+
+
+def test_all_cells_of_a_run_have_the_same_examples_and_runs_have_others(make_job):
+    ids = []
+    for run, vocabulary in ((0, "source"), (0, "expand-100"), (1, "source"), (2, "source")):
+        job = make_job("translation", run=run)
+        job["cell"]["vocabulary"] = vocabulary
+        ids.append(tuple(row["id"] for row in drawn(job)[0]))
+    assert ids[0] == ids[1]
+    assert len({*ids}) == 3
+
+
+@pytest.mark.parametrize(
+    ("shots", "message"),
+    [
+        (21, "shots is 21, but there are only 20 examples"),
+        (20, "examples leave none of 20 tests; lower it"),
+    ],
+)
+def test_too_many_shots_are_an_error(make_job, shots, message):
+    with pytest.raises(UserError, match=message):
+        drawn(make_job("translation"), shots=shots)
+
+
+def test_a_prompt_is_the_instruction_the_examples_with_answers_and_the_question(byte_tokenizer):
+    examples = [("a", "one: ", "ένα"), ("b", "two: ", " δύο\n ή  περισσότερα ")]
+    frame, queries = Frame("Say.\n\n", (), "\n"), ["three: ", "q" * 40]
+    prompts = few_shot_prompts(byte_tokenizer(), frame, queries, examples, 70)
+    assert prompts.texts == [
+        "Say.\n\none: ένα\ntwo: δύο ή περισσότερα\nthree: ",
+        "Say.\n\n" + "q" * 40,
+    ]
+    assert prompts.details["before_examples"] == "Say.\n\n"
+    without = few_shot_prompts(byte_tokenizer(), Frame("", ()), ["x"], [], 3)
+    assert without == (["x"], [0], {})
+
+
+def test_the_first_examples_are_dropped_for_a_long_question(byte_tokenizer):
+    examples = [("e1", "a" * 10, "b"), ("e2", "c" * 10, "d")]  # of 14 bytes each
+    queries = ["q" * 2, "q" * 3, "q" * 16, "q" * 17, "q" * 40]
+    # The limit is a start token and 30 bytes.
+    prompts = few_shot_prompts(byte_tokenizer(), Frame("", ()), queries, examples, 31)
+    assert prompts.shots == [2, 1, 1, 0, 0]
+    assert prompts.texts[1] == "c" * 10 + " d\n\n" + "qqq"
+    assert prompts.texts[4] == "q" * 40
+    details = prompts.details
+    assert (details["prompts_with_fewer_shots"], details["shots_per_prompt"]) == (4, 4 / 5)
+    completed = [
+        "".join(example["text"] for example in details["examples"][2 - shots :]) + query
+        for query, shots in zip(queries, prompts.shots, strict=True)
+    ]
+    assert completed == prompts.texts
+
+
+# ---- texts that are cut to fit -----------------------------------------------------------------
 
 TRUNCATED_LANGUAGES = {"el": "Η κυβέρνηση ανακοίνωσε νέο σχέδιο. ", "my": "မြန်မာနိုင်ငံတွင် မိုးရွာသည်။ "}
 
@@ -142,55 +227,36 @@ def tokenizer(request):
 
 
 @pytest.fixture
-def prompts(model, make_job, tokenizer):
-    """Builds prompts for articles."""
-
+def fit(model, make_job, tokenizer):
     def build(articles, limit, language="el", positions=100_000, new=16):
         model.config.max_position_embeddings = positions
         job = make_job("summarization") | {"language": language}
-        return article_prompts(
-            model,
-            tokenizer,
-            job,
-            articles,
-            max_prompt_tokens=limit,
-            max_new_tokens=new,
-        )
+        frame = summarization_frame(job)
+        limits = {"max_prompt_tokens": limit, "max_new_tokens": new}
+        return fit_articles(model, tokenizer, job, frame, articles, **limits)
 
     return build
 
 
-def length(tokenizer, text):
-    [ids] = encode(tokenizer, [text])
+def length(tokenizer, text, language="el"):
+    [ids] = encode(tokenizer, [text.join(summarization_frame(job_of(language)).parts)])
     return len(ids)
 
 
-def frame(make_job, language):
-    return summarization_frame(make_job("summarization")["inputs"]["prompts"], language)[1]
-
-
 @pytest.mark.parametrize("language", TRUNCATED_LANGUAGES)
-def test_a_long_article_loses_its_end_and_keeps_instruction_and_label(
-    language, prompts, make_job, tokenizer
-):
+def test_a_long_article_loses_its_end(language, fit, tokenizer):
     article = TRUNCATED_LANGUAGES[language] * 30
-    before, after = frame(make_job, language)
-    made = prompts([article], 400, language)
-    [text], [kept] = made.texts, made.articles
-    assert text == before + kept + after
-    assert article.startswith(kept)
-    assert 390 < length(tokenizer, text) <= 400
-    assert (made.truncated, made.limit) == (1, 400)
+    [text], limit = fit([article], 400, language)
+    assert article.startswith(text)
+    assert 390 < length(tokenizer, text, language) <= limit == 400
 
 
-def test_an_article_that_fits_to_the_token_is_left_alone(prompts, make_job, tokenizer):
+def test_an_article_that_fits_to_the_token_is_left_alone(fit, tokenizer):
     articles = [TRUNCATED_LANGUAGES["el"] * 3, "Σύντομο."]
-    tokens = length(tokenizer, articles[0].join(frame(make_job, "el")))
-    whole = prompts(articles, tokens)
-    assert (whole.articles, whole.truncated) == (articles, 0)
-    cut = prompts(articles, tokens - 1)
-    assert cut.articles[0] != articles[0]
-    assert (cut.articles[1], cut.truncated) == (articles[1], 1)
+    tokens = length(tokenizer, articles[0])
+    assert fit(articles, tokens) == (articles, tokens)
+    texts, _ = fit(articles, tokens - 1)
+    assert texts[0] != articles[0] and texts[1] == articles[1]
 
 
 @settings(
@@ -203,32 +269,27 @@ def test_an_article_that_fits_to_the_token_is_left_alone(prompts, make_job, toke
     article=st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=40),
     limit=st.integers(75, 150),
 )
-def test_a_truncated_article_is_nearly_the_longest_that_fits(
-    article, limit, prompts, make_job, tokenizer
-):
-    ends = frame(make_job, "el")
+def test_a_truncated_article_is_nearly_the_longest_that_fits(article, limit, fit, tokenizer):
     try:
-        [kept] = prompts([article], limit).articles
+        [text], _ = fit([article], limit)
     except UserError:
         return
-    fits = [
-        end
-        for end in range(len(article) + 1)
-        if length(tokenizer, article[:end].join(ends)) <= limit
-    ]
-    assert article.startswith(kept)
-    assert length(tokenizer, kept.join(ends)) <= limit
+    fits = [end for end in range(len(article) + 1) if length(tokenizer, article[:end]) <= limit]
+    assert article.startswith(text)
+    assert length(tokenizer, text) <= limit
     # White space goes with what it would have led to, and a character is never cut in two.
-    assert len(article[: max(fits)].rstrip()) - len(kept) <= 3
+    assert len(article[: max(fits)].rstrip()) - len(text) <= 3
 
 
-def test_the_context_of_the_model_limits_a_prompt(prompts, tokenizer):
-    made = prompts([TRUNCATED_LANGUAGES["el"] * 30], 4096, positions=300, new=16)
-    assert made.limit == 284
-    assert length(tokenizer, made.texts[0]) <= 284
+def test_the_context_of_the_model_limits_a_prompt_and_leaves_room_for_the_answer(
+    fit, model, tokenizer
+):
+    [text], limit = fit([TRUNCATED_LANGUAGES["el"] * 30], 4096, positions=300, new=16)
+    assert length(tokenizer, text) <= limit == 284
+    assert [prompt_limit(model, 30), prompt_limit(model, 30, 50)] == [270, 50]
 
 
 @pytest.mark.parametrize(("limit", "positions"), [(20, 100_000), (4096, 40)])
-def test_a_limit_without_room_for_an_article_is_an_error(limit, positions, prompts):
+def test_a_limit_without_room_for_an_article_is_an_error(limit, positions, fit):
     with pytest.raises(UserError, match="has no room for an article"):
-        prompts([TRUNCATED_LANGUAGES["el"] * 30], limit, positions=positions)
+        fit([TRUNCATED_LANGUAGES["el"] * 30], limit, positions=positions)

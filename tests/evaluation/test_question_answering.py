@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.prompts import question_frame
 from lexigraft.evaluation.tasks.question_answering import evaluate
 from tests.conftest import REPOSITORY
 
@@ -70,17 +69,6 @@ def test_a_question_is_asked_with_its_text_in_its_language(model, byte_tokenizer
     assert (row["reference"], row["shots"]) == ("στις 8", 0)
     assert row["prompt_tokens"] == 1 + len(row["prompt"].encode())  # a token is a byte here
     assert details["tests"] == {"greek": {"drawn_from": 4, "questions": 4}}
-
-
-@pytest.mark.parametrize("prompt", ["labels", "cw2v"])
-def test_labels_are_in_the_language_of_the_question(model, byte_tokenizer, job, prompt):
-    """Greek texts with English questions: the labels are those of an English cell."""
-    greek = job(shots=1, prompt=prompt, questions_in="en")
-    evaluate(model, byte_tokenizer(), greek)
-    _, (before, between, after) = question_frame(greek["inputs"]["prompts"], "en", prompt)
-    for row in predictions(greek):
-        assert row["prompt"].startswith(before)
-        assert f"{between}{row['source']}{after}" in row["prompt"]
 
 
 def test_tasks_across_languages_name_the_languages_of_questions_and_answers():

@@ -10,7 +10,6 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation import timing
 from lexigraft.evaluation.evaluate import record
 from lexigraft.evaluation.tasks.speed import evaluate
-from lexigraft.evaluation.texts import group_rows
 from lexigraft.evaluation.timing import Pass
 from lexigraft.inference.text_encoding import encode
 from lexigraft.report.page import build_report
@@ -34,22 +33,6 @@ def test_every_batch_size_has_its_metrics(measured):
     }
     assert set(measured.metrics) == rates | others | {"steps_per_sentence"}
     assert all(measured.metrics[name] > 0 for name in rates if "text" in name or "steps" in name)
-
-
-def test_rates_are_what_was_generated_over_the_same_seconds(measured):
-    for size in (1, 2):
-        timing = measured.details[f"batch_{size}"]
-        texts = [text.replace("\ufffd", "") for text in timing["texts"]]
-        seconds = sorted(timing["seconds"])[1]
-        counts = {
-            "tokens": 4 * 5,
-            "characters": sum(map(len, texts)),
-            "bytes": sum(len(text.encode()) for text in texts),
-        }
-        assert timing["generated"] == counts
-        for unit, count in counts.items():
-            rate = measured.metrics[f"{unit}_per_second_batch_{size}"]
-            assert rate == pytest.approx(count / seconds)
 
 
 def test_rates_are_medians_over_repeats(model, byte_tokenizer, job, monkeypatch):
@@ -98,32 +81,6 @@ def test_the_length_of_each_sentence_is_stored(measured, job):
     ]  # fmt: skip
     for unit in ("sentences", "characters", "bytes", "tokens"):
         assert sum(row[unit] for row in lengths(job)) == measured.details[f"reference_{unit}"]
-
-
-def test_the_lengths_of_groups_are_stored_for_a_large_text(model, byte_tokenizer, job, monkeypatch):
-    alone = evaluate(model, byte_tokenizer(), job)
-    every = lengths(job)
-    monkeypatch.setattr(timing, "group_rows", lambda rows: group_rows(rows, 2))
-    grouped = evaluate(model, byte_tokenizer(), job)
-    first, second = lengths(job)
-    assert (first["sentences"], second["sentences"]) == (2, 1)
-    assert first["tokens"] == every[0]["tokens"] + every[2]["tokens"]
-    assert grouped.metrics["steps_per_sentence"] == alone.metrics["steps_per_sentence"]
-
-
-def test_at_equal_speed_a_vocabulary_with_fewer_steps_is_faster(
-    measured, tiny_llama, byte_tokenizer, job
-):
-    merged = byte_tokenizer(("Î", "µ"), ("Î", "½"), ("Î", "±"))
-    other = evaluate(tiny_llama(len(merged)), merged, job)
-
-    def characters_per_step(one):
-        metrics = one.metrics
-        return (
-            metrics["same_text_characters_per_second_batch_1"] / metrics["steps_per_second_batch_1"]
-        )
-
-    assert characters_per_step(other) > characters_per_step(measured)
 
 
 def test_the_report_tests_speed_ups_on_the_stored_lengths(
@@ -196,13 +153,6 @@ def test_a_corpus_without_parallel_text_is_prompted_with_held_out_sentences(
     (corpus / "tasks" / "translation.jsonl").unlink()
     lines = (corpus / "heldout.txt").read_text("utf-8").splitlines()
     assert evaluate(model, byte_tokenizer(), job).details["prompts"] == lines[:2]
-
-
-def test_prompts_of_a_small_text_are_repeated(model, byte_tokenizer, make_job):
-    job = make_job("speed", batch_sizes=[6], prompts=6, new_tokens=2, repeats=1)
-    prompts = evaluate(model, byte_tokenizer(), job).details["prompts"]
-    assert len({*prompts}) == 4
-    assert prompts[4:] == prompts[:2]
 
 
 def test_truncated_articles_can_be_the_prompts(model, byte_tokenizer, make_job):

@@ -1,17 +1,15 @@
 """Texts that cells are evaluated on: which ones a study's tasks read, and which a run draws."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from lexigraft.artifacts.atomic import write_json
 from lexigraft.errors import UserError
 from lexigraft.evaluation.evaluate import run_jobs
-from lexigraft.evaluation.task_kinds import ARTICLES, TRANSLATIONS
-from lexigraft.evaluation.texts import draw, group_rows, task_rows
+from lexigraft.evaluation.texts import draw, group_rows
 from tests.workflow.plan import Plan
-from workflow.config.registries import ROOT, load_registries
+from workflow.config.registries import ROOT
 from workflow.study import open_study
 
 CELL = {
@@ -76,21 +74,6 @@ def test_the_five_runs_of_a_study_draw_five_samples(task, runs_of):
         assert all(207 < len(set(one) & set(other)) < 287 for other in samples[:at])
 
 
-@pytest.mark.parametrize("name", ["ar", "my", "de", "el", "hi", "ja", "si", "sw", "te", "th"])
-def test_languages_of_lowres_have_more_pairs_than_a_run_draws(name):
-    # With 500 pairs, or fewer, every run would take the same ones and agree with the others.
-    registries = load_registries()
-    language = registries["languages"][name]
-    assert language["translation_pairs"] is None
-    assert language.get("summarization_pairs") is None
-    assert language["code"] == name
-    assert (language["train_sentences"], language["heldout_sentences"]) == (30_000, 100_000)
-
-
-def test_tasks_without_a_file_have_no_rows(tmp_path):
-    assert task_rows(tmp_path, TRANSLATIONS) == task_rows(tmp_path, ARTICLES) == []
-
-
 @pytest.mark.parametrize(
     ("task", "texts", "message"),
     [
@@ -113,19 +96,6 @@ def test_a_task_whose_texts_are_missing_is_refused_before_any_job(task, texts, m
         study_of([task], **texts)
 
 
-def test_a_task_reads_only_its_own_prompts(runs_of, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    names = {"translation": "translation", "summarization": "summarization",
-             "speed": "translation", "speed-summarization": "summarization"}  # fmt: skip
-    study = study_of([*names, "perplexity"])
-    read = {job["task"]: job["inputs"].get("prompts", {}) for job in runs_of(study)}
-    assert {task: [*files] for task, files in read.items()} == {
-        **{task: [name, "names"] for task, name in names.items()},
-        "perplexity": [],
-    }
-    assert all(Path(file).is_file() for files in read.values() for file in files.values())
-
-
 @pytest.mark.parametrize(
     ("rows", "most", "groups"),
     [
@@ -137,12 +107,6 @@ def test_a_task_reads_only_its_own_prompts(runs_of, monkeypatch):
 )
 def test_groups_have_one_row_each_if_there_are_few_rows(rows, most, groups):
     assert group_rows(rows, most) == groups
-
-
-def test_every_row_is_in_one_group_and_groups_are_of_one_size():
-    groups = group_rows(range(4321))
-    assert sorted(row for group in groups for row in group) == list(range(4321))
-    assert {len(group) for group in groups} == {4, 5} and len(groups) == 1000
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "studies/demo-more.yaml", "studies/showcase.yaml"])

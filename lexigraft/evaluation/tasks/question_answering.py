@@ -31,7 +31,7 @@ class QuestionAnsweringSettings(Settings):
 
     # Questions per run in each language; none: all of them.
     samples: int | None = Field(None, ge=1)
-    # Examples before each question, see `few_shot.examples_and_tests`.
+    # Examples before each question, see `texts.examples_and_tests`.
     shots: int = Field(0, ge=0)
     # If a prompt is longer, examples are left out first; then the context is truncated.
     max_prompt_tokens: int = Field(4096, ge=1)
@@ -53,60 +53,85 @@ def evaluate(
 ) -> Measurement:
     """Ask the questions of each language that the cell is adapted to, and English ones.
 
-    SALT (section 4.3, three examples), CW2V (section 4.6, four). Labels of the prompt are in the
-    language of the test by default; decoding is greedy and stops at the first line feed. `f1` and
-    `exact_match` are means over questions, from 0 to 100, then over languages
-    (`task_kinds.metrics_by_language`).
-
-    Writes `outputs["predictions"]`: one JSON object per question. `test` names its language. The
+    SALT (section 4.3, three examples), CW2V (section 4.6, four). `f1` and `exact_match` are means
+    over questions, from 0 to 100, then over languages (`task_kinds.metrics_by_language`). See
+    `predictions.predict_and_score` for the written predictions; `test` names the language. The
     model reads the last `shots` of that language's examples in `details`, then `prompt`. Raises
-    `UserError` if there are too few questions, a prompt has no room for a context, or a setting is
-    invalid.
+    `UserError` if there are too few questions, or a prompt has no room for a context.
     """
-    from lexigraft.evaluation.few_shot import question_prompts
-    from lexigraft.evaluation.predictions import measure_predictions, predict
+    from lexigraft.evaluation.predictions import predict_and_score
+    from lexigraft.evaluation.prompts import few_shot_prompts, fit_texts, question_frame
+    from lexigraft.evaluation.texts import draw, examples_and_tests, read_test_set
 
     settings = read_settings(QuestionAnsweringSettings, job)
-    questions = {
-        test: question_prompts(
+    rows: list[dict[str, Any]] = []
+    texts: list[str] = []
+    tests: dict[str, dict[str, Any]] = {}
+    n_truncated = 0
+    for test, code in job["tested"].items():
+        frame = question_frame(job, settings.questions_in or code, settings.prompt)
+        questions = read_test_set(job, "tests", test) or []
+        keys = ("question", "context")
+        examples, drawn = examples_and_tests(job, questions, settings.shots, keys, test)
+        drawn = draw(drawn, settings.samples, job, f"questions {test}")
+        before, between, after = frame.parts
+        contexts, limit = fit_texts(
             model,
             tokenizer,
             job,
-            test,
-            settings.questions_in or code,
-            samples=settings.samples,
-            shots=settings.shots,
+            [
+                (
+                    f"question {row['id']} ({test})",
+                    row["context"],
+                    (frame.start + before, f"{between}{row['question']}{after}"),
+                )
+                for row in drawn
+            ],
             max_prompt_tokens=settings.max_prompt_tokens,
             max_new_tokens=settings.max_new_tokens,
-            prompt=settings.prompt,
         )
-        for test, code in job["tested"].items()
-    }
-    examples = [row for test in questions.values() for row in test.rows]
-    rows = predict(
-        model,
-        tokenizer,
-        job,
-        examples,
-        [prompt for test in questions.values() for prompt in test.prompts],
-        max_new_tokens=settings.max_new_tokens,
-        batch_size=settings.batch_size,
-    )
-    for row in rows:
-        if settings.normalization == "squad":
-            row |= squad_scores(row["output"], row["answers"])
-        else:
-            language = settings.answers_in or job["tested"][row["test"]]
-            row |= mlqa_scores(row["output"], row["answers"], language)
-    scores = {
-        test: means([row for row in rows if row["test"] == test], "f1", "exact_match")
-        for test in questions
-    }
-    details = {
-        "cut_contexts": sum(test.truncated for test in questions.values()),
-        "tests": {name: test.details for name, test in questions.items()},
-    }
-    return measure_predictions(rows, model, job, metrics_by_language(scores), details)
+        pairs = list(zip(contexts, drawn, strict=True))
+        n_truncated += sum(context != row["context"] for context, row in pairs)
+        queries = [frame.fill(context, row["question"]) for context, row in pairs]
+        prompts = few_shot_prompts(
+            tokenizer,
+            frame,
+            queries,
+            [
+                (row["id"], frame.fill(row["context"], row["question"]), row["answers"][0])
+                for row in examples
+            ],
+            limit,
+        )
+        texts += prompts.texts
+        rows += [
+            {
+                "id": f"{test}-{row['id']}",
+                "source": row["question"],
+                "reference": row["answers"][0],
+                "test": test,
+                "prompt": query,
+                "shots": shots,
+                "answers": row["answers"],
+            }
+            for row, query, shots in zip(drawn, queries, prompts.shots, strict=True)
+        ]
+        tests[test] = {"drawn_from": len(questions), "questions": len(drawn), **prompts.details}
+
+    def score(rows: list[dict[str, Any]]) -> tuple[dict[str, float], dict[str, Any]]:
+        for row in rows:
+            if settings.normalization == "squad":
+                row |= squad_scores(row["output"], row["answers"])
+            else:
+                language = settings.answers_in or job["tested"][row["test"]]
+                row |= mlqa_scores(row["output"], row["answers"], language)
+        scores = {
+            test: means([row for row in rows if row["test"] == test], "f1", "exact_match")
+            for test in tests
+        }
+        return metrics_by_language(scores), {"cut_contexts": n_truncated, "tests": tests}
+
+    return predict_and_score(model, tokenizer, job, settings, rows, texts, score)
 
 
 def _cost(settings: QuestionAnsweringSettings, sizes: TaskSizes) -> Work:

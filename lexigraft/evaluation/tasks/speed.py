@@ -45,40 +45,34 @@ def evaluate(
 ) -> Measurement:
     """Time greedy generation on fixed prompts, the same texts for every cell.
 
-    Tokens per second alone reward a bad tokenizer. A tokenizer that splits words into bytes makes
-    the model emit five times as many tokens for the same sentence: the rate per token stays the
-    same, but the reader waits five times as long. So these are reported as well, for each batch
-    size B:
+    Tokens per second alone (Yamaguchi et al., section 6.5) reward a bad tokenizer: if it splits
+    words into bytes, the rate stays the same, but the reader waits five times as long for the same
+    sentence. So these are reported as well, for each batch size B:
 
-    - `characters_per_second_batch_B` and `bytes_per_second_batch_B`, for the generated text. They
-      depend on the text that the cell happens to generate; the replacement character, which
-      represents invalid bytes, is not counted.
-    - `same_text_characters_per_second_batch_B` and `same_text_bytes_per_second_batch_B`, which do
-      not: the held-out text over the time to generate it, i.e. the decoding steps that this
-      vocabulary needs for it times the measured time of a step (without reading the prompt). This
-      is the figure to compare vocabularies by; it includes the cost of a larger output matrix.
-      `benchmarks/generation.py` forces models to generate such text and compares the times.
+    - `characters_per_second_batch_B` and `bytes_per_second_batch_B`, for the text that the cell
+      happens to generate.
+    - `same_text_characters_per_second_batch_B` and `same_text_bytes_per_second_batch_B`: the
+      held-out text over the decoding steps that this vocabulary needs for it times the measured
+      time of a step. This is the figure to compare vocabularies by; it includes the cost of a
+      larger output matrix. `benchmarks/generation.py` checks it against forced generation.
     - `first_token_seconds_batch_B`, the time to read a batch of prompts.
     - `spread_batch_B`, the variation of the repeats: longest minus shortest, over the median.
 
-    `steps_per_sentence` is the mean number of decoding steps of a held-out sentence.
+    `steps_per_sentence` is the mean number of decoding steps of a held-out sentence. The prompts
+    are the corpus's first translation prompts or, without parallel text, its first held-out
+    sentences; or its first articles, truncated to fit. They are repeated if there are too few.
+    Tokens that end a text are suppressed, so that every cell generates the same number.
 
-    The prompts are the corpus's first translation prompts or, without parallel text, its first
-    held-out sentences to be continued; or its first articles to be summarized, truncated to fit. If
-    there are fewer than `prompts`, they are repeated. Tokens that end a text are suppressed, so
-    that every cell generates the same number. `details` holds the conditions, every repeat's
-    seconds and the texts. Yamaguchi et al. (section 6.5) report tokens per second.
-
-    Writes `outputs["predictions"]`: one JSON object per held-out sentence with the `characters`,
-    `bytes` and `tokens` from which the figures on the same text are computed; for more than a
-    thousand `sentences`, sums over a thousand groups. Raises `UserError` if settings are
-    inconsistent, or the corpus has no held-out text or no prompts.
+    Writes `outputs["predictions"]`: one JSON object per held-out sentence (or sums over a thousand
+    groups) with its `characters`, `bytes` and `tokens`. Raises `UserError` if the corpus has no
+    held-out text or no prompts.
     """
     import torch
 
     from lexigraft.artifacts.atomic import write_jsonl
     from lexigraft.corpus.lines import corpus_sentences
-    from lexigraft.evaluation.timing import rates, sizes_of, time_pass, total_size
+    from lexigraft.evaluation.texts import group_rows
+    from lexigraft.evaluation.timing import rates, time_pass
     from lexigraft.inference.text_encoding import encode, tokenize
 
     settings = read_settings(SpeedSettings, job)
@@ -88,8 +82,12 @@ def evaluate(
         raise UserError(f"{corpus}/heldout.txt: empty; give the language more text")
     prompts = _prompts(model, tokenizer, job, heldout, settings)
     encoded = list(encode(tokenizer, prompts))
-    groups = sizes_of(heldout, tokenize(tokenizer, heldout))
-    text = total_size(groups)
+    units = [
+        {"sentences": 1, "characters": len(text), "bytes": len(text.encode()), "tokens": len(ids)}
+        for text, ids in zip(heldout, tokenize(tokenizer, heldout), strict=True)
+    ]
+    groups = [_sum(group) for group in group_rows(units)]
+    text = _sum(groups)
     metrics: dict[str, float | int] = {"steps_per_sentence": text["tokens"] / text["sentences"]}
     timings = {}
     for size in settings.batch_sizes:
@@ -118,6 +116,10 @@ def evaluate(
     return Measurement(metrics, conditions | timings)
 
 
+def _sum(units: list[dict[str, int]]) -> dict[str, int]:
+    return {unit: sum(text[unit] for text in units) for unit in units[0]}
+
+
 def _prompts(
     model: "PreTrainedModel",
     tokenizer: "PreTrainedTokenizerFast",
@@ -125,8 +127,7 @@ def _prompts(
     heldout: list[str],
     settings: SpeedSettings,
 ) -> list[str]:
-    from lexigraft.evaluation.few_shot import article_prompts
-    from lexigraft.evaluation.prompts import translation_prompts
+    from lexigraft.evaluation.prompts import fit_articles, summarization_frame, translation_frame
     from lexigraft.evaluation.texts import task_rows
 
     corpus, summarize = job["inputs"]["corpus"], settings.prompts_from == "summarization"
@@ -141,17 +142,17 @@ def _prompts(
     # Prompts of a small text are repeated, so that batches are always full.
     sources = list(islice(cycle(sources), settings.prompts))
     if summarize:
-        return article_prompts(
-            model,
-            tokenizer,
-            job,
-            sources,
-            max_prompt_tokens=settings.max_prompt_tokens,
-            max_new_tokens=settings.new_tokens,
-        ).texts
-    if pairs:
-        return translation_prompts(job["inputs"]["prompts"], job["language"], sources)
-    return sources
+        frame = summarization_frame(job)
+        limits = {
+            "max_prompt_tokens": settings.max_prompt_tokens,
+            "max_new_tokens": settings.new_tokens,
+        }
+        sources, _ = fit_articles(model, tokenizer, job, frame, sources, **limits)
+    elif pairs:
+        frame = translation_frame(job, "instruction", into_english=False)
+    else:
+        return sources
+    return [frame.fill(source) for source in sources]
 
 
 def _cost(settings: SpeedSettings, sizes: TaskSizes) -> Work:

@@ -1,11 +1,12 @@
 """Summarization in the target language, scored by ROUGE-L."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from lexigraft.evaluation.costs import ARTICLE, TaskSizes, Work, generation, prompts_of_runs
-from lexigraft.evaluation.metric_kinds import TextMetrics, scorers_of
+from lexigraft.evaluation.metric_kinds import TextMetrics, score_texts, scorers_of
 from lexigraft.evaluation.task_kinds import ARTICLES, Measurement, TaskKind, read_settings
 from lexigraft.settings import Settings
 
@@ -31,38 +32,24 @@ class SummarizationSettings(Settings):
     # `instruction`, the prompt of Yamaguchi et al., or an entry of `named` in
     # config/prompts/summarization.yaml.
     prompt: str = "instruction"
-    # Examples before each article, with `select: first` the first ones; see
-    # `few_shot.examples_and_tests`.
+    # Examples before each article, with `select: first` the first ones.
     shots: int = Field(0, ge=0)
-    metrics: TextMetrics = Field(["rouge_l"])  # files of lexigraft/evaluation/metrics
+    metrics: TextMetrics = Field(["rouge_l"])  # of `evaluation.metrics`
 
 
 def evaluate(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
 ) -> Measurement:
-    """Summarize a sample of articles and score the summaries.
+    """Summarize a sample of articles, the task's own or the corpus's, and score the summaries.
 
-    The articles are the task's own or those of the corpus. The prompt is by default the
-    target-language template of Yamaguchi et al. (Table 8), with the article truncated to fit
-    (`few_shot.article_prompts`) and as many examples before it as still fit; decoding is greedy and
-    stops at the first line feed. `rouge_l` is the mean over articles of the F-measure, 0 to 100; an
-    empty summary scores 0. `new_token_share_output` and `new_token_share_input` are as in
-    translation.
-
-    Writes `outputs["predictions"]`: one JSON object per article, with the article as in the prompt.
-    `details` has the number of truncated articles, the token limit, the text around the article in
-    every prompt, and the examples before it. Raises `UserError` if there are no articles, a prompt
-    has no room for one, or a setting is invalid.
+    Each article is truncated to fit, and has as many examples before it as still fit. An output
+    ends at its first line feed, and an empty one scores 0. The `source` of a prediction is the
+    article as in its prompt (see `predictions.predict_and_score`). Raises `UserError` if there are
+    no articles, or a prompt has no room for one.
     """
-    from lexigraft.evaluation.few_shot import (
-        article_prompts,
-        examples_and_tests,
-        few_shot_prompts,
-        read_own_or_corpus_tests,
-    )
     from lexigraft.evaluation.predictions import predict_and_score
-    from lexigraft.evaluation.prompts import between_examples
-    from lexigraft.evaluation.texts import draw
+    from lexigraft.evaluation.prompts import few_shot_prompts, fit_articles, summarization_frame
+    from lexigraft.evaluation.texts import draw, examples_and_tests, read_own_or_corpus_tests
 
     settings = read_settings(SummarizationSettings, job)
     scorers = scorers_of(settings, job["language"])
@@ -76,45 +63,38 @@ def evaluate(
         if settings.select == "shortest":
             tests = sorted(tests, key=lambda pair: len(pair["source"]))
         tests = tests[: settings.samples]
-    queries = article_prompts(
+    frame = summarization_frame(job, settings.prompt)
+    articles, limit = fit_articles(
         model,
         tokenizer,
         job,
+        frame,
         [pair["source"] for pair in tests],
         max_prompt_tokens=settings.max_prompt_tokens,
         max_new_tokens=settings.max_new_tokens,
-        prompt=settings.prompt,
     )
     prompts = few_shot_prompts(
         tokenizer,
-        queries.texts,
-        [(pair["source"].join(queries.frame), pair["reference"]) for pair in examples],
-        queries.limit,
-        queries.prompt_start,
-        between_examples(job["inputs"]["prompts"], "summarization", settings.prompt),
+        frame,
+        [frame.fill(article) for article in articles],
+        [(pair["id"], frame.fill(pair["source"]), pair["reference"]) for pair in examples],
+        limit,
     )
     rows = [
-        {"id": pair["id"], "source": text, "reference": pair["reference"], "shots": shots}
-        for pair, text, shots in zip(tests, queries.articles, prompts.shots, strict=True)
+        {"id": pair["id"], "source": article, "reference": pair["reference"], "shots": shots}
+        for pair, article, shots in zip(tests, articles, prompts.shots, strict=True)
     ]
     details = {
         "drawn_from": len(pairs),
-        "cut_articles": queries.truncated,
-        "prompt_limit": queries.limit,
-        "around_article": queries.frame,
-        **prompts.details([pair["id"] for pair in examples]),
+        "cut_articles": sum(
+            pair["source"] != article for pair, article in zip(tests, articles, strict=True)
+        ),
+        "prompt_limit": limit,
+        "around_article": frame.parts,
+        **prompts.details,
     }
-    return predict_and_score(
-        model,
-        tokenizer,
-        job,
-        rows,
-        prompts.texts,
-        scorers,
-        details,
-        max_new_tokens=settings.max_new_tokens,
-        batch_size=settings.batch_size,
-    )
+    score = partial(score_texts, scorers, details=details)
+    return predict_and_score(model, tokenizer, job, settings, rows, prompts.texts, score)
 
 
 def prompt_tokens(sizes: TaskSizes, max_prompt_tokens: int, n_examples: int = 0) -> float:

@@ -1,5 +1,6 @@
 """Translation between English and the target language, scored with chrF, chrF++ and BLEU."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -11,7 +12,7 @@ from lexigraft.evaluation.costs import (
     generation,
     prompts_of_runs,
 )
-from lexigraft.evaluation.metric_kinds import TextMetrics, scorers_of
+from lexigraft.evaluation.metric_kinds import TextMetrics, score_texts, scorers_of
 from lexigraft.evaluation.task_kinds import TRANSLATIONS, Measurement, TaskKind, read_settings
 from lexigraft.settings import Settings
 
@@ -29,62 +30,39 @@ class TranslationSettings(Settings):
     # of `named` in config/prompts/translation.yaml, such as `names`, VocADT's prompt with examples.
     prompt: str = "instruction"
     into_english: bool = False  # translate from the target language into English
-    shots: int = Field(0, ge=0)  # examples before each sentence, see `few_shot.examples_and_tests`
+    shots: int = Field(0, ge=0)  # examples before each sentence, see `texts.examples_and_tests`
     beams: int = Field(1, ge=1)  # candidates of a beam search, as in VocADT's code; 1 is greedy
-    # Files of lexigraft/evaluation/metrics.
-    metrics: TextMetrics = Field(["chrf", "chrf_plus_plus", "bleu"])
+    metrics: TextMetrics = Field(["chrf", "chrf_plus_plus", "bleu"])  # of `evaluation.metrics`
 
 
 def evaluate(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
 ) -> Measurement:
-    """Translate a sample of parallel sentences and score the translations.
+    """Translate a sample of parallel sentences, the task's own or the corpus's, and score them.
 
-    The sentences are the task's own or those of the corpus. An output ends at its first line feed,
-    and an empty one scores 0. `chrf`, `chrf_plus_plus` and `bleu` pool the counts of all sentences;
-    `chrf_sentence_mean` is the mean over sentences that the code of Yamaguchi et al. reports.
-
-    `new_token_share_output` and `new_token_share_input` are the shares of tokens that the source
-    vocabulary does not have, in the translations and in the prompts (Yamaguchi et al., Appendix E).
-
-    Writes `outputs["predictions"]`: one JSON object per sentence. The model reads the last `shots`
+    An output ends at its first line feed, and an empty one scores 0. See
+    `predictions.predict_and_score` for the written predictions: the model reads the last `shots`
     examples in `details`, then `prompt`. Raises `UserError` if there are no parallel sentences, a
-    prompt is too long for the model even without examples, or the prompt in the settings does not
-    exist.
+    prompt is too long for the model even without examples, or the prompt does not exist.
     """
-    from lexigraft.evaluation.few_shot import (
-        examples_and_tests,
-        few_shot_prompts,
-        prompt_limit,
-        read_own_or_corpus_tests,
-    )
     from lexigraft.evaluation.predictions import predict_and_score
-    from lexigraft.evaluation.prompts import between_examples, translation_queries
-    from lexigraft.evaluation.texts import draw
+    from lexigraft.evaluation.prompts import few_shot_prompts, prompt_limit, translation_frame
+    from lexigraft.evaluation.texts import draw, examples_and_tests, read_own_or_corpus_tests
 
     settings = read_settings(TranslationSettings, job)
-    target_code = "en" if settings.into_english else job["language"]
-    scorers = scorers_of(settings, target_code)
+    scorers = scorers_of(settings, "en" if settings.into_english else job["language"])
     pairs = read_own_or_corpus_tests(job, TRANSLATIONS)
     examples, tests = examples_and_tests(job, pairs, settings.shots, ("source", "target"))
     tests = draw(tests, settings.samples, job, "pairs")
     source, target = ("target", "source") if settings.into_english else ("source", "target")
-    (prompt_start, queries), (_, example_queries) = (
-        translation_queries(
-            job,
-            settings.prompt,
-            [pair[source] for pair in part],
-            into_english=settings.into_english,
-        )
-        for part in (tests, examples)
-    )
+    frame = translation_frame(job, settings.prompt, into_english=settings.into_english)
+    queries = [frame.fill(pair[source]) for pair in tests]
     prompts = few_shot_prompts(
         tokenizer,
+        frame,
         queries,
-        [(query, pair[target]) for query, pair in zip(example_queries, examples, strict=True)],
+        [(pair["id"], frame.fill(pair[source]), pair[target]) for pair in examples],
         prompt_limit(model, settings.max_new_tokens),
-        prompt_start,
-        between_examples(job["inputs"]["prompts"], "translation", settings.prompt),
     )
     rows = [
         {
@@ -96,18 +74,9 @@ def evaluate(
         }
         for pair, query, shots in zip(tests, queries, prompts.shots, strict=True)
     ]
-    return predict_and_score(
-        model,
-        tokenizer,
-        job,
-        rows,
-        prompts.texts,
-        scorers,
-        {"drawn_from": len(pairs), **prompts.details([pair["id"] for pair in examples])},
-        max_new_tokens=settings.max_new_tokens,
-        batch_size=settings.batch_size,
-        beams=settings.beams,
-    )
+    details = {"drawn_from": len(pairs), **prompts.details}
+    score = partial(score_texts, scorers, details=details)
+    return predict_and_score(model, tokenizer, job, settings, rows, prompts.texts, score)
 
 
 def prompt_tokens(sizes: TaskSizes, n_examples: int = 0) -> float:
