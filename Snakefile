@@ -73,7 +73,7 @@ from workflow.inputs.rule import (
     tracked,
 )
 from workflow.study import Study, in_repository
-from workflow.state import check_writable, replacement_notice
+from workflow.state import check_writable, hold, replacement_notice
 
 # Wildcards that are names of entries.
 NAMES = ["source", "language", "vocabulary", "initializer", "strategy", "auxiliary"] + [
@@ -146,6 +146,7 @@ onstart:
     for warning in (lock_revisions(STUDY, planned), replaced):
         if warning:
             logger.warning(warning)
+    hold(STUDY)
     begin_submitting(workflow.executor_plugin.name, Path.cwd(), STUDY.name)
     interrupt_jobs_with_snakemake(workflow.executor_plugin.name)
     many = len(planned) >= FEWEST_JOBS and workflow.executor_plugin.name == "local"

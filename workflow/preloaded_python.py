@@ -159,7 +159,7 @@ def _answer(connection: socket.socket, run: Callable[..., None]) -> None:
             os.dup2(file, number)
             os.close(file)
         run(**json.loads(text))
-    ended = os.pidfd_open(child)
+    ended: Any = os.pidfd_open(child)
     with suppress(OSError):  # the process that waits was killed
         while ended not in select.select([connection, ended], [], [])[0]:
             if not (signals := connection.recv(1)):

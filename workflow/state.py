@@ -4,6 +4,7 @@ Snakemake says which jobs exist (`workflow.jobs`). Whether a job is done is deci
 completion record (`lexigraft.artifacts.completion`), as the job itself would decide.
 """
 
+import fcntl
 import json
 import os
 import stat
@@ -16,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from lexigraft.artifacts.cards import leaves, read_record, record_file
 from lexigraft.artifacts.completion import (
@@ -170,6 +171,12 @@ def status_text(study: Study, jobs: Mapping[str, Job], device: str) -> str:
     for rule, count in counts.items():
         rows.append((rule, *(str(count[state] or "·") for state in STATES), str(count.total())))
     lines = [headline(study, _finished_cells(study, jobs, known)), "", *aligned(rows), ""]
+    is_running = is_at_work(study)
+    lines.append(
+        "Snakemake is running this study."
+        if is_running
+        else "No run of this study is visible from this machine."
+    )
     attempts = [line for state in known.values() for line in state.usage]
     size = sum(map(_bytes_in, {job.folder for job in jobs.values()}))
     lines.append(f"So far: {_hours(attempts)}, {size / 1e9:.1f} GB.")
@@ -522,3 +529,37 @@ def check_writable(results: str) -> None:
             f"{results}: results cannot be written there ({error.strerror}); existing ones are "
             "unchanged"
         ) from None
+
+
+_held: list[IO[str]] = []  # open until the process ends
+
+
+def hold(study: Study) -> None:
+    """Show, until this process ends, that it works on the study, by the lock of a file.
+
+    The kernel releases the lock when the process ends for any reason. Without locks, nothing is
+    shown; if the results folder cannot be written, the run itself reports it.
+    """
+    path = _lock_file(study)
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+", encoding="utf-8")
+        _held.append(file)
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
+def is_at_work(study: Study) -> bool:
+    """Whether a process works on the study, as far as this machine can see."""
+    try:
+        # Opened for writing too: otherwise NFS grants no exclusive lock.
+        with _lock_file(study).open("r+", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+def _lock_file(study: Study) -> Path:
+    return Path(study.results) / "status" / f"{study.name}.lock"

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +15,14 @@ import pytest
 
 from lexigraft.artifacts.completion import move_replaced
 from lexigraft.errors import UserError
-from tests.workflow.conftest import Checkout, copy_project, finish, plan
+from tests.workflow.conftest import REPOSITORY, Checkout, copy_project, finish, plan
 from workflow.config.registries import load_registries, resolve
 from workflow.jobs import Job, jobs_of
 from workflow.state import (
     check_writable,
     explain_job,
     explain_study,
+    is_at_work,
     plan_text,
     replaced_jobs,
     replacement_notice,
@@ -386,6 +388,27 @@ def test_a_replaced_cell_is_moved_with_links_to_what_it_was_made_from(finished, 
     assert (top / vocabulary).samefile(f"results/{vocabulary}")
     assert not (top / Path(FITTED).parent.relative_to("results")).exists()
     assert move_replaced(description) is None  # interrupted, it starts again
+
+
+def test_a_process_is_visible_while_it_works_on_a_study(nothing_run):
+    study, jobs = nothing_run
+    assert not is_at_work(study)
+    code = (
+        "import sys, types; from workflow.state import hold\n"
+        "hold(types.SimpleNamespace(results='results', name='miniature'))\n"
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdout.readline() == b"held\n"
+    assert "Snakemake is running this study" in status_text(study, jobs, DEVICE)
+    holder.kill()
+    holder.wait()
+    assert not is_at_work(study)
 
 
 @pytest.mark.bad_input(
