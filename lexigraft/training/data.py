@@ -9,10 +9,11 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.data import ConcatDataset
 from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
@@ -52,49 +53,16 @@ class TeacherTokens:
     positions: np.ndarray | None = None  # [m], like those of the training sequence
 
 
-class SequenceSource(Protocol):
-    """Training sequences by index."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: int) -> TrainingSequence: ...
-
-    def lengths(self) -> np.ndarray:
-        """Tokens of each sequence, [len(self)] int64."""
-
-
-class JoinedArrays:
-    """A concatenation of arrays [n_i] of one type; indexing does not load it as a whole."""
-
-    def __init__(self, parts: Sequence[np.ndarray]):
-        self.parts, self.dtype = tuple(parts), parts[0].dtype
-        self._ends = np.cumsum([len(part) for part in parts])
-
-    def __len__(self) -> int:
-        return int(self._ends[-1])
-
-    def __getitem__(self, index: slice) -> np.ndarray:
-        begin, end, _ = index.indices(len(self))
-        parts, number = [], int(np.searchsorted(self._ends, begin, "right"))
-        while begin < end:
-            first = self._ends[number] - len(self.parts[number])
-            parts.append(self.parts[number][begin - first : end - first])
-            begin, number = int(self._ends[number]), number + 1
-        return np.concatenate(parts or [self.parts[0][:0]])
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.concatenate(self.parts).astype(dtype or self.dtype, copy=False)
-
-
-Array = np.ndarray | JoinedArrays
-
-
 @dataclass(frozen=True)
 class EncodedTexts:
     """Token ids of texts, concatenated."""
 
-    tokens: Array  # [n] int32, of all texts
-    lengths: Array  # [texts] int32: number of tokens of each text
+    tokens: np.ndarray  # [n] int32, of all texts
+    lengths: np.ndarray  # [texts] int32: number of tokens of each text
+
+
+# Sources of sequences: each has a length, items by index, and `lengths()`, the tokens of each
+# sequence, [number of sequences] int64.
 
 
 @dataclass(frozen=True)
@@ -105,7 +73,7 @@ class TextBlocks:
     ascending, of the tokens at which separate documents begin; None joins all documents.
     """
 
-    tokens: Array
+    tokens: np.ndarray
     length: int
     starts: np.ndarray | None = None
 
@@ -133,49 +101,37 @@ class TextBlocks:
         begins[starts] = starts
         targets = np.ones(len(tokens), dtype=bool)
         targets[starts] = False
-        return TrainingSequence(
-            tokens, targets, positions=positions - np.maximum.accumulate(begins)
-        )
+        positions -= np.maximum.accumulate(begins)
+        return TrainingSequence(tokens, targets, positions=positions)
 
     def lengths(self) -> np.ndarray:
-        """Tokens of each sequence, [len(self)] int64."""
+        """Tokens of each sequence."""
         return np.minimum(self.length, self.size - np.arange(len(self)) * self.length)
 
 
-@dataclass(frozen=True)
-class MixedBlocks:
+class JoinedSources(ConcatDataset[TrainingSequence]):
+    """Several sources, one after the other."""
+
+    def lengths(self) -> np.ndarray:
+        """Tokens of each sequence."""
+        sources: Any = self.datasets
+        return np.concatenate([source.lengths() for source in sources])
+
+
+class MixedBlocks(JoinedSources):
     """The blocks of the members of a group, one member after the other, and their shares of tokens.
 
     One pass reads as many blocks in these shares as possible without repeating one: all blocks of
     one member, and a part of those of each other member.
     """
 
-    members: dict[str, TextBlocks]  # all of one length
-    shares: dict[str, float]
-
-    def __len__(self) -> int:
-        return sum(map(len, self.members.values()))
-
-    def __getitem__(self, index: int) -> TrainingSequence:
-        for blocks in self.members.values():
-            if index < len(blocks):
-                return blocks[index]
-            index -= len(blocks)
-        raise IndexError(index)
-
-    def lengths(self) -> np.ndarray:
-        """Tokens of each sequence, [len(self)] int64."""
-        return np.concatenate([blocks.lengths() for blocks in self.members.values()])
-
-    @property
-    def one_pass(self) -> float:
-        """Tokens of a pass."""
-        return min(blocks.size / self.shares[name] for name, blocks in self.members.items())
-
-    @property
-    def length(self) -> int:
-        """Tokens of a block."""
-        return next(iter(self.members.values())).length
+    def __init__(self, members: dict[str, TextBlocks], shares: dict[str, float]):
+        blocks: Any = members.values()
+        super().__init__(blocks)
+        self.members, self.shares = members, shares
+        self.length = next(iter(members.values())).length
+        # Tokens of a pass.
+        self.one_pass = min(part.size / shares[name] for name, part in members.items())
 
 
 @dataclass(frozen=True)
@@ -197,7 +153,7 @@ class SampleSequences:
         return self.sequences[index]
 
     def lengths(self) -> np.ndarray:
-        """Tokens of each sequence, [len(self)] int64."""
+        """Tokens of each sequence."""
         return np.array([len(sequence.tokens) for sequence in self.sequences], dtype=np.int64)
 
     @classmethod
@@ -214,8 +170,7 @@ class SampleSequences:
                 f"samples '{name}': the shortest of {len(sequences)} has {shortest} tokens but a "
                 f"sequence of its phase has {length}; raise the phase's length"
             )
-        too_long = len(sequences) - len(fitting)
-        if too_long:
+        if too_long := len(sequences) - len(fitting):
             logger.info(
                 "samples '%s': %d of %d are longer than %d tokens and are left out",
                 name, too_long, len(sequences), length,
@@ -236,21 +191,24 @@ class SampleSequences:
                 room = length
             groups[-1].append(sample)
             room -= len(sample.tokens)
-        return replace(self, sequences=[_join(group, apart) for group in groups])
+        joined = []
+        for group in groups:
+            lengths = [len(sample.tokens) for sample in group]
+            targets = np.concatenate([sample.targets for sample in group])
+            # The first token of a sample does not follow from the sample before it.
+            targets[np.cumsum([0, *lengths[:-1]])] = False
+            positions = [np.arange(count, dtype=np.int32) for count in lengths]
+            joined.append(
+                TrainingSequence(
+                    np.concatenate([sample.tokens for sample in group]),
+                    targets,
+                    positions=np.concatenate(positions) if apart else None,
+                )
+            )
+        return replace(self, sequences=joined)
 
 
-def _join(samples: list[TrainingSequence], apart: bool) -> TrainingSequence:
-    targets = []
-    for sample in samples:
-        assert sample.targets is not None
-        targets.append(sample.targets.copy())
-        targets[-1][0] = False  # its first token does not follow from the sample before it
-    positions = [np.arange(len(sample.tokens), dtype=np.int32) for sample in samples]
-    return TrainingSequence(
-        np.concatenate([sample.tokens for sample in samples]),
-        np.concatenate(targets),
-        positions=np.concatenate(positions) if apart else None,
-    )
+Source = TextBlocks | JoinedSources | SampleSequences
 
 
 def concatenate(encoded: Iterable[Sequence[int]]) -> EncodedTexts:
@@ -272,8 +230,7 @@ def pack(texts: EncodedTexts, length: int, *, apart: bool = False) -> TextBlocks
     """
     if not apart:
         return TextBlocks(texts.tokens, length)
-    lengths = np.asarray(texts.lengths)
-    return TextBlocks(texts.tokens, length, np.cumsum(lengths) - lengths)
+    return TextBlocks(texts.tokens, length, np.cumsum(texts.lengths) - texts.lengths)
 
 
 def encode_samples(
@@ -316,7 +273,7 @@ class SequenceDataset:
 
     def __init__(
         self,
-        source: SequenceSource,
+        source: Source,
         order: np.ndarray,
         prepare: Callable[[TrainingSequence, int], TrainingSequence] | None = None,
     ):
@@ -331,8 +288,7 @@ class SequenceDataset:
 
     def tokens(self) -> np.ndarray:
         """Tokens of each sequence, [len(self)], padding not counted."""
-        sources = getattr(self.source, "datasets", [self.source])
-        return np.concatenate([source.lengths() for source in sources])[self.order]
+        return self.source.lengths()[self.order]
 
 
 def collate(sequences: list[TrainingSequence]) -> dict[str, torch.Tensor]:

@@ -4,11 +4,9 @@ import math
 from collections.abc import Sequence, Sized
 from functools import cache
 from itertools import accumulate, pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch.utils.data import ConcatDataset
 from transformers import PreTrainedTokenizerFast
 
 from lexigraft.corpus.mixture import text_shares
@@ -17,11 +15,11 @@ from lexigraft.errors import UserError
 from lexigraft.randomness import generator
 from lexigraft.source.document_start import document_start
 from lexigraft.training.data import (
+    JoinedSources,
     MixedBlocks,
     SampleSequences,
     SequenceDataset,
-    SequenceSource,
-    TextBlocks,
+    Source,
     encode_samples,
     pack,
 )
@@ -42,32 +40,36 @@ def plan_phases(
 
     Raises a UserError if a text is missing or has no sequence that fits, or if a phase gets none.
     """
-    inputs = job["inputs"]
+    inputs, seed, apart = job["inputs"], job["seed"], strategy.packing == "apart"
 
     @cache
     def encoded(name: str) -> Any:
         return encode_samples(tokenizer, read_samples(inputs["samples"][name]))
 
     @cache
-    def text(name: str, length: int, packed: bool) -> SequenceSource:
+    def text(name: str, length: int, packed: bool) -> Source:
         if name == MONOLINGUAL:
-            return read_blocks(strategy, tokenizer, inputs["corpus"], length)
+            shares, blocks = text_shares(inputs["corpus"]), {}
+            for member, share in shares.items():  # of a group; otherwise only ""
+                limit = strategy.sentences and max(1, round(strategy.sentences * share))
+                tokens = tokenize_corpus(tokenizer, inputs["corpus"], limit, member)
+                blocks[member] = pack(tokens, length, apart=apart)
+            return MixedBlocks(blocks, shares) if "" not in blocks else blocks[""]
         samples = SampleSequences.within(length, encoded(name), name)
-        apart = strategy.packing == "apart"
         # Without a token between them, joined samples would read as one text.
         if not packed or not (apart or document_start(tokenizer)):
             return samples
         # Both directions of a translation are next to each other in the file.
-        order = generator(*job["seed"], name, "packing").permutation(len(samples))
+        order = generator(*seed, name, "packing").permutation(len(samples))
         return samples.packed(length, order, apart=apart)
 
     ends = [*accumulate(phase.share for phase in strategy.phases)]
     ends[-1:] = [1.0]  # despite rounding of the shares
     phases = zip(strategy.phases, pairwise([0.0, *ends]), strict=False)
-    plan, seed = [], job["seed"]
+    plan = []
     for number, (phase, share) in enumerate(phases):
         first, *others = phase.data
-        source: Any = text(first, phase.length, bool(others))
+        source = text(first, phase.length, bool(others))
         # Only other texts are named in the seed, which keeps the order of monolingual text stable.
         order_seed = seed if first == MONOLINGUAL else [*seed, first]
         epochs = _epochs(strategy, source)
@@ -87,33 +89,21 @@ def plan_phases(
                 "give more text"
             )
         if others:
-            sources, orders = [source], [order]
+            sources: list[Any] = [source]
+            orders = [order]
             tokens = source.lengths()[order].sum() / phase.data[first]
             for name in others:
                 sources.append(text(name, phase.length, True))
                 other_tokens = tokens * phase.data[name]
                 orders.append(order_of_tokens(sources[-1], other_tokens, [*seed, name, number]))
-            source = ConcatDataset(sources)
+            source = JoinedSources(sources)
             begins = [0, *source.cumulative_sizes[:-1]]
             order = interleave([part + begin for part, begin in zip(orders, begins, strict=True)])
         plan.append(SequenceDataset(source, order))
     return plan
 
 
-def read_blocks(
-    strategy: Strategy, tokenizer: PreTrainedTokenizerFast, corpus: str | Path, length: int
-) -> TextBlocks | MixedBlocks:
-    """Read the training text of a corpus in blocks: of a language, or of each member of a group."""
-    shares, apart = text_shares(corpus), strategy.packing == "apart"
-    blocks = {}
-    for member, share in shares.items():
-        limit = strategy.sentences and max(1, round(strategy.sentences * share))
-        encoded = tokenize_corpus(tokenizer, corpus, limit, member)
-        blocks[member] = pack(encoded, length, apart=apart)
-    return MixedBlocks(blocks, shares) if "" not in blocks else blocks[""]
-
-
-def _epochs(amount: Strategy | Phase, source: SequenceSource) -> float:
+def _epochs(amount: Strategy | Phase, source: Source) -> float:
     """The passes over a text that a strategy, or a phase with its own amount, specifies."""
     one_pass, languages = float(source.lengths().sum()), 1
     if isinstance(source, MixedBlocks):
@@ -138,16 +128,16 @@ def sample_counts(plan: list[SequenceDataset]) -> dict[str, dict[str, int]]:
     The keys are `samples` and `too_long`. If phases have different lengths, the counts are those of
     the first phase that reads the entry.
     """
-    found: dict[str, dict[str, int]] = {}
+    counts: dict[str, dict[str, int]] = {}
     for sequences in plan:
         for source in getattr(sequences.source, "datasets", [sequences.source]):
             if isinstance(source, SampleSequences):
-                counts = {"samples": source.samples, "too_long": source.too_long}
-                found.setdefault(source.name, counts)
-    return found
+                of_source = {"samples": source.samples, "too_long": source.too_long}
+                counts.setdefault(source.name, of_source)
+    return counts
 
 
-def order_of_tokens(source: SequenceSource, tokens: float, seed: list[Any]) -> np.ndarray:
+def order_of_tokens(source: Source, tokens: float, seed: list[Any]) -> np.ndarray:
     """Indices of the sequences of a source with about `tokens` tokens, at least one sequence."""
     lengths = source.lengths()
     if isinstance(source, MixedBlocks):

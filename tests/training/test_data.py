@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lexigraft.errors import UserError
-from lexigraft.inference.chunked_logits import targets_ahead
 from lexigraft.inference.text_encoding import encode
 from lexigraft.training.data import (
     SampleSequences,
@@ -22,18 +21,14 @@ SENTENCES = st.lists(st.lists(st.integers(0, 49_151), max_size=9), min_size=1, m
 
 
 @given(sentences=SENTENCES, length=st.integers(2, 7))
-def test_blocks_in_order_are_the_sentences_in_order(sentences, length):
+def test_full_blocks_in_order_are_the_sentences_in_order(sentences, length):
     blocks = pack(concatenate(sentences), length)
     tokens = [token for ids in sentences for token in ids]
-    packed = [token for index in range(len(blocks)) for token in blocks[index].tokens.tolist()]
+    packed = [blocks[index].tokens.tolist() for index in range(len(blocks))]
     # A lone last token has nothing to predict.
-    assert packed == (tokens[:-1] if len(tokens) % length == 1 else tokens)
-
-
-@given(sentences=SENTENCES, length=st.integers(2, 7))
-def test_all_blocks_but_the_last_are_full(sentences, length):
-    blocks = pack(concatenate(sentences), length)
-    sizes = [len(blocks[index].tokens) for index in range(len(blocks))]
+    flat = [token for block in packed for token in block]
+    assert flat == (tokens[:-1] if len(tokens) % length == 1 else tokens)
+    sizes = list(map(len, packed))
     assert all(size == length for size in sizes[:-1])
     assert all(2 <= size <= length for size in sizes[-1:])
     assert blocks.lengths().tolist() == sizes
@@ -57,10 +52,13 @@ def test_sequences_count_their_real_tokens():
 
 @given(sentences=SENTENCES, length=st.integers(2, 7))
 def test_positions_restart_with_each_separate_document(sentences, length):
-    blocks = pack(concatenate(sentences), length, apart=True)
+    texts = concatenate(sentences)
+    joined, blocks = pack(texts, length), pack(texts, length, apart=True)
+    assert len(joined) == len(blocks)
     firsts = [at == 0 for ids in sentences for at in range(len(ids))]
     for index in range(len(blocks)):
         block = blocks[index]
+        assert block.tokens.tolist() == joined[index].tokens.tolist()
         begins = firsts[index * length : index * length + len(block.tokens)]
         assert block.targets.tolist() == [not begin for begin in begins]
         expected, position = [], -1
@@ -68,15 +66,6 @@ def test_positions_restart_with_each_separate_document(sentences, length):
             position = 0 if begin else position + 1
             expected.append(position)
         assert block.positions.tolist() == expected
-
-
-@given(sentences=SENTENCES, length=st.integers(2, 7))
-def test_separate_and_joined_blocks_have_the_same_tokens(sentences, length):
-    texts = concatenate(sentences)
-    joined, apart = pack(texts, length), pack(texts, length, apart=True)
-    assert len(joined) == len(apart)
-    for index in range(len(joined)):
-        assert joined[index].tokens.tolist() == apart[index].tokens.tolist()
 
 
 def test_a_batch_of_separate_documents_has_positions_and_no_mask():
@@ -89,56 +78,25 @@ def test_a_batch_of_separate_documents_has_positions_and_no_mask():
     assert batch["labels"][1:].tolist() == [[8, 9, -100, -100, -100], [-100, 7, -100, -100, -100]]
 
 
-def test_no_token_of_another_document_is_a_target():
-    blocks = pack(concatenate([[1, 2, 3], [4, 5, 6, 7]]), 7, apart=True)
-    batch = collate([blocks[0]])
-    two_ahead = targets_ahead(batch["labels"], 2, batch["position_ids"])
-    assert two_ahead.tolist() == [[3, -100, -100, 6, 7, -100, -100]]
-
-
 TELUGU = ("Translate this from English to Telugu:\nEnglish: Yes\nTelugu:", " అవును, ధన్యవాదాలు")
 ENGLISH = ("Question: 2 + 2?\nAnswer:", " four\nor 4")
 
 
-def parts(tokenizer, sequence):
-    """The texts of the tokens that are given, and of those that are learned."""
-    ids, targets = sequence.tokens, sequence.targets
-    return [tokenizer.decode(ids[mask], skip_special_tokens=True) for mask in (~targets, targets)]
-
-
 @pytest.mark.parametrize("sample", [TELUGU, ENGLISH])
-@pytest.mark.parametrize("name", ["with_bos", "without_bos", "smollm2_tokenizer"])
-def test_the_answer_is_learned_and_the_prompt_is_not(request, name, sample):
+@pytest.mark.parametrize("name", ["with_bos", "without_bos", "mistral_tokenizer"])
+def test_prompts_are_read_as_in_generation_and_answers_learned(request, name, sample):
     tokenizer = request.getfixturevalue(name)
     [sequence] = encode_samples(tokenizer, [sample])
-    assert parts(tokenizer, sequence) == [*sample]
-
-
-@pytest.mark.parametrize("sample", [TELUGU, ENGLISH])
-def test_answers_of_sentencepiece_byte_tokens_are_learned(mistral_tokenizer, sample):
-    [sequence] = encode_samples(mistral_tokenizer, [sample])
-    # Decoding drops the space before the first word.
-    assert [text.strip() for text in parts(mistral_tokenizer, sequence)] == [
-        text.strip() for text in sample
-    ]
-
-
-@pytest.mark.parametrize("name", ["with_bos", "without_bos", "mistral_tokenizer"])
-def test_the_model_reads_the_prompt_as_in_generation(request, name):
-    tokenizer = request.getfixturevalue(name)
-    [sequence] = encode_samples(tokenizer, [TELUGU])
-    prompt_ids = tokenizer(TELUGU[0])["input_ids"]
+    ids, targets = sequence.tokens, sequence.targets
+    texts = [tokenizer.decode(ids[mask], skip_special_tokens=True) for mask in (~targets, targets)]
+    # SentencePiece drops the space before the first word.
+    assert [text.strip() for text in texts] == [text.strip() for text in sample]
+    prompt_ids = tokenizer(sample[0])["input_ids"]
     start = [] if prompt_ids[0] in tokenizer.all_special_ids else [tokenizer.eos_token_id]
-    given = sequence.tokens[~sequence.targets].tolist()
-    assert given == start + prompt_ids == sequence.tokens[: len(given)].tolist()
-
-
-@pytest.mark.parametrize("name", ["with_bos", "without_bos", "mistral_tokenizer"])
-def test_a_sample_ends_with_a_learned_end_of_text_token(request, name):
-    tokenizer = request.getfixturevalue(name)
-    [sequence] = encode_samples(tokenizer, [ENGLISH])
-    assert sequence.tokens[-1] == tokenizer.eos_token_id and sequence.targets[-1]
-    assert (sequence.tokens[1:] == tokenizer.eos_token_id).sum() == 1
+    prompt = ids[~targets].tolist()
+    assert prompt == start + prompt_ids == ids[: len(prompt)].tolist()
+    assert ids[-1] == tokenizer.eos_token_id and targets[-1]
+    assert (ids[1:] == tokenizer.eos_token_id).sum() == 1
 
 
 def test_the_end_of_text_token_is_not_added_twice(without_bos):
@@ -162,24 +120,11 @@ def test_a_token_that_spans_prompt_and_answer_belongs_to_the_answer(mistral_toke
     assert sequence.targets.tolist() == [False] * (len(whole) - 2) + [True, True]
 
 
-def test_samples_beyond_a_batch_are_encoded_like_the_first(without_bos, monkeypatch):
-    monkeypatch.setattr("lexigraft.training.data.BATCH", 2)
-    samples = [(f"{n}:", f" {n * n}") for n in range(5)]
-    together = encode_samples(without_bos, samples)
-    for sample, sequence in zip(samples, together, strict=True):
-        [alone] = encode_samples(without_bos, [sample])
-        assert sequence.tokens.tolist() == alone.tokens.tolist()
-
-
 def test_samples_that_are_too_long_are_counted_and_left_out(without_bos):
     sequences = encode_samples(without_bos, [("a:", " b"), ("a:", " b" * 90), ("c:", " d")])
     length = len(sequences[0].tokens)
     text = SampleSequences.within(length, sequences, "parallel")
     assert (len(text), text.samples, text.too_long, text.name) == (2, 2, 1, "parallel")
     assert np.array_equal(text[1].tokens, sequences[2].tokens)
-
-
-def test_an_error_advises_a_longer_phase_if_all_samples_are_too_long(without_bos):
-    sequences = encode_samples(without_bos, [("a:", " b" * 20)])
     with pytest.raises(UserError, match=r"'parallel'.*raise the phase's length"):
-        SampleSequences.within(8, sequences, "parallel")
+        SampleSequences.within(2, sequences, "parallel")
