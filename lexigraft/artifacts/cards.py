@@ -25,7 +25,7 @@ from lexigraft.errors import UserError
 PACKAGES = (
     "lexigraft", "torch", "transformers", "tokenizers", "peft", "accelerate", "datasets",
     "sentencepiece", "fasttext-wheel", "numba", "numpy", "scipy", "sacrebleu", "seqeval",
-    "safetensors", "snakemake", "ftfy", "myanmartools", "pyicu-wheels", "datasketch",
+    "safetensors", "snakemake", "ftfy", "myanmartools", "pyicu-wheels",
 )  # fmt: skip
 CARD = "card.json"
 # Completion record of a job, next to its card: the fingerprint of the job and a copy of the card.

@@ -12,8 +12,8 @@ from lexigraft.artifacts.atomic import atomic_folder, write_json, write_jsonl, w
 from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.language import SUMMARIZATION, TRANSLATION, read_test_texts, size_of
 from lexigraft.corpus.mixture import MEMBERS, MIXTURE, ROUNDING, check_shares, read_part
+from lexigraft.corpus.sampling import StoredLines
 from lexigraft.corpus.split import Reductions, Seed, log_reduced
-from lexigraft.corpus.stored_lines import StoredLines
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
 

@@ -14,8 +14,8 @@ from lexigraft.corpus.loader import Pair, find_loader
 from lexigraft.corpus.local_files import check_files
 from lexigraft.corpus.readers import read_articles, read_pairs, read_sentences
 from lexigraft.corpus.reading import draw_text, forget, read_some
+from lexigraft.corpus.sampling import StoredLines
 from lexigraft.corpus.split import Seed, Sizes, Split, log_reduced, split_corpus
-from lexigraft.corpus.stored_lines import StoredLines
 from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)

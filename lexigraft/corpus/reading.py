@@ -25,8 +25,7 @@ from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned
 from lexigraft.corpus.loader import Shard, find_loader
 from lexigraft.corpus.local_files import local_paths
 from lexigraft.corpus.readers import text_shards
-from lexigraft.corpus.sampling import StoredSample
-from lexigraft.corpus.stored_lines import StoredLines
+from lexigraft.corpus.sampling import StoredLines, StoredSample
 from lexigraft.randomness import generator
 from lexigraft.source.download import ChangedError
 

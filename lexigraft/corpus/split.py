@@ -1,13 +1,11 @@
 """Split a corpus into training text, held-out text, and tests that are in neither.
 
-The sizes of the parts are upper bounds. A text that is large enough is split into exactly these
-sizes. A smaller text is divided by one rule (`divide`): held-out text and tests take at most a
-tenth of it each, and the rest is training text. A part that is smaller than requested must have a
-minimum size (`MINIMUM`), below which numbers are noise.
+A text that is large enough is split into exactly the requested sizes. A smaller one is divided by a
+rule: held-out text and tests take at most a tenth of it each, and the rest is training text.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,9 +13,7 @@ import numpy as np
 from lexigraft.corpus.cleaning import fingerprint
 from lexigraft.corpus.contamination import CONTAINED, Overlap, Tests, letters
 from lexigraft.corpus.loader import Pair
-from lexigraft.corpus.near_duplicates import without_near_duplicates
-from lexigraft.corpus.sampling import StoredSample, StreamSample
-from lexigraft.corpus.stored_lines import StoredLines
+from lexigraft.corpus.sampling import StoredLines, StoredSample, StreamSample
 from lexigraft.errors import UserError
 from lexigraft.randomness import generator
 
@@ -28,7 +24,7 @@ Draw = Callable[[int | None, int | None], StoredLines]
 # Size of the text that was requested, and its actual size, by key of `Sizes`.
 Reductions = dict[str, dict[str, int]]
 
-# The minimum size of a part that is smaller than requested.
+# The minimum size of a part that is smaller than requested; below it, numbers are noise.
 MINIMUM = {
     "heldout_sentences": 10,
     "train_sentences": 100,
@@ -41,16 +37,17 @@ MINIMUM = {
 _PART = 10
 # Characters per held-out document that are added to a sample limited by characters.
 _LONG_DOCUMENT = 10_000
+# What keeps sentences out of training, in the order in which they are counted.
+_KEPT_OUT = ("like_translation_test", "like_summarization_test", "like_heldout", "like_other_tests")
 
 
 @dataclass(frozen=True)
 class Sizes:
     """Maximum sizes of the parts; None: all pairs, or all remaining training sentences.
 
-    `train_characters` limits the total length of the training sentences. `near_duplicates` is the
-    Jaccard similarity from which sentences count as the same (see `near_duplicates`); with None,
-    they are not compared. `heldout_from` is `anywhere`, or `end`: held-out sentences are drawn from
-    the last tenth of the text, and none of it is used for training.
+    `train_characters` limits the total length of the training sentences. `heldout_from` is
+    `anywhere`, or `end`: held-out sentences are drawn from the last tenth of the text, and none of
+    it is used for training.
     """
 
     train_sentences: int | None = None
@@ -59,25 +56,17 @@ class Sizes:
     translation_pairs: int | None = 100
     minimum_english_words: int = 4
     summarization_pairs: int | None = None
-    near_duplicates: float | None = None
     heldout_from: str = "anywhere"
     train_characters: int | None = None
-
-    @property
-    def limits_training(self) -> bool:
-        """Whether a size limits the training text."""
-        return self.train_sentences is not None or self.train_characters is not None
 
 
 @dataclass(frozen=True)
 class Split:
-    """The parts, and counts of the sentences that are in none of them.
+    """The parts; `train` is on disk.
 
-    `kept_out` counts sentences that are excluded from training because of the other parts:
-    `like_translation_test`, `like_summarization_test`, `like_heldout`, `like_other_tests`; and
-    `near_duplicate`, if these were removed. If a size limits the training text, these counts refer
-    to a sample of the text of twice that size. `train` is on disk. `reduced` has the sizes that the
-    text does not reach: key of `Sizes` -> the sizes `wanted` and `taken`.
+    `kept_out` counts sentences that are excluded from training because of the other parts. If a
+    size limits the training text, it refers to a sample of twice that size. `reduced` has the sizes
+    that the text does not reach: key of `Sizes` -> the sizes `wanted` and `taken`.
     """
 
     train: StoredLines
@@ -103,32 +92,28 @@ def split_corpus(
     No sentence of `train` has the same letters as a sentence of `heldout`, a test translation or a
     summary, or contains them if they are twelve or more; the same holds for `heldout` with respect
     to test translations and summaries. Tests and held-out sentences with fewer letters are drawn
-    only if there are too few longer ones. `train` is in the order of `sentences`; the other parts
-    are in random order, so that any prefix of them is also a random sample. `seed` are the names
-    that seed the draws. Raises one `UserError` with all parts for which there is too little text,
-    see `MINIMUM`.
+    only if there are too few longer ones. `train` is in the order of `sentences`; any prefix of the
+    other parts is a random sample too. `seed` are the names that seed the draws. Raises one
+    `UserError` with all parts for which there is too little text, see `MINIMUM`.
 
     Parameters
     ----------
     sentences
         Sentences of the target language; repeated ones count once. They are streamed: candidates
-        (twice `sizes`, or as many more as there are tests) are stored on disk, with a few bytes
-        each in memory. Or a function that draws at most a number of them and of their characters
-        (None: no limit), like `reading.draw_text`.
+        are stored on disk. Or a function that draws at most a number of them and of their
+        characters (None: no limit), like `reading.draw_text`.
     pairs
         (English, translation). Test pairs have at least `minimum_english_words` words in English
         and differ from each other on both sides. Without pairs there is no translation test.
     english
         English sentences to measure how much English is forgotten; they may be training text.
     articles
-        (article, summary). Test pairs differ from each other on both sides. The articles may be
-        training text, their summaries not.
+        (article, summary). The articles may be training text, their summaries not.
     other_tests
         Sentences in these are neither training text nor held out.
     """
-    words = sizes.minimum_english_words
     translation, has_pairs = _draw_pairs(
-        pairs, "translation_pairs", sizes.translation_pairs, seed, words
+        pairs, "translation_pairs", sizes.translation_pairs, seed, sizes.minimum_english_words
     )
     summarization, has_articles = _draw_pairs(
         articles, "summarization_pairs", sizes.summarization_pairs, seed
@@ -144,96 +129,54 @@ def split_corpus(
     if callable(sentences):
         candidates = sentences(lines, characters)
     else:
-        candidates = sample_of(sentences, (*seed, "sentences"), lines, characters)
-    kept_out = {}
-    if sizes.near_duplicates is not None:
-        indices = without_near_duplicates(candidates, sizes.near_duplicates)
-        kept_out["near_duplicate"] = len(candidates) - len(indices)
-        candidates = candidates.select(np.array(indices, dtype=np.int64))
-    parts = divide(candidates, sizes, seed, translation, summarization, other_tests)
+        sample = StoredSample((*seed, "sentences"), lines, characters)
+        for sentence in sentences:
+            sample.add(sentence)
+        candidates = sample.ordered()
+    counts = [len(translation), len(summarization)]  # of the tests that are used
+    firsts = _find_tests(candidates, [translation, summarization], other_tests)
+    is_enough = False
+    if sizes.train_sentences is not None or sizes.train_characters is not None:
+        untested, kept_out = _without_tests(candidates, firsts, counts)
+        train, heldout = _hold_out(untested, sizes.heldout_sentences, sizes, seed)
+        is_enough = (
+            len(heldout) == sizes.heldout_sentences
+            and len(train) >= (sizes.train_sentences or 0)
+            and train.sizes.sum() >= (sizes.train_characters or 0)
+        )
+    if not is_enough:  # or no limit: then held-out text always reduces training text
+        tenth = max(len(candidates) // _PART, MINIMUM["heldout_sentences"])
+        for index, first in enumerate(firsts[:2]):
+            # As many of the first tests as exclude at most a tenth of the candidates.
+            matched = np.sort(first[first >= 0])
+            if len(matched) > tenth:
+                counts[index] = min(counts[index], int(matched[tenth]))
+        untested, kept_out = _without_tests(candidates, firsts, counts)
+        unused = len(untested) - sizes.train_sentences if sizes.train_sentences is not None else 0
+        heldout_size = min(sizes.heldout_sentences, max(tenth, unused))
+        train, heldout = _hold_out(untested, heldout_size, sizes, seed)
+    # The last tenth is not in `train` anyway: its sentences do not count as like held-out ones.
+    reserved = len(untested) // _PART if sizes.heldout_from == "end" else len(heldout)
+    kept_out["like_heldout"] = len(untested) - len(train) - reserved
+    train, train_characters = _limit(train, sizes, seed)
+    translation, summarization = translation[: counts[0]], summarization[: counts[1]]
     english_sample = StreamSample[str](sizes.english_sentences, (*seed, "english"))
     for sentence in english:
         english_sample.add(sentence, sentence)
     actual_sizes = {
-        "heldout_sentences": len(parts.heldout),
-        "train_sentences": len(parts.train),
+        "heldout_sentences": len(heldout),
+        "train_sentences": len(train),
         "english_sentences": len(english_sample),
-        **({"translation_pairs": len(parts.translation)} if has_pairs else {}),
-        **({"summarization_pairs": len(parts.summarization)} if has_articles else {}),
     }
+    if has_pairs:
+        actual_sizes["translation_pairs"] = len(translation)
+    if has_articles:
+        actual_sizes["summarization_pairs"] = len(summarization)
     if sizes.train_characters is not None:
-        actual_sizes["train_characters"] = parts.train_characters
-    return Split(
-        parts.train,
-        parts.heldout,
-        english_sample.shuffled(),
-        parts.translation,
-        parts.summarization,
-        kept_out | parts.kept_out,
-        _check_sizes(actual_sizes, sizes),
-    )
-
-
-def sample_of(
-    sentences: Iterable[str], seed: Seed, lines: int | None, characters: int | None
-) -> StoredLines:
-    """A uniform sample of distinct sentences, in their order."""
-    sample = StoredSample(seed, lines, characters)
-    for sentence in sentences:
-        sample.add(sentence)
-    return sample.ordered()
-
-
-@dataclass(frozen=True)
-class Parts:
-    """The parts of candidates for training text.
-
-    `train_characters` are those requested if the text has as many.
-    """
-
-    train: StoredLines
-    train_characters: int
-    heldout: list[str]
-    translation: list[Pair]
-    summarization: list[Pair]
-    kept_out: dict[str, int]
-
-
-def divide(
-    candidates: StoredLines,
-    sizes: Sizes,
-    seed: Seed,
-    translation: list[Pair],
-    summarization: list[Pair],
-    other_tests: Tests,
-) -> Parts:
-    """Divide candidates into training text, held-out text and the tests that are in neither.
-
-    If the text is large enough for the training size and `heldout_sentences` in addition to all
-    tests, these are the sizes. Otherwise the tests that occur in the text are reduced until they
-    take a tenth of it, and held-out text is what `train_sentences` leaves, or a tenth of the text
-    if that is more. If the training text has no limit, or one of characters, held-out text is a
-    tenth at most.
-    """
-    matches = _find_tests(candidates, translation, summarization, other_tests)
-    at_end, is_enough = sizes.heldout_from == "end", False
-    if sizes.limits_training:  # without a limit, held-out text always reduces training text
-        untested, kept_out = matches.remove(candidates, len(translation), len(summarization))
-        train, heldout = _hold_out(untested, sizes.heldout_sentences, seed, at_end)
-        is_enough = len(heldout) == sizes.heldout_sentences and _is_enough(train, sizes)
-    if not is_enough:
-        tenth = max(len(candidates) // _PART, MINIMUM["heldout_sentences"])
-        translation = translation[: _affordable(matches.translation, tenth)]
-        summarization = summarization[: _affordable(matches.summarization, tenth)]
-        untested, kept_out = matches.remove(candidates, len(translation), len(summarization))
-        unused = len(untested) - sizes.train_sentences if sizes.train_sentences is not None else 0
-        heldout_size = min(sizes.heldout_sentences, max(tenth, unused))
-        train, heldout = _hold_out(untested, heldout_size, seed, at_end)
-    # The last tenth is not in `train` anyway: its sentences do not count as like held-out ones.
-    reserved = len(untested) // _PART if at_end else len(heldout)
-    kept_out["like_heldout"] = len(untested) - len(train) - reserved
-    train, characters = _limit(train, sizes, seed)
-    return Parts(train, characters, heldout, translation, summarization, kept_out)
+        actual_sizes["train_characters"] = train_characters
+    reduced = _check_sizes(actual_sizes, sizes)
+    english_texts = english_sample.shuffled()
+    return Split(train, heldout, english_texts, translation, summarization, kept_out, reduced)
 
 
 def log_reduced(name: str, reduced: Mapping[str, Mapping[str, int]]) -> None:
@@ -262,105 +205,68 @@ def _draw_pairs(
     return sample.shuffled(), any_pairs
 
 
-@dataclass(frozen=True)
-class _Matches:
-    """The tests that each candidate contains.
-
-    `translation` and `summarization` are the index of the first such test, int32 [candidates], -1
-    for none; `others` is whether there is any other test, bool [candidates].
-    """
-
-    translation: np.ndarray
-    summarization: np.ndarray
-    others: np.ndarray
-
-    def remove(
-        self, candidates: StoredLines, translation: int, summarization: int
-    ) -> tuple[StoredLines, dict[str, int]]:
-        """The candidates that contain no test, and how many each set of tests removes.
-
-        Only the first `translation` and `summarization` tests count.
-        """
-        remaining = np.ones(len(candidates), dtype=bool)
-        kept_out = {}
-        for name, matching in (
-            ("like_translation_test", (self.translation >= 0) & (self.translation < translation)),
-            (
-                "like_summarization_test",
-                (self.summarization >= 0) & (self.summarization < summarization),
-            ),
-            ("like_heldout", np.zeros_like(remaining)),  # counted later
-            ("like_other_tests", self.others),
-        ):
-            kept_out[name] = int((remaining & matching).sum())
-            remaining &= ~matching
-        return candidates.select(remaining), kept_out
-
-
 def _find_tests(
-    candidates: StoredLines, translation: list[Pair], summarization: list[Pair], other_tests: Tests
-) -> _Matches:
-    """Find the tests that each candidate contains; all candidates are read once."""
-    test_sets = [
-        {letters(target): number for number, (_, target) in enumerate(tests)}
-        for tests in (translation, summarization)
+    candidates: StoredLines, test_sets: Sequence[list[Pair]], other_tests: Tests
+) -> np.ndarray:
+    """The first test of each set that each candidate contains, int32 [sets + 1, candidates].
+
+    It is the index of the test, or -1; in the last row 0 if a candidate is in `other_tests`.
+    """
+    numbers = [
+        {letters(target): number for number, (_, target) in enumerate(tests)} for tests in test_sets
     ]
-    overlap = Overlap(target for _, target in (*translation, *summarization))
-    firsts = [np.full(len(candidates), -1, dtype=np.int32) for _ in test_sets]
-    others = np.zeros(len(candidates), dtype=bool)
+    overlap = Overlap(target for tests in test_sets for _, target in tests)
+    firsts = np.full((len(test_sets) + 1, len(candidates)), -1, dtype=np.int32)
     if any(test_sets) or other_tests != ():
         for index, sentence in enumerate(candidates):
             contained = set(overlap.matches(letters(sentence)))
-            for numbers, first in zip(test_sets, firsts, strict=True):
-                if matches := contained & numbers.keys():
-                    first[index] = min(numbers[match] for match in matches)
-            others[index] = sentence in other_tests
-    return _Matches(firsts[0], firsts[1], others)
+            for row, number in enumerate(numbers):
+                if matches := contained & number.keys():
+                    firsts[row, index] = min(number[match] for match in matches)
+            if sentence in other_tests:
+                firsts[-1, index] = 0
+    return firsts
 
 
-def _affordable(firsts: np.ndarray, limit: int) -> int:
-    """How many of the first tests can be used if they exclude at most `limit` candidates."""
-    matched = np.sort(firsts[firsts >= 0])
-    return int(matched[limit]) if len(matched) > limit else np.iinfo(firsts.dtype).max
+def _without_tests(
+    candidates: StoredLines, firsts: np.ndarray, counts: list[int]
+) -> tuple[StoredLines, dict[str, int]]:
+    """The candidates without the first `counts` tests of each set, and how many each removes."""
+    remaining, kept_out = np.ones(len(candidates), dtype=bool), dict.fromkeys(_KEPT_OUT, 0)
+    names = [name for name in _KEPT_OUT if name != "like_heldout"]
+    for name, first, count in zip(names, firsts, [*counts, 1], strict=True):
+        matching = (first >= 0) & (first < count)
+        kept_out[name] = int((remaining & matching).sum())
+        remaining &= ~matching
+    return candidates.select(remaining), kept_out
 
 
 def _hold_out(
-    candidates: StoredLines, size: int, seed: Seed, at_end: bool
+    candidates: StoredLines, size: int, sizes: Sizes, seed: Seed
 ) -> tuple[StoredLines, list[str]]:
-    """Training and held-out text; other sentences with the letters of a held-out one are dropped.
-
-    With `at_end`, held-out sentences are drawn from the last tenth, which is not training text.
-    """
-    heldout: dict[str, str] = {}  # letters -> sentence
+    """Training and held-out text; training sentences like or with a held-out one are dropped."""
     pool = candidates
-    if at_end:
+    if sizes.heldout_from == "end":
         begin = len(candidates) - len(candidates) // _PART
         candidates, pool = candidates[:begin], candidates[begin:]
-    order = generator(*seed, "heldout").permutation(len(pool))
-    short = []
-    for index in map(int, order):  # mostly the first few
-        if len(heldout) == size:
-            break
-        sentence = pool[index]
-        if _is_short(sentence):
-            short.append(sentence)
-        else:
-            heldout.setdefault(letters(sentence), sentence)
-    for sentence in short:
-        if len(heldout) == size:
-            break
+
+    def long_first() -> Iterator[str]:  # mostly, only the first few are read
+        short = []
+        for index in generator(*seed, "heldout").permutation(len(pool)):
+            if _is_short(sentence := pool[int(index)]):
+                short.append(sentence)
+            else:
+                yield sentence
+        yield from short
+
+    heldout: dict[str, str] = {}  # letters -> sentence
+    for sentence in long_first() if size else ():
         heldout.setdefault(letters(sentence), sentence)
+        if len(heldout) == size:
+            break
     if not heldout:
         return candidates, []
     return candidates.without(Overlap(heldout.values()).__contains__), list(heldout.values())
-
-
-def _is_enough(train: StoredLines, sizes: Sizes) -> bool:
-    """Whether the training text reaches the requested size."""
-    sentences, characters = sizes.train_sentences, sizes.train_characters
-    return (sentences is None or len(train) >= sentences) and (
-        characters is None or train.sizes.sum() >= characters
-    )
 
 
 def _limit(train: StoredLines, sizes: Sizes, seed: Seed) -> tuple[StoredLines, int]:

@@ -16,11 +16,15 @@ from lexigraft.artifacts.atomic import TEMPORARY_PREFIX, write_json
 from lexigraft.artifacts.cards import describe_file
 from lexigraft.errors import UserError
 from lexigraft.setting_types import CAUSAL, MASKED
-from lexigraft.source.document_start import DOCUMENT_START, set_document_start, start_ids
+from lexigraft.source.document_start import (
+    DOCUMENT_START,
+    document_start,
+    set_document_start,
+    start_ids,
+)
 from lexigraft.source.hub import WANTED, resolve
 from lexigraft.source.matrices import StoredMatrices, find_matrices
 from lexigraft.source.model import load_config, model_kind, open_tokenizer, skeleton
-from lexigraft.source.start_comparison import compare_starts
 from lexigraft.source.token_tables import token_tables
 from lexigraft.source.tokenizer import (
     auto_tokenizer,
@@ -110,8 +114,7 @@ def prepare_source(
         check_finite(matrix, tokenizer, f"source {source.folder}: {name}")
     if (start := settings.get(DOCUMENT_START)) is not None:
         set_document_start(tokenizer, start, folder.name)
-    size = {name: facts[name] for name in ("parameters", "rows")}
-    facts |= compare_starts(source.folder, tokenizer, folder.name, **size)
+    facts[DOCUMENT_START] = document_start(tokenizer)
     added_start = "".join(tokenizer.convert_ids_to_tokens(start_ids(tokenizer)))
     described = {**location, "matrices": matrices, DOCUMENT_START: added_start}
     write_json(folder / "source.json", described)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lexigraft.corpus.groups import _drawn, counts_of, shares_of
 from lexigraft.corpus.mixture import check_shares
-from lexigraft.corpus.stored_lines import StoredLines
+from lexigraft.corpus.sampling import StoredLines
 from lexigraft.errors import UserError
 
 # VocADT, Appendix C.

@@ -13,8 +13,7 @@ from lexigraft.corpus.cleaning import CleaningCounts
 from lexigraft.corpus.language import size_of
 from lexigraft.corpus.readers import read_sentences
 from lexigraft.corpus.reading import draw_text, forget, read_some
-from lexigraft.corpus.sampling import StoredSample, StreamSample
-from lexigraft.corpus.stored_lines import StoredLines
+from lexigraft.corpus.sampling import StoredLines, StoredSample, StreamSample
 
 SEED = ("0", "corpus", "te")
 lines = st.lists(st.text("abగె\u2028", min_size=1, max_size=4), max_size=60)

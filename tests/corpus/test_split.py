@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lexigraft.corpus.contamination import letters
-from lexigraft.corpus.near_duplicates import without_near_duplicates
 from lexigraft.corpus.split import Sizes, log_reduced, split_corpus
 from lexigraft.errors import UserError
 
@@ -294,68 +293,6 @@ def test_a_smaller_part_is_a_part_of_the_larger_one(caplog):
 def test_held_out_text_is_what_training_leaves_where_that_is_more_than_a_tenth():
     split = split_corpus(numbered(500), [], [], Sizes(350, 1000, 0, 0), SEED)
     assert (len(split.train), len(split.heldout)) == (350, 150)
-
-
-# ---- near-duplicates ----------------------------------------------------------------------------
-
-
-def brute_force(sentences: list[str], threshold: float) -> list[str]:
-    """The definition: each sentence compared with every one that was kept before."""
-    kept: list[tuple[str, set[str]]] = []
-    for sentence in sentences:
-        text = "".join(letter for letter in sentence.casefold() if letter.isalpha())
-        runs = {text[at : at + 5] for at in range(max(1, len(text) - 4))}
-        if all(len(runs & other) < threshold * len(runs | other) for _, other in kept):
-            kept.append((sentence, runs))
-    return [sentence for sentence, _ in kept]
-
-
-def distinct(sentences: list[str], threshold: float) -> list[str]:
-    return [sentences[place] for place in without_near_duplicates(sentences, threshold)]
-
-
-@pytest.fixture(scope="module")
-def varied() -> list[str]:
-    """Sentences of drawn words, some of them again with one to three words changed."""
-    draw = random.Random(5)
-    known = [
-        "".join(draw.choices("abcdefghiklmnoprstuv", k=draw.randint(2, 9))) for _ in range(900)
-    ]
-    found = []
-    for _ in range(120):
-        sentence = draw.choices(known, k=16)
-        found.append(" ".join(sentence))
-        for changes in draw.choices([0, 1, 2, 3], k=draw.randint(0, 2)):
-            changed = list(sentence)
-            for place in draw.sample(range(16), changes):
-                changed[place] = draw.choice(known)
-            found.append(" ".join(changed).capitalize() + ".")
-    return found
-
-
-@pytest.mark.parametrize("threshold", [0.6, 0.8, 1.0])
-def test_near_duplicates_are_those_of_a_comparison_of_all_pairs(varied, threshold):
-    expected = brute_force(varied, threshold)
-    assert 120 <= len(expected) < len(varied)
-    found = distinct(varied, threshold)
-    # MinHash may miss a pair at the threshold itself; it never drops what is not similar.
-    assert {*expected} <= {*found} if threshold == 1 else len({*expected} - {*found}) <= 2
-    assert len(found) <= 1.02 * len(expected)
-    assert found == distinct(varied, threshold)
-
-
-def test_near_duplicates_are_in_no_part_and_counted(varied):
-    sizes = Sizes(None, 20, 0, 0, near_duplicates=0.8)
-    split = split_corpus(varied, [], [], sizes, SEED)
-    kept = distinct(varied, 0.8)
-    assert sorted([*split.train, *split.heldout]) == sorted(kept)
-    assert split.kept_out["near_duplicate"] == len({*varied}) - len(kept) > 20
-    assert "near_duplicate" not in split_corpus(varied, [], [], NOTHING, SEED).kept_out
-
-
-def test_short_sentences_and_sentences_without_letters_are_compared_too():
-    lines = ["అవును", "అవును!", "1", "2", "కాదు"]
-    assert distinct(lines, 0.9) == ["అవును", "1", "2", "కాదు"]
 
 
 @settings(max_examples=50, deadline=None)

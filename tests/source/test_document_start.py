@@ -1,14 +1,9 @@
 """The token that begins a text, for tokenizers of the shapes of real model families."""
 
 import json
-import logging
-from types import SimpleNamespace
 
 import pytest
-import torch
 
-from lexigraft.artifacts.cards import write_card
-from lexigraft.artifacts.completion import input_checksum
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
 from lexigraft.source.document_start import document_start, start_ids
@@ -173,68 +168,3 @@ def test_no_taken_tokenizer_begins_texts_with_an_unknown_padding_or_mask_token(
         assert begins(taken) == start == "<start>"
     else:
         assert begins(taken) == start and start and start not in reserved
-
-
-def test_candidates_are_measured_and_a_worse_choice_is_reported(
-    chat_folder, tmp_path, caplog, monkeypatch
-):
-    nats = {TEXT: 2.0, CHAT[0]: 3.0, CHAT[1]: 3.1, "": 2.5}
-    tokenizer = load_tokenizer(chat_folder)
-    names = {tokenizer.convert_tokens_to_ids(token): token for token in nats if token}
-
-    def bits(model, start, texts):
-        return nats[names[start[0]] if start else ""]
-
-    monkeypatch.setattr("lexigraft.source.start_comparison._bits_per_byte", bits)
-    with caplog.at_level(logging.WARNING):
-        _, facts = prepare_source({"folder": str(chat_folder)}, tmp_path / "right")
-    assert not caplog.records
-    assert facts["document_start"] == TEXT and facts["document_start_bits_per_byte"] == nats
-    with caplog.at_level(logging.WARNING):
-        settings = {"folder": str(chat_folder), "document_start": CHAT[1]}
-        _, facts = prepare_source(settings, tmp_path / "wrong")
-    assert f"texts begin with '{CHAT[1]}'" in caplog.text and f"after '{TEXT}'" in caplog.text
-    assert facts["document_start"] == CHAT[1]
-
-
-def test_the_measurement_equals_plain_transformers(chat_folder, tmp_path):
-    import math
-
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    from lexigraft.source.start_comparison import _ENGLISH
-
-    _, facts = prepare_source({"folder": str(chat_folder)}, tmp_path / "x")
-    model = AutoModelForCausalLM.from_pretrained(chat_folder)
-    tokenizer, nats = AutoTokenizer.from_pretrained(chat_folder), 0.0
-    for text in _ENGLISH:
-        ids = tokenizer(TEXT + text, return_tensors="pt")["input_ids"]
-        labels = ids.clone()
-        labels[:, :2] = -100  # the token that begins the text, and the first one after it
-        with torch.no_grad():
-            loss = model(ids, labels=labels).loss.item()
-        nats += loss * (ids.shape[1] - 2)
-    expected = nats / math.log(2) / sum(map(len, _ENGLISH))
-    assert facts["document_start_bits_per_byte"][TEXT] == pytest.approx(expected, abs=6e-4)
-
-
-def test_a_large_model_is_not_measured(chat_folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("lexigraft.source.start_comparison._LARGEST", 10)
-    _, facts = prepare_source({"folder": str(chat_folder)}, tmp_path / "x")
-    assert "parameters" in facts["document_start_not_measured"]
-    assert "document_start_bits_per_byte" not in facts
-
-
-def test_a_source_is_the_same_on_a_machine_with_less_memory(chat_folder, tmp_path, monkeypatch):
-    """Otherwise its preparation on another machine would make all finished work stale."""
-    checksums = []
-    for free in (10**12, 10**5, 2 * 10**5):
-        monkeypatch.setattr(
-            "psutil.virtual_memory", lambda free=free: SimpleNamespace(available=free)
-        )
-        folder = tmp_path / f"free-{free}"
-        files, facts = prepare_source({"folder": str(chat_folder)}, folder)
-        assert ("document_start_not_measured" in facts) == (free < 10**12)
-        write_card(folder, {}, files, **facts)
-        checksums.append(input_checksum(folder))
-    assert len({*checksums}) == 1

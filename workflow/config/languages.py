@@ -203,12 +203,6 @@ class LanguageConfig(Settings):
         "whether sentences that contain part of them are excluded "
         "([how](../docs/methods.md#texts))",
     )
-    near_duplicates: Annotated[float, Field(gt=0, le=1)] | None = Field(
-        None,
-        description="drops sentences of `text` whose similarity to an earlier sentence is at "
-        "least this value, such as 0.8: the Jaccard similarity of their five-letter sequences. "
-        "`null` turns this off",
-    )
     train_sentences: Whole | None = Field(
         30000,
         description="maximum number of training sentences, drawn at random. `null` means all "
