@@ -102,13 +102,6 @@ class ContaminatedTests(NamedTuple):
     counts: dict[str, int]
 
 
-class TokenCounts(NamedTuple):
-    """Numbers of tokens of a tokenizer, for each of `texts`, or for groups of them."""
-
-    texts: int
-    tokens: list[int]
-
-
 @dataclass(frozen=True)
 class StudyResults:
     """All data that a report is computed from, or the part of it that an item shows."""
@@ -122,8 +115,6 @@ class StudyResults:
     curves: DataFrame  # one row per line of the training logs, with the cell
     corpora: dict[str, dict[str, Any]] = field(default_factory=dict)  # language -> card
     contamination: list[ContaminatedTests] = field(default_factory=list)
-    # `(tokenizer, language)`, if compared without a model; the texts are the same for all.
-    token_counts: dict[tuple[str, str], TokenCounts] = field(default_factory=dict)
     predictions: list[Predictions] = field(default_factory=list)
     # `(source, language, vocabulary, initializer, seed)` -> new tokens and their recipes.
     examples: dict[tuple, list[dict]] = field(default_factory=dict)
@@ -157,6 +148,14 @@ class StudyResults:
         records = self.numbers[self.numbers["checkpoint"].notna()]
         whole = {"seed": int, "run": int, "checkpoint": int}
         return records[[*_SCORE, "checkpoint"]].astype(whole)
+
+    @cached_property
+    def predictions_of(self) -> dict[tuple[str, str], list[Predictions]]:
+        """`(language, task)` -> the predictions of all models, seeds and runs."""
+        runs: dict[tuple[str, str], list[Predictions]] = {}
+        for run in self.predictions:
+            runs.setdefault((run.cell["language"], run.task), []).append(run)
+        return runs
 
     @cached_property
     def fragmentation(self) -> DataFrame:

@@ -21,7 +21,6 @@ from lexigraft.report.names import metric
 from lexigraft.report.significance import (
     RESAMPLES,
     mean_over_seeds,
-    predictions_by_model,
     scores_of_models,
     seed_noise,
     seed_spreads,
@@ -199,12 +198,11 @@ def _resampled_bits(
 
     Includes the effect of other draws of its rows if a model has several seeds.
     """
-    outputs = predictions_by_model(study).get(column[:2], {})
-    scored = scores_of_models(study, {model: outputs.get(model, []) for model in models}, column)
+    scored = scores_of_models(study, models, column)
     spreads, drawn = seed_spreads(study, column), {}
-    for model, scores in scored.items():
+    for model, runs in scored.items():
         rng = generator("report", "seeds", *column, *model.axes().values())
-        seeds = [float(len({seed for seed, _ in scores.scores}))]
-        noise = seed_noise(spreads[model], seeds, RESAMPLES, rng)
-        drawn[model] = mean_over_seeds(scores.scores)[1:] + noise
+        noise = seed_noise(spreads[model], [len({seed for seed, _ in runs})], RESAMPLES, rng)
+        scores = mean_over_seeds({key: run.scores for key, run in runs.items()})
+        drawn[model] = scores[1:] + noise
     return drawn

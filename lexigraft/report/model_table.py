@@ -23,7 +23,6 @@ from lexigraft.report.names import AVERAGE, listed, metric, row_name, task_name
 from lexigraft.report.rendering import number
 from lexigraft.report.significance import (
     RESAMPLES,
-    PairedTest,
     ScoreDifference,
     score_differences,
 )
@@ -49,13 +48,9 @@ HOW_SHOWN = (
 
 @dataclass(frozen=True)
 class TableTests:
-    """Tests of the numbers in a table, by model and column, and notes on them.
+    """Tests of the numbers in a table, by model and column, and notes on them."""
 
-    `names` are the names of the tested quantity and its degrees of freedom in the CSV file.
-    """
-
-    tests: Mapping[tuple[Model, Column], PairedTest]
-    names: tuple[str, str]
+    tests: Mapping[tuple[Model, Column], ScoreDifference]
     notes: list[str]
 
     def starred(self, cell: TableCell, model: Model, column: Column) -> TableCell:
@@ -68,7 +63,7 @@ class TableTests:
         if not self.tests:
             return data
         rows = [
-            model.axes() | dict(zip(COLUMN, column, strict=True)) | test.columns(*self.names)
+            model.axes() | dict(zip(COLUMN, column, strict=True)) | test.columns()
             for (model, column), test in self.tests.items()
         ]
         return data.merge(DataFrame(rows), on=[*AXES, *COLUMN], how="left")
@@ -223,28 +218,28 @@ def changes_over_source(
         if column not in tested and score is not None and score["change"] == score["change"]:
             untested[f"{column[1]} ({metric(column[2]).title})"] = None
     notes = bootstrap_notes(differences, "changes over Source")
-    notes += untested_note("Changes", "the outputs of both models on each example", untested)
+    if untested:
+        notes.append(
+            "Changes not tested, because the outputs of both models on each example are needed: "
+            f"{', '.join(untested)}."
+        )
     tests = {(test.model, test.column): test for test in differences}
-    return TableTests(tests, ("change", "seed_freedom"), notes)
-
-
-def stars_note(drawn: str, tested: int, what: str, more: str = ",") -> str:
-    """What the stars of a table mean: the bootstrap draws `drawn`, `tested` differences together.
-
-    `what` they are, such as `changes over Source`; `more` is inserted, with its punctuation, after
-    the number of resamples.
-    """
-    note = f"* p < 0.05, ** p < 0.01: paired bootstrap over {drawn}, {RESAMPLES:,} resamples{more}"
-    if tested == 1:
-        return f"{note.rstrip(',;')}."
-    return f"{note} p corrected for the {tested} {what} in this table (Benjamini-Hochberg)."
+    return TableTests(tests, notes)
 
 
 def bootstrap_notes(differences: Sequence[ScoreDifference], what: str) -> list[str]:
     """Notes on the stars of a table; `what` was compared, such as `differences to Source`."""
     if not differences:
         return []
-    notes = [stars_note("test examples and seeds", len(differences), what)]
+    note = (
+        "* p < 0.05, ** p < 0.01: paired bootstrap over test examples and seeds, "
+        f"{RESAMPLES:,} resamples"
+    )
+    if len(differences) > 1:
+        note += (
+            f", p corrected for the {len(differences)} {what} in this table (Benjamini-Hochberg)"
+        )
+    notes = [f"{note}."]
     single = [test for test in differences if not test.freedom and test.model.strategy != "none"]
     if single:
         which = "In this table" if len(single) == len(differences) else f"In {len(single)} of them"
@@ -253,12 +248,6 @@ def bootstrap_notes(differences: Sequence[ScoreDifference], what: str) -> list[s
             "training with other seeds."
         )
     return notes
-
-
-def untested_note(what: str, needed: str, names: Iterable[str]) -> list[str]:
-    """A note on the numbers of a table that could not be tested."""
-    unique = ", ".join(dict.fromkeys(names))
-    return [f"{what} not tested, because {needed} are needed: {unique}."] if unique else []
 
 
 def seed_notes(study: StudyResults, rows: Sequence[Model], summary: DataFrame) -> list[str]:

@@ -20,7 +20,6 @@ from lexigraft.report.frame import (
     NotScored,
     Predictions,
     StudyResults,
-    TokenCounts,
 )
 from lexigraft.report.published import read_published
 
@@ -126,7 +125,6 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
         not_scored=_not_scored([*evaluations, *learned]),
         prompts_from=_prompts_from(evaluations),
         corpora={corpora[path]: card for path, card in corpus_cards},
-        token_counts=_token_counts(tokenizers),
         contamination=_contamination(file.content for file in contamination),
         planned=frozenset((language, task) for language, task in inputs.get("planned", ())),
         examples=examples,
@@ -326,17 +324,6 @@ def _prompts_from(evaluations: Iterable[_Evaluation]) -> dict[str, str]:
     speeds = [evaluation for evaluation in evaluations if evaluation.record["kind"] == "speed"]
     settings = ((speed.task, speed.record.get("settings", {})) for speed in speeds)
     return {task: options.get("prompts_from") or "translation" for task, options in settings}
-
-
-def _token_counts(tokenizers: Iterable[dict[str, Any]]) -> dict[tuple[str, str], TokenCounts]:
-    """Tokenizer and language -> the numbers of tokens, from records that have them."""
-    return {
-        (record["tokenizer"], record["language"]): TokenCounts(
-            texts=record["details"]["texts"], tokens=record["details"]["tokens"]
-        )
-        for record in tokenizers
-        if "tokens" in record.get("details", {})
-    }
 
 
 def _export_commands(

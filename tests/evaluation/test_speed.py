@@ -1,18 +1,14 @@
-import csv
 import json
 from pathlib import Path
 
 import pytest
 import torch
 
-from lexigraft.artifacts.atomic import write_json
 from lexigraft.errors import UserError
 from lexigraft.evaluation import timing
-from lexigraft.evaluation.evaluate import record
 from lexigraft.evaluation.tasks.speed import evaluate
 from lexigraft.evaluation.timing import Pass
 from lexigraft.inference.text_encoding import encode
-from lexigraft.report.page import build_report
 
 
 @pytest.fixture
@@ -81,37 +77,6 @@ def test_the_length_of_each_sentence_is_stored(measured, job):
     ]  # fmt: skip
     for unit in ("sentences", "characters", "bytes", "tokens"):
         assert sum(row[unit] for row in lengths(job)) == measured.details[f"reference_{unit}"]
-
-
-def test_the_report_tests_speed_ups_on_the_stored_lengths(
-    model, tiny_llama, byte_tokenizer, make_job, tmp_path
-):
-    """Two models of the source's vocabulary, whose measurements tell how far these differ."""
-    merged = byte_tokenizer(("Î", "µ"), ("Î", "½"), ("Î", "±"))
-    plain, other = (model, byte_tokenizer()), (tiny_llama(len(merged)), merged)
-    axes = ("source", "language", "vocabulary", "initializer", "strategy", "seed")
-    records, start = [], ("tiny", "el")
-    for cell, opened in (
-        ((*start, "source", "none", "none", 0), plain),
-        ((*start, "source", "none", "full", 0), plain),
-        ((*start, "merged", "mean", "full", 0), other),
-    ):
-        job = make_job("speed", batch_sizes=[1], prompts=2, new_tokens=4, repeats=1)
-        folder = tmp_path / "results" / "/".join(map(str, cell))
-        job["outputs"] = {"predictions": str(folder / "predictions.jsonl")}
-        job["cell"] = dict(zip(axes, cell, strict=True))
-        folder.mkdir(parents=True)
-        write_json(folder / "record.json", record(job, evaluate(*opened, job)))
-        records.append(str(folder / "record.json"))
-    settings = {"study": "s", "items": ["speed"], "reference": {"strategy": "full"}}
-    build_report(settings, {"records": records}, {"folder": str(tmp_path / "report")})
-    with (tmp_path / "report/tables/speed.csv").open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["unit"] == "same_text_characters"]
-    assert [row["tested_examples"] for row in rows] == ["", "3.0", "3.0"]
-    for row in rows[1:]:
-        assert float(row["speed_up_low"]) <= float(row["speed_up"]) <= float(row["speed_up_high"])
-        assert 0 < float(row["p"]) <= float(row["p_corrected"]) <= 1
-        assert float(row["measurement_freedom"]) == 1
 
 
 def test_exactly_new_tokens_are_generated_for_every_prompt(model, byte_tokenizer, job, monkeypatch):

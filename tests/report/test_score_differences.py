@@ -152,16 +152,6 @@ def test_rows_drawn_at_random_say_nothing_about_the_seeds_of_others(made):
     assert (random.freedom, merge.freedom, align.freedom) == (1, 1, 1)
 
 
-def test_rows_drawn_once_borrow_the_spread_of_others(made):
-    made.write(SOURCE, 30)
-    made.initialized("te-made", "random", "seed-0", source="m")
-    made.write(cell("random"), 33)
-    for seed, shift in enumerate((-4, 0, 4)):
-        made.write(cell("merge", seed), 31 + shift)
-    (random,) = compared(made, "random")
-    assert random.p > 0.1 and random.freedom == 2
-
-
 def test_a_part_of_a_study_knows_the_spread_of_all_of_it(made):
     made.write(SOURCE, 30)
     made.write(cell("align"), 33)
@@ -175,14 +165,6 @@ def test_a_part_of_a_study_knows_the_spread_of_all_of_it(made):
     assert one.freedom == 2
 
 
-def test_runs_of_one_seed_are_no_spread_over_seeds(made):
-    for run, mean in enumerate((28, 36)):
-        made.write(SOURCE, 30, run=run)
-        made.write(cell("align"), mean, run=run)
-    (one,) = compared(made, "align")
-    assert one.freedom == 0
-
-
 def test_a_score_that_its_examples_do_not_make_is_not_tested(made):
     made.write(SOURCE, 30)
     made.write(cell("align"), 34, recorded=33.0)
@@ -190,16 +172,6 @@ def test_a_score_that_its_examples_do_not_make_is_not_tested(made):
     assert cells(found)["Align"].stars == ""
     assert any(note.startswith("Changes not tested") and "sum (ROUGE-L)" in note
                for note in found.notes)  # fmt: skip
-
-
-def test_scores_without_any_outputs_are_not_tested(made_study):
-    made_study.settings["reference"] = {"strategy": "full"}
-    for one, score in ((SOURCE, 11.0), (cell("align"), 19.0)):
-        made_study.record(one, "sum", "summarization", {"rouge_l": score})
-    found = table(made_study)
-    assert cells(found)["Align"].stars == ""
-    assert "p" not in found.data
-    assert any(note.startswith("Changes not tested") for note in found.notes)
 
 
 def test_runs_have_examples_of_their_own(made):

@@ -6,22 +6,12 @@ from typing import Any, Literal
 from pandas import DataFrame
 
 from lexigraft.corpus.mixture import MEASURED
-from lexigraft.report.frame import (
-    CELL,
-    Column,
-    Model,
-    StudyResults,
-    models_of,
-    select,
-    source_model,
-)
+from lexigraft.report.frame import CELL, StudyResults, select
 from lexigraft.report.heldout import text_scores, text_tasks
 from lexigraft.report.items import Options, table
-from lexigraft.report.model_table import bootstrap_notes
 from lexigraft.report.models import vocabulary_stub, vocabulary_stub_names
 from lexigraft.report.names import ENGLISH_BITS_PER_BYTE, metric
 from lexigraft.report.rendering import number
-from lexigraft.report.significance import ScoreDifference, score_differences
 from lexigraft.report.table import Row, Table, TableCell, missing_note, number_cell, percent_cell
 
 _TRAIN_LENGTH = "train_tokens_per_sentence"
@@ -59,7 +49,6 @@ _Content = Literal[
     "parameters",
 ]
 NOTHING = "no vocabulary was changed"
-_ALL = "*"  # initializer and strategy of the mean over all of them; no entry can have this name
 Key = tuple[str, str, str]  # source, language, vocabulary
 
 
@@ -81,21 +70,19 @@ def fragmentation(study: StudyResults) -> Table | None:
     """One row per language and vocabulary: before → after, new-token share, and English.
 
     A group of languages is followed by its members, whose held-out texts are measured separately.
-    The change of English is the mean over the trained cells of the vocabulary, and this mean is
-    tested.
+    The change of English is the mean over the trained cells of the vocabulary.
     """
     frame = vocabulary_sizes(study)
     if frame.empty:
         return None
     contents = study.item.option("metrics") or _DEFAULT
     keys = list(frame[CELL[:3]].itertuples(index=False, name=None))
-    changes, tests = _english(study, keys) if "english" in contents else ({}, {})
+    changes = _english(study, keys) if "english" in contents else {}
     rows: list[Row] = []
     for key, numbers in zip(keys, frame.to_dict("records"), strict=True):
         change = TableCell()
         if key in changes:
-            stars = tests[key].stars if key in tests else ""
-            change = TableCell(number(changes[key], 3, sign=True), value=changes[key], stars=stars)
+            change = TableCell(number(changes[key], 3, sign=True), value=changes[key])
         cells = _cells(study, key, numbers, change)
         for place, of_place in ((key[1], cells), *_member_cells(study, cells, numbers)):
             shown = tuple(cell for name in contents for cell in of_place[name])
@@ -110,19 +97,9 @@ def fragmentation(study: StudyResults) -> Table | None:
             "Generated text and English bits per byte (change over Source): means of the trained "
             "cells with this vocabulary."
         )
-    notes += bootstrap_notes([*tests.values()], "changes of English over Source")
-    untested = [f"{study.language(key[1])} {key[2]}" for key in changes if key not in tests]
-    if untested:
-        notes.append(
-            "Changes of English not tested, because the score of each sentence under every model "
-            f"is needed: {', '.join(untested)}."
-        )
     notes += missing_note(rows, heads)
     if changes:
         frame = frame.assign(**{f"{ENGLISH_BITS_PER_BYTE}_change": [*map(changes.get, keys)]})
-    tested = {key: test.columns("change", "seed_freedom") for key, test in tests.items()}
-    for name in next(iter(tested.values()), ()):
-        frame[f"{ENGLISH_BITS_PER_BYTE}_{name}"] = [tested.get(key, {}).get(name) for key in keys]
     return Table(vocabulary_stub_names(study), heads, rows, frame, notes)
 
 
@@ -210,26 +187,12 @@ def _trained(summary: DataFrame, key: Key) -> DataFrame:
     return rows[rows["strategy"] != "none"]
 
 
-def _english(
-    study: StudyResults, keys: list[Key]
-) -> tuple[dict[Key, float], dict[Key, ScoreDifference]]:
-    """The mean change of English over the trained cells of each vocabulary, and its test.
+def _english(study: StudyResults, keys: list[Key]) -> dict[Key, float]:
+    """The mean change of English over the trained cells of each vocabulary.
 
     In the task whose text represents each language: means over several would mix their scales.
     """
     tasks = text_tasks(study, ENGLISH_BITS_PER_BYTE)
     english = text_scores(study.summary, tasks, ENGLISH_BITS_PER_BYTE).dropna(subset="change")
-    changes: dict[Key, float] = {}
-    means: dict[tuple[Model, Column], list[Model]] = {}
-    for key in keys:
-        cells = _trained(english, key)
-        if cells.empty:
-            continue
-        source, language, vocabulary = key
-        column = (language, tasks[language], ENGLISH_BITS_PER_BYTE)
-        means[Model(source, vocabulary, _ALL, _ALL), column] = models_of(cells)
-        changes[key] = float(cells["change"].mean())
-    comparisons = [(mean, source_model(mean.source), column) for mean, column in means]
-    differences = score_differences(study, comparisons, means)
-    tests = {(d.model.source, d.column[0], d.model.vocabulary): d for d in differences}
-    return changes, tests
+    cells = {key: _trained(english, key) for key in keys}
+    return {key: float(of_key["change"].mean()) for key, of_key in cells.items() if len(of_key)}

@@ -7,7 +7,7 @@ from typing import Annotated
 import pandas
 from pydantic import Field
 
-from lexigraft.report.frame import COLUMN, Column, Model, StudyResults
+from lexigraft.report.frame import Column, Model, StudyResults
 from lexigraft.report.items import Name, Refers, ScoreOptions, SpeedUpBatch, table
 from lexigraft.report.model_table import HOW_SHOWN, results_table
 from lexigraft.report.models import Averages, models, quality_columns, stub, stub_names
@@ -17,7 +17,6 @@ from lexigraft.report.speed import (
     measured_speeds,
     speed_by_task_kind,
     speed_up_cell,
-    speed_ups_over_source,
 )
 from lexigraft.report.table import Row, Table
 
@@ -75,29 +74,18 @@ def _with_speed_ups(
     measured = [
         of_model[key] for of_model in rows_by_kind.values() for key in keys if key in of_model
     ]
-    sources = [model for model in models if model.is_source]
-    tests = speed_ups_over_source(study, [*sources, *rows_by_kind], map(_column, measured))
     rows = []
     for source in dict.fromkeys(model.source for model in models):
         rows += [row for row in scores.rows if row.group == source]
         for model, of_model in rows_by_kind.items():
             if model.source == source:
-                cells = []
-                for key in keys:
-                    cell = speed_up_cell(of_model.get(key), scores.compact)
-                    column = _column(of_model[key]) if key in of_model else ("", "", "")
-                    cells.append(tests.starred(cell, model, column))
+                cells = [speed_up_cell(of_model.get(key), scores.compact) for key in keys]
                 label = f"Speed-up ({initializer_name(initializer)})"
                 left = (*stub(model, stub_names(study))[:-1], label)
                 rows.append(Row(left, tuple(cells), group=source))
     data = scores.data
     if measured:
-        tested = tests.join(pandas.DataFrame(measured).drop_duplicates())
-        data = pandas.concat([data, tested], ignore_index=True)
-    notes = [*scores.notes, SPEED_UP_NOTE, *tests.notes]
+        speed_ups = pandas.DataFrame(measured).drop_duplicates()
+        data = pandas.concat([data, speed_ups], ignore_index=True)
+    notes = [*scores.notes, SPEED_UP_NOTE]
     return replace(scores, rows=rows, data=data, notes=notes)
-
-
-def _column(row: dict) -> Column:
-    language, task, name = (row[axis] for axis in COLUMN)
-    return language, task, name

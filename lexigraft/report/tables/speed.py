@@ -14,7 +14,7 @@ from lexigraft.report.model_table import score_cell, seed_notes
 from lexigraft.report.models import models, stub, stub_names
 from lexigraft.report.names import SAME_TEXT, metric, task_name
 from lexigraft.report.rendering import number
-from lexigraft.report.speed import measured_speeds, speed_up_cell, speed_ups_over_source
+from lexigraft.report.speed import measured_speeds, speed_up_cell
 from lexigraft.report.table import Row, Table, TableCell, is_compact, missing_note, ranked
 
 _STEPS = "steps_per_sentence"
@@ -88,15 +88,12 @@ def speed(study: StudyResults) -> Table | None:
     columns = _columns(study, measured, contents)
     heads, headers = list(columns.values()), stub_names(study)
     compact = is_compact(len(heads), len(headers))
-    tests = speed_ups_over_source(
-        study, rows, [column for column, name in columns if name == "speed_up"]
-    )
 
     def cell(model: Model, column: Column, content: str) -> TableCell:
         row = study.find(model, *column)
         if content != "speed_up":
             return score_cell(row, _COLUMNS[content][0], change=False, compact=compact)
-        ratio = tests.starred(speed_up_cell(row, compact), model, column)
+        ratio = speed_up_cell(row, compact)
         language, task, name = column
         batch = name.rsplit("_", 1)[-1]
         tokens = study.find(model, language, task, f"tokens_per_second_batch_{batch}")
@@ -129,16 +126,15 @@ def speed(study: StudyResults) -> Table | None:
         sizes = ", ".join(map(str, sorted(measured["batch"].unique())))
         notes.append(f"Batch {sizes}. Below the speed-up: tokens per second.")
     if "speed_up" in contents:
-        notes += [
+        notes.append(
             "▲ blue: faster than Source; ▼ red: slower; full colour at twice its speed. "
-            "Deviations are those of the model's speed alone.",
-            *tests.notes,
-        ]
+            "Deviations are those of the model's speed alone."
+        )
     notes += [
         "Tokens per second are not comparable across vocabularies: a longer token holds more text.",
         *missing_note(table_rows, heads),
     ]
-    return Table(headers, heads, table_rows, tests.join(measured), notes)
+    return Table(headers, heads, table_rows, measured, notes)
 
 
 def _columns(

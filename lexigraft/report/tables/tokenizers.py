@@ -1,23 +1,12 @@
 """How tokenizers segment the text of languages, side by side (as in VocADT, SALT and CW2V)."""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, NamedTuple
 
-import numpy as np
-import pandas
 from pydantic import Field
 
-from lexigraft.report.frame import StudyResults, TokenCounts
+from lexigraft.report.frame import StudyResults
 from lexigraft.report.items import Options, TokenizerNames, table
-from lexigraft.report.model_table import stars_note, untested_note
 from lexigraft.report.names import metric
-from lexigraft.report.significance import (
-    PairedTest,
-    correct_together,
-    paired_test,
-    resampled_scores,
-)
 from lexigraft.report.table import Row, Shown, Table, TableCell, missing_note, percent_cell
 
 LENGTH = "tokens_per_sentence"
@@ -75,17 +64,14 @@ def tokenizers(study: StudyResults) -> Table | None:
         name: shown for name, shown in _COLUMNS.items() if name not in _LOSSES or name in measured
     }
     references = study.item.option("compared_with") or ()
-    pairs = [(a, b) for a in compared.tokenizers for b in references if a != b]
-    changes = length_changes(study.token_counts, compared.languages, pairs)
 
     def change(language: str, tokenizer: str, reference: str) -> TableCell:
         """The relative change in tokens from a reference tokenizer to this one."""
         keys = [(language, name, LENGTH) for name in (tokenizer, reference)]
         if not {*keys} <= compared.values.keys():
             return TableCell()
-        test = changes.get((language, tokenizer, reference))
         ratio = compared.values[keys[0]] / compared.values[keys[1]]
-        return percent_cell(ratio - 1, sign=True, stars=test.stars if test else "")
+        return percent_cell(ratio - 1, sign=True)
 
     rows = []
     for language in compared.languages:
@@ -109,28 +95,7 @@ def tokenizers(study: StudyResults) -> Table | None:
             "On held-out sentences, not on translations of English sentences: "
             f"{', '.join(separate)}."
         )
-    if changes:
-        notes.append(stars_note("texts", len(changes), "changes"))
-    untested = (
-        study.language(language)
-        for language in compared.languages
-        if any((language, *pair) not in changes for pair in pairs)
-    )
-    notes += untested_note("Changes of length", "the tokens of each text", untested)
     data = (study.whole or study).tokenizers
-    if changes:
-        tested = [
-            {
-                "tokenizer": tokenizer,
-                "language": language,
-                "metric": f"{LENGTH}_change",
-                "value": test.value,
-                "compared_with": reference,
-                **test.columns("change"),
-            }
-            for (language, tokenizer, reference), test in changes.items()
-        ]
-        data = pandas.concat([data, pandas.DataFrame(tested)], ignore_index=True)
     notes += missing_note(rows, heads)
     return Table(("Language", "Tokenizer"), heads, rows, data, notes)
 
@@ -146,41 +111,3 @@ def compared_tokenizers(study: StudyResults) -> ComparedTokenizers | None:
         if row["language"] in languages and row["tokenizer"] in names
     }
     return ComparedTokenizers(languages, names, values) if values else None
-
-
-def length_changes(
-    counts: Mapping[tuple[str, str], TokenCounts],
-    languages: Iterable[str],
-    pairs: Sequence[tuple[str, str]],
-) -> dict[tuple[str, str, str], PairedTest]:
-    """Test the relative change in tokens between two tokenizers on the same texts.
-
-    Logarithms are compared, so that halving and doubling are equal in size. `counts` are by
-    tokenizer and language; results are by language and the two tokenizers of a pair, if both were
-    measured on the same number of texts.
-    """
-
-    def logarithm(totals: np.ndarray) -> np.ndarray:  # [..., 1] -> [...]
-        return np.log(totals[..., 0])
-
-    tests = {}
-    for language in languages:
-        for pair in pairs:
-            first, second = (counts.get((name, language)) for name in pair)
-            if not (first and second and first.texts == second.texts > 1):
-                continue
-            first_tokens, second_tokens = (
-                np.maximum(np.array(count.tokens, float), 1)[:, None] for count in (first, second)
-            )
-            systems = {"first": (first_tokens, logarithm), "second": (second_tokens, logarithm)}
-            # The same texts of a language are drawn for all tokenizers.
-            scores = resampled_scores(systems, len(first.tokens), language, "tokens")
-            is_of_single_texts = first.texts == len(first.tokens)
-            tests[(language, *pair)] = paired_test(
-                scores["first"],
-                scores["second"],
-                (logarithm(first_tokens), logarithm(second_tokens)) if is_of_single_texts else None,
-                examples=first.texts,
-                inverse=math.expm1,
-            )
-    return correct_together(tests)
