@@ -64,10 +64,6 @@ def test_every_setting_has_its_form_in_uv(script):
     assert script["uv_settings"]({"no-index": "0"})[0] == []
 
 
-def test_what_uv_has_no_setting_for_is_left_to_pip(script):
-    assert script["uv_settings"]({"no-binary": "numpy"}) is None
-
-
 @pytest.fixture
 def wheels(tmp_path):
     """A folder with the wheel of a package."""

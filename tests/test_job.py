@@ -185,20 +185,6 @@ def test_a_damaged_input_stops_a_job_before_anything_changes(script, tmp_path):
     assert left == before
 
 
-def test_a_stage_without_a_card_gets_one_of_the_outputs_that_its_job_names(script, tmp_path):
-    assert script({"write": 2}).wait() == 0
-    card = json.loads((tmp_path / "out/card.json").read_text())
-    assert list(card["files"]) == ["lines.txt"]
-    assert card["files"]["lines.txt"]["bytes"] == 4
-    assert card["job"]["settings"] == {"write": 2}
-
-
-def test_no_card_says_that_a_folder_is_whole_while_it_is_made_anew(script, tmp_path):
-    assert script({"write": 1}).wait() == 0
-    error_of(script({"fail": True}))
-    assert not (tmp_path / "out/card.json").exists()
-
-
 def limited() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
 
@@ -268,12 +254,6 @@ def test_an_interrupted_job_that_computes_outside_of_python_ends_too(script, tmp
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=15) == 128 + signal.SIGINT
     process.stderr.close()
-
-
-def test_a_worker_that_a_job_ends_is_no_interruption(script):
-    process = script({"fork": 2})  # seconds afterwards, more than an interrupted job has
-    _, said = process.communicate(timeout=30)
-    assert (process.returncode, said) == (0, "")
 
 
 EXPANDED = """

@@ -28,11 +28,6 @@ def test_only_paths_below_the_prefix_lose_it_and_get_it_back(monkeypatch):
     assert json.loads(with_prefix(short)) == job
 
 
-def test_two_prefixes_give_one_text():
-    one, two = ({"folder": f"{prefix}/results/x"} for prefix in ("/a", "/b/c"))
-    assert without_prefix(text(one), "/a") == without_prefix(text(two), "/b/c")
-
-
 def test_without_a_prefix_nothing_changes_and_nothing_is_asked_of_the_environment(monkeypatch):
     monkeypatch.delenv(PREFIX, raising=False)
     job = text({"folder": "results/x"})

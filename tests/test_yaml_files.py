@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from lexigraft import UserError
-from lexigraft.yaml_files import parse_yaml, read_yaml
+from lexigraft.yaml_files import parse_yaml
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 OTHER_ENVIRONMENT = (
@@ -62,10 +62,6 @@ def test_a_key_that_is_doubled_anywhere_is_named_with_its_lines(seed):
     assert f"line {place + 2}: the key '{name}' is already given in line {place + 1}" in message
 
 
-def test_keys_that_become_one_name_are_one_key():
-    assert "line 2: the key '1'" in refused("1: a\n'1': b")
-
-
 def test_aliases_and_merges_keep_working():
     text = "a: &a {x: 1, y: 2}\nb: *a\nc: {<<: *a, x: 3}\nd:\n  <<: [*a, {z: 4}]\n  y: 5\n"
     assert parse_yaml(text, "study.yaml") == yaml.safe_load(text)
@@ -108,12 +104,6 @@ def test_an_alias_within_its_own_value_is_refused(text):
 )
 def test_whatever_is_no_valid_yaml_is_one_line(text):
     assert "not valid YAML" in refused(text)
-
-
-def test_the_projects_files_are_read_as_before():
-    for folder in ("config", "docs/papers", "profiles"):
-        for file in (REPOSITORY / folder).rglob("*.yaml"):
-            assert read_yaml(file) == yaml.safe_load(file.read_text(encoding="utf-8"))
 
 
 def test_no_other_code_loads_yaml():

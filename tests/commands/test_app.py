@@ -57,13 +57,6 @@ def test_help_names_every_command_below_its_heading_and_imports_no_heavy_library
         assert max(headings, key=before.rfind) == row.panel, name
 
 
-@pytest.mark.parametrize("name", app.COMMANDS)
-def test_every_command_has_a_help_text(call, name):
-    code, shown, _ = call(name, "--help")
-    assert code == 0
-    assert f"Usage: lexigraft {name}" in shown
-
-
 @pytest.mark.bad_input(
     "command", "an unknown command", "exit code 2 and a message that suggests a similar command"
 )
@@ -71,11 +64,6 @@ def test_an_unknown_command_ends_with_code_2_and_a_suggestion(call):
     code, _, message = call("plam")
     assert code == 2
     assert "'plan'" in message
-
-
-@pytest.mark.bad_input("command", "an unknown option", "exit code 2")
-def test_an_option_that_does_not_exist_ends_with_code_2(call):
-    assert call("plan", "--no-such-option", "study.yaml")[0] == 2
 
 
 def test_an_error_of_the_user_is_one_line_with_code_1(call, failing):
@@ -90,20 +78,6 @@ def test_a_bug_is_one_line_that_names_the_option_for_its_traceback(call, failing
     assert message.count("\n") == 1
     assert "KeyError" in message
     assert "lexigraft --debug plan study.yaml" in message
-
-
-def test_with_debug_an_error_shows_its_traceback(failing):
-    failing(UserError("wrong"))
-    with pytest.raises(UserError):
-        app.main(["--debug", "plan", "study.yaml"])
-
-
-@pytest.mark.fault(
-    "disk", "the disk is full when a command runs", "a one-line error message without a traceback"
-)
-def test_a_full_disk_is_reported_without_a_traceback(call, failing):
-    failing(OSError(28, "No space left on device", "results/x"))
-    assert "results/x: no space left" in call("plan", "study.yaml")[2]
 
 
 def test_ctrl_c_ends_with_code_130(call, failing):

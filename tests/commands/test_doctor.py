@@ -43,11 +43,6 @@ def test_a_package_of_studies_in_another_version_is_absent(monkeypatch):
     assert "not <1" in diagnoses["studies"].fact
 
 
-def test_packages_of_other_pythons_and_extras_are_not_required(monkeypatch):
-    lines = ("gone; python_version < '3'", "gone; extra == 'gpu'", "gone; extra == 'docs'")
-    assert {diagnosis.state for diagnosis in requires(monkeypatch, *lines).values()} == {OK}
-
-
 @pytest.mark.fault("network", "the hub is unreachable", "a one-line error message gives its URL")
 def test_an_unreachable_hub_is_absent_and_the_remedy_names_a_mirror(monkeypatch, tmp_path):
     from huggingface_hub import constants

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-import yaml
 from typer.testing import CliRunner
 
 from lexigraft.commands.app import app
@@ -86,16 +85,6 @@ def test_more_new_tokens_never_lengthen_the_text(files, smollm2_folder_tiny):
     assert tokens == sorted(tokens, reverse=True)
 
 
-def test_an_inspection_shows_the_text_beside_english_and_what_begins_a_text(
-    files, smollm2_folder_tiny
-):
-    output = run("inspect", smollm2_folder_tiny, "--text", files / "el.txt", "--english",
-                files / "en.txt", "--sizes", "10")  # fmt: skip
-    texts = ("your text", "English", "tokens per sentence", "can never occur", "saved")
-    for text in (*texts, "Texts begin with <|endoftext|>, which lexigraft adds."):
-        assert text in output
-
-
 def test_a_tokenizer_without_merges_has_no_curve(files, roberta_folder, bert_tokenizer, tmp_path):
     bert_tokenizer.save_pretrained(tmp_path)
     output = run("inspect", tmp_path, "--text", files / "el.txt")
@@ -128,11 +117,6 @@ def test_an_expanded_tokenizer_opens_with_transformers_and_leaves_english_alone(
     assert after < before
 
 
-def test_an_expansion_says_what_it_saves(expanded):
-    for text in ("tokens per sentence", "before", "after", "40 of them new", "0.0%"):
-        assert text in expanded[1]
-
-
 def test_an_expansion_that_is_pruned_gives_a_model_of_the_old_size(
     tmp_path, files, smollm2_folder_tiny, smollm2_cut
 ):
@@ -156,16 +140,6 @@ def test_an_expansion_that_is_pruned_gives_a_model_of_the_old_size(
     assert tokenizer.chat_template == smollm2_cut.chat_template
 
 
-def test_texts_may_be_json_lines_in_a_folder(tmp_path, smollm2_folder_tiny, greek):
-    (tmp_path / "corpus/part").mkdir(parents=True)
-    for number in range(2):
-        rows = [json.dumps({"body": one}) for one in greek[number * 50 : number * 50 + 50]]
-        (tmp_path / f"corpus/part/{number}.jsonl").write_text("\n".join(rows))
-    run("expand", smollm2_folder_tiny, "--text", tmp_path / "corpus", "--field", "body",
-        "--new-tokens", 5, "--out", tmp_path / "out")  # fmt: skip
-    assert (tmp_path / "out/tokenizer.json").is_file()
-
-
 # ---- graft -------------------------------------------------------------------------------------
 
 
@@ -185,14 +159,6 @@ def test_a_graft_copies_old_rows_and_averages_the_pieces_of_new_ones(
         )
         mean = old[[piece.id for piece in pieces]].mean(0)
         torch.testing.assert_close(new[token], mean)
-
-
-def test_the_card_of_a_graft_says_what_it_is_and_how_texts_begin(grafted):
-    text = (grafted / "README.md").read_text(encoding="utf-8")
-    matter = yaml.safe_load(text.split("---")[1])
-    assert matter["library_name"] == "transformers"
-    assert "Begin every text with `<|endoftext|>`" in text
-    assert "`mean`" in text and "Yamaguchi" in text
 
 
 def test_a_graft_takes_the_tokenizer_of_a_donor_and_reads_its_embeddings(
@@ -275,22 +241,6 @@ def test_a_donor_without_a_required_file_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_only_the_tokenizer_is_fetched_if_the_donors_embeddings_are_not_read(
-    tmp_path, smollm2_folder_tiny, mistral_donor, monkeypatch
-):
-
-    asked = {}
-
-    def download(name, allow_patterns, **_):
-        asked[name] = allow_patterns
-        return str(mistral_donor)
-
-    monkeypatch.setattr("lexigraft.source.hub.snapshot_download", download)
-    run("graft", smollm2_folder_tiny, "--donor", "org/donor", "--initializer", "mean", "--out",
-        tmp_path / "out")  # fmt: skip
-    assert asked.keys() == {"org/donor"} and "*.safetensors" not in asked["org/donor"]
-
-
 @pytest.fixture
 def word_files(tmp_path):
     """Word vectors of three Greek letters and of three English words, and what translates them."""
@@ -298,17 +248,6 @@ def word_files(tmp_path):
     (tmp_path / "en.vec").write_text("3 2\nthe 0 1\nof -1 0\nand -1 1\n", encoding="utf-8")
     (tmp_path / "pairs.txt").write_text("the\tα\nof\tε\nand\tο\n", encoding="utf-8")
     return tmp_path
-
-
-def test_word_vectors_are_read_from_a_file(word_files, smollm2_folder_tiny, expanded, tmp_path):
-    vectors = "4 2\nα 1 0\nε 0 1\nο 1 1\nthe 1 0\n"  # the source has a token for the last one
-    (word_files / "shared.vec").write_text(vectors, encoding="utf-8")
-    output = run(
-        "graft", smollm2_folder_tiny, "--tokenizer", expanded[0], "--initializer", "focus-word",
-        "--word-vectors", word_files / "shared.vec", "--out", tmp_path / "out",
-    )  # fmt: skip
-    assert (tmp_path / "out/model.safetensors").is_file()
-    assert "initialized with focus-word" in output
 
 
 def test_a_dictionary_turns_word_vectors_into_the_english_space(word_files, expanded, smollm2_cut):
@@ -404,23 +343,6 @@ def test_unreadable_english_text_is_refused_before_any_work(
     with pytest.raises(UserError, match=r"^--english: "):
         run("inspect", smollm2_folder_tiny, "--text", files / "el.txt",
             "--english", tmp_path / "blank.txt")  # fmt: skip
-
-
-@pytest.mark.bad_input(
-    "command",
-    "values of `inspect --sizes` that are not numbers of tokens",
-    "a one-line error message names the option",
-)
-@pytest.mark.parametrize("sizes", ["ten", "0,5"])
-def test_sizes_that_are_not_numbers_of_tokens_are_refused(sizes, files, smollm2_folder_tiny):
-    with pytest.raises(UserError, match="--sizes"):
-        run("inspect", smollm2_folder_tiny, "--text", files / "el.txt", "--sizes", sizes)
-
-
-def test_the_help_has_examples():
-    for command in ("expand", "graft", "inspect", "adapt"):
-        result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})
-        assert f"lexigraft {command} " in result.output.split("Options")[0].partition("Usage")[2]
 
 
 def test_the_help_states_the_defaults_of_the_library():
