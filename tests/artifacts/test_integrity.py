@@ -167,3 +167,14 @@ def test_a_source_model_that_stays_where_it_is_counts_too(tmp_path, damage):
     check_inputs(str(source))
     damage(model / "config.json")
     assert refused(str(source)).startswith(f"{model / 'config.json'}: ")
+
+
+@pytest.mark.fault(
+    "damage",
+    "a card is truncated, or a number in it was changed",
+    "a one-line error message names the card; no report is built from it",
+)
+def test_a_card_that_was_cut_off_is_named(folder):
+    cut(folder / "card.json")
+    cut(folder / "card.json")
+    assert f"{folder / 'card.json'}: damaged" in refused(str(folder))

@@ -70,3 +70,13 @@ def test_the_tokenizer_of_a_prepared_source_is_found(job, tmp_path):
     again, _ = run(pointing)
     assert np.array_equal(found.tokens, again.tokens)
     assert np.array_equal(found.vectors, again.vectors)
+
+
+def test_the_same_job_writes_the_same_bytes_and_another_seed_others(job, fasttext):
+    files = []
+    for seed in (1, 1, 2):
+        found = job("fasttext", seed, dimensions=4, minimum_count=20)
+        run(found)
+        file = Path(found["outputs"]["folder"]) / "vectors.safetensors"
+        files.append(file.read_bytes())
+    assert files[0] == files[1] != files[2]

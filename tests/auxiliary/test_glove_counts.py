@@ -61,3 +61,12 @@ def test_random_sentences_equal_the_definition(window, pairs_at_once, frequent, 
     np.testing.assert_allclose(
         counted(ids.tolist(), window, number), by_definition(ids.tolist(), window, number)
     )
+
+
+def test_tokens_outside_the_window_do_not_count():
+    assert counted([0, 1, 2, END], window=1).tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+
+
+def test_pairs_do_not_span_sentences():
+    expected = [[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]]
+    assert counted([0, 1, END, 2, 3, END], window=5).tolist() == expected

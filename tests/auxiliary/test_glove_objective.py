@@ -108,3 +108,12 @@ def test_strata_processed_together_share_no_token():
         for side in (0, 1):
             seen = [set(cells[stratum][side].tolist()) for stratum in strata]
             assert sum(map(len, seen)) == len(set().union(*seen))
+
+
+def test_the_number_of_threads_does_not_change_the_result():
+    matrix = random_matrix(60)
+    runs = [run(matrix, epochs=3, threads=threads) for threads in (1, 2, 5)]
+    for _, parameters, costs in runs[1:]:
+        for array, other in zip(parameters, runs[0][1], strict=True):
+            assert np.array_equal(array, other)
+        assert costs == runs[0][2]

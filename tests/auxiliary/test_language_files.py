@@ -43,3 +43,13 @@ def test_a_file_that_is_no_dictionary_is_refused_by_line(dictionary, content, me
     with pytest.raises(UserError, match=message) as error:
         read_dictionary(dictionary(content))
     assert "words.txt" in str(error.value)
+
+
+@pytest.mark.bad_input(
+    "vectors",
+    "a dictionary that is missing, has no pairs, or has a line that is not a pair",
+    "a one-line error message names the file and the line",
+)
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"dictionary: .*none\.txt: there is no such file"):
+        read_dictionary(tmp_path / "none.txt")

@@ -3,6 +3,7 @@ import gzip
 import numpy as np
 import pytest
 
+from lexigraft.auxiliary import word_vector_files
 from lexigraft.auxiliary.word_vectors import read_word_vectors
 from lexigraft.errors import UserError
 
@@ -211,3 +212,20 @@ def test_pooling_by_frequency_equals_the_wechsel_package(tokenizer, request, wor
 def test_options_that_do_not_go_together_are_refused(letters, vec, options, message):
     with pytest.raises(UserError, match=message):
         read_word_vectors(letters, vec({"a": "1 1"}), **options)
+
+
+def test_the_batch_size_does_not_change_the_means(letters, vec, monkeypatch):
+    file = vec({"ab": "1 0", "bbc": "0 3", "ca": "2 2"})
+    whole = read_word_vectors(letters, file, pooling="uniform")
+    monkeypatch.setattr(word_vector_files, "_WORDS_AT_ONCE", 1)
+    single = read_word_vectors(letters, file, pooling="uniform")
+    assert np.array_equal(whole.tokens, single.tokens)
+    assert np.allclose(whole.vectors, single.vectors)
+
+
+@pytest.mark.bad_input(
+    "vectors", "vectors with values that are not finite", "a one-line error message names the file"
+)
+def test_vectors_that_are_not_finite_are_refused(letters, vec):
+    with pytest.raises(UserError, match=r"words\.vec: contains vectors that are not finite"):
+        read_word_vectors(letters, vec({"a": "1 nan"}), pooling="uniform")

@@ -64,3 +64,18 @@ def test_truncated_weights_are_non_negative_and_sum_to_one(seed, keep, n):
     order = np.sort(weights, axis=1)[:, ::-1][:, :keep]
     kept = np.sort(np.take_along_axis(restored, columns, axis=1), axis=1)[:, ::-1]
     np.testing.assert_allclose(kept, order, atol=1e-12)
+
+
+def test_initial_weights_are_the_softmax_of_the_offsets():
+    offsets = csr_array(np.log(np.array([[1.0, 3.0, 1.0], [1.0, 1.0, 1.0]])))
+    rows = ConvexRows(torch.eye(3), offsets, 2, np.random.default_rng(0))
+    np.testing.assert_allclose(
+        rows.rows(np.arange(2)).detach(), [[0.2, 0.6, 0.2], [1 / 3, 1 / 3, 1 / 3]], atol=1e-7
+    )
+
+
+def test_equal_weights_become_the_mean_of_all():
+    _, values, on_all, moved = truncate_weights(np.full((2, 10), 0.1), 3)
+    assert np.abs(values).max() < 1e-12
+    np.testing.assert_allclose(on_all, 1)
+    assert moved < 1e-12

@@ -3,13 +3,14 @@ import re
 import numpy as np
 import pytest
 import torch
-from transformers import PhiConfig, PhiForCausalLM
+from transformers import AutoModelForCausalLM, PhiConfig, PhiForCausalLM
 
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.interface import RowInitializer
 from lexigraft.initialization.registry import declaration, initializer, methods
+from lexigraft.initialization.storage import load_initialization, save_initialization
 
 PADDING = 2
 # What reads the source model itself, or a hypernetwork, is grafted in the tests of its own.
@@ -153,3 +154,60 @@ def test_a_source_row_with_nan_is_refused(name, pair):
     token = pair[0].convert_ids_to_tokens(20)
     with pytest.raises(UserError, match=rf"{re.escape(repr(token))} \(id 20\) holds NaN"):
         new_rows(name, pair, matrices_of(pair, bad=20))
+
+
+# A recipe, a projected recipe, and rows without a recipe.
+@pytest.mark.parametrize("name", ["mean", "ofa", "random"])
+def test_a_tied_model_stays_tied(pair, model, name):
+    grafted = graft(model(), pair[1], fit(name, pair))
+    assert grafted.lm_head.weight is grafted.model.embed_tokens.weight
+    ids = pair[1]("abc de abde", return_tensors="pt")["input_ids"]
+    assert ids.max() >= len(pair[0])
+    assert torch.isfinite(grafted(ids).logits).all()
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_logits_on_text_without_new_tokens_are_identical(pair, model, tied):
+    source = model(tied)
+    n = len(pair[0])
+    ids = pair[1]("ab b a cab", return_tensors="pt")["input_ids"]
+    assert ids.max() < n
+    before = source(ids).logits[..., :n]
+    after = graft(source, pair[1], fit("mean", pair))(ids).logits[..., :n]
+    assert torch.equal(before, after)
+
+
+@pytest.mark.parametrize("name", ["mean", "random"])
+def test_a_stored_initialization_is_grafted_like_a_fitted_one(pair, model, tmp_path, name):
+    source, fitted = model(tied=False), fit(name, pair)
+    matrices = {
+        "input": source.model.embed_tokens.weight.detach().numpy(),
+        "output": source.lm_head.weight.detach().numpy(),
+    }
+    save_initialization(fitted, tmp_path, matrices)
+    one = graft(model(tied=False), pair[1], fitted)
+    two = graft(model(tied=False), pair[1], load_initialization(tmp_path))
+    assert torch.equal(one.lm_head.weight, two.lm_head.weight)
+    assert torch.equal(one.model.embed_tokens.weight, two.model.embed_tokens.weight)
+
+
+def test_a_grafted_model_is_saved_and_loaded(pair, model, tmp_path):
+    grafted = graft(model(), pair[1], fit("merge", pair))
+    grafted.save_pretrained(tmp_path)
+    again = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
+    ids = pair[1]("abc de", return_tensors="pt")["input_ids"]
+    np.testing.assert_allclose(again(ids).logits.detach(), grafted(ids).logits.detach(), atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["mean", "random"])
+def test_a_stored_initialization_never_spreads_nan(method, pair, tmp_path):
+    matrices = matrices_of(pair)
+    save_initialization(fit(method, pair), tmp_path, matrices)
+    stored = load_initialization(tmp_path)
+    used = pair[0].convert_tokens_to_ids("ab")
+    matrices["input"][used] = np.nan
+    if method == "random":
+        assert np.isfinite(stored.apply(matrices["input"])[stored.new_ids]).all()
+    else:
+        with pytest.raises(UserError, match="would hold NaN"):
+            stored.apply(matrices["input"])

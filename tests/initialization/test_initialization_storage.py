@@ -101,3 +101,18 @@ def test_rows_of_a_tied_model_have_no_output_rows(fit, pair, matrix, tmp_path):
     save_initialization(fit("random"), tmp_path, {"input": rows})
     with pytest.raises(UserError, match="'output'"):
         load_initialization(tmp_path).apply(rows, "output")
+
+
+@pytest.mark.fault(
+    "damage",
+    "a recipe or file of drawn rows is truncated at any length, or any of its bits is flipped",
+    "a one-line error message names the file, unless nothing depends on the bit",
+)
+@pytest.mark.parametrize("name", ["mean-of-all", "random"])
+def test_a_file_cut_off_anywhere_is_an_error_that_names_it(fit, pair, matrix, tmp_path, name):
+    file = save_initialization(fit(name), tmp_path, {"input": matrix(len(pair[0]) + 1)})
+    whole = (tmp_path / file).read_bytes()
+    for length in {0, 1, 7, 100, len(whole) // 2, len(whole) - 1}:
+        (tmp_path / file).write_bytes(whole[:length])
+        with pytest.raises(UserError, match=file):
+            load_initialization(tmp_path)

@@ -69,3 +69,32 @@ def test_with_any_atoms_it_equals_mergekit(k):
     same = (chosen == indices.numpy()).all(axis=1)
     np.testing.assert_allclose(rebuilt[same], expected[same], atol=1e-3)
     np.testing.assert_allclose(weights[same], coefficients.numpy()[same], atol=1e-2)
+
+
+def test_all_chosen_atoms_are_fitted_again():
+    # First (1, 1, 0) with 3.5 / 2; then (1, 0, 0), with which the first gets 3 and it 0.5.
+    atoms = float32((1, 1, 0), (0.9, 0, 0), (0, 0, 1))
+    chosen, weights, _ = matching_pursuit(float32((3.45, 3, 0)), atoms, 2)
+    assert chosen.tolist() == [[0, 1]]
+    np.testing.assert_allclose(weights, [[3, 0.5]], atol=1e-5)
+
+
+def test_with_all_atoms_as_candidates_the_result_is_the_same():
+    targets, atoms = drawn(0, 9, 12), drawn(1, 30, 12)
+    whole = matching_pursuit(targets, atoms, 5)
+    for candidates in (30, 31):
+        found = matching_pursuit(targets, atoms, 5, candidates)
+        assert (whole[0] == found[0]).all()
+        np.testing.assert_array_equal(whole[1], found[1])
+
+
+def test_with_unit_atoms_it_equals_scikit_learn():
+    from sklearn.linear_model import orthogonal_mp
+
+    targets, atoms = drawn(0, 12, 32), drawn(1, 200, 32)
+    atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
+    chosen, weights, _ = matching_pursuit(targets, atoms, 8)
+    found = np.zeros((len(targets), len(atoms)))
+    np.put_along_axis(found, chosen, weights, axis=1)
+    expected = orthogonal_mp(atoms.T.astype(float), targets.T.astype(float), n_nonzero_coefs=8)
+    np.testing.assert_allclose(found, expected.T, atol=1e-4)

@@ -97,3 +97,30 @@ def test_a_saved_recipe_is_read_back_and_equal_recipes_are_equal_files(tmp_path_
     assert (again.weights != recipe.weights).nnz == 0
     assert np.array_equal(again.new_ids, recipe.new_ids)
     assert (folder / "one.npz").read_bytes() == (folder / "two.npz").read_bytes()
+
+
+@given(recipes())
+def test_rows_are_non_negative_and_sum_to_one(recipe):
+    weights = recipe.weights
+    assert (weights.data >= 0).all()
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@given(recipe=recipes())
+def test_rows_of_source_and_padding_are_bit_identical_in_numpy(recipe, dtype):
+    matrix = np.random.default_rng(1).normal(size=(recipe.n_source, 5)).astype(dtype)
+    matrix[0, 0], matrix[N_SOURCE, 0] = -0.0, np.nan  # the latter is a padding row
+    applied = recipe.apply(matrix)
+    old = np.setdiff1d(np.arange(recipe.n_source), recipe.new_ids)
+    assert applied.dtype == dtype
+    assert applied[old].tobytes() == matrix[old].tobytes()
+
+
+def test_low_precision_rows_are_summed_in_float32_and_rounded_once():
+    # 256 ones and a 1/256: in bfloat16 arithmetic the sum would stand still.
+    rows = csr_array(np.append(np.full(256, 1 / 256), 0.0)[None])
+    recipe = expansion(rows, np.array([256]), 257, np.arange(256))
+    matrix = torch.linspace(0, 1, 256)[:, None].to(torch.bfloat16)
+    expected = matrix.double().mean().to(torch.bfloat16)
+    assert recipe.apply(matrix)[256, 0] == expected

@@ -3,6 +3,7 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
+from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.interface import RecipeInitializer
 from lexigraft.initialization.storage import load_initialization, save_initialization
@@ -88,3 +89,17 @@ def test_both_recipes_are_explained(fitted):
     assert fitted.parts(int(fitted.new_ids[0])) == [("ab", 1.0)]
     assert fitted.parts(int(fitted.new_ids[0]), "output")[0][0] == "c"
     assert fitted.fallbacks_ == ["de"]
+
+
+@pytest.mark.fault(
+    "damage",
+    "a recipe or file of drawn rows is truncated at any length, or any of its bits is flipped",
+    "a one-line error message names the file, unless nothing depends on the bit",
+)
+def test_a_file_cut_off_anywhere_is_an_error_that_names_it(fitted, tmp_path):
+    save_initialization(fitted, tmp_path)
+    whole = (tmp_path / "recipes.npz").read_bytes()
+    for length in {0, 1, 100, len(whole) // 2, len(whole) - 1}:
+        (tmp_path / "recipes.npz").write_bytes(whole[:length])
+        with pytest.raises(UserError, match=r"recipes\.npz"):
+            load_initialization(tmp_path)

@@ -82,3 +82,25 @@ def test_weights_equal_the_definition_for_any_block_size(monkeypatch):
         monkeypatch.setattr(similarity, "_SCORES_AT_ONCE", scores)
         found = softmax_of_nearest(queries, anchors, 7, 0.3)
         np.testing.assert_allclose(found.toarray(), expected, atol=1e-6)
+
+
+@given(scores)
+def test_sparsemax_rows_are_probabilities(values):
+    weights = sparsemax(values)
+    assert weights.data.min() > 0
+    np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-12)
+
+
+@given(scores, st.floats(-100, 100))
+def test_sparsemax_ignores_a_constant_added_to_all_scores(values, by):
+    found = sparsemax(values + by).toarray()
+    np.testing.assert_allclose(found, sparsemax(values).toarray(), atol=1e-9)
+
+
+def test_nearest_tokens_get_the_softmax_of_their_cosines():
+    queries = np.array([[1, 0]], np.float32)
+    anchors = np.array([[0, 1], [0.6, 0.8], [-1, 0], [0.8, 0.6]], np.float32)
+    weights = softmax_of_nearest(queries, anchors, 2, 0.1).toarray()[0]
+    assert weights[[0, 2]].tolist() == [0, 0]
+    assert weights[3] / weights[1] == pytest.approx(np.exp(2), rel=1e-5)
+    assert weights.sum() == pytest.approx(1)

@@ -132,3 +132,18 @@ def test_the_loss_equals_that_of_gensim(telugu):
     assert ours == pytest.approx(exact, rel=1e-4)
     assert theirs == pytest.approx(tabled, rel=3e-3)
     assert 1 < tabled / exact < 1.03
+
+
+@given(SENTENCES, st.integers(1, 4), st.integers(1, 9))
+@settings(deadline=None, max_examples=60)
+def test_an_epoch_pairs_every_token_with_its_neighbours_once(sentences, window, size):
+    text = TokenStream.from_sentences(sentences)
+    found = np.zeros((7, 7))
+    for batch in batches(
+        text, NoiseDistribution.from_text(text), window, 2, size, np.random.default_rng(1)
+    ):
+        found[np.ix_(batch.centres, batch.contexts)] += batch.positives
+    expected = np.zeros((7, 7))
+    for centre, context in pairs_by_definition(sentences, window):
+        expected[centre, context] += 1
+    assert np.array_equal(found, expected)

@@ -104,3 +104,22 @@ def test_each_of_two_recipes_has_its_cosine(matrix):
         expected = cosine(recipe, source, np.arange(4))
         assert cosine(pair, source, np.arange(4), which) == expected
     assert cosine(pair, source, np.arange(4)) != cosine(pair, source, np.arange(4), "output")
+
+
+def test_the_entropy_is_that_of_the_weights_in_nats():
+    rows = csr_array(np.array([[0.5, 0.25, 0.25, 0], [1.0, 0, 0, 0]]))
+    recipe = expansion(rows, np.arange(3, 5), 5, np.arange(3))
+    expected = (0.5 * np.log(2) + 2 * 0.25 * np.log(4)) / 2
+    assert statistics(recipe)["mean_entropy"] == pytest.approx(expected)
+
+
+def test_shares_add_up_to_one_and_no_entropy_is_above_that_of_equal_weights():
+    rng = np.random.default_rng(6)
+    dense = rng.random((20, 31)) * (rng.random((20, 31)) < 0.3) + 1e-3 * (np.arange(31) == 0)
+    dense[:, 30] = 0
+    rows = csr_array(dense / dense.sum(axis=1, keepdims=True))
+    found = statistics(expansion(rows, np.arange(30, 50), 50, np.arange(30)), np.arange(30, 33))
+    assert found["share_recipe"] + found["share_copy"] + found["share_fallback"] == 1
+    assert found["share_fallback"] == 3 / 20
+    assert 0 < found["mean_entropy"] <= np.log(30)
+    assert found["largest_hub"] == (dense > 0).sum(axis=0).max()

@@ -86,3 +86,9 @@ def test_a_table_of_unknown_shape_is_refused_by_name():
     with pytest.raises(UserError, match=rf"pairs \[{size}, {size}\]"):
         graft(before, targets["expand"], fitted)
     assert len(before.get_input_embeddings().weight) == size
+
+
+@pytest.mark.parametrize("model_type", ["gemma3n_text", "gemma4_text", "deepseek_v4", "phi"])
+def test_methods_without_a_recipe_carry_these_tensors_too(model_type, tmp_path):
+    arguments = (AutoModelForCausalLM, model_type, "expand", tmp_path)
+    check_that_tokens_keep_their_rows(*arguments, method="random")

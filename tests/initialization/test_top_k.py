@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from lexigraft.initialization.similarity import highest, top_k
+from lexigraft.initialization.similarity import highest, top_k, top_k_candidates
 
 
 @pytest.fixture(params=["normal", "tied", "falling", "one chunk high"])
@@ -39,3 +39,19 @@ def test_of_tied_scores_the_lower_columns_are_chosen(m):
     above = np.setdiff1d(np.arange(m), tied[0])[-1]
     scores[0, above] = 1  # what is higher than the ties comes first
     assert top_k(scores[:1], 2)[0].tolist() == sorted([above, tied[0, 0]])
+
+
+@pytest.mark.parametrize("k", [1, 10, 100])
+def test_excluded_scores_are_lower_than_candidates(scores, k):
+    rows, columns = top_k_candidates(scores, k)
+    held = np.zeros(scores.shape, dtype=bool)
+    held[rows, columns] = True
+    assert (held.sum(axis=1) >= k).all()
+    for row, inside in zip(scores, held, strict=True):
+        assert row[inside].min() >= row[~inside].max(initial=-np.inf)
+
+
+def test_scores_that_differ_by_more_than_rounding_are_not_ties():
+    scores = np.array([[0.5, 0.50001, 0.2]], np.float32)
+    assert highest(scores).tolist() == [1]
+    assert top_k(scores, 1).tolist() == [[1]]

@@ -70,3 +70,16 @@ def test_with_bounded_memory_the_rarest_pairs_are_left_out(monkeypatch):
     bounded = counts_of(pairs)
     assert bounded.nnz == 4
     assert bounded[:, 2].sum() == 0
+
+
+def test_units_align_to_those_that_they_co_occur_with():
+    found = counts_of([([0, 1], [0, 1]), ([0, 2], [0, 2]), ([1, 2], [1, 2])] * 5, iterations=20)
+    assert found.toarray().argmax(axis=0).tolist() == [0, 1, 2]
+
+
+def test_tension_prefers_similar_positions():
+    alone = [([0, 1], [0, 1])]
+    assert np.ptp(counts_of(alone).data) == pytest.approx(0)
+    found = counts_of(alone, diagonal_tension=4.0).toarray()
+    assert found[0, 0] > found[0, 1]
+    assert found[1, 1] > found[1, 0]

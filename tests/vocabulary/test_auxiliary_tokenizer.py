@@ -11,7 +11,7 @@ from lexigraft.vocabulary.auxiliary_tokenizer import (
     train_auxiliary_pieces,
 )
 from lexigraft.vocabulary.bpe import Bpe
-from lexigraft.vocabulary.expand import expand_tokenizer
+from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
 from lexigraft.vocabulary.merges import PairRules, PieceRules
 
 EVERYTHING = lambda token: True  # noqa: E731 (reads as a value here)
@@ -74,3 +74,17 @@ def test_byte_level_sources_and_unknown_trainers(smollm2_tokenizer, telugu):
     assert made[0].get_vocab() == made[1].get_vocab()
     with pytest.raises(UserError, match="auxiliary_trainer: 'spm' is not known"):
         expand_tokenizer(smollm2_tokenizer, telugu, 20, auxiliary_trainer="spm")
+
+
+def test_new_tokens_are_the_first_of_sentencepiece_that_can_be_reached(mistral_tokenizer, telugu):
+    source, lines = mistral_tokenizer, telugu[:400]
+    options = {"merges": "append", "auxiliary_size": 2000, "marks": "apart"}
+    target = expand_tokenizer(source, lines, 40, auxiliary_trainer="sentencepiece", **options)
+    new = target.convert_ids_to_tokens(new_token_ids(source, target))
+    bpe = Bpe(source.get_vocab(), [], False, True, frozenset(), False, None, True)
+    candidates = ["".join(pair) for pair in train_auxiliary_pieces(lines, bpe, 2000)]
+    # Characters that they need come first; the rest are in SentencePiece's order.
+    places = [candidates.index(token) for token in new if len(token) > 1]
+    assert len(places) > 20 and places == sorted(places)
+    model = target.backend_tokenizer.model
+    assert [[piece.value for piece in model.tokenize(token)] for token in new] == [[t] for t in new]

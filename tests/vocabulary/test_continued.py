@@ -4,15 +4,26 @@ import io
 import random
 import time
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 import sentencepiece
-from tokenizers import models
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.source.sentencepiece import read_model, sentencepiece_to_fast
 from lexigraft.vocabulary.bpe import BYTE_TOKENS, Bpe, read_bpe
 from lexigraft.vocabulary.continued import continue_merges
 from lexigraft.vocabulary.merges import PairRules, PieceRules
+
+
+def small_byte_level(lines, size):
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator(lines, trainer)
+    return tokenizer
 
 
 def byte_level(vocab, merges):
@@ -193,3 +204,53 @@ def test_learning_from_a_long_run_of_one_letter_is_fast():
     added = continue_merges(Counter({"a" * 60_000 + "b": 2}), bpe, rules, 4, lambda token: True)
     assert added[0] == "aa" and len(added) == 4
     assert time.process_time() - began < 30
+
+
+def test_ties_are_resolved_in_favour_of_the_smaller_pair():
+    bpe = byte_level({"a": 0, "b": 1, "c": 2, "d": 3}, [])
+    rules = PairRules(bpe.mergeable, [])
+    words = Counter({"cd": 2, "ab": 2, "ad": 2})
+    assert continue_merges(words, bpe, rules, 3, lambda token: True) == ["ab", "ad", "cd"]
+
+
+@pytest.mark.parametrize("language", ["greek", "telugu", "english"])
+def test_it_learns_the_same_merges_as_recounting_the_corpus(language, english, request):
+    source = small_byte_level(english[:100], 400)
+    bpe = read_bpe(PreTrainedTokenizerFast(tokenizer_object=source))
+    words = Counter()
+    for line in request.getfixturevalue(language)[100:160]:
+        words.update(word for word, _ in source.pre_tokenizer.pre_tokenize_str(line))
+    rules = PairRules(bpe.mergeable, bpe.merges)
+    learned = continue_merges(words, bpe, rules, 120, lambda token: token not in bpe.vocab)
+
+    def segmented(vocab, merges):
+        model = models.BPE(vocab=vocab, merges=merges)
+        return [([token.value for token in model.tokenize(word)], words[word]) for word in words]
+
+    vocab, merges, new, refused = dict(bpe.vocab), list(bpe.merges), [], set()
+    postponed = set()
+    while len(new) < 120:
+        pairs = Counter()
+        for tokens, count in segmented(vocab, merges):
+            for pair in pairwise(tokens):
+                pairs[pair] += count
+        frequent = {pair for pair, count in pairs.items() if count > 1} - refused
+        if not frequent - (postponed or set()):
+            if not postponed:
+                break
+            postponed = None
+        pair = min(frequent - (postponed or set()), key=lambda pair: (-pairs[pair], pair))
+        piece = "".join(pair)
+        more = [piece] if piece not in vocab else []
+        if not more and not {*pair, piece} & set(new):
+            refused.add(pair)
+            continue
+        with_it = vocab | {token: len(vocab) for token in more}
+        used = {token for tokens, _ in segmented(with_it, [*merges, pair]) for token in tokens}
+        if postponed is not None and not {*new, *more} <= used:
+            postponed.add(pair)
+            continue
+        vocab, new = with_it, [*new, *more]
+        merges.append(pair)
+    assert learned == new
+    assert rules.merges() == merges

@@ -227,3 +227,53 @@ def test_the_share_of_changed_english_sentences_is_limited(share, smollm2_cut, g
 
     assert changed() > 0.03
     assert changed(english_change=share) <= share
+
+
+@pytest.mark.parametrize(
+    ("source", "merges"),
+    [
+        ("smollm2_cut", "continued"),
+        ("smollm2_cut", "append"),
+        ("mistral_cut", "continued"),
+    ],
+)
+def test_text_without_the_letters_of_a_new_token_keeps_its_tokens(source, merges, request, english):
+    # A corpus in Latin script may learn ASCII tokens: the English text is the corpus here.
+    tokenizer = request.getfixturevalue(source)
+    target = expand_tokenizer(tokenizer, english, 8, merges=merges)
+    data = token_bytes(target)
+    new = [data[number].decode() for number in new_token_ids(tokenizer, target)]
+    before, after = encoded(tokenizer, english), encoded(target, english)
+    changed = [text for text, one, two in zip(english, before, after, strict=True) if one != two]
+    # Appended tokens may be reachable and still lose every place in this text to older merges.
+    assert changed or merges == "append"
+    assert all(any(token in f" {text}" for token in new) for text in changed)
+
+
+@pytest.mark.parametrize(
+    ("source", "merges"),
+    [*(("smollm2_cut", merges) for merges in MERGES), ("mistral_cut", "continued")],
+)
+def test_expanding_again_gives_the_same_bytes(source, merges, expansions):
+    tokenizer, target, texts = expansions(source, "telugu", merges)
+    again = expand_tokenizer(tokenizer, iter(texts), K, merges=merges)
+    assert again.backend_tokenizer.to_str() == target.backend_tokenizer.to_str()
+
+
+@pytest.mark.parametrize(
+    ("corpus", "sizes", "message"),
+    [("తెలుగు", [5], "corpus is one string"), (["తెలుగు"], [5, -1], "sizes: -1 is not a number")],
+)
+def test_impossible_sizes_are_refused_in_one_line(llama3_like, corpus, sizes, message):
+    with pytest.raises(UserError, match=message):
+        list(expanded_sizes(llama3_like, corpus, sizes))
+
+
+@pytest.mark.parametrize(
+    ("source", "language"),
+    [("smollm2_cut", "telugu"), ("smollm2_cut", "greek"), ("mistral_cut", "burmese")],
+)
+def test_the_corpus_uses_every_new_token_with_continued_merges(source, language, expansions):
+    tokenizer, target, texts = expansions(source, language, "continued")
+    used = {number for ids in encoded(target, texts) for number in ids}
+    assert used.issuperset(new_token_ids(tokenizer, target))

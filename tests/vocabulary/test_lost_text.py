@@ -81,3 +81,11 @@ def test_the_share_of_lost_text_counts_letters_without_a_token(family):
     # A WordPiece model replaces the whole word; the last letter has two bytes.
     lost = 5 if family == "wordpiece" else 2
     assert lost_text(tokenizer, ["the theλ"]) == pytest.approx(lost / 8)
+
+
+@pytest.mark.parametrize("merges", ["append", "auxiliary-first"])
+def test_an_expansion_with_auxiliary_merges_loses_nothing_either(merges, smollm2_cut, telugu):
+    lossy = without_bytes(smollm2_cut, set(range(0x80, 0x100)))
+    target = expand_tokenizer(lossy, telugu, 150, merges=merges)
+    assert len(new_token_ids(lossy, target)) == 150
+    assert lost_text(target, telugu) == 0

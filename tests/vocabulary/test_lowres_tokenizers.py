@@ -4,12 +4,16 @@ import pytest
 from transformers import PreTrainedTokenizerFast
 
 from lexigraft.initialization import interface
+from lexigraft.initialization.decomposition import decompose
 from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.initialization.registry import initializer
 from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
+from lexigraft.vocabulary.token_bytes import token_bytes
 from tests.conftest import package_folder
 
 # Hundreds of thousands of merges take seconds to read: once for all tests, in one process.
+SIZES = {"llama-2": 32_000, "llama-3": 128_256, "gemma-2": 256_000}
+
 
 K = 100
 LANGUAGES = {"llama-2": "telugu", "llama-3": "telugu", "gemma-2": "burmese"}
@@ -87,3 +91,32 @@ def test_only_gemma_tokenizes_the_spelling_of_a_token_as_the_token(pair, expansi
         for one, other in zip(published.recipe_.rows(ids), mean.recipe_.rows(ids), strict=True)
     ]
     assert all(same) if model == "gemma-2" else not any(same)
+
+
+def test_exactly_k_tokens_follow_the_last_id(expansion):
+    model, source, target, *_ = expansion
+    size = SIZES[model]
+    assert new_token_ids(source, target) == list(range(size, size + K))
+
+
+def test_pieces_of_a_new_token_are_the_token(pair, expansion):
+    data = token_bytes(expansion[2])
+    for token_id, pieces in zip(pair.new_ids, decompose(pair, pair.new_ids), strict=True):
+        assert len(pieces) > 1
+        assert b"".join(pair.source_bytes[piece] for piece in pieces) == data[token_id]
+
+
+def test_merge_gives_every_new_token_a_convex_recipe_over_its_own_bytes(
+    pair, expansion, monkeypatch
+):
+    # Pairing 256,000 tokens takes seconds too.
+    monkeypatch.setattr(interface, "pair_vocabularies", lambda *_: pair)
+    _, source, target, *_ = expansion
+    fitted = initializer("merge").fit(source, target)
+    found = fitted.statistics()
+    assert (found["new_tokens"], found["share_in_hull"], found["share_fallback"]) == (K, 1.0, 0.0)
+    data = token_bytes(target)
+    rows = fitted.recipe_.rows(fitted.new_ids)
+    for place, token_id in enumerate(fitted.new_ids):
+        pieces = rows[[place]].indices
+        assert set(b"".join(pair.source_bytes[i] for i in pieces)) == set(data[token_id])

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+from transformers import AutoTokenizer
 
 import lexigraft
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
 from lexigraft.vocabulary.marks import cuts_at_marks, is_in_marked_script, pre_tokenization
 from lexigraft.vocabulary.token_bytes import token_bytes
-from lexigraft.vocabulary.tokenizer_files import describe_expansion
+from lexigraft.vocabulary.tokenizer_files import describe_expansion, save_tokenizer
 
 K = 150
 LLAMA_3 = (
@@ -181,3 +182,18 @@ def test_joined_tokenizers_restore_every_text(expansions, lines):
     texts = [*lines, *EMOJI, "ශ්\u200dරී ලංකා", "हिन्दी", "e\u0301\u0301", "\u0301"]
     ids = encoded(together, texts)
     assert together.batch_decode(ids, clean_up_tokenization_spaces=False) == texts
+
+
+@each
+def test_words_of_scripts_with_marks_are_not_split(name, telugu):
+    after = joined(PRE_TOKENIZERS[name])
+    for text in telugu:
+        ends = {end for _, (_, end) in after.pre_tokenizer.pre_tokenize_str(text)}
+        letters = [unicodedata.category(character)[0] in "LM" for character in text]
+        assert not any(letters[end - 1] and letters[end] for end in ends if end < len(text))
+
+
+def test_a_saved_tokenizer_is_read_by_transformers(expansions, tmp_path):
+    texts, _, together = expansions
+    save_tokenizer(together, tmp_path, samples=texts)
+    assert encoded(AutoTokenizer.from_pretrained(tmp_path), texts) == encoded(together, texts)

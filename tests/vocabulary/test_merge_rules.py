@@ -4,6 +4,7 @@ import time
 
 from hypothesis import given, settings, strategies
 
+from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.merges import PairRules, PieceRules, segment
 
 
@@ -71,3 +72,14 @@ def test_a_run_of_one_letter_takes_time_in_proportion_to_its_length():
     began = time.process_time()
     assert segment("a" * 100_000, rules.rank) == ["aaaa"] * 25_000
     assert time.process_time() - began < 30  # a search for each merge would take hours
+
+
+def test_it_segments_real_words_as_the_tokenizers_library_does(smollm2_tokenizer, english):
+    bpe = read_bpe(smollm2_tokenizer)
+    ranks = {pair: place for place, pair in enumerate(bpe.merges)}
+    model = bpe.model
+    words = {word for line in english[:60] for word in line.split()}
+    for word in words:
+        if all(letter in bpe.vocab for letter in word):
+            expected = [token.value for token in model.tokenize(word)]
+            assert segment(word, lambda left, right: ranks.get((left, right))) == expected

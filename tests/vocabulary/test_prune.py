@@ -12,7 +12,7 @@ from lexigraft.vocabulary.bpe import BYTE_TOKENS, read_bpe
 from lexigraft.vocabulary.change import change_tokenizer
 from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
 from lexigraft.vocabulary.prune import prune_tokenizer
-from lexigraft.vocabulary.token_bytes import byte_alphabet
+from lexigraft.vocabulary.token_bytes import byte_alphabet, unreachable_by_merges
 from lexigraft.vocabulary.tokenizer_files import extended_model
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, set_surrounding, settings_of
 from tests.conftest import first_merges
@@ -174,3 +174,32 @@ def test_tokens_of_english_are_kept_by_default(smollm2_cut, telugu, english):
     assert len(alone) < len(kept)
     with pytest.raises(UserError, match="prune_english: there are no English sentences"):
         change_tokenizer(smollm2_cut, telugu, settings)
+
+
+@cells
+def test_other_text_is_still_decoded_correctly(cell, lines):
+    before, after, _ = cell
+    ids = [tokenizer(lines)["input_ids"] for tokenizer in (before, after)]
+    assert after.batch_decode(ids[1]) == before.batch_decode(ids[0])
+    assert sum(map(len, ids[1])) > sum(map(len, ids[0]))
+
+
+@cells
+def test_reachable_tokens_stay_reachable(cell):
+    before, after, _ = cell
+    stay = read_bpe(after).mergeable
+    assert unreachable_by_merges(after, stay) == unreachable_by_merges(before, stay)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "options", "message"),
+    [
+        ("a text", {}, "corpus is one string"),
+        ([], {}, "the corpus is empty"),
+        (["", ""], {}, "the corpus is empty"),
+        (["a"], {"at_most": 0}, "at_most: 0 is not a number of tokens"),
+    ],
+)
+def test_impossible_arguments_are_refused(toy, corpus, options, message):
+    with pytest.raises(UserError, match=message):
+        prune_tokenizer(toy, corpus, **options)

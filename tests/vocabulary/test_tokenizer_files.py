@@ -132,3 +132,15 @@ def test_a_model_of_another_tokenizer_is_not_extended(
     file.write_bytes(model.SerializeToString())
     with pytest.raises(UserError, match="belongs to another tokenizer"):
         extended_model(file, mistral_tokenizer)
+
+
+def test_new_pieces_score_below_all_old_ones_in_order(
+    mistral_model_file, mistral_tokenizer, telugu, tmp_path
+):
+    target = expand_tokenizer(mistral_tokenizer, telugu, 50)
+    file = tmp_path / "tokenizer.model"
+    file.write_bytes(extended_model(mistral_model_file, target))
+    scores = [piece.score for piece in read_model(file).pieces]
+    assert max(scores[32_000:]) < min(scores[:32_000])
+    assert scores[32_000:] == sorted(set(scores[32_000:]), reverse=True)
+    assert [piece.type for piece in read_model(file).pieces[32_000:]] == [1] * 50

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 import sentencepiece
 from tokenizers import models
+from transformers import AutoTokenizer
 
 from lexigraft import UserError, train_tokenizer
 from lexigraft.source.document_start import surrounding
@@ -200,3 +201,22 @@ def may_be_superword(token):
 def test_impossible_superwords_are_refused(options, message, telugu):
     with pytest.raises(UserError, match=message):
         train_tokenizer(telugu, size=SIZE, **options)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_it_has_exactly_the_requested_size_and_no_gap(family, trained):
+    tokenizer = trained[family][0]
+    assert sorted(tokenizer.get_vocab().values()) == list(range(SIZE))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_same_texts_give_the_same_tokenizer(family, telugu):
+    one, two = (train_tokenizer(iter(telugu), family, SMALL) for _ in range(2))
+    assert one.backend_tokenizer.to_str() == two.backend_tokenizer.to_str()
+
+
+def test_superwords_restore_every_text_with_transformers_alone(superwords, lines, tmp_path):
+    save_tokenizer(superwords[0], tmp_path, samples=lines)
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    ids = loaded(lines, add_special_tokens=False)["input_ids"]
+    assert [loaded.decode(row) for row in ids] == lines

@@ -213,3 +213,55 @@ def test_it_equals_the_definition_on_real_text(smollm2_cut, telugu):
     target = expand_tokenizer(smollm2_cut, telugu, 80, merges="auxiliary-first")
     fitted = initializer("align").fit(smollm2_cut, target, corpus=telugu[:200])
     assert len(assert_equals_the_definition(fitted, telugu[:200])) > 40
+
+
+def test_an_occurrence_aligns_to_the_source_tokens_within_it(byte_level, row):
+    source, target = byte_level([("a", "b")]), byte_level([("a", "b"), ("ab", "c")])
+    fitted = initializer("align").fit(source, target, corpus=["abc", "d"])
+    assert row(fitted, "abc") == {"ab": 0.5, "c": 0.5}
+    assert fitted.occurrences_.tolist() == [1]
+
+
+def test_variants_are_weighted_by_frequency(byte_level, row):
+    # The source reads "xa" as x|a, but "xab" as x|ab, where only x lies within the new token.
+    source, target = byte_level([("a", "b")]), byte_level([("a", "b")], first=[("x", "a")])
+    fitted = initializer("align").fit(source, target, corpus=["xa", "xa", "xab"])
+    assert row(fitted, "xa") == pytest.approx({"x": 2 / 3, "a": 1 / 3})
+
+
+def test_neighbours_that_only_touch_the_new_token_do_not_count(byte_level, row):
+    merges = [("c", "d"), ("b", "cd")]
+    source, target = byte_level(merges), byte_level(merges, first=[("b", "c")])
+    fitted = initializer("align").fit(source, target, corpus=["abcd"])  # a|bcd and a|bc|d
+    assert row(fitted, "bc") == {"bcd": 1.0}
+
+
+def test_bytes_of_one_character_are_distinguished(byte_level, spelled, row):
+    first, second, third = spelled("త")
+    source = byte_level([(first, second)])
+    target = byte_level([(first, second)], first=[(second, third)])
+    fitted = initializer("align").fit(source, target, corpus=["త"])
+    # The source reads (1 2)(3): byte 3 lies within the new (2 3), (1 2) only overlaps it.
+    assert row(fitted, second + third) == {third: 1.0}
+
+
+def test_letters_that_a_normalizer_splits_keep_their_position(byte_level, row):
+    source, target = byte_level([]), byte_level([("f", "i"), ("fi", "n")])
+    source.backend_tokenizer.normalizer = normalizers.NFKC()
+    target.backend_tokenizer.normalizer = normalizers.NFKC()
+    fitted = initializer("align").fit(source, target, corpus=["ﬁn ﬁ"])
+    assert fitted.by_characters_ == 1
+    assert row(fitted, "fin") == pytest.approx({"f": 1 / 3, "i": 1 / 3, "n": 1 / 3})
+    assert row(fitted, "fi") == {"f": 0.5, "i": 0.5}
+
+
+@given(vocabularies(), st.lists(st.text("abc é", max_size=12), min_size=1, max_size=6))
+@settings(deadline=None, max_examples=40)
+def test_where_every_occurrence_covers_the_same_tokens_it_equals_the_mean(
+    byte_level, vocabulary, corpus
+):
+    old, new, _ = vocabulary
+    source, target = byte_level(old), byte_level([*old, *new])  # new merges last
+    align = initializer("align").fit(source, target, corpus=corpus).weights_
+    mean = initializer("mean").fit(source, target).weights_
+    np.testing.assert_allclose(align.toarray(), mean.toarray(), atol=1e-12)

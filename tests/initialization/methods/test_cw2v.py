@@ -148,3 +148,10 @@ def test_a_replaced_vocabulary_is_trained_beside_its_copied_rows(byte_fallback, 
     vocabulary = target.get_vocab()
     assert vocabulary["cd"] in fitted.new_ids
     assert vocabulary["ab"] not in fitted.new_ids
+
+
+def test_subsampling_reduces_centres_in_training_and_validation(fit):
+    every, thinned, none = (fit(CORPUS, epochs=1, subsampling=at) for at in (None, 1, 1e9))
+    assert none.losses_ == fit(CORPUS, epochs=1, subsampling=1e8).losses_
+    assert none.losses_[0] == pytest.approx(every.losses_[0], rel=1e-6)
+    assert thinned.losses_ != none.losses_

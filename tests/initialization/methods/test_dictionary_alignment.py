@@ -114,3 +114,9 @@ def test_counts_are_rounded_to_six_digits_before_rounding_up(fit, monkeypatch):
         monkeypatch.setattr(f"{MODULE}.expected_counts", counts)
         weights.append(fit(ENTRIES, counts="rounded-up").weights_)
     assert (weights[0] != weights[1]).nnz == 0
+
+
+def test_a_token_in_no_entry_falls_back_to_its_pieces(fit, row):
+    fitted = fit([("x", "abc")])
+    assert fitted.fallbacks_ == ["de"]
+    assert row(fitted, "de") == {"d": 0.5, "e": 0.5}

@@ -142,3 +142,26 @@ def test_a_byte_level_spelling_tokenized_as_text_is_encoded_twice(byte_level, sp
     assert len(twice) == 6
     expected = {letter: twice.count(letter) / 6 for letter in twice}
     assert row(fitted, spelled("త")) == pytest.approx(expected)
+
+
+def test_a_token_is_the_mean_of_its_source_pieces(byte_level, row):
+    source, target = byte_level([("a", "b")]), byte_level([("a", "b"), ("ab", "c")])
+    fitted = initializer("mean").fit(source, target)
+    assert row(fitted, "abc") == {"ab": 0.5, "c": 0.5}
+
+
+def test_bytes_of_incomplete_characters_are_not_encoded_twice(byte_level, spelled, row):
+    first, second, _ = spelled("త")
+    fitted = initializer("mean").fit(byte_level([]), byte_level([(first, second)]))
+    assert row(fitted, first + second) == {first: 0.5, second: 0.5}
+
+
+def test_no_space_is_put_before_a_token_that_begins_no_word(byte_fallback, row):
+    source, target = byte_fallback([]), byte_fallback([], new_merges=[("a", "b")])
+    assert row(initializer("mean").fit(source, target), "ab") == {"a": 0.5, "b": 0.5}
+
+
+def test_bytes_of_the_pieces_make_up_the_token(smollm2_cut, expanded_telugu):
+    pair = initializer("mean").fit(smollm2_cut, expanded_telugu).pair_
+    for token_id, pieces in zip(pair.new_ids, decompose(pair, pair.new_ids.tolist()), strict=True):
+        assert b"".join(pair.source_bytes[i] for i in pieces) == pair.target_bytes[token_id]

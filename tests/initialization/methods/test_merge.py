@@ -87,3 +87,14 @@ def test_it_equals_the_definition_on_a_real_vocabulary(smollm2_cut, expanded_tel
             expected[source[piece]] = weight
         np.testing.assert_allclose(weights[[token_id]].toarray()[0], expected, atol=1e-12)
     assert fitted.fallbacks_ == []
+
+
+def test_a_nested_rule_halves_at_each_level(byte_level, row):
+    source, target = byte_level([]), byte_level([("b", "c"), ("a", "bc")])
+    fitted = initializer("merge").fit(source, target)
+    assert row(fitted, "abc") == {"a": 0.5, "b": 0.25, "c": 0.25}
+
+
+def test_recursion_ends_at_source_tokens(byte_level, row):
+    source, target = byte_level([("b", "c")]), byte_level([("b", "c"), ("a", "bc")])
+    assert row(initializer("merge").fit(source, target), "abc") == {"a": 0.5, "bc": 0.5}

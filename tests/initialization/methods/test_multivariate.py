@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 
 from lexigraft.initialization.registry import initializer
 
@@ -29,3 +30,18 @@ def test_with_fewer_rows_than_dimensions_new_rows_stay_in_the_space_of_the_rows(
     centred = matrix - matrix.mean(0)
     inside = np.linalg.lstsq(centred.T, (new - matrix.mean(0)).T, rcond=None)[0]
     np.testing.assert_allclose(centred.T @ inside, (new - matrix.mean(0)).T, atol=1e-6)
+
+
+def test_the_covariance_is_scaled(many_new, correlated):
+    whole = initializer("multivariate").fit(*many_new)
+    small = initializer("multivariate", covariance_scale=1e-4).fit(*many_new)
+    mean = correlated.astype(np.float64).mean(0)
+    matrix = correlated.astype(np.float64)
+    np.testing.assert_allclose(
+        small.apply(matrix)[-9:] - mean, (whole.apply(matrix)[-9:] - mean) / 100, atol=1e-12
+    )
+
+
+def test_bfloat16_rows_of_a_large_offset_are_finite(many_new, correlated):
+    matrix = torch.from_numpy(correlated * 1e-3 + 100).to(torch.bfloat16)
+    assert torch.isfinite(initializer("multivariate").fit(*many_new).apply(matrix)).all()

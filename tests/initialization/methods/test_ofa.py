@@ -7,6 +7,10 @@ from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.storage import load_initialization, save_initialization
 
 
+def low_rank(matrix, rank, rows, h=8):
+    return matrix(rows, rank) @ matrix(rank, h, seed=3)
+
+
 @pytest.fixture
 def pair(byte_level):
     """New: `abc`, `de` and `AB`, which is `ab` but for case."""
@@ -78,3 +82,10 @@ def test_projected_rows_are_not_counted_as_in_the_hull(fit):
     assert fit().statistics()["share_in_hull"] == 1.0
     assert fit(dimensions=3).statistics()["share_in_hull"] is None
     assert fit(dimensions=3).statistics()["share_copy"] == 0
+
+
+@pytest.mark.parametrize("dimensions", [3, 5, 8, 400])
+def test_a_matrix_of_no_higher_rank_loses_nothing(pair, fit, matrix, dimensions):
+    rows = low_rank(matrix, 3, len(pair[0]))
+    found, whole = fit(dimensions=dimensions).apply(rows), fit().apply(rows)
+    np.testing.assert_allclose(found, whole, atol=1e-4)

@@ -132,3 +132,19 @@ def test_of_several_source_tokens_the_shortest_is_taken(byte_level):
 def test_a_fallback_byte_is_used_only_without_a_letter(byte_level, byte_fallback):
     target = byte_level([("Ġ", "a"), ("Ġ", "x")])
     assert matches(byte_fallback([]), target, "Ġa", "Ġx") == ["a", "<0x78>"]
+
+
+def test_more_neighbours_than_dimensions_share_the_weight_of_the_smallest_map(fit, row):
+    model = {"abc": (6,), "x": (2,), "y": (1,), "w": (1,)}
+    # pinv of the column (2, 1) is (2, 1) / 5.
+    assert row(fit(WORDS, model), "abc") == pytest.approx({"x": 12 / 5, "y": 6 / 5})
+
+
+def test_in_one_space_the_row_of_the_token_is_reconstructed(byte_level, random_vectors, matrix):
+    source, target = byte_level([]), byte_level([("a", "b"), ("c", "d")])
+    words, model = random_vectors(target, 40), random_vectors(target, 6, seed=1)
+    rows = model.vectors[: len(source)]
+    fitted = initializer("salt", minimum_neighbours=6).fit(
+        source, target, auxiliary={"target": words, "plm": model}
+    )
+    np.testing.assert_allclose(fitted.apply(rows), model.vectors, atol=1e-5)

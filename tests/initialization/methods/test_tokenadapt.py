@@ -73,3 +73,18 @@ def test_of_several_source_tokens_the_lower_case_one_is_copied(fit, row, byte_fa
     target = byte_fallback([], new_characters="ДА", new_merges=[("Д", "А")])
     fitted = fit({"А": (1, 0)}, {"a": (1, 0)}, (source, target))
     assert row(fitted, "ДА") == {"да": 1.0}
+
+
+def test_a_token_without_near_neighbours_is_its_pieces(fit, row):
+    found = row(fit(TARGET, {**SOURCE, "x": (0, 1), "y": (0, 1)}, threshold=0.9), "abc")
+    assert set(found) == {"ab", "c"}
+    assert sum(found.values()) == pytest.approx(1)
+
+
+def test_a_token_whose_pieces_have_no_vectors_is_its_neighbours(fit, row):
+    assert row(fit(TARGET, {"x": (1, 0)}), "abc") == {"x": 1.0}
+
+
+def test_the_weight_moves_from_the_pieces_to_the_neighbours(fit, row):
+    assert set(row(fit(TARGET, SOURCE, weight=0), "abc")) == {"ab", "c"}
+    assert set(row(fit(TARGET, SOURCE, weight=1), "abc")) == {"x", "y", "ab"}

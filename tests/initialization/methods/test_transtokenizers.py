@@ -132,3 +132,7 @@ def test_relatives_equal_those_by_vocabulary_strings(
             weights = fitted.weights_[[token_id]].tocoo()
             pieces = {source.convert_ids_to_tokens(int(i)) for i in weights.coords[1]}
             assert pieces == {source_tokens[relative] for relative in relatives}
+
+
+def test_the_middle_of_three_target_tokens_is_shared_by_two_source_tokens():
+    np.testing.assert_allclose(token_shares(2, 3), [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]])

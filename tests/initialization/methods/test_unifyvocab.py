@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from lexigraft.auxiliary.glove import train_glove
+from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer
 from lexigraft.vocabulary.expand import expand_tokenizer
@@ -176,3 +177,13 @@ def test_a_share_of_the_tokens_is_shuffled(byte_level, token_vectors, row, share
     assert sorted(copied) == LETTERS[:20]
     other = sum(one != letter for one, letter in zip(copied, LETTERS, strict=False))
     assert other <= 20 * share and (other > 20 * share - 5 or not share)
+
+
+def test_equal_tokenizers_give_the_identity(pair):
+    source = pair[0]
+    everything = TokenVectors(
+        np.arange(len(source)), np.random.default_rng(0).normal(size=(len(source), 4)).astype("f4")
+    )
+    roles = {"target": everything, "source": everything}
+    fitted = initializer("unifyvocab", anchors=3).fit(source, source, auxiliary=roles)
+    assert (fitted.weights_ != np.eye(len(source))).sum() == 0

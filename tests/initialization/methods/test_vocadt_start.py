@@ -37,3 +37,9 @@ def test_a_token_without_pieces_has_random_weights_that_sum_to_one(fit):
 def test_the_same_seed_draws_the_same_weights(fit):
     one, same, other = (fit(seed, without_pieces="random").weights_ for seed in (1, 1, 2))
     assert (one != same).nnz == 0 and (one != other).nnz > 0
+
+
+def test_shared_tokens_are_copies_and_pieces_have_equal_weights(fit, row):
+    fitted = fit(without_pieces="random")
+    assert row(fitted, "a") == {"a": 1}
+    assert row(fitted, "ab") == {"a": 0.5, "b": 0.5}

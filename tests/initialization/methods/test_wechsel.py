@@ -106,3 +106,10 @@ def _untied(pair, target, source, neighbours=10):
             if cosines[-neighbours] - cosines[-neighbours - 1] > 1e-5:
                 kept.append(new)
     return kept
+
+
+def test_ten_neighbours_and_a_temperature_of_a_tenth_are_the_default(fit, row):
+    source = {letter: (np.cos(i), np.sin(i)) for i, letter in enumerate("ghijklmnopqr")}
+    weights = row(fit({"abc": (1, 0)}, source), "abc")
+    assert len(weights) == 10
+    assert weights["g"] / weights["h"] == pytest.approx(np.exp((1 - np.cos(1)) / 0.1), rel=1e-4)
