@@ -85,7 +85,7 @@ def all_versioned() -> dict[str, Versioned]:
         },
         **{
             f"metric {name}": Versioned(
-                learned_kind(name).version,
+                learned_kind(name).VERSION,
                 [SCORER, f"lexigraft/evaluation/learned/kinds/{name}.py"],
             )
             for name in learned_kinds()

@@ -82,19 +82,18 @@ def alignment(
 ) -> dict[str, float | int]:
     """Measure how much of a text is preserved when a recipe maps its target tokens to the source.
 
-    The text consists of sentences that nothing was fitted on. Both tokenizers of the recipe segment
-    it. Each target token is replaced by the source token with the highest weight in its row, and
-    the result is compared with the source tokenizer's tokens. The paper's text describes the
-    mapping from source to target, its published code this one, which is the direction in which rows
-    are computed: every target token has a source token, but not vice versa.
+    Each target token of `texts`, on which nothing was fitted, is replaced by the source token with
+    the highest weight in its row, and the result is compared with the source tokenizer's tokens.
+    The paper's text describes the mapping from source to target, its published code this one, which
+    is the direction in which rows are computed.
 
     From 0 to 100: `bleu` and `bleu_1` over the token ids of the whole text (n-grams up to 4, and
     single tokens; counts pooled, brevity penalty, no smoothing), and `bleu_sentence_mean`, the mean
     over texts that the paper's code reports, where a text without a common 4-gram scores 0. From 0
-    to 1: `vocabulary_coverage`, the share of target tokens that copy a source token or are computed
-    by a rule of the method, i.e. are not `fallbacks`; `text_coverage`, the same for the tokens of
-    the text; and with an encoder `semantic_similarity`, the mean cosine similarity of each text and
-    its mapped tokens, decoded as text. Raises `UserError` if there are no texts.
+    to 1: `vocabulary_coverage`, the share of target tokens that are not `fallbacks`, and
+    `text_coverage`, the same for the tokens of the text; and with an encoder `semantic_similarity`,
+    the mean cosine similarity of each text and its mapped tokens, decoded as text. Raises
+    `UserError` if there are no texts.
     """
     if not texts:
         raise UserError(
@@ -111,7 +110,10 @@ def alignment(
     metrics: dict[str, float | int] = {
         "bleu": bleu(mapped, references),
         "bleu_1": bleu(mapped, references, order=1),
-        "bleu_sentence_mean": bleu_sentence_mean(mapped, references),
+        # As corpora of one text: sacrebleu's sentence score requires `effective_order`.
+        "bleu_sentence_mean": float(
+            np.mean([bleu([text], [ids]) for text, ids in zip(mapped, references, strict=True)])
+        ),
         "vocabulary_coverage": 1 - len(uncovered) / len(target.get_vocab()),
         "text_coverage": 1 - uncovered_tokens / max(tokens, 1),
     }
@@ -145,12 +147,3 @@ def bleu(
         [" ".join(map(str, ids)) for ids in texts] for texts in (outputs, references)
     )
     return metric.corpus_score(actual, [expected]).score
-
-
-def bleu_sentence_mean(
-    outputs: Sequence[Sequence[int]], references: Sequence[Sequence[int]]
-) -> float:
-    """Mean of the BLEU scores of single texts, 0 to 100, no smoothing."""
-    # As corpora of one text: sacrebleu's sentence score requires `effective_order`.
-    pairs = zip(outputs, references, strict=True)
-    return float(np.mean([bleu([output], [reference]) for output, reference in pairs]))

@@ -1,9 +1,8 @@
 """Exact match and F1 of short answers, by the rules of SQuAD or of MLQA.
 
 SQuAD: Rajpurkar et al. 2016, section 6.1. MLQA: Lewis et al. 2020, section 5 and the published
-evaluation script, which has separate rules for each language. The script is followed even where it
-is surprising: it removes the Arabic article also inside words, and if nothing is left of an answer
-and its reference, they match exactly but have an F1 of 0.
+evaluation script, which is followed even where it is surprising: it removes the Arabic article also
+inside words, and if nothing is left of an answer and its reference, they match but have an F1 of 0.
 """
 
 import re

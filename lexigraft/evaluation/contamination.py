@@ -1,8 +1,4 @@
-"""Tests in training text, for all kinds of tasks on which a cell is scored.
-
-A corpus counts the tests of its own language when it is prepared. The tests of tasks are counted
-here, afterwards: the text does not change when a task does.
-"""
+"""Count the tests of tasks in training text: the text does not change when a task does."""
 
 import json
 from collections.abc import Mapping
@@ -49,8 +45,8 @@ def count_tests(
 ) -> list[dict[str, Any]]:
     """Count the texts of each test in the training text of a corpus, which is read once.
 
-    `kind` is the kind of the task; `tests` maps the names of its tests to the paths of their texts,
-    see `texts_of`. Returns for each set of texts the name of its `test`, its `part` (`questions` or
+    `tests` maps the names of the tests of a kind of task to the paths of their texts, see
+    `texts_of`. Returns for each set of texts the name of its `test`, its `part` (`questions` or
     `contexts`; empty for a test with one set), and the facts of `Contamination.facts`.
     """
     sets = {
@@ -58,14 +54,15 @@ def count_tests(
         for test, path in tests.items()
         for part, texts in texts_of(kind, path).items()
     }
-    names = {str(number): key for number, key in enumerate(sets)}
-    contamination = Contamination({name: sets[key] for name, key in names.items()})
+    contamination = Contamination(
+        {str(number): texts for number, texts in enumerate(sets.values())}
+    )
     lines = all_texts(text)
     for line in tqdm(lines, desc="count tests", unit="line", unit_scale=True, disable=None):
         contamination.add(line)
     return [
-        {"test": names[name][0], "part": names[name][1], **facts}
-        for name, facts in contamination.facts().items()
+        {"test": test, "part": part, **facts}
+        for (test, part), facts in zip(sets, contamination.facts().values(), strict=True)
     ]
 
 

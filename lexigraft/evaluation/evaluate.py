@@ -6,6 +6,7 @@ runs are not repeated, and if all are complete, no model is loaded.
 
 import gc
 import importlib.util
+import json
 import logging
 import os
 import shutil
@@ -21,7 +22,6 @@ from lexigraft.artifacts.atomic import delete_leftovers, lock_folder, write_json
 from lexigraft.artifacts.cards import check_inputs, versions
 from lexigraft.artifacts.completion import begin, check_origins, complete, is_complete
 from lexigraft.errors import UserError
-from lexigraft.evaluation.harness.benchmark_state import reason_not_available
 from lexigraft.evaluation.task_kinds import Measurement, task_kind
 from lexigraft.hardware import autocast, device, precision
 from lexigraft.inference.vllm_model import VllmModel, engine_name
@@ -76,8 +76,13 @@ def evaluate_cell(job: Job) -> list[str]:
     for run in unfinished:
         if run["task"] in failures:
             continue
-        if reason := reason_not_available(run):
-            # This neither stops the study nor needs a model.
+        benchmarks = run["inputs"].get("benchmarks", {}).values()
+        cards = [json.loads(Path(folder, "card.json").read_text("utf-8")) for folder in benchmarks]
+        reasons = [card["why"] for card in cards if not card["available"]]
+        if reasons:
+            # This neither stops the study nor needs a model. One language without data is enough:
+            # means over fewer languages would not be comparable.
+            reason = "; ".join(dict.fromkeys(reasons))
             with _locked(run):
                 Path(run["outputs"]["predictions"]).unlink(missing_ok=True)
                 _finish(run, {**record(run, Measurement({})), "not_scored": reason}, begin(run))

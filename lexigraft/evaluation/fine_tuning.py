@@ -1,8 +1,4 @@
-"""What tasks that fine-tune encoders share: their settings, their cost and their declaration.
-
-An encoder is fine-tuned on English examples and tested on the languages of a cell (CW2V, section
-4.6), see `transfer`.
-"""
+"""The settings, cost and declaration of tasks that fine-tune encoders, see `transfer`."""
 
 from collections.abc import Callable
 from typing import Any

@@ -103,21 +103,17 @@ def fragmentation(
 
     `new` are the ids of the tokens of `target` that the source does not have. `heldout` are
     target-language sentences that nothing was fitted on, `train` are sentences from which the new
-    tokens were learned, `parallel` are pairs of an English sentence and its translation.
-
-    The metrics are:
+    tokens were learned, `parallel` are pairs of an English sentence and its translation. Metrics:
 
     - for `target` on the held-out text, and for `source` with the prefix `source_`: `fertility`,
       tokens per word between spaces (in scripts without spaces, a sentence is one word: use
       `characters_per_token`); `tokens_per_sentence`; `bytes_per_token` (UTF-8);
-      `characters_per_token`;
-    - for both on `train`: `train_tokens_per_sentence`;
-    - for `target`: `new_token_share_input`, the share of held-out tokens that are new;
-      `unused_new_tokens`, the share of new tokens that do not occur in the training text; and
-      `new_tokens`, their number;
-    - for `english`, the source model's language: `english_sentences_changed`, the share of
-      sentences that are segmented differently (the space before a word aside), and
-      `english_tokens_growth`, the relative growth in tokens (0: none, -0.1: a tenth fewer);
+      `characters_per_token`; and on `train`: `train_tokens_per_sentence`;
+    - `new_token_share_input`, the share of held-out tokens that are new; `unused_new_tokens`, the
+      share of new tokens that do not occur in the training text; and `new_tokens`, their number;
+    - for `english`: `english_sentences_changed`, the share of sentences that are segmented
+      differently (the space before a word aside), and `english_tokens_growth`, the relative growth
+      in tokens (0: none, -0.1: a tenth fewer);
     - for pairs: `english_parity`, tokens of the translations per token of their English, and
       `source_english_parity`.
 
@@ -171,22 +167,17 @@ def measure_tokenizer(
     """Measure how a fast tokenizer segments the sentences of a language.
 
     `english` are the English originals of all `texts`, or empty; `train` is more text of the
-    language, to find unused tokens.
+    language, to find unused tokens. Metrics:
 
-    The metrics are:
+    - for `texts`: those of `fragmentation`; `unknown_tokens`, the share of tokens for text that the
+      tokenizer cannot represent; and `lost_text`, the share of the text that no token represents:
+      both make all other numbers look better than they are;
+    - for `english`: `english_tokens_per_sentence` and `english_parity`;
+    - `size`, all tokens; `unreachable_tokens`, the share of tokens that no text produces;
+      `unused_tokens`, the share of tokens that do not occur in `train`. Special tokens are excluded
+      from both shares.
 
-    - for `texts`: `tokens_per_sentence`; `fertility`, tokens per word between spaces;
-      `bytes_per_token` (UTF-8); `characters_per_token`; `unknown_tokens`, the share of tokens for
-      text that the tokenizer cannot represent; and `lost_text`, the share of the text that no token
-      represents (`token_bytes.lost_text`): both make all other numbers look better than they are;
-    - for `english`: `english_tokens_per_sentence`, and `english_parity`, tokens of the texts per
-      token of their English;
-    - for the tokenizer: `size`, all tokens; `unreachable_tokens`, the share of tokens that no text
-      produces (`token_bytes.unreachable`); `unused_tokens`, the share of tokens that do not occur
-      in `train`. Special tokens are excluded from both shares.
-
-    Metrics whose text is empty are left out. Special tokens do not count. Raises `UserError` if the
-    texts have no words.
+    Metrics whose text is empty are left out. Raises `UserError` if the texts have no words.
     """
     words = sum(len(text.split()) for text in texts)
     if not words:

@@ -30,19 +30,25 @@ def split_into_windows(
     stride: int,
     token_types: bool,
 ) -> list[Window]:
-    """Split each context into windows that also contain its question, in at most half the tokens.
+    """Split each context into windows of at most `length` tokens that begin with its question.
 
-    A window has at most `length` tokens, including the question and special tokens; adjacent
-    windows share `stride` tokens. `token_types` is whether the model distinguishes question and
-    context by token types. Raises `UserError` if the windows have no room for a context.
+    A question has at most half the tokens; adjacent windows share `stride` tokens. `token_types` is
+    whether the model distinguishes question and context by token types. Raises `UserError` if the
+    windows have no room for a context.
     """
     if length // 2 - _SPECIAL_TOKENS <= stride:
         raise UserError(
             f"config/tasks.yaml: windows of {length} tokens have no room for a stride of {stride} "
             "and a question; raise length (at most to the model's context) or lower stride"
         )
+    questions = []
+    for example in examples:
+        question, most = example["question"], length // 2
+        alone: Any = tokenizer(question, add_special_tokens=False, return_offsets_mapping=True)
+        ends = [end for _, end in alone["offset_mapping"]]
+        questions.append(question if len(ends) <= most else question[: ends[most - 1]])
     encoded = tokenizer(
-        [_truncated(tokenizer, example["question"], length // 2) for example in examples],
+        questions,
         [example["context"] for example in examples],
         truncation="only_second",
         max_length=length,
@@ -75,24 +81,6 @@ def span_of(window: Window, begin: int, end: int) -> tuple[int, int]:
     return int(inside[first]), int(inside[last])
 
 
-def best_span(
-    window: Window, start: np.ndarray, end: np.ndarray, longest: int
-) -> tuple[float, int, int]:
-    """The most likely span of at most `longest` tokens of the context.
-
-    `start` and `end` are the logits [tokens] of its first and its last token. Returns the sum of
-    the two, and the span's begin and end in characters of the context.
-    """
-    inside = np.flatnonzero(window.offsets[:, 0] >= 0)
-    if not len(inside):
-        return -np.inf, 0, 0
-    scores = start[inside][:, None] + end[inside][None, :]  # [first, last]
-    band = np.triu(np.ones(scores.shape, bool)) & ~np.triu(np.ones(scores.shape, bool), longest)
-    first, last = np.unravel_index(np.where(band, scores, -np.inf).argmax(), scores.shape)
-    offsets = window.offsets[inside]
-    return float(scores[first, last]), int(offsets[first, 0]), int(offsets[last, 1])
-
-
 def best_answers(
     examples: Sequence[Example],
     windows: Sequence[Window],
@@ -102,21 +90,20 @@ def best_answers(
     """The answer to each question: the most likely span in all windows of its context.
 
     `logits` are those of first and of last tokens, both [windows, tokens or more]; an answer has at
-    most `longest` tokens.
+    most `longest` tokens, and the highest sum of the two.
     """
     best: list[tuple[float, int, int]] = [(-np.inf, 0, 0)] * len(examples)
     for window, start, end in zip(windows, *logits, strict=True):
-        tokens = len(window.offsets)
-        span = best_span(window, start[:tokens], end[:tokens], longest)
+        inside = np.flatnonzero(window.offsets[:, 0] >= 0)
+        if not len(inside):
+            continue
+        offsets = window.offsets[inside]
+        scores = start[inside][:, None] + end[inside][None, :]  # [first, last]
+        band = np.triu(np.ones(scores.shape, bool)) & ~np.triu(np.ones(scores.shape, bool), longest)
+        first, last = np.unravel_index(np.where(band, scores, -np.inf).argmax(), scores.shape)
+        span = float(scores[first, last]), int(offsets[first, 0]), int(offsets[last, 1])
         best[window.example] = max(best[window.example], span, key=lambda scored: scored[0])
     return [
         example["context"][begin:end].strip()
         for example, (_, begin, end) in zip(examples, best, strict=True)
     ]
-
-
-def _truncated(tokenizer: PreTrainedTokenizerFast, question: str, tokens: int) -> str:
-    """The text of the first `tokens` tokens of a question."""
-    encoded: Any = tokenizer(question, add_special_tokens=False, return_offsets_mapping=True)
-    offsets = encoded["offset_mapping"]
-    return question if len(offsets) <= tokens else question[: offsets[tokens - 1][1]]

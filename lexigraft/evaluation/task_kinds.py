@@ -157,7 +157,7 @@ def declared_metrics() -> dict[str, MetricKind]:
     metrics += [
         MetricKind(name, title, decimals=3)
         for learned in map(learned_kind, learned_kinds())
-        for name, title in learned.titles.items()
+        for name, title in learned.TITLES.items()
     ]
     metrics += [metric for name in kinds() for metric in task_kind(name).metrics]
     metrics += [metric.companion for metric in metrics if metric.companion]

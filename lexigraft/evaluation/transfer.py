@@ -1,7 +1,6 @@
-"""Zero-shot transfer: an encoder is fine-tuned on English examples and tested on its languages.
+"""Zero-shot transfer: an encoder is fine-tuned on English examples only (CW2V, section 4.6).
 
-As in CW2V, section 4.6, no target-language example is used for training. Each task defines its
-transformers head, the encoding of its examples, and their scoring.
+Each task defines its transformers head, the encoding of its examples, and their scoring.
 """
 
 import logging
@@ -40,12 +39,11 @@ VALIDATION = "validation"  # the part of the examples that selects the epoch
 class Transfer:
     """Fine-tuning of a copy of a model for one task, and the task's examples.
 
-    Examples are those of a job, or samples of them, the same for every cell of a run: `train` is
-    the training set, `validation` (None without such examples) selects the epoch, and `tests` are
-    the test sets by language. `labels` are the names of the labels by number; questions have none.
-    `length` is the maximum number of tokens of an example: that of the settings, but no more than
-    the model supports. `token_types` is whether the model distinguishes the texts of a pair by
-    token types, like BERT and unlike RoBERTa.
+    Examples are those of a job, or samples of them, the same for every cell of a run: `train`,
+    `validation` (None without such examples), and `tests` by language. `labels` are the names of
+    the labels by number; questions have none. `length` is the maximum number of tokens of an
+    example, no more than the model supports. `token_types` is whether the model distinguishes the
+    texts of a pair by token types, like BERT and unlike RoBERTa.
     """
 
     def __init__(self, model: PreTrainedModel, job: dict[str, Any], settings: FineTuning):
@@ -71,20 +69,17 @@ class Transfer:
     ) -> Measurement:
         """Fine-tune all weights of the copy, and score it on each test.
 
-        With validation examples, the weights of the epoch with the highest validation score are
-        tested (ties: the first one); the score is the first metric of `score`. Without them, the
-        weights after the last epoch are tested.
+        With validation examples, the weights of the epoch with the highest first metric of `score`
+        are tested (ties: the first one), otherwise those after the last epoch. The initialization
+        of the new head and the order of the examples are drawn from the run's seed, which does not
+        depend on the cell: the cells of a run differ only in their encoder. Weights are float32,
+        and so is arithmetic unless bfloat16 is faster.
 
-        A new head is initialized at random. Its initialization and the order of the examples are
-        drawn from the run's seed, which does not depend on the cell: the cells of a run differ only
-        in their encoder. Weights are float32, and so is arithmetic unless bfloat16 is faster.
-
-        `head` is one of transformers' auto classes, such as AutoModelForSequenceClassification;
-        `collator` builds a batch of features; `features` are the encoded training examples, with
-        labels. `score` scores the fine-tuned model on a test, given its name and its examples.
-
-        Writes `outputs["predictions"]`: one JSON object per test example, its `id` prefixed with
-        the name of the test. Raises `UserError` if the loss is not finite.
+        `head` is one of transformers' auto classes; `collator` builds a batch of `features`, the
+        encoded training examples with labels. `score` scores the fine-tuned model on a test, given
+        its name and its examples. Writes `outputs["predictions"]`: one JSON object per test
+        example, its `id` prefixed with the name of the test. Raises `UserError` if the loss is not
+        finite.
         """
         job, settings, scores, rows = self.job, self.settings, {}, []
         seed = seed_from(*job["seed"], "fine-tuning")
@@ -165,7 +160,7 @@ class _BestEpoch(TrainerCallback):
         self.weights: dict[str, Tensor] = {}  # on the CPU
 
     def on_epoch_end(self, *arguments: Any, **options: Any) -> None:
-        """Score the model, see `TrainerCallback`."""
+        """Score the model."""
         value = next(iter(self._score().values()))
         logger.info("epoch %d: %.4f on the validation examples", len(self.scores) + 1, value)
         if not self.scores or value > max(self.scores):

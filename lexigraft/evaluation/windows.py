@@ -27,16 +27,14 @@ def score_windows(
 ) -> Likelihood:
     """Sum the negative log-likelihood of texts that are joined and split into windows.
 
-    Each text begins with its special token (see `text_encoding.encode`), and all are joined in
-    order, so that likelihoods depend on adjacent texts. A window has `window` tokens, at least 2;
-    its first token is the last one of the previous window, so that every token but the very first
-    is predicted once, from the preceding tokens of its window. The special tokens are context and
-    not scored. So tokens and bytes are those of `score_texts`, and only the context of a token
-    differs: it includes earlier sentences, but is short at the beginning of a window.
+    Each text begins with its special token (see `text_encoding.encode`), which is context and not
+    scored, and all are joined in order. A window has `window` tokens, at least 2; its first token
+    is the last one of the previous window, so that every token but the very first is predicted
+    once. So tokens and bytes are those of `score_texts`, and only the context of a token differs.
 
     `batch_tokens` is the maximum number of tokens in one forward pass, with at least one window; by
-    default as many as fit (`batch_sizes`). Log-probabilities are float32. `nats` is not finite if
-    the model's weights are not.
+    default as many as fit. Log-probabilities are float32. `nats` is not finite if the model's
+    weights are not.
     """
     # Arrays, not lists: eight bytes per token instead of eighty, for tens of millions of tokens.
     ids, owners = array("i"), array("i")  # owners: the index of a token's text, -1: not scored
@@ -52,9 +50,6 @@ def score_windows(
     groups = [streams.unfold(1, window, window - 1).unbind(1), (last,) if last.shape[1] > 1 else ()]
     max_tokens = scoring_tokens(model, window, batch_tokens)
 
-    def length(window: torch.Tensor) -> int:
-        return window.shape[1]
-
     def score(batch: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         tokens, numbers = torch.stack(list(batch), dim=1)  # [windows, window]
         inputs = tokens.long().to(model.device)
@@ -65,7 +60,9 @@ def score_windows(
     nats = torch.zeros(len(texts), dtype=torch.float64)
     with torch.no_grad():
         for windows in groups:
-            batches = run_batches(windows, length, score, max_tokens=max_tokens)
+            batches = run_batches(
+                windows, lambda window: window.shape[1], score, max_tokens=max_tokens
+            )
             for _, (numbers, scores) in batches:
                 predicted = numbers[:, 1:]
                 scored = predicted >= 0

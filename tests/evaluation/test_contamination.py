@@ -49,13 +49,6 @@ def test_texts_are_cleaned_as_training_text_is(rows):
     }
 
 
-def test_lines_of_held_out_text_and_none_of_an_empty_file(tmp_path):
-    (tmp_path / "heldout.txt").write_text("eins\nzwei\n", "utf-8")
-    (tmp_path / "english.txt").write_text("", "utf-8")
-    assert texts_of("perplexity", tmp_path / "heldout.txt") == {"": ["eins", "zwei"]}
-    assert texts_of("perplexity", tmp_path / "english.txt") == {"": []}
-
-
 @pytest.fixture
 def train(tmp_path):
     """A corpus of Rome's question in capitals, its context in two sentences, and more."""
@@ -79,12 +72,6 @@ def test_tests_are_counted_by_language_and_part(rows, train):
         ("english", "questions"): (1, 0, 0), ("english", "contexts"): (1, 0, 0),
     }  # fmt: skip
     assert found[0]["training_sentences"] == 1
-
-
-def test_tests_with_equal_texts_are_counted_separately(rows, train):
-    both = {"one": rows(ANSWER, name="a.jsonl"), "two": rows(ANSWER, name="b.jsonl")}
-    found = count_tests("question_answering", both, train)
-    assert [row["found"] for row in found if row["part"] == "questions"] == [1, 1]
 
 
 def test_the_script_writes_a_record(rows, train, tmp_path):

@@ -15,9 +15,8 @@ import torch
 from lexigraft.artifacts.atomic import delete_leftovers
 from lexigraft.errors import UserError
 from lexigraft.evaluation import evaluate
-from lexigraft.evaluation.evaluate import Opening, evaluate_cell, open_cell, run_jobs
+from lexigraft.evaluation.evaluate import Opening, evaluate_cell, run_jobs
 from lexigraft.evaluation.task_kinds import Measurement, kinds, task_kind
-from lexigraft.inference.vllm_model import VllmModel
 from lexigraft.job import carry_out
 from tests.conftest import REPOSITORY
 from tests.fake_vllm import LLM, install
@@ -79,7 +78,6 @@ def test_records_name_the_start_token_if_the_task_adds_it(cell_job, monkeypatch)
     monkeypatch.setattr(
         evaluate, "task_kind", lambda kind: replace(task_kind(kind), evaluate=measure)
     )
-    monkeypatch.setattr(evaluate, "reason_not_available", lambda run: None)
     job = cell_job(**{kind: {} for kind in kinds()})
     evaluate_cell(job)
     assert {kind for kind in kinds() if "document_start" in record(job, kind)} == {
@@ -93,16 +91,6 @@ def test_no_model_is_loaded_if_every_record_is_complete(cell_job, loads):
     files, before = evaluate_cell(job), dates(job)
     assert evaluate_cell(job) == files
     assert len(loads) == 1 and dates(job) == before
-
-
-def test_changed_settings_repeat_only_their_task(cell_job):
-    job = cell_job(perplexity={"runs": 2}, translation={**TRANSLATION})
-    evaluate_cell(job)
-    before = dates(job)
-    job["tasks"]["translation"]["settings"]["max_new_tokens"] = 5
-    evaluate_cell(job)
-    after = dates(job)
-    assert {name for name in before if before[name] != after[name]} == {"translation-run-0"}
 
 
 @pytest.mark.parametrize("changed", ["version", "corpus", "cell"])
@@ -140,18 +128,6 @@ def test_a_changed_file_of_prompts_repeats_only_the_tasks_that_read_it(cell_job,
     evaluate_cell(job)
     after = dates(job)
     assert {name for name in before if before[name] != after[name]} == {"translation-run-0"}
-
-
-def test_another_study_with_other_tasks_repeats_nothing(cell_job, loads):
-    one = cell_job(perplexity={}, translation={"runs": 2, **TRANSLATION})
-    other = cell_job("other", translation={"runs": 1, **TRANSLATION}, summarization={"samples": 1})
-    evaluate_cell(one)
-    before = dates(one)
-    evaluate_cell(other)
-    assert {name: dates(one)[name] for name in before} == before
-    evaluate_cell(one)
-    assert {name: dates(one)[name] for name in before} == before
-    assert len(loads) == 2
 
 
 def test_the_other_job_of_a_cell_keeps_the_partial_files_of_a_run(cell_job, monkeypatch):
@@ -278,29 +254,6 @@ def test_the_model_is_freed_before_it_is_loaded_in_another_precision(cell_job, l
     assert record(job, "speed")["details"]["precision"] == "bfloat16"
 
 
-def test_fine_tuning_always_computes_in_float32(monkeypatch):
-    monkeypatch.setenv("LEXIGRAFT_PRECISION", "bfloat16")
-    assert evaluate._opening({"kind": "tagging"}).dtype == torch.float32
-    assert evaluate._opening({"kind": "translation"}).dtype == torch.bfloat16
-
-
-def test_vllm_generates_the_texts_of_transformers(cell_job, loads, monkeypatch):
-    job = cell_job(translation=dict(TRANSLATION))
-    evaluate_cell(job)
-    expected = rows(job, "translation")
-    install(monkeypatch)
-    made = len(LLM.instances)
-    job["tasks"]["translation"]["settings"]["engine"] = "vllm"
-    assert record(job, "translation")["details"]["engine"] == "transformers"
-    evaluate_cell(job)
-    assert record(job, "translation")["details"]["engine"] == "vllm 0.30.0"
-    same = rows(job, "translation")
-    assert [row["output"] for row in same] == [row["output"] for row in expected]
-    assert any(row["output"] for row in same)
-    assert len(LLM.instances) - made == 1
-    assert not (Path(job["outputs"]["folder"]) / "exported").exists()
-
-
 def test_one_export_serves_all_tasks_of_vllm(cell_job, loads, monkeypatch):
     install(monkeypatch)
     monkeypatch.setenv("LEXIGRAFT_ENGINE", "vllm")
@@ -345,16 +298,6 @@ def test_vllm_generates_greedy_texts_if_it_is_installed_and_there_is_a_gpu(
         evaluate._opening(greedy)
 
 
-def test_the_export_for_vllm_is_deleted_after_use(cell, tmp_path, monkeypatch):
-    install(monkeypatch)
-    exported, vllm = tmp_path / "exported", Opening("vllm", torch.float32)
-    with pytest.raises(KeyboardInterrupt), open_cell(cell, vllm, tmp_path) as (model, _):
-        assert isinstance(model, VllmModel)
-        assert (exported / "model.safetensors").is_file()
-        raise KeyboardInterrupt
-    assert not exported.exists()
-
-
 def test_without_vllm_only_its_task_fails(cell_job, monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)
     job = cell_job(translation={"engine": "vllm"}, perplexity={})
@@ -362,22 +305,6 @@ def test_without_vllm_only_its_task_fails(cell_job, monkeypatch):
         evaluate_cell(job)
     assert set(dates(job)) == {"perplexity-run-0"}
     assert not (Path(job["outputs"]["folder"]) / "exported").exists()
-
-
-def test_records_of_speed_are_in_the_folder_of_the_other_records(cell_job, loads):
-    job = cell_job(
-        speed={"runs": 2, "batch_sizes": [1], "prompts": 1, "new_tokens": 2, "repeats": 1}
-    )
-    records = job["outputs"]["folder"]
-    job["outputs"] = {"folder": f"{records}/alone", "records": records}
-    assert evaluate_cell(job) == [
-        f"../speed/run-{run}/{name}"
-        for run in (0, 1)
-        for name in ("record.json", "predictions.jsonl")
-    ]
-    job["outputs"] = {"folder": records}
-    assert record(job, "speed", 1)["seed"] == [0, "evaluation", "el-kolibri", "speed", 1]
-    assert len(loads) == 1
 
 
 def test_the_script_lists_all_records_in_the_card_of_the_study(cell_job):

@@ -8,8 +8,6 @@ import torch
 from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation import next_tokens
-from lexigraft.evaluation.tasks import greedy_agreement
 from lexigraft.evaluation.tasks.greedy_agreement import evaluate
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.recipe import DenseRows, assemble_recipe
@@ -77,14 +75,6 @@ def copies(tokenizer, row, times=1.0):
     )
 
 
-def test_a_copy_of_the_most_likely_token_ties_with_it(measure, model, byte_tokenizer):
-    tokenizer = byte_tokenizer()
-    favourite = int(likeliest(model, [0, *tokenizer("Good m")["input_ids"]]).mode().values)
-    measured, _ = measure(copies(tokenizer, favourite))
-    assert measured.metrics["greedy_agreement"] == 1
-    assert measured.metrics["new_token_choices"] == 0
-
-
 def test_a_row_twice_as_long_as_the_most_likely_token_replaces_it(measure, model, byte_tokenizer):
     tokenizer = byte_tokenizer()
     favourite = int(likeliest(model, [0, *tokenizer("Good ")["input_ids"]]).mode().values)
@@ -136,44 +126,6 @@ def test_large_rows_change_the_output_and_examples_show_how(measure, model, byte
     assert set(example) == {"prompt", "source", "cell"}
     assert "Good morning".startswith(example["prompt"]) or "one two".startswith(example["prompt"])
     assert example["source"] != example["cell"]
-
-
-@pytest.mark.fault(
-    "machine",
-    "GPU memory runs out while texts are generated or scored",
-    "batches are halved; texts and scores are the same",
-)
-def test_batches_that_do_not_fit_into_memory_are_halved(measure, monkeypatch):
-    def train(model):
-        with torch.no_grad():
-            model.model.layers[0].mlp.down_proj.weight.mul_(-3)
-
-    whole, _ = measure("mean", change=train)
-    inner, seen = next_tokens.continue_greedily, []
-
-    def limited(model, prompts, **options):
-        seen.append(len(prompts))
-        if len(prompts) > 1:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return inner(model, prompts, **options)
-
-    monkeypatch.setattr(next_tokens, "continue_greedily", limited)
-    monkeypatch.setattr(greedy_agreement, "_EXAMPLES", 1)
-    found, _ = measure("mean", change=train)
-    assert found.metrics == whole.metrics
-    assert seen[:3] == [2, 1, 1]
-
-
-def test_training_changes_english_without_new_tokens(measure):
-    def train(model):
-        torch.manual_seed(0)
-        with torch.no_grad():
-            for layer in model.model.layers:
-                layer.mlp.down_proj.weight.add_(torch.randn_like(layer.mlp.down_proj.weight))
-
-    measured, _ = measure("mean", change=train)
-    assert measured.metrics["next_token_agreement"] < 1
-    assert measured.metrics["new_token_choices"] == 0
 
 
 def test_a_replaced_vocabulary_is_not_measured(measure, byte_level_other):

@@ -34,20 +34,6 @@ def test_a_uniform_model_needs_log2_of_the_vocabulary_for_each_token(
     assert metrics["english_bits_per_byte"] == pytest.approx(math.log2(257))
 
 
-def test_bits_per_byte_follow_the_tokens_of_the_vocabulary(
-    tiny_llama, uniform, byte_tokenizer, make_job
-):
-    merged = byte_tokenizer(("Î", "µ"), ("Î", "½"))
-    larger = tiny_llama(len(merged))
-    with torch.no_grad():
-        for parameter in larger.parameters():
-            parameter.zero_()
-    metrics = evaluate(larger, merged, make_job("perplexity")).metrics
-    assert metrics["tokens"] < metrics["bytes"]
-    expected = math.log2(259) * metrics["tokens"] / metrics["bytes"]
-    assert metrics["bits_per_byte"] == pytest.approx(expected, rel=1e-5)
-
-
 def test_text_that_the_tokenizer_loses_is_recorded(model, byte_tokenizer, make_job, caplog):
     bpe = read_bpe(byte_tokenizer())
     lossy = fast_tokenizer(bpe.without({"Î"}), settings_of(byte_tokenizer()))
@@ -108,36 +94,11 @@ def test_the_first_run_scores_the_sentences_of_learning_curves(model, byte_token
     assert len({tuple(sorted(one)) for one in (first, second, third)}) == 3
 
 
-def test_a_corpus_without_english_has_no_english_figures(model, byte_tokenizer, make_job):
-    job = make_job("perplexity")
-    (Path(job["inputs"]["corpus"]) / "english.txt").write_text("")
-    metrics = evaluate(model, byte_tokenizer(), job).metrics
-    assert "bits_per_byte" in metrics
-    assert not [name for name in metrics if name.startswith("english")]
-
-
 def test_the_error_about_a_diverged_model_names_its_cell(model, byte_tokenizer, make_job):
     with torch.no_grad():
         model.get_input_embeddings().weight.fill_(math.nan)
     with pytest.raises(UserError, match=r"cell: the likelihood of heldout.txt"):
         evaluate(model, byte_tokenizer(), make_job("perplexity"))
-
-
-def test_an_unknown_setting_is_named(model, byte_tokenizer, make_job):
-    with pytest.raises(UserError, match=r"tasks\.perplexity: unknown key 'sentences'"):
-        evaluate(model, byte_tokenizer(), make_job("perplexity", sentences=3))
-
-
-def test_windows_score_the_same_tokens_with_other_contexts(model, byte_tokenizer, make_job):
-    alone = evaluate(model, byte_tokenizer(), make_job("perplexity")).metrics
-    windows = evaluate(model, byte_tokenizer(), make_job("perplexity", window=8)).metrics
-    assert windows.keys() == alone.keys()
-    for name in ("tokens", "bytes", "english_tokens", "english_bytes"):
-        assert windows[name] == alone[name]
-    assert windows["perplexity"] != pytest.approx(alone["perplexity"], rel=1e-3)
-    nats = windows["nats_per_token"] * windows["tokens"]
-    assert windows["perplexity"] == pytest.approx(math.exp(windows["nats_per_token"]))
-    assert windows["bits_per_byte"] == pytest.approx(nats / math.log(2) / windows["bytes"])
 
 
 def test_a_window_is_at_most_the_context_of_the_model(model, byte_tokenizer, make_job):
@@ -168,13 +129,3 @@ def test_a_group_is_scored_by_member_and_together(model, byte_tokenizer, make_jo
     bytes_ = sum(len(text.replace("\n", "").encode()) for text in texts.values())
     assert metrics["bits_per_byte"] == pytest.approx(nats / math.log(2) / bytes_, rel=1e-6)
     assert found.details["members/sw/heldout"]["sentences"] == 2
-
-
-def test_the_limit_of_sentences_applies_to_each_member(model, byte_tokenizer, make_job):
-    job = make_job("perplexity", heldout_sentences=1)
-    for member in ("el", "sw"):
-        folder = Path(job["inputs"]["corpus"]) / "members" / member
-        folder.mkdir(parents=True)
-        (folder / "heldout.txt").write_text("ab\ncd\n")
-    metrics = evaluate(model, byte_tokenizer(), job).metrics
-    assert (metrics["bytes_el"], metrics["bytes_sw"], metrics["bytes"]) == (2, 2, 4)

@@ -12,7 +12,6 @@ import yaml
 from lexigraft.errors import UserError
 from lexigraft.evaluation import metric_kinds, task_kinds
 from lexigraft.evaluation.costs import TaskSizes, TextSize
-from lexigraft.evaluation.evaluate import record
 from lexigraft.evaluation.metric_kinds import MetricKind, metric_file, register_metric, text_metrics
 from lexigraft.evaluation.task_kinds import (
     Measurement,
@@ -65,13 +64,6 @@ DIFFERENT = {
 }
 
 
-def test_every_kind_has_its_file_and_a_function():
-    assert {"perplexity", "speed", "summarization", "translation"} <= set(kinds())
-    for kind in kinds():
-        assert (REPOSITORY / task_file(kind)).is_file()
-        assert callable(task_kind(kind).evaluate)
-
-
 def test_every_kind_declares_its_primary_metric_and_what_it_costs():
     sizes = TaskSizes(2, 1, 100, 50, 30, TextSize(40, 50), TextSize(40, 30))
     for name in kinds():
@@ -80,14 +72,6 @@ def test_every_kind_declares_its_primary_metric_and_what_it_costs():
             assert kind.metric(kind.primary_metric).title
         work = kind.cost(kind.settings(), sizes)
         assert work.scored_tokens > 0
-
-
-def test_the_cost_of_held_out_text_is_that_of_the_sentences_of_all_runs():
-    kind = task_kind("perplexity")
-    sizes = TaskSizes(3, 1, 100, 50, 30, TextSize(40, 50), TextSize(20, 30))
-    assert kind.cost(kind.settings(), sizes).scored_tokens == 3 * (40 * 50 + 20 * 30)
-    limited = kind.settings(heldout_sentences=10, english_sentences=99)
-    assert kind.cost(limited, sizes).scored_tokens == 3 * (10 * 50 + 20 * 30)
 
 
 def test_a_prompt_that_several_runs_draw_is_generated_once():
@@ -142,21 +126,6 @@ def test_registered_tasks_have_all_settings_of_their_kind(name):
     assert settings == vars(kind.settings()) | named | DIFFERENT.get(name, {})
 
 
-def test_the_error_about_an_unknown_kind_lists_the_known_kinds():
-    with pytest.raises(UserError, match=r"kind 'bleu' is not one of .*translation"):
-        task_file("bleu")
-
-
-def test_a_record_has_the_keys_that_the_report_reads(make_job):
-    job = make_job("speed", prompts=4)
-    found = record(job, Measurement({"x": 1.0}, {"y": "z"}))
-    assert found["metrics"] == {"x": 1.0}
-    assert found["cell"]["language"] == "el-kolibri"
-    assert (found["task"], found["kind"], found["run"]) == ("speed", "speed", 0)
-    assert found["seed"] == job["seed"]
-    assert "transformers" in found["versions"]
-
-
 def test_declarations_are_read_without_torch_or_numpy():
     code = (
         "import sys; from lexigraft.evaluation.task_kinds import declared_metrics; "
@@ -164,11 +133,6 @@ def test_declarations_are_read_without_torch_or_numpy():
         "assert not {'torch', 'transformers', 'numpy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=REPOSITORY)
-
-
-def test_metrics_of_english_have_a_prefix():
-    scores = {"hi-mine": {"f1": 20.0}, "english": {"f1": 80.0}}
-    assert metrics_by_language(scores) == {"f1": 20.0, "english_f1": 80.0}
 
 
 def test_a_group_has_the_mean_of_its_languages_and_each_of_them():

@@ -10,14 +10,11 @@ import torch
 from lexigraft.artifacts.cards import write_card
 from lexigraft.corpus.examples import prepare_examples
 from lexigraft.errors import UserError
-from lexigraft.evaluation import evaluate
 from lexigraft.evaluation.fine_tuning import FineTuning
 from lexigraft.evaluation.task_kinds import task_kind
 from lexigraft.evaluation.tasks import classification, extractive_qa, tagging
 from lexigraft.evaluation.transfer import Transfer
 from lexigraft.source.model import load_model
-from lexigraft.training.store import save_cell
-from lexigraft.vocabulary.train import train_tokenizer
 
 NAMES = ["Ada", "Bob", "Eve", "Max"]
 THINGS = ["book", "table", "lesson", "video", "class", "file"]
@@ -150,48 +147,6 @@ def test_answers_are_found_in_contexts_of_one_or_several_windows(
     rows = predictions(described)
     assert {row["reference"] for row in rows} == set(NAMES)
     assert sum(row["f1"] for row in rows) / len(rows) == pytest.approx(found.metrics["f1"])
-
-
-def test_a_replaced_vocabulary_is_fine_tuned(model, roberta_tokenizer, job, english, telugu):
-    from lexigraft.initialization.graft import graft
-    from lexigraft.initialization.registry import initializer
-
-    target = train_tokenizer([*english, *telugu], "sentencepiece-bpe", 600, roberta_tokenizer)
-    rows = len(roberta_tokenizer)
-    fitted = initializer("mean").fit(roberta_tokenizer, target, n_source=rows)
-    described = nli(job, **LEARNED)
-    found = classification.evaluate(graft(model, target, fitted), target, described)
-    assert found.metrics["accuracy"] > 0.9
-
-
-def test_an_encoder_is_loaded_once_for_all_runs(
-    model, roberta_folder, roberta_tokenizer, job, tmp_path, monkeypatch
-):
-    source, cell = tmp_path / "source", tmp_path / "cell"
-    source.mkdir()
-    described = {"kind": "folder", "path": str(roberta_folder), "revision": None}
-    (source / "source.json").write_text(json.dumps(described))
-    inputs = {"source": str(source), "tokenizer": str(source), "initialization": None}
-    trained = {"rule": "train", "inputs": inputs, "cell": {}}
-    save_cell(cell, model, [], job=trained, read={})
-    alone = nli(job, epochs=1, train_examples=20, test_examples=15)
-    alone["seed"][-1] = 1
-    expected = classification.evaluate(model, roberta_tokenizer, alone)
-    task = {"settings": alone["settings"], "runs": 2, "seed": alone["seed"][:-1]}
-    loads, inner = [], evaluate.load_cell
-    monkeypatch.setattr(evaluate, "load_cell", lambda *given: loads.append(given) or inner(*given))
-    evaluate.evaluate_cell(
-        {
-            "rule": "evaluate",
-            "inputs": {"cell": str(cell), "read": {"classification": alone["inputs"]}},
-            "outputs": {"folder": str(tmp_path / "all")},
-            "cell": {},
-            "tasks": {"classification": task},
-        }
-    )
-    record = json.loads((tmp_path / "all/classification/run-1/record.json").read_text())
-    assert record["metrics"] == expected.metrics and "document_start" not in record
-    assert len(loads) == 1 and loads[0][1] == torch.float32
 
 
 def logits_of(model, tokenizer, described, validated=None, **settings):

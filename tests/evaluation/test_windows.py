@@ -50,24 +50,6 @@ def test_the_first_token_of_a_text_without_a_start_is_only_context(tiny_llama, s
     assert whole.tokens == sum(one.tokens for one in found)
 
 
-def test_windows_that_do_not_fit_into_memory_together_are_scored_in_smaller_batches(
-    model, byte_tokenizer, monkeypatch
-):
-    whole = score_windows(model, byte_tokenizer(), TEXTS, window=7)
-    inner, sizes = model.forward, []
-
-    def forward(input_ids, **given):
-        sizes.append(len(input_ids))
-        if len(input_ids) > 3:
-            raise torch.OutOfMemoryError
-        return inner(input_ids=input_ids, **given)
-
-    monkeypatch.setattr(model, "forward", forward)
-    found = score_windows(model, byte_tokenizer(), TEXTS, window=7)
-    assert [one.nats for one in found.texts] == pytest.approx([one.nats for one in whole.texts])
-    assert sizes[0] > 6 and max(sizes[3:]) <= 3
-
-
 @pytest.mark.parametrize("window", [2, 7])
 def test_each_text_has_the_nats_of_its_own_tokens(window, model, byte_tokenizer):
     tokenizer = byte_tokenizer()
@@ -79,15 +61,3 @@ def test_each_text_has_the_nats_of_its_own_tokens(window, model, byte_tokenizer)
         assert own.nats == pytest.approx(nats - before, rel=1e-4)
         assert own.tokens == own.bytes == len(TEXTS[number - 1].encode())
         before = nats
-
-
-def test_a_token_that_begins_texts_is_not_added_twice(model, byte_tokenizer):
-    from tokenizers.processors import TemplateProcessing
-
-    tokenizer, plain = byte_tokenizer(), byte_tokenizer()
-    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
-        single="<end> $A", special_tokens=[("<end>", 0)]
-    )
-    options = {"window": 9, "batch_tokens": 20}
-    with_token = score_windows(model, tokenizer, TEXTS, **options)
-    assert with_token == score_windows(model, plain, TEXTS, **options)

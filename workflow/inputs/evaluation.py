@@ -197,7 +197,7 @@ def metric_card(study: Study, wildcards: Wildcards) -> Output:
 def metric_versions(study: Study, wildcards: Wildcards) -> dict[str, int]:
     """The version of the kind of a metric."""
     kind = scoring_settings(study, wildcards)["kind"]
-    return {f"metric {kind}": learned_kind(kind).version}
+    return {f"metric {kind}": learned_kind(kind).VERSION}
 
 
 def scoring_memory(study: Study, wildcards: Wildcards) -> int:

@@ -31,13 +31,10 @@ def prepare_benchmark(
 ) -> tuple[list[str], dict[str, Any]]:
     """Load a task of the harness once (see `load_task`), and store its data sets in `into`/data.
 
-    `data` is a local folder with data sets under their hub names, or None. Other data sets are read
-    from the hub, or from its cache, at the commits that the folder `results` locks.
-
-    Returns the written files and the facts for the card: whether the task is `available`, if not
-    `why`, and the origin and number of rows of each data set. `used` are the local folders that
-    were read, None if the task is not available; `commits` are those of the hub. Raises `UserError`
-    if the harness has no such task.
+    For `data` and `results`, see `storing_data_sets`. Returns the written files and the facts for
+    the card: whether the task is `available`, if not `why`, and the data sets; `used` are the local
+    folders that were read, None if the task is not available; `commits` are those of the hub.
+    Raises `UserError` if the harness has no such task.
     """
     into = Path(into)
     facts: dict[str, Any] = {"task": name, "definition": folder, "harness": HARNESS}
@@ -61,14 +58,14 @@ def prepare_benchmark(
 def load_task(name: str, folder: str) -> TaskDict:
     """Create a task of the harness, or all tasks of a group, which reads their data sets.
 
-    `name` is the name in its definition, such as `xcopa_sw` or `mmmlu_de_de`; `folder` is the
-    folder of the definition in the harness's `tasks`, or a folder with the user's definitions,
-    which begins with `.` or `/`. Only this folder is searched: the harness has 13,000 definitions
-    and takes a minute to read all.
+    `name` is the name in its definition, such as `xcopa_sw`; `folder` is the folder of the
+    definition in the harness's `tasks`, or a folder with the user's definitions, which begins with
+    `.` or `/`. Only this folder is searched: the harness has 13,000 definitions and takes a minute
+    to read all.
 
     Returns `tasks`, by name, and `groups`, the input of `lm_eval.evaluate`. Raises `UserError` if
-    there is no such folder or no such task in it, if a user's definition has code, or if the task
-    is not multiple choice.
+    there is no such folder or task, if a user's definition has code, or if the task is not multiple
+    choice.
     """
     manager = _manager_of([name], folder)
     output_type = (manager.task_index[name].cfg or {}).get("output_type", "multiple_choice")
@@ -137,22 +134,19 @@ def longest_texts(folder: str | Path) -> list[str]:
     """The longest text of each test example of a prepared benchmark, as in its data set.
 
     Data sets use different column names for questions and choices, and prompts contain words of the
-    harness that no training text has. The longest text of an example is the one that does not occur
-    elsewhere by chance: the passage of a question, the question of an exam, the beginning of a
-    story.
+    harness that no training text has. The longest text of an example does not occur elsewhere by
+    chance: the passage of a question, the question of an exam, the beginning of a story.
     """
     folder = Path(folder)
     card = json.loads((folder / "card.json").read_text("utf-8"))
-    texts = []
+    longest = []
     with stored_data_sets(folder / DATA):
         for task in load_task(card["task"], card["definition"])["tasks"].values():
             split = task.config.test_split if task.has_test_docs() else task.config.validation_split
             columns = task.dataset[split].column_names
-            texts += [longest(example, columns) for example in task.eval_docs]
-    return texts
-
-
-def longest(example: Mapping[str, Any], columns: Collection[str]) -> str:
-    """The longest text in the given columns of an example; empty if there is none."""
-    texts = (value for name, value in example.items() if name in columns)
-    return max((text for text in texts if isinstance(text, str)), key=len, default="")
+            for example in task.eval_docs:
+                # The harness adds columns to its examples.
+                values = (value for name, value in example.items() if name in columns)
+                texts = (value for value in values if isinstance(value, str))
+                longest.append(max(texts, key=len, default=""))
+    return longest

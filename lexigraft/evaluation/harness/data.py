@@ -1,9 +1,7 @@
 """Store the data sets of the harness's tasks with the results, and read them from there.
 
-When it loads a task, the harness calls `datasets.load_dataset`. This call is replaced: by one that
-loads the data set and stores a copy (`storing_data_sets`), or by one that loads that copy
-(`stored_data_sets`). So the harness's own definitions are used unchanged, and a job on a machine
-without a network reads the rows that were stored before.
+The harness calls `datasets.load_dataset`. This call is replaced, so that its own definitions are
+used unchanged, and a job without a network reads the rows that were stored before.
 """
 
 import json
@@ -52,24 +50,37 @@ def storing_data_sets(
     """
     stored: list[dict[str, Any]] = []
 
-    def store(path: str, name: str | None = None, **options: Any) -> Any:
-        request = {"path": path, "name": name, **options}
-        data_set = _find(stored, request)
-        if data_set is None:
-            source = Path(local).expanduser() / path if local else None
-            source = source if source and source.is_dir() else None
-            subfolder, commits = f"{len(stored):02d}", dict[str, str]()
-            data_set = {
-                "request": request,
-                "place": source and str(source),
-                "folder": subfolder,
-                "rows": _copy(request, source, folder / subfolder, results, commits),
-                "commits": commits,
-            }
-            stored.append(data_set)
-        return _open(folder / data_set["folder"])
+    def store(request: dict[str, Any]) -> dict[str, Any]:
+        path, name = request["path"], request["name"]
+        source = Path(local).expanduser() / path if local else None
+        source = source if source and source.is_dir() else None
+        subfolder, commits = f"{len(stored):02d}", dict[str, str]()
+        logger.info("reading %s (%s) from %s", path, name, source or "the hub or its cache")
+        try:
+            # A separate cache: the user's could return older files of the same names.
+            with tempfile.TemporaryDirectory() as cache:
+                if source is None:
+                    splits = _load_from_hub(request, results, commits)
+                else:
+                    splits = load_dataset(**request | {"path": str(source), "cache_dir": cache})
+                splits.save_to_disk(str(folder / subfolder))
+        except (OSError, ValueError, RuntimeError, HfHubHTTPError, DatasetsError) as error:
+            raise DataSetNotFoundError(
+                f"{source or path} ({name or 'default'}) cannot be read: {first_line(error)}; run "
+                f"`hf download {path} --repo-type dataset --local-dir FOLDER/{path}` on a machine "
+                "with network access, and set `data` of the task in config/tasks.yaml to FOLDER"
+            ) from None
+        data_set = {
+            "request": request,
+            "place": source and str(source),
+            "folder": subfolder,
+            "rows": {split: len(table) for split, table in splits.items()},
+            "commits": commits,
+        }
+        stored.append(data_set)
+        return data_set
 
-    with _answered(store):
+    with _stored_or(folder, stored, store):
         yield stored
     write_json(folder / DATA_SETS, stored)
 
@@ -80,79 +91,55 @@ def stored_data_sets(folder: Path) -> Iterator[None]:
 
     Raises `UserError` from inside if it requests a data set that is not stored.
     """
-    stored = json.loads((folder / DATA_SETS).read_text("utf-8"))
 
-    def read_stored(path: str, name: str | None = None, **options: Any) -> Any:
-        data_set = _find(stored, {"path": path, "name": name, **options})
-        if data_set is None:
-            raise UserError(
-                f"{folder}: has no '{path}' ({name}), which this version of lm-evaluation-harness "
-                "reads; delete its parent folder and run again to prepare it again"
-            )
-        return _open(folder / data_set["folder"])
+    def refuse(request: dict[str, Any]) -> dict[str, Any]:
+        raise UserError(
+            f"{folder}: has no '{request['path']}' ({request['name']}), which this version of "
+            "lm-evaluation-harness reads; delete its parent folder and run again to prepare it "
+            "again"
+        )
 
-    with _answered(read_stored):
+    with _stored_or(folder, json.loads((folder / DATA_SETS).read_text("utf-8")), refuse):
         yield
 
 
 @contextmanager
-def _answered(answer: Callable[..., Any]) -> Iterator[None]:
-    # A task could name a `custom_dataset` instead, but not the tasks of a group, nor those whose
-    # class has its own `download`.
+def _stored_or(
+    folder: Path,
+    stored: list[dict[str, Any]],
+    otherwise: Callable[[dict[str, Any]], dict[str, Any]],
+) -> Iterator[None]:
+    """Answer `datasets.load_dataset` with stored data sets, others with what `otherwise` returns.
+
+    A task could name a `custom_dataset` instead, but not the tasks of a group, nor those whose
+    class has its own `download`.
+    """
+
+    def load(path: str, name: str | None = None, **options: Any) -> Any:
+        request = {"path": path, "name": name, **options}
+        equal = (data_set for data_set in stored if data_set["request"] == request)
+        data_set = next(equal, None) or otherwise(request)
+        # In memory: a memory-mapped data set would write derived files next to itself.
+        return load_from_disk(str(folder / data_set["folder"]), keep_in_memory=True)
+
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
     original = datasets.load_dataset
-    datasets.load_dataset = answer  # type: ignore[assignment]
+    datasets.load_dataset = load  # type: ignore[assignment]
     try:
         yield
     finally:
         datasets.load_dataset = original
 
 
-def _find(stored: list[dict[str, Any]], request: dict[str, Any]) -> dict[str, Any] | None:
-    return next((data_set for data_set in stored if data_set["request"] == request), None)
-
-
-def _open(folder: Path) -> Any:
-    # In memory: a memory-mapped data set would write derived files next to itself.
-    return load_from_disk(str(folder), keep_in_memory=True)
-
-
-def _copy(
-    request: dict[str, Any],
-    source: Path | None,
-    copy: Path,
-    results: str | Path | None,
-    commits: dict[str, str],
-) -> dict[str, int]:
-    """Copy a data set from a folder, the hub or its cache; returns the rows of its splits.
-
-    Adds the commits that were read from the hub to `commits`.
-    """
-    path, name = request["path"], request["name"]
-    logger.info("reading %s (%s) from %s", path, name, source or "the hub or its cache")
-    try:
-        # A separate cache: the user's could return older files of the same names.
-        with tempfile.TemporaryDirectory() as cache:
-            if source is None:
-                data_set = _load_from_hub(request, results, commits)
-            else:
-                data_set = load_dataset(**request | {"path": str(source), "cache_dir": cache})
-            data_set.save_to_disk(str(copy))
-            return {split: len(table) for split, table in data_set.items()}
-    except (OSError, ValueError, RuntimeError, HfHubHTTPError, DatasetsError) as error:
-        reason = first_line(error)
-        raise DataSetNotFoundError(
-            f"{source or path} ({name or 'default'}) cannot be read: {reason}; run `hf download "
-            f"{path} --repo-type dataset --local-dir FOLDER/{path}` on a machine with network "
-            "access, and set `data` of the task in config/tasks.yaml to FOLDER"
-        ) from None
-
-
 def _load_from_hub(
     request: dict[str, Any], results: str | Path | None, commits: dict[str, str]
 ) -> DatasetDict:
-    """Load a data set as requested; if it needs a loading script, the hub's Parquet copy of it."""
+    """Load a data set as requested; if it needs a loading script, the hub's Parquet copy of it.
+
+    Adds the commits that were read to `commits`.
+    """
+    path = request["path"]
 
     def commit_of(branch: str | None) -> str | None:
         """The commit of a branch, locked in the results; the branch if none is locked or found."""
@@ -163,7 +150,6 @@ def _load_from_hub(
             commits[asset.key] = commit
         return commit or branch
 
-    path = request["path"]
     commit = commit_of(request.get("revision"))
     try:
         return load_dataset(**request | ({"revision": commit} if commit else {}))

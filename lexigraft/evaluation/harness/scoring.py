@@ -16,7 +16,8 @@ from lm_eval.models.huggingface import HFLM
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from lexigraft.artifacts.atomic import atomic_file
+from lexigraft.artifacts.atomic import write_lines
+from lexigraft.artifacts.records import read_jsonl
 from lexigraft.evaluation.harness.benchmarks import load_task
 from lexigraft.evaluation.harness.data import stored_data_sets
 from lexigraft.inference.batch_sizes import default_prompts, texts_with_logits
@@ -53,21 +54,14 @@ def score(
 ) -> Scored:
     """Score a model on a task of the harness, see `load_task` for its name and folder.
 
-    Parameters
-    ----------
-    data
-        The folder in which `storing_data_sets` stored its data sets.
-    shots
-        Number of examples before each question. A task that is defined with none gets none.
-    by_length
-        Whether `output` is the choice with the highest log-likelihood divided by length in
-        characters, as for the harness's `acc_norm`, or the highest log-likelihood, as for `acc`. If
-        true, tasks without `acc_norm` get one from that choice.
-    seed
-        Seed to draw these examples, unless the task uses its first ones.
-    draw
-        Function of a task's name and its number of examples that returns the indices of the
-        examples to score; None: all.
+    `data` is the folder in which `storing_data_sets` stored its data sets. `shots` is the number of
+    examples before each question (a task that is defined with none gets none), drawn with `seed`
+    unless the task uses its first ones. `draw`, from a task's name and its number of examples,
+    returns the indices of the examples to score; None: all.
+
+    With `by_length`, `output` is the choice with the highest log-likelihood divided by length in
+    characters, as for the harness's `acc_norm`, otherwise the highest log-likelihood, as for `acc`;
+    tasks without `acc_norm` then get one from that choice.
     """
     with stored_data_sets(data):
         loaded = load_task(name, folder)
@@ -179,7 +173,8 @@ class ResumableModel(HFLM):
         arguments = json.dumps([self.identity, [request.args for request in requests]])
         digest = hashlib.sha256(arguments.encode()).hexdigest()[:16]
         file = self.folder / _PARTIAL.format(digest)
-        done = _read(file)
+        done: list[Any] = read_jsonl(file, skip_incomplete=True)
+        write_lines(file, map(json.dumps, done))  # without an incomplete last line
         chunks = range(0, len(requests), _CHUNK)
         with file.open("a", encoding="utf-8") as partial:
             for first in tqdm(chunks[len(done) :], desc="score", unit="chunk", disable=None):
@@ -187,7 +182,7 @@ class ResumableModel(HFLM):
                 done.append([(float(value), bool(greedy)) for value, greedy in chunk])
                 partial.write(json.dumps(done[-1]) + "\n")
                 partial.flush()
-        return [answer for chunk in done for answer in chunk]
+        return [(value, greedy) for chunk in done for value, greedy in chunk]
 
     def _loglikelihood_tokens(self, requests, disable_tqdm=False, override_bs=None):
         """The harness's method, in batches that fit into memory."""
@@ -213,14 +208,3 @@ class ResumableModel(HFLM):
         """Remove the stored answers, which are no longer needed once the scores are written."""
         for file in self.folder.glob(_PARTIAL.format("*")):
             file.unlink()
-
-
-def _read(file: Path) -> list[list[tuple[float, bool]]]:
-    """The answered chunks; an incomplete last line is removed, also from the file."""
-    content = file.read_bytes() if file.exists() else b""
-    lines = content.split(b"\n")[:-1]
-    complete = b"".join(line + b"\n" for line in lines)
-    if complete != content:
-        with atomic_file(file) as temporary:
-            temporary.write_bytes(complete)
-    return [[(value, greedy) for value, greedy in json.loads(line)] for line in lines]

@@ -10,13 +10,13 @@ import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from lexigraft.artifacts.cards import describe_file
 from lexigraft.artifacts.checksums import file_checksum
+from lexigraft.declarations import load_file
 from lexigraft.errors import UserError, first_line
 
 logger = logging.getLogger(__name__)
@@ -29,18 +29,6 @@ _REGISTERED: dict[str, Path] = {}
 
 
 # ---- kinds -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class LearnedKind:
-    """A kind of learned metric: what the constants of its module declare."""
-
-    file: str
-    version: int
-    titles: Mapping[str, str]  # names of scores in records -> their usual names
-    # Part -> groups of file names; the first file of each group that exists is used.
-    files: Mapping[str, tuple[tuple[str, ...], ...]]
-    optional_files: Mapping[str, tuple[str, ...]]  # part -> names of files used if they exist
 
 
 def learned_kinds() -> list[str]:
@@ -60,17 +48,9 @@ def register_learned_kind(file: str | Path) -> None:
     _REGISTERED[path.stem] = path
 
 
-@cache
-def learned_kind(name: str) -> LearnedKind:
-    """The declaration of a kind of learned metric."""
-    file = _REGISTERED.get(name, _FOLDER / f"{name}.py")
-    spec = spec_from_file_location(f"learned_metric_{name}", file)
-    assert spec and spec.loader
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return LearnedKind(
-        str(file), module.VERSION, module.TITLES, module.FILES, module.OPTIONAL_FILES
-    )
+def learned_kind(name: str) -> ModuleType:
+    """The module of a kind of learned metric, see `kinds`."""
+    return load_file(_REGISTERED.get(name, _FOLDER / f"{name}.py"))
 
 
 # ---- files -------------------------------------------------------------------------------------
@@ -105,19 +85,19 @@ class Part:
         snapshot = repository / "snapshots" / commit
         return snapshot if snapshot.is_dir() else None
 
+    def files(self) -> dict[tuple[str, ...], Path | None]:
+        """Group of names -> the file that is used; None if there is none."""
+        folder = self.folder()
+        files: dict[tuple[str, ...], Path | None] = {}
+        for group in (*self.needs, *((name,) for name in self.optional)):
+            paths = (folder / name for name in group) if folder else ()
+            files[group] = next((path for path in paths if path.is_file()), None)
+        return files
+
     def missing(self) -> tuple[str, ...] | None:
         """The first group of which no file exists; None if the part is complete."""
-        return next((group for group in self.needs if not self._first(group)), None)
-
-    def files(self) -> list[Path]:
-        """The existing files that are used."""
-        groups = (*self.needs, *((name,) for name in self.optional))
-        return [file for group in groups if (file := self._first(group))]
-
-    def _first(self, group: tuple[str, ...]) -> Path | None:
-        folder = self.folder()
-        files = (folder / name for name in group) if folder else ()
-        return next((file for file in files if file.is_file()), None)
+        files = self.files()
+        return next((group for group in self.needs if not files[group]), None)
 
 
 def parts(settings: Mapping[str, Any]) -> list[Part]:
@@ -129,9 +109,9 @@ def parts(settings: Mapping[str, Any]) -> list[Part]:
             settings[key],
             settings["revision" if key == "checkpoint" else f"{key}_revision"],
             groups,
-            kind.optional_files.get(key, ()),
+            kind.OPTIONAL_FILES.get(key, ()),
         )
-        for key, groups in kind.files.items()
+        for key, groups in kind.FILES.items()
     ]
 
 
@@ -160,18 +140,22 @@ def observed(settings: Mapping[str, Any], python: str) -> tuple[str, bool]:
     has_environment = Path(python).exists()
     # `make metrics` finished; environments built in another way do not have its marker.
     is_finished = (Path(python).parent.parent / "main").exists()
+    files = [(part, file) for part in folders for file in part.files().values() if file]
     observation = {
         "environment": [has_environment, is_finished],
         "hub": is_offline() if any(part.name and not part.is_local for part in missing) else None,
         # A commit on the hub never changes.
         "files": [
             [part.key, file.name, file_checksum(file) if part.is_local else None]
-            for part in folders
-            for file in part.files()
+            for part, file in files
         ],
     }
-    digest = hashlib.sha256(json.dumps(observation).encode()).hexdigest()[:16]
-    return digest, has_environment and not missing
+    return digest_of(observation), has_environment and not missing
+
+
+def digest_of(observation: Mapping[str, Any]) -> str:
+    """Digest of what was observed on this machine."""
+    return hashlib.sha256(json.dumps(observation).encode()).hexdigest()[:16]
 
 
 def hub_cache() -> Path:
@@ -192,53 +176,54 @@ def is_offline() -> bool:
 def prepare_metric(name: str, settings: Mapping[str, Any], python: str) -> dict[str, Any]:
     """Find or fetch a metric's checkpoint; the hub is only asked for missing files.
 
-    `settings` are the entry of the metric `name` in config/metrics.yaml: kind, checkpoint, encoder
-    and their revisions. Nothing is fetched without the metrics environment's `python`.
-
-    Returns `available`, `why` (what is missing and what to do, or None), and for each part,
-    `checkpoint` and possibly `encoder`: its name, revision, folder and files with their SHA-256.
+    `settings` are the entry of the metric `name` in config/metrics.yaml. Nothing is fetched without
+    the metrics environment's `python`. Returns `available`, `why` (what is missing and what to do,
+    or None), and for each part, `checkpoint` and possibly `encoder`: its name, revision, folder and
+    files with their SHA-256.
     """
+    facts: dict[str, Any] = {"available": True, "why": None}
     try:
         if not Path(python).exists():
             raise UserError(f"{python} is missing: run `make metrics`, then this study again")
-        described = {part.key: _describe(name, part) for part in parts(settings)}
+        for part in parts(settings):
+            where = f"metrics.{name}.{part.key}"
+            if part.name is None:
+                raise UserError(
+                    f"{where}: none is specified; give a hub name or a folder, written with a /"
+                )
+            if part.missing() and not part.is_local:
+                _fetch(where, part, part.name)
+            folder, missing = part.folder(), part.missing()
+            if folder is None or missing:
+                raise UserError(
+                    f"{where}: {folder or part.name} has no {' or '.join(missing or ())}; add it "
+                    "or specify another folder"
+                )
+            logger.info("%s: %s", where, folder)
+            facts[part.key] = {
+                "name": part.name,
+                "revision": None if part.is_local else folder.name,
+                "folder": str(folder),
+                "files": {
+                    str(file.relative_to(folder)): describe_file(file)
+                    for file in part.files().values()
+                    if file
+                },
+            }
     except UserError as reason:
         logger.warning("%s cannot be scored: %s", name, reason)
         return {"available": False, "why": str(reason)}
-    return {"available": True, "why": None, **described}
-
-
-def _describe(metric: str, part: Part) -> dict[str, Any]:
-    where = f"metrics.{metric}.{part.key}"
-    if part.name is None:
-        raise UserError(
-            f"{where}: none is specified; give a hub name or a folder, written with a /"
-        )
-    if part.missing() and not part.is_local:
-        _fetch(where, part, part.name)
-    folder, missing = part.folder(), part.missing()
-    if folder is None or missing:
-        raise UserError(
-            f"{where}: {folder or part.name} has no {' or '.join(missing or ())}; add it or "
-            "specify another folder"
-        )
-    logger.info("%s: %s", where, folder)
-    return {
-        "name": part.name,
-        "revision": None if part.is_local else folder.name,
-        "folder": str(folder),
-        "files": {str(file.relative_to(folder)): describe_file(file) for file in part.files()},
-    }
+    return facts
 
 
 def _fetch(where: str, part: Part, name: str) -> None:
     """Fetch the files of a part that are used into the hub cache."""
-    named = f"{where}: {name} at revision {part.revision or 'main'}"
+    at = f"{where}: {name} at revision {part.revision or 'main'}"
     command = f"`hf download {name} --revision {part.revision or 'main'}`"
     if is_offline():
         raise UserError(
-            f"{named} is not in the hub cache and HF_HUB_OFFLINE forbids fetching it; run "
-            f"{command} on a machine with network access, or specify a folder"
+            f"{at} is not in the hub cache and HF_HUB_OFFLINE forbids fetching it; run {command} "
+            "on a machine with network access, or specify a folder"
         )
     from huggingface_hub import errors, snapshot_download
 
@@ -248,13 +233,12 @@ def _fetch(where: str, part: Part, name: str) -> None:
         for files in (preferred, preferred + alternatives):
             snapshot_download(name, revision=part.revision, allow_patterns=files)
             if not part.missing():
-                return
+                break
+        return
     except errors.GatedRepoError:
         reason = "accept its terms on the hub and run `hf auth login`, then this study again"
     except errors.LocalEntryNotFoundError:
         reason = f"the hub cannot be reached; run {command} on a machine with network access"
     except (errors.HTTPError, errors.HFValidationError, OSError) as error:
         reason = first_line(error)
-    else:
-        return
-    raise UserError(f"{named} cannot be fetched: {reason}")
+    raise UserError(f"{at} cannot be fetched: {reason}")

@@ -12,7 +12,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lexigraft.artifacts.atomic import write_json, write_jsonl
 from lexigraft.artifacts.completion import begin, complete, is_complete
@@ -28,14 +28,6 @@ SCORER = Path(__file__).with_name("scorer.py")
 UNIT = "as the checkpoint gives it, higher is better, about 0 to 1; papers often print 100 times it"
 TEXTS = ("source", "output", "reference")
 _WAIT = 0.1  # seconds between two checks for new scores
-
-
-class PendingRun(NamedTuple):
-    """A run that is to be scored."""
-
-    job: Job
-    begun: str  # the digest from `completion.begin`
-    predictions: list[Row]
 
 
 def with_predictions(job: Job) -> Job:
@@ -70,14 +62,13 @@ def score_predictions(job: Job) -> list[str]:
     unfinished = [run for run in runs if not is_complete(run)]
     logger.info("%d of %d runs are scored", len(runs) - len(unfinished), len(runs))
     card = json.loads(Path(job["inputs"]["metric"]).read_text("utf-8"))
-    pending: list[PendingRun] = []
+    pending: list[tuple[Job, str, list[Row]]] = []  # run, its fingerprint and its predictions
     for run in unfinished:
         begun = begin(run)
         try:
             if not card["available"]:
                 raise UserError(card["why"])
-            predictions = _read_predictions(Path(run["inputs"]["predictions"]))
-            pending.append(PendingRun(run, begun, predictions))
+            pending.append((run, begun, _read_predictions(Path(run["inputs"]["predictions"]))))
         except UserError as reason:
             _finish(run, _not_scored(run, str(reason)), begun)
     try:
@@ -85,8 +76,8 @@ def score_predictions(job: Job) -> list[str]:
             _score(job, card, pending)
     except UserError as reason:
         # Not marked as complete: the error of the scorer may not occur again.
-        for remaining in pending:
-            write_json(remaining.job["outputs"]["record"], _not_scored(remaining.job, str(reason)))
+        for run, *_ in pending:
+            write_json(run["outputs"]["record"], _not_scored(run, str(reason)))
     folder = job["outputs"]["folder"]
     return [os.path.relpath(run["outputs"]["record"], folder) for run in runs]
 
@@ -105,7 +96,7 @@ def _run_job(job: Job, predictions: Path) -> Job:
     }
 
 
-def _score(job: Job, card: dict[str, Any], pending: list[PendingRun]) -> None:
+def _score(job: Job, card: dict[str, Any], pending: list[tuple[Job, str, list[Row]]]) -> None:
     """Score the predictions of runs; those that are finished are removed from `pending`.
 
     Raises `UserError` if the scorer ended before it had scored all runs.
@@ -113,12 +104,12 @@ def _score(job: Job, card: dict[str, Any], pending: list[PendingRun]) -> None:
     settings = job["settings"]
     folders: dict[str, Any] = {key: card[key] for key in ("checkpoint", "encoder") if key in card}
     options = {
-        "kind": learned_kind(settings["kind"]).file,
+        "kind": learned_kind(settings["kind"]).__file__,
         "batch_size": settings["batch_size"],
         "uses_source": settings["uses_source"],
         **{key: described["folder"] for key, described in folders.items()},
     }
-    answers = _run_scorer(job, options, [run.predictions for run in pending])
+    answers = _run_scorer(job, options, [predictions for *_, predictions in pending])
     conditions = next(answers)
     for answer in answers:
         run, begun, predictions = pending[0]
@@ -194,17 +185,22 @@ def _run_scorer(job: Job, options: dict[str, Any], runs: list[list[Row]]) -> Ite
     write_jsonl(texts, list(rows))
     scores.write_text("")
     argument = json.dumps(options | {"texts": str(texts), "scores": str(scores)})
-    process, answers = None, 0
+    process, answers, line, ended = None, 0, "", False
     try:
         # Isolated (-I): packages and paths of this environment do not affect the other one.
         process = subprocess.Popen([python, "-I", str(SCORER), argument], env=_environment())
-        with scores.open(encoding="utf-8") as lines:
-            for line in _lines_of(process, lines):
-                answer = json.loads(line)
-                if "failed" in answer:
-                    raise UserError(answer["failed"])
-                yield answer
-                answers += 1
+        with scores.open(encoding="utf-8") as file:
+            while not ended:  # reads what the process appends, until it ends
+                ended = process.poll() is not None
+                while part := file.readline():
+                    line += part
+                    if line.endswith("\n"):
+                        answer, line = json.loads(line), ""
+                        if "failed" in answer:
+                            raise UserError(answer["failed"])
+                        yield answer
+                        answers += 1
+                time.sleep(0 if ended else _WAIT)
     except OSError as error:
         if process:
             raise
@@ -223,21 +219,6 @@ def _run_scorer(job: Job, options: dict[str, Any], runs: list[list[Row]]) -> Ite
             f"{killed if process.returncode < 0 else ''}; see its log. Delete this record to score "
             "the run again"
         )
-
-
-def _lines_of(process: "subprocess.Popen[bytes]", file: Any) -> Iterator[str]:
-    """The lines that a process appends to a file, until it ends."""
-    line = ""
-    while True:
-        ended = process.poll() is not None
-        while part := file.readline():
-            line += part
-            if line.endswith("\n"):
-                yield line
-                line = ""
-        if ended:
-            return
-        time.sleep(_WAIT)
 
 
 def _environment() -> dict[str, str]:

@@ -2,16 +2,13 @@
 
 import unicodedata
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import regex
 
 from lexigraft.errors import UserError, first_line
 from lexigraft.evaluation.metric_kinds import MetricKind, Scorer, TextScores, check_pairs
 from lexigraft.evaluation.unspaced_scripts import UNSPACED_LETTER, UNSPACED_SCRIPTS
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 # A word or a number, in any script with spaces between words.
 _WORD = rf"(?:[\p{{M}}\p{{N}}]|(?![{UNSPACED_SCRIPTS}])\p{{L}})+"
@@ -24,10 +21,9 @@ class ScriptTokenizer:
     """Splits text into words or, in scripts without spaces, into letters with their marks.
 
     The default of the rouge-score package keeps only the letters a to z and digits, so that two
-    equal Burmese texts score 0. Word segmentation of Thai, Burmese or Japanese needs a dictionary
-    or a model for each language, on which the score then depends. A letter with its marks is about
-    a syllable of Burmese and a character of Japanese, so scores are comparable within a language
-    but not across languages. Case, width (NFKC), punctuation and invisible characters are ignored.
+    equal Burmese texts score 0; word segmentation would need a dictionary or a model for each
+    language. Scores are comparable within a language but not across languages. Case, width (NFKC),
+    punctuation and invisible characters are ignored.
     """
 
     name = "words, or letters with their marks in scripts without spaces"
@@ -39,34 +35,25 @@ class ScriptTokenizer:
 
 
 class PieceTokenizer:
-    """Splits text into the pieces of a subword tokenizer: Yamaguchi et al. use that of mT5."""
-
-    def __init__(self, tokenizer: "PreTrainedTokenizerBase", name: str):
-        self.name = f"pieces of {name}"
-        self.tokenize = tokenizer.tokenize
-
-
-def rouge_tokenizer(
-    name: str | None, revision: str | None = None
-) -> ScriptTokenizer | PieceTokenizer:
-    """The tokenizer of a hub name or folder; `ScriptTokenizer` if `name` is None.
+    """Splits text into the pieces of a subword tokenizer: Yamaguchi et al. use that of mT5.
 
     `revision` is a commit, tag or branch of a hub name. Raises `UserError` if it cannot be loaded.
     """
-    if name is None:
-        return ScriptTokenizer()
-    from transformers import AutoTokenizer
 
-    try:
-        pieces = AutoTokenizer.from_pretrained(
-            name, revision=revision or "main", trust_remote_code=False
-        )
-        return PieceTokenizer(pieces, name)
-    except (OSError, ValueError, ImportError) as error:
-        raise UserError(
-            f"config/tasks.yaml: rouge_tokenizer: '{name}' cannot be loaded ({first_line(error)}); "
-            "specify a folder that contains the tokenizer, or null"
-        ) from None
+    def __init__(self, name: str, revision: str | None = None):
+        from transformers import AutoTokenizer
+
+        try:
+            pieces = AutoTokenizer.from_pretrained(
+                name, revision=revision or "main", trust_remote_code=False
+            )
+        except (OSError, ValueError, ImportError) as error:
+            raise UserError(
+                f"config/tasks.yaml: rouge_tokenizer: '{name}' cannot be loaded "
+                f"({first_line(error)}); specify a folder that contains the tokenizer, or null"
+            ) from None
+        self.name = f"pieces of {name}"
+        self.tokenize = pieces.tokenize
 
 
 def rouge_l(
@@ -90,7 +77,8 @@ def rouge_l(
 
 def _scorer(settings: Any, language: str | None) -> Scorer:
     name = getattr(settings, "rouge_tokenizer", None)
-    tokenizer = rouge_tokenizer(name, getattr(settings, "rouge_revision", None))
+    revision = getattr(settings, "rouge_revision", None)
+    tokenizer = ScriptTokenizer() if name is None else PieceTokenizer(name, revision)
 
     def score(outputs: Sequence[str], references: Sequence[str]) -> TextScores:
         scores = rouge_l(outputs, references, tokenizer)

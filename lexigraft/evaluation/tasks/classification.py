@@ -17,8 +17,7 @@ def evaluate(
 ) -> Measurement:
     """Fine-tune the cell's encoder on labelled English texts and test it on its own language.
 
-    `accuracy` is the share of test examples with the right label, from 0 to 1; `english_accuracy`
-    is that of English examples. The `test` of a prediction is its language.
+    `accuracy` is the share of test examples with the right label, from 0 to 1.
     """
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 

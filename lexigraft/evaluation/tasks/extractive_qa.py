@@ -30,9 +30,8 @@ def evaluate(
 ) -> Measurement:
     """Fine-tune the cell's encoder on English questions and test it on its own language.
 
-    `f1` and `exact_match` are means over the questions, from 0 to 100 (see `answers`); `english_…`
-    are those of English questions. The `test` of a prediction is its language. Raises `UserError`
-    if the windows have no room for a context.
+    `f1` and `exact_match` are means over the questions, from 0 to 100 (see `answers`). Raises
+    `UserError` if the windows have no room for a context.
     """
     from transformers import AutoModelForQuestionAnswering, DataCollatorWithPadding
 

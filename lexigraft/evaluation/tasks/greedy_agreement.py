@@ -38,10 +38,8 @@ def evaluate(
     """Compare the next tokens of the source model and the cell after the same source tokens.
 
     The source model continues each prompt greedily. Both models then read prompt and continuation,
-    and the most likely tokens after every prefix are compared. If they agree throughout a
-    continuation, the cell generates the same continuation, token by token. A new token whose output
-    row equals, bit by bit, that of the source's choice ties with it, which Theorem 2 allows, and
-    counts as the same.
+    and the most likely tokens after every prefix are compared. A new token whose output row equals,
+    bit by bit, that of the source's choice ties with it, which Theorem 2 allows.
 
     `greedy_agreement` is the share of prompts whose whole continuation is the same,
     `next_token_agreement` is the share of prefixes after which the most likely token is the same,
@@ -54,8 +52,9 @@ def evaluate(
     corpus has no English sentences.
     """
     from lexigraft.corpus.lines import corpus_sentences
-    from lexigraft.evaluation.next_tokens import changed_continuations, compare_next_tokens
+    from lexigraft.evaluation.next_tokens import compare_next_tokens, continue_texts
     from lexigraft.evaluation.texts import draw
+    from lexigraft.inference.generation import decode
     from lexigraft.inference.text_encoding import encode
     from lexigraft.initialization.pairing import pair_vocabularies
     from lexigraft.source.matrices import matrix_rows
@@ -77,7 +76,7 @@ def evaluate(
             "language an `english` text or remove the task from run_tasks"
         )
     prompts = [ids[: settings.prompt_tokens] for ids in encode(source_tokenizer, texts)]
-    comparisons = compare_next_tokens(
+    agreements = compare_next_tokens(
         (source, source_tokenizer),
         model,
         prompts,
@@ -85,28 +84,28 @@ def evaluate(
         max_new_tokens=settings.max_new_tokens,
         batch_size=settings.batch_size,
     )
-    prefixes = sum(prompt.prefixes for prompt in comparisons)
+    prefixes = sum(agreement.prefixes for agreement in agreements)
     metrics = {
-        "greedy_agreement": sum(prompt.same for prompt in comparisons) / len(comparisons),
-        "next_token_agreement": 1 - sum(prompt.changed for prompt in comparisons) / prefixes,
-        "new_token_choices": sum(prompt.new for prompt in comparisons) / prefixes,
+        "greedy_agreement": sum(agreement.same for agreement in agreements) / len(agreements),
+        "next_token_agreement": 1 - sum(agreement.changed for agreement in agreements) / prefixes,
+        "new_token_choices": sum(agreement.new for agreement in agreements) / prefixes,
     }
-    changed = [
-        prompt
-        for prompt, comparison in zip(prompts, comparisons, strict=True)
-        if not comparison.same
-    ]
+    pairs = zip(prompts, agreements, strict=True)
+    changed = [prompt for prompt, agreement in pairs if not agreement.same][:_EXAMPLES]
+    columns: dict[str, list[str]] = {}
+    if changed:
+        columns["prompt"] = decode(source_tokenizer, changed)
+        for name, opened in (("source", (source, source_tokenizer)), ("cell", (model, tokenizer))):
+            continuations = continue_texts(*opened, changed, settings.max_new_tokens)
+            columns[name] = decode(opened[1], continuations)
     details = {
         "prompts": len(prompts),
         "prefixes": prefixes,
         "new_tokens": len(pair.new_ids),
         "precision": str(model.dtype).removeprefix("torch."),
-        "changed": changed_continuations(
-            (source, source_tokenizer),
-            (model, tokenizer),
-            changed[:_EXAMPLES],
-            settings.max_new_tokens,
-        ),
+        "changed": [
+            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+        ],
     }
     return Measurement(metrics, details)
 

@@ -41,12 +41,9 @@ def evaluate(
 ) -> Measurement:
     """Score a cell on its language, or each language of a group with the task, and on English.
 
-    `accuracy` is the mean over the languages that the cell is adapted to, from 0 to 1; each
-    language of a group also has its own (`accuracy_<language>`), and so does English
-    (`english_accuracy`). The harness's other metrics keep their names.
-
-    Writes `outputs["predictions"]`: one JSON object per example; `test` is its language. Raises
-    `UserError` if the task has no metric of that name.
+    `accuracy` is from 0 to 1; see `metrics_by_language`. The harness's other metrics keep their
+    names. Writes `outputs["predictions"]`: one JSON object per example; `test` is its language.
+    Raises `UserError` if the task has no metric of that name.
     """
     from lexigraft.artifacts.atomic import write_jsonl
     from lexigraft.evaluation.harness.benchmarks import DATA, HARNESS

@@ -45,20 +45,16 @@ def evaluate(
     Perplexity is per token, as in Yamaguchi et al. and UnifyVocab, and comparable only between
     cells with the same vocabulary: a vocabulary that splits the same text into fewer tokens spreads
     the same information over fewer tokens, so its perplexity rises although nothing got worse. Bits
-    per byte divide by the UTF-8 bytes of the text, which do not depend on the vocabulary. Both
-    weight sentences by their length. The English figures show how the adaptation affects the source
-    model's language; a corpus without English has none. A group of languages is scored by member,
-    each with its own figures (`bits_per_byte_<language>` and so on); the figures without a suffix
-    are those of all their sentences together.
+    per byte divide by the UTF-8 bytes of the text, which do not depend on the vocabulary. A group
+    of languages is scored by member, each with its own figures (`bits_per_byte_<language>`); the
+    figures without a suffix are those of all their sentences together. Sentence by sentence, every
+    vocabulary predicts a text from the same context; windows score the same tokens, but a sentence
+    then depends on its random neighbours.
 
-    Sentence by sentence, every vocabulary predicts a text from the same context. With windows, a
-    vocabulary that needs fewer tokens sees more sentences at once, and a sentence also depends on
-    its random neighbours. The scored tokens are the same in both.
-
-    Writes `outputs["predictions"]`: one JSON object per sentence with the `nats`, `tokens` and
-    `bytes` from which the figures are computed; `test` is `heldout`, `english`, or the member of a
-    group, and `id` has the sentence's line in that text, counted from 0. Raises `UserError` if
-    there is no held-out text, or if the likelihood is not finite.
+    Writes `outputs["predictions"]`: one JSON object per sentence with its `nats`, `tokens` and
+    `bytes`; `test` is `heldout`, `english`, or the member of a group, and `id` has the sentence's
+    line in that text, counted from 0. Raises `UserError` if there is no held-out text, or if the
+    likelihood is not finite.
     """
     from lexigraft.artifacts.atomic import write_jsonl
     from lexigraft.corpus.lines import corpus_sentences
@@ -143,11 +139,6 @@ def _cost(settings: PerplexitySettings, sizes: TaskSizes) -> Work:
     return Work("perplexity", scored_tokens=sizes.runs * (heldout + english))
 
 
-def nats_per(unit: str) -> Callable[[list[dict[str, Any]], Any], list[list[float]]]:
-    """`statistics` of a metric: the nats of each sentence, and its `bytes` or `tokens`."""
-    return lambda rows, details: [[row["nats"], row[unit]] for row in rows]
-
-
 def mean_nats(totals: "np.ndarray") -> "np.ndarray":
     """Nats per unit, of summed nats and units: [..., 2] -> [...]; missing without text."""
     import numpy as np
@@ -177,7 +168,7 @@ def _metric(
         title,
         higher_is_better=False,
         decimals=decimals,
-        statistics=nats_per(unit),
+        statistics=lambda rows, details: [[row["nats"], row[unit]] for row in rows],
         total=total,
         pools_languages=True,
     )

@@ -30,7 +30,7 @@ def evaluate(
     """Fine-tune the cell's encoder on tagged English words and test it on its own language.
 
     `f1` is that of whole entities with the right type and boundaries, from 0 to 100, by seqeval as
-    in CoNLL-2003; `english_f1` is that of English text. The `test` of a prediction is its language.
+    in CoNLL-2003.
     """
     from transformers import AutoModelForTokenClassification, DataCollatorForTokenClassification
 
@@ -95,10 +95,7 @@ def entity_f1(expected: list[list[str]], predicted: list[list[str]]) -> float:
 
 
 def entity_statistics(output: str, reference: str) -> list[int]:
-    """Numbers of entities in the output, in the reference, and in both: [3].
-
-    Spaces separate the tags.
-    """
+    """Numbers of entities in the output, in the reference, and in both; spaces separate tags."""
     from seqeval.metrics.sequence_labeling import get_entities
 
     predicted, expected = ({*get_entities(tags.split())} for tags in (output, reference))
@@ -119,8 +116,8 @@ def word_tokens(
     """The first token that contains a part of each word, for words joined by spaces.
 
     A token may contain parts of two words and then represents both; a truncated word has none.
-    Since offsets in the joined text are compared, this works for every family of tokenizers,
-    however it treats spaces. `is_text` marks the tokens that are not special tokens.
+    `is_text` marks the tokens that are not special tokens. Comparing offsets works for every family
+    of tokenizers, however it treats spaces.
     """
     tokens: list[int | None] = []
     begin, token = 0, 0

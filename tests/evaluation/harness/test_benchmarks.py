@@ -8,12 +8,8 @@ from runpy import run_path
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.harness.benchmark_state import (
-    benchmark_state,
-    new_state,
-    reason_not_available,
-)
-from lexigraft.evaluation.harness.benchmarks import longest, longest_texts
+from lexigraft.evaluation.harness.benchmark_state import benchmark_state, new_state
+from lexigraft.evaluation.harness.benchmarks import longest_texts
 from lexigraft.evaluation.learned.checkpoint import STATE
 from tests.conftest import REPOSITORY
 
@@ -194,34 +190,6 @@ def test_a_benchmark_is_prepared_again_once_data_appears(tmp_path, monkeypatch):
     assert benchmark_state(str(local), folder, {}) == "there"
     prepared("from the hub", [])
     assert benchmark_state(None, folder, {}) == "from the hub"
-
-
-def test_a_job_is_scored_only_if_every_language_can_be(tmp_path):
-    for name, why in (("de", None), ("sw", "no data"), ("et", "no data")):
-        (tmp_path / name).mkdir()
-        card = {"available": why is None, "why": why}
-        (tmp_path / name / "card.json").write_text(json.dumps(card))
-
-    def job(*names):
-        return {"inputs": {"benchmarks": {name: str(tmp_path / name) for name in names}}}
-
-    assert reason_not_available({"inputs": {}}) is None
-    assert reason_not_available(job("de")) is None
-    assert reason_not_available(job("de", "sw", "et")) == "no data"
-
-
-@pytest.mark.parametrize(
-    ("example", "text"),
-    [
-        ({"question": "Wer?", "passage": "Ein langer Text.", "label": 3, "made": "by the harness"},
-         "Ein langer Text."),
-        ({"premise": "Es regnet.", "choices": ["a very long list of choices"], "question": None},
-         "Es regnet."),
-        ({"label": 1}, ""),
-    ],
-)  # fmt: skip
-def test_the_longest_text_of_the_data_set_s_own_columns(example, text):
-    assert longest(example, ["question", "passage", "premise", "choices", "label"]) == text
 
 
 def test_only_tested_examples_are_searched(prepared):

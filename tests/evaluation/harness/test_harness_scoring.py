@@ -76,36 +76,6 @@ def test_a_cell_scores_what_the_harness_gives_it_by_hand(task, folder, shots, sc
     assert set(found.facts["shots"].values()) == {shots}
 
 
-def test_a_likelihood_is_that_of_the_answer_after_the_question(answering, scored):
-    model, tokenizer = answering
-    row = scored("arc_de", "okapi/arc_multilingual", 0).rows[0]
-    assert row["prompt"] == "Question: Was ist heiß?\nAnswer:"
-    assert row["choices"] == [" Eis", " die Sonne am Mittag", " Wasser", " ein Ei"]
-    assert row["reference"] == " die Sonne am Mittag"
-    before = tokenizer(row["prompt"])["input_ids"]
-    for choice, likelihood in zip(row["choices"], row["loglikelihoods"], strict=True):
-        ids = tokenizer(row["prompt"] + choice)["input_ids"]
-        with torch.no_grad():
-            scores = model(torch.tensor([ids])).logits[0].log_softmax(-1)
-        nats = sum(scores[at - 1, ids[at]].item() for at in range(len(before), len(ids)))
-        assert likelihood == pytest.approx(nats, rel=1e-5)
-
-
-def test_the_output_is_the_choice_that_the_metric_scores(scored):
-    plain, relative = (
-        scored("arc_de", "okapi/arc_multilingual", 0, by_length=by_length).rows
-        for by_length in (False, True)
-    )
-    for rows, metric in ((plain, "acc"), (relative, "acc_norm")):
-        assert [row["output"] == row["reference"] for row in rows] == [row[metric] for row in rows]
-    # The harness divides by the answer's characters, the space before it aside.
-    row = relative[0]
-    likelihoods = zip(row["loglikelihoods"], row["choices"], strict=True)
-    shares = [value / len(choice.strip()) for value, choice in likelihoods]
-    assert row["output"] == row["choices"][shares.index(max(shares))]
-    assert [row["output"] for row in plain] != [row["output"] for row in relative]
-
-
 def test_a_tested_example_is_not_in_its_own_prompt(scored):
     # Three sentences and no others to take examples from: before each stand the two others.
     rows = scored("xwinograd_jp", "xwinograd", 2).rows

@@ -23,24 +23,17 @@ from lexigraft.evaluation.learned.checkpoint import (
     state,
 )
 from tests.evaluation.learned.conftest import COMMIT
-
-
-def lacking(settings) -> list:
-    return [part.missing() for part in parts(settings)]
-
-
-def test_a_folder_with_all_required_files_is_complete(tmp_path, fill, settings):
-    folder, encoder = fill(tmp_path / "comet", "comet"), fill(tmp_path / "encoder", "encoder")
-    assert lacking(settings("comet", folder, encoder)) == [None, None]
+from workflow.config.registries import load_registries
 
 
 def test_a_pickle_is_ignored_if_there_are_safetensors(tmp_path, fill, settings):
     folder = fill(tmp_path / "bleurt", "bleurt")
     (folder / "pytorch_model.bin").write_text("old")
     (part,) = parts(settings("bleurt", folder))
-    assert {file.name for file in part.files()} == {"config.json", "model.safetensors", "spm.model"}
+    assert folder / "model.safetensors" in part.files().values()
+    assert folder / "pytorch_model.bin" not in part.files().values()
     (folder / "model.safetensors").unlink()
-    assert "pytorch_model.bin" in {file.name for file in part.files()}
+    assert folder / "pytorch_model.bin" in part.files().values()
 
 
 @pytest.mark.parametrize("revision", [COMMIT, "v1", None])
@@ -74,92 +67,61 @@ def test_the_hub_cache_is_that_of_huggingface_hub(monkeypatch):
         assert str(hub_cache()) == told.stdout.strip()
 
 
-class Prepared:
-    """A metric that was prepared: asks for its state, and writes down what a preparation found."""
-
-    def __init__(self, settings: dict, python: str, folder: Path):
-        self.settings, self.python, self.folder = settings, python, folder
-
-    def state(self) -> str:
-        return state(self.settings, self.python, str(self.folder))
-
-    def prepare(self) -> str:
-        """As scripts/prepare_metric.py does, after whatever the preparation fetched."""
-        now = self.state()
-        found, complete = observed(self.settings, self.python)
-        self.folder.mkdir(exist_ok=True)
-        kept = {"state": now, "found": found, "available": complete}
-        (self.folder / STATE).write_text(json.dumps(kept))
-        return now
-
-
 @pytest.fixture
-def local(tmp_path, settings, python) -> Prepared:
-    return Prepared(settings("bleurt", tmp_path / "bleurt"), python, tmp_path / "prepared")
+def prepare(python, tmp_path, hub):
+    """`prepare(settings)` writes what a preparation found; then `stale()` compares."""
 
+    def build(settings):
+        def now():
+            return state(settings, python, str(tmp_path / "prepared"))
 
-def test_a_preparation_is_not_stale_if_nothing_changes(local):
-    before = local.prepare()
-    assert local.state() == before
+        before = now()
+        digest, available = observed(settings, python)
+        (tmp_path / "prepared").mkdir()
+        last = {"state": before, "found": digest, "available": available}
+        (tmp_path / "prepared" / STATE).write_text(json.dumps(last))
+        assert now() == before
+        return lambda: now() != before
+
+    return build
 
 
 @pytest.mark.parametrize("appears", ["checkpoint", "environment", "end of its installation"])
-def test_a_failed_preparation_is_stale_when_what_it_lacked_appears(appears, local, tmp_path, fill):
+def test_a_failed_preparation_is_stale_when_what_it_lacked_appears(
+    appears, prepare, settings, python, tmp_path, fill
+):
     if appears == "environment":
         fill(tmp_path / "bleurt", "bleurt")
-        Path(local.python).unlink()
-    before = local.prepare()
+        Path(python).unlink()
+    stale = prepare(settings("bleurt", tmp_path / "bleurt"))
     if appears == "checkpoint":
         fill(tmp_path / "bleurt", "bleurt")
     elif appears == "environment":
-        Path(local.python).touch()
+        Path(python).touch()
     else:
-        (Path(local.python).parent.parent / "main").touch()
-    assert local.state() != before
-    assert local.prepare() == local.state()
+        (Path(python).parent.parent / "main").touch()
+    assert stale()
 
 
-def test_scores_outlive_the_checkpoint_and_the_environment(local, tmp_path, fill):
-    folder = fill(tmp_path / "bleurt", "bleurt")
-    before = local.prepare()
-    (folder / "model.safetensors").unlink()
-    assert local.state() == before
-    Path(local.python).unlink()
-    assert local.state() == before
+def test_a_forbidden_fetch_is_tried_again_when_it_is_allowed(prepare, settings, monkeypatch):
+    stale = prepare(settings("bleurt", "org/name", revision=COMMIT))
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    assert stale()
 
 
-def test_a_checkpoint_that_is_replaced_makes_its_preparation_stale(local, tmp_path, fill):
-    folder = fill(tmp_path / "bleurt", "bleurt")
-    before, config = local.prepare(), folder / "config.json"
+def test_scores_outlive_the_checkpoint_and_the_environment_but_not_its_replacement(
+    prepare, settings, python, tmp_path, fill
+):
+    config = fill(tmp_path / "bleurt", "bleurt") / "config.json"
+    stale = prepare(settings("bleurt", tmp_path / "bleurt"))
     os.utime(config, ns=(1, 1))
-    assert local.state() == before
+    assert not stale()
     config.write_bytes(b"x" * config.stat().st_size)
     os.utime(config, ns=(1, 1))
-    assert local.state() != before
-
-
-@pytest.fixture
-def on_hub(tmp_path, settings, python, hub) -> Prepared:
-    entry = settings("bleurt", "org/name", revision=COMMIT)
-    return Prepared(entry, python, tmp_path / "prepared")
-
-
-def test_a_fetch_that_was_forbidden_is_tried_again_when_it_is_not(on_hub, monkeypatch):
-    before = on_hub.prepare()
-    assert on_hub.state() == before
-    monkeypatch.delenv("HF_HUB_OFFLINE")
-    assert on_hub.state() != before
-
-
-def test_a_checkpoint_fetched_during_preparation_is_not_prepared_again(on_hub, hub, fill):
-    before = on_hub.state()
-    fill(hub / "models--org--name" / "snapshots" / COMMIT, "bleurt")
-    found, complete = observed(on_hub.settings, on_hub.python)
-    on_hub.folder.mkdir()
-    kept = {"state": before, "found": found, "available": complete}
-    (on_hub.folder / STATE).write_text(json.dumps(kept))
-    assert complete
-    assert on_hub.state() == before
+    assert stale()
+    config.unlink()
+    Path(python).unlink()
+    assert not stale()
 
 
 def test_a_local_checkpoint_is_described_with_its_checksums(tmp_path, fill, settings, python):
@@ -250,15 +212,6 @@ def test_a_pickle_is_fetched_only_if_there_are_no_safetensors(online, hub, setti
     assert len(asked) == 2
 
 
-def test_a_cached_checkpoint_is_not_requested_from_the_hub(online, hub, settings, python, fill):
-    fill(hub / "models--org--name" / "snapshots" / COMMIT, "bleurt")
-    asked = online(lambda _: None)
-    assert prepare_metric("tiny", settings("bleurt", "org/name", revision=COMMIT), python)[
-        "available"
-    ]
-    assert asked == []
-
-
 @pytest.mark.fault(
     "network",
     "the hub is unreachable while a learned metric is downloaded",
@@ -275,25 +228,22 @@ def test_the_reason_says_that_the_hub_cannot_be_reached(online, hub, settings, p
     assert f"org/name at revision {COMMIT} cannot be fetched: the hub cannot be reached" in reason
 
 
-def test_the_reason_names_the_file_that_a_repository_lacks(online, hub, settings, python):
-    snapshot = hub / "models--org--name" / "snapshots" / COMMIT
-    online(lambda _: snapshot.mkdir(parents=True, exist_ok=True))
-    reason = why(settings("bleurt", "org/name", revision=COMMIT), python)
-    assert f"{snapshot} has no config.json" in reason
-
-
 def test_a_kind_from_outside_is_found_by_the_name_of_its_file(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "_REGISTERED", {})
     file = tmp_path / "mine.py"
-    constants = {"VERSION": 2, "TITLES": {"mine": "Mine"}, "OPTIONAL_FILES": {}}
-    constants["FILES"] = {"checkpoint": (("model.bin",),)}
-    file.write_text("".join(f"{name} = {value!r}\n" for name, value in constants.items()))
+    file.write_text("VERSION = 2\nOPTIONAL_FILES = {}\nFILES = {'checkpoint': (('model.bin',),)}\n")
     register_learned_kind(file)
     assert "mine" in learned_kinds()
-    assert (learned_kind("mine").version, learned_kind("mine").file) == (2, str(file))
+    assert learned_kind("mine").VERSION == 2
     [part] = parts({"kind": "mine", "checkpoint": str(tmp_path), "revision": None})
     assert part.missing() == ("model.bin",)
-    other = tmp_path / "comet.py"
-    other.touch()
+    (tmp_path / "comet.py").touch()
     with pytest.raises(UserError, match="'comet' exists already"):
-        register_learned_kind(other)
+        register_learned_kind(tmp_path / "comet.py")
+
+
+def test_every_hub_name_of_the_registry_has_a_commit():
+    for name, entry in load_registries()["metrics"].items():
+        for key, revision in (("checkpoint", "revision"), ("encoder", "encoder_revision")):
+            if key in entry:
+                assert len(entry[revision]) == 40, f"{name}.{revision}"

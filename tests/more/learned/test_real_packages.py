@@ -142,7 +142,7 @@ def of_damaged(tiny, warm_metrics, tmp_path_factory):
     }
     jobs = [
         {
-            "kind": learned_kind(kind).file,
+            "kind": learned_kind(kind).__file__,
             "checkpoint": str(folder / name),
             "encoder": str(tiny / "encoder"),
             "batch_size": 2,
