@@ -44,7 +44,6 @@ from lexigraft.errors import UserError
 from lexigraft.gpus import devices
 from lexigraft.machine import setting
 from lexigraft.plugins import load_plugins
-from workflow import inputs
 from workflow.assets import lock_revisions
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
@@ -72,7 +71,7 @@ from workflow.inputs.rule import (
     per_attempt,
     tracked,
 )
-from workflow.study import Study, in_repository
+from workflow.study import in_repository
 from workflow.state import check_writable, hold, replacement_notice
 
 # Wildcards that are names of entries.
@@ -93,7 +92,7 @@ if not workflow.config_settings.configfiles:
 try:
     if workflow.is_main_process:
         check_yaml(workflow.configfiles, sys.argv[1:], workflow.main_snakefile)
-    STUDY = Study(resolve(config, load_registries(), check=workflow.is_main_process))
+    STUDY = resolve(config, load_registries(), check=workflow.is_main_process)
     # Jobs need these too, wherever they run: the study's locations (docs/sharing.md) and how this
     # machine computes (docs/running.md). Neither is part of a job description.
     os.environ.update(STUDY.environment())
@@ -134,7 +133,7 @@ onstart:
         if job.output
     ]
     try:
-        check_local_files(STUDY.config)
+        check_local_files(STUDY)
     except UserError as error:
         raise WorkflowError(
             f"{error}{hint(planned, STUDY.config['files'])}"

@@ -45,7 +45,7 @@ def study_of(cells: int, folder: Path) -> Study:
     baseline = {"vocabularies": ["source"], "initializers": ["none"]}
     config["cells"].insert(0, {**own, **baseline, "strategies": ["none", "lora-clm-2048"]})
     Path(STUDY).write_text(yaml.safe_dump(config), encoding="utf-8")
-    return Study(resolve(config, load_registries()))
+    return resolve(config, load_registries())
 
 
 def leave_results(study: Study) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.evaluation.costs import (
     QUESTION,
@@ -36,13 +36,13 @@ from lexigraft.evaluation.costs import (
     Work,
     generation,
 )
-from lexigraft.evaluation.task_kinds import task_kind
 from lexigraft.machine import PEAKS, known_device, setting
 from lexigraft.training.registry import objective
 from lexigraft.training.settings import phase_teacher
-from workflow.config.task_data import benchmarks_of, example_parts, own_test_codes, tested_language
-from workflow.config.training_data import members
 from workflow.jobs import Job
+
+if TYPE_CHECKING:
+    from workflow.study import Study
 
 Seconds = Mapping[str, float]  # kind of work -> seconds
 
@@ -85,15 +85,13 @@ class Text(NamedTuple):
 
 
 class CostModel:
-    """Seconds of jobs of a resolved config on a device; an unlisted device counts as `DEVICE`.
+    """Seconds of jobs of a study on a device; an unlisted device counts as `DEVICE`.
 
     With `jobs`, the values in their cards replace assumptions.
     """
 
-    def __init__(
-        self, config: Mapping[str, Any], device: str, jobs: Iterable[Job] | None = None
-    ) -> None:
-        self.config, self.device = config, device
+    def __init__(self, study: "Study", device: str, jobs: Iterable[Job] | None = None) -> None:
+        self.study, self.device = study, device
         self.peak = PEAKS[known_device(device) or DEVICE]
         self._cards = {(job.rule, *sorted(job.wildcards.items())): job.card for job in jobs or ()}
         # Computed once for all jobs that share them, since a plan may have thousands of jobs.
@@ -105,7 +103,7 @@ class CostModel:
         """Whether a job's number of parameters is known; if not, seconds are only relative."""
         source = wildcards.get("source")
         if source is None:  # a teacher answers samples
-            samples = self.config["languages"][wildcards["language"]]["samples"]
+            samples = self.study.languages[wildcards["language"]]["samples"]
             source = samples[wildcards["samples"]]["teacher"]
         return self._known_parameters(source) is not None
 
@@ -135,7 +133,7 @@ class CostModel:
     def training(self, axes: Mapping[str, str], gpus: int = 1) -> Seconds:
         """A training, or only scoring of held-out text if the strategy has no phases."""
         source, language, vocabulary = (axes[key] for key in _TOKENIZERS)
-        strategy = self.config["strategies"][axes["strategy"]]
+        strategy = self.study.strategies[axes["strategy"]]
         parameters, text = self.parameters(source), self.text(language)
         density, flops = self.density(source, language, vocabulary), 0.0
         for phase in strategy["phases"]:
@@ -178,7 +176,7 @@ class CostModel:
 
     def answers(self, language: str, samples: str) -> Seconds:
         """The answers of a teacher to the prompts of other samples."""
-        entries = self.config["languages"][language]["samples"]
+        entries = self.study.languages[language]["samples"]
         teacher, new = entries[samples]["teacher"], entries[samples]["max_new_tokens"]
         prompts = entries[entries[samples]["prompts"]].get("questions") or SENTENCES
         length = QUESTION * CHARACTERS * self.density(teacher, language, "source")
@@ -187,12 +185,12 @@ class CostModel:
 
     def metric(self, name: str, tasks: Iterable[tuple[str, str]]) -> Seconds:
         """A learned metric on the predictions of all runs of each (task, language)."""
-        billions = self.config["metrics"][name]["resources"].get("billion_parameters", 1.0)
+        billions = self.study.config["metrics"][name]["resources"].get("billion_parameters", 1.0)
         predictions = 0.0
         for task, language in tasks:
             tests = self._tests(task, language)
-            drawn = min(self.config["tasks"][task].get("samples") or tests, tests)
-            predictions += drawn * self.config["run_tasks"][task]["runs"]
+            drawn = min(self.study.tasks[task].get("samples") or tests, tests)
+            predictions += drawn * self.study.run_tasks[task]["runs"]
         flops = predictions * METRIC_TOKENS * 2e9 * billions
         return {"learned metrics": flops / (LEARNED * self.peak.flops), "loading": START_SECONDS}
 
@@ -217,20 +215,15 @@ class CostModel:
         self, task: str, source: str, language: str, vocabulary: str
     ) -> tuple[str, float]:
         """Kind of work and seconds of all runs of a task."""
-        config, entry = self.config, self.config["tasks"][task]
-        kind, tested = task_kind(entry["kind"]), tested_language(config, task, language)
+        study, entry = self.study, self.study.tasks[task]
+        kind, tested = study.task_kind(task), study.tested_language(task, language)
         fields = kind.settings.model_fields
         settings = kind.settings(**{key: entry[key] for key in entry if key in fields})
-        test_sets = (
-            benchmarks_of(config, task, language)
-            or example_parts(config, task, language)
-            or own_test_codes(config, task, language)
-        )
         density = self.density(source, tested, vocabulary)
         heldout, english = self.text(tested, "heldout"), self.text(tested, "english")
         sizes = TaskSizes(
-            runs=config["run_tasks"][task]["runs"],
-            languages=len(test_sets) or 1,
+            runs=study.run_tasks[task]["runs"],
+            languages=len(study.tests(task, language)) or 1,
             tests=self._tests(task, language),
             sentence=CHARACTERS * density,
             english_sentence=CHARACTERS / ENGLISH,
@@ -242,10 +235,10 @@ class CostModel:
 
     def _tests(self, task: str, language: str) -> int:
         """The number of test examples of a task in each language."""
-        entry, corpus_tests = self.config["tasks"][task], None
-        if "examples" not in entry:
-            corpus_tests = task_kind(entry["kind"]).corpus_tests
-        tested = self.config["languages"][tested_language(self.config, task, language)]
+        corpus_tests = None
+        if "examples" not in self.study.tasks[task]:
+            corpus_tests = self.study.task_kind(task).corpus_tests
+        tested = self.study.languages[self.study.tested_language(task, language)]
         return (corpus_tests and tested.get(corpus_tests.count)) or TESTS
 
     def _seconds(self, parameters: float, work: Work) -> float:
@@ -265,7 +258,7 @@ class CostModel:
     def _known_parameters(self, source: str) -> float | None:
         if found := self.card("prepare_source", source=source).get("parameters"):
             return float(found)
-        billions = self.config["sources"][source]["resources"].get("billion_parameters")
+        billions = self.study.sources[source]["resources"].get("billion_parameters")
         return billions and billions * 1e9
 
     def _text(self, language: str, part: str = "train") -> Text:
@@ -273,7 +266,7 @@ class CostModel:
         sizes = self.card("prepare_corpus", language=language).get("sizes", {}).get(part, {})
         if count := sizes.get("sentences"):
             return Text(count, sizes["characters"] / count, sizes["bytes"] / count)
-        entries = [self.config["languages"][name] for name in members(self.config, language)]
+        entries = [self.study.languages[name] for name in self.study.members(language)]
         width = fmean(_WIDTHS.get(entry.get("script", "Latn"), 3) for entry in entries)
         own = [entry.get("resources", {}).get("characters", CHARACTERS) for entry in entries]
         characters = CHARACTERS if part == "english" else fmean(own)
@@ -285,13 +278,13 @@ class CostModel:
 
     def _train_sentences(self, language: str, characters: float) -> float:
         """The smallest limit on the text; for a group without limits, the sum over its members."""
-        entry = self.config["languages"][language]
+        entry = self.study.languages[language]
         limits = [entry.get("train_sentences")]
         if most := entry.get("train_characters"):
             limits.append(most / characters)
         given = [limit for limit in limits if limit]
         if not given and "group" in entry:
-            names = members(self.config, language)
+            names = self.study.members(language)
             return sum(self._train_sentences(name, characters) for name in names)
         return min(given, default=SENTENCES)
 
@@ -299,7 +292,7 @@ class CostModel:
         """Tokens per character, which decrease with a vocabulary's tokens for the language."""
         text = self.text(language)
         each = _SOURCE[min(3, max(1, round(text.bytes / text.characters)))]
-        entry = self.config["vocabularies"].get(vocabulary)
+        entry = self.study.vocabularies.get(vocabulary)
         if entry is None or entry["mode"] == "prune":
             return 1 / each
         card = self.card(
@@ -314,8 +307,8 @@ class CostModel:
     def _sample_tokens(self, language: str, name: str, density: float) -> float:
         """Number of tokens of samples and prompts; pairs are translated in both directions."""
         found = 0.0
-        for member in members(self.config, language):
-            if entry := self.config["languages"][member]["samples"].get(name):
+        for member in self.study.members(language):
+            if entry := self.study.languages[member]["samples"].get(name):
                 rows = 2 * (entry.get("pairs") or 0) or entry.get("questions") or SENTENCES
                 found += rows * CHARACTERS * (density + 1 / ENGLISH)
         return found
@@ -323,7 +316,7 @@ class CostModel:
     def _visited(self, amount: Mapping[str, Any], language: str, length: float) -> float:
         """Number of training tokens of a strategy or phase, for a text of `length` tokens."""
         if each := amount.get("tokens_per_language"):
-            return float(each * len(members(self.config, language)))
+            return float(each * len(self.study.members(language)))
         return float(amount.get("tokens") or amount["epochs"] * length)
 
     def _read_card(self, rule: str, **wildcards: str) -> dict[str, Any]:
@@ -483,14 +476,14 @@ def cell_megabytes(model: CostModel, job: Job) -> float | None:
     A cell stores its changed tensors in the precision of its source model. LoRA's factors, about a
     hundredth of the parameters, are ignored.
     """
-    config, axes = model.config, job.wildcards
+    study, axes = model.study, job.wildcards
     card = model.card("prepare_source", source=axes["source"])
     if "parameters" not in card:
         return None
-    strategy = config["strategies"][axes["strategy"]]
+    strategy = study.strategies[axes["strategy"]]
     checkpoints = strategy["checkpoints"] if strategy["phases"] else 1
     rows = new_rows = None
-    if entry := config["vocabularies"].get(axes["vocabulary"]):
+    if entry := study.vocabularies.get(axes["vocabulary"]):
         is_expanded = entry["mode"] in ("expand", "prune")
         rows = entry.get("size", card["rows"])
         if is_expanded and "prune" not in entry:

@@ -19,11 +19,10 @@ from typing import Any
 from lexigraft.errors import UserError, unknown
 from lexigraft.yaml_files import read_yaml
 from workflow import records
-from workflow.config.registries import ROOT
+from workflow.config.registries import ROOT, open_study
 from workflow.jobs import jobs_of
 from workflow.papers import paper_table
 from workflow.records import Row, open_record, record_path, study_record, write_record
-from workflow.study import open_study
 
 DOCS = ROOT / "docs"
 TABLES = DOCS / "tables.yaml"

@@ -163,7 +163,7 @@ def status_text(study: Study, jobs: Mapping[str, Job], device: str) -> str:
     failed attempts, but not killed ones, which are not recorded.
     """
     now, known = time.time(), states(jobs)
-    model = CostModel(study.config, device, jobs.values())
+    model = CostModel(study, device, jobs.values())
     counts: dict[str, Counter[str]] = {}
     for card, job in jobs.items():
         counts.setdefault(job.rule, Counter())[known[card].name] += 1
@@ -226,7 +226,7 @@ def plan_text(study: Study, file: str, jobs: Mapping[str, Job], device: str) -> 
     lines = [headline(study), ""]
     if not unfinished:
         return "\n".join([*lines, f"Nothing to do: all {len(jobs)} jobs are done and up to date."])
-    model = CostModel(study.config, device, jobs.values())
+    model = CostModel(study, device, jobs.values())
     costs = costs_by_rule(model, unfinished.values())
     totals = Counter(job.rule for job in jobs.values())
     rows: list[Sequence[str]] = [("", "to do", "of", "time")]
@@ -253,7 +253,7 @@ def plan_text(study: Study, file: str, jobs: Mapping[str, Job], device: str) -> 
     if notice := replacement_notice(study, unfinished):
         lines += ["", notice]
     try:
-        check_local_files(study.config)
+        check_local_files(study)
     except UserError as error:
         return "\n".join([*lines, "", f"Missing, and needed before the first job: {error}"])
     return "\n".join([*lines, "", f"To run it: lexigraft run {file}"])

@@ -1,24 +1,35 @@
-"""A study: its config with all defaults, its cells, and where its rules write."""
+"""A study: its config with all defaults, what follows from it, and where its rules write."""
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, wraps
+from hashlib import sha256
+from itertools import product
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from lexigraft.cells import Cell, cells_of
+from lexigraft.cells import PLURALS, Cell, cells_of, is_selected
+from lexigraft.errors import UserError
+from lexigraft.evaluation.task_kinds import ENGLISH, TaskKind, task_kind
+from lexigraft.installation import PIPELINE
 from lexigraft.job import PLUGINS, PREFIX
 from lexigraft.machine import job_environment
 from lexigraft.source.revision_lock import read_lock
-from lexigraft.yaml_files import read_yaml
-from workflow.config.registries import REGISTRIES, ROOT, load_registries, resolve
+from lexigraft.training.settings import samples_of, teacher_of, trains_whole_model
 from workflow.config.revisions import with_commits
 from workflow.cost import DEVICE, CostModel, chosen_device
 from workflow.rule_files import rules
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
+Entry = dict[str, Any]
+
+# Parts of the examples of a task that fine-tunes: to train on, and to choose the epoch. Parts that
+# are tests are named after the code of their language.
+LEARNED_PARTS = ("train", "validation")
+# Names in a job -> parts of the examples of a task that generates, such as `test-te`.
+TEST_SETS = {"tests": "test", "shots": "shots"}
 
 
 def once(
@@ -38,10 +49,10 @@ def once(
 
 
 class Study:
-    """The cells, tasks and report items of one resolved config.
+    """The cells of a resolved config, its entries by name, and what follows from them.
 
-    `config` is the result of `workflow.config.registries.resolve`; revisions on the hub are
-    replaced by the commits that its results folder locks.
+    `workflow.config.registries.resolve` makes one. `config` is plain data, as jobs get it;
+    revisions on the hub are replaced by the commits that the results folder locks.
     """
 
     def __init__(self, config: dict[str, Any]):
@@ -55,27 +66,255 @@ class Study:
     def take_commits(self) -> None:
         """Apply the commits that the results folder locks (`lexigraft.source.revision_lock`)."""
         self.locked = read_lock(self.results)
-        reading = {*REGISTRIES, "alignment"} & self.config.keys()
-        read = {key: self.config[key] for key in self.config if key in reading}
-        self.config = self.config | with_commits(read, self.locked)
+        config = self.config = with_commits(self.config, self.locked)
+        self.sources: dict[str, Entry] = config.get("sources", {})
+        self.languages: dict[str, Entry] = config.get("languages", {})
+        self.vocabularies: dict[str, Entry] = config.get("vocabularies", {})
+        self.auxiliary: dict[str, Entry] = config.get("auxiliary", {})
+        self.initializers: dict[str, Entry] = config.get("initializers", {})
+        self.strategies: dict[str, Entry] = config.get("strategies", {})
+        self.tasks: dict[str, Entry] = config.get("tasks", {})
+        self.run_tasks: dict[str, Entry] = config.get("run_tasks", {})
+        self.metrics: dict[str, Entry] = config.get("metrics", {})
         self.shared.clear()
+
+    # ---- cells ---------------------------------------------------------------------------------
+
+    @cached_property
+    def blocks(self) -> list[dict[str, Any]]:
+        """The blocks of cells, followed by those whose cells an alias shares."""
+        blocks: list[dict[str, Any]] = list(self.config["cells"])
+        for block, alias in product(self.config["cells"], self.config["aliases"]):
+            sources = [name for name in block["sources"] if name in (alias["sources"] or (name,))]
+            vocabularies = [name for name in block["vocabularies"] if name in alias["vocabularies"]]
+            if alias["initializer"] in block["initializers"] and sources and vocabularies:
+                shared = {"initializers": [alias["same_as"]], "sources": sources}
+                blocks.append(block | shared | {"vocabularies": vocabularies})
+        return blocks
+
+    def used(self, *axes: str, task: str | None = None) -> list[Any]:
+        """Names of an axis in the cells, such as `languages`; tuples for several axes.
+
+        Each occurs once, in the order of the blocks. Tuples are combinations that occur in a block.
+        With a `task`, only cells on which it is run are considered.
+        """
+        run = self.run_tasks[task] if task else {}
+        combinations: dict[tuple[Any, ...], None] = {}
+        for block in self.blocks:
+            names = {
+                axis: [name for name in block[axis] if run.get(axis) is None or name in run[axis]]
+                for axis in PLURALS.values()
+            }
+            if all(names.values()):
+                combinations |= dict.fromkeys(product(*(names[axis] for axis in axes)))
+        return list(combinations) if len(axes) > 1 else [name for (name,) in combinations]
+
+    @once
+    def tasks_of(self, cell: Cell) -> list[str]:
+        """The tasks that are run on a cell, in the order of the study."""
+        return [task for task, run in self.run_tasks.items() if is_selected(cell, run)]
+
+    # ---- languages and their texts -------------------------------------------------------------
+
+    def members(self, language: str) -> list[str]:
+        """The members of a group, or the language itself."""
+        members: list[str] = self.languages[language].get("group", {}).get("members", [language])
+        return members
+
+    @property
+    def languages_read(self) -> list[str]:
+        """Languages and groups whose texts are read, for cells, tasks, tokenizers and vectors."""
+        cells = self.used("languages")
+        tested = (self.tested_language(task, name) for task in self.run_tasks for name in cells)
+        vocabularies = (self.vocabularies.get(name, {}) for name in self.used("vocabularies"))
+        trained = (self.auxiliary.get(name, {}) for name in self.used_auxiliaries())
+        corpora = {entry.get("corpus") for entry in (*vocabularies, *trained)} - {None}
+        return sorted({*cells, *tested, *self.config["fragmentation"]["languages"], *corpora})
+
+    @property
+    def single_languages(self) -> list[str]:
+        """The languages whose texts are read, with groups replaced by their members."""
+        members = (name for language in self.languages_read for name in self.members(language))
+        return list(dict.fromkeys(members))
+
+    def samples_read(self) -> Iterator[tuple[str, str, str]]:
+        """Language, description of the reader, and name, for all samples that cells read."""
+        for language, strategy in self.used("languages", "strategies"):
+            for name in samples_of(self.strategies[strategy]):
+                yield language, f"strategy '{strategy}' trains on", name
+        for language, initializer in self.used("languages", "initializers"):
+            if name := self.initializers.get(initializer, {}).get("samples"):
+                yield language, f"initializer '{initializer}' aligns", name
+
+    def answered_samples(self) -> list[tuple[str, str, Entry]]:
+        """Language, name and settings of the answered samples that cells read, once each."""
+        entries = {
+            (language, name): self.languages[language]["samples"].get(name)
+            for group, _, name in self.samples_read()
+            for language in self.members(group)
+        }
+        return [(*key, entry) for key, entry in entries.items() if is_answered(entry)]
+
+    # ---- models --------------------------------------------------------------------------------
+
+    def teachers(self) -> set[str]:
+        """All source models that are teachers in cells."""
+        strategies = (self.strategies[name] for name in self.used("strategies"))
+        imitated = {teacher_of(strategy) for strategy in strategies} - {None}
+        return {*imitated, *(entry["teacher"] for _, _, entry in self.answered_samples())}
+
+    def training_gpus(self, source: str, strategy: str) -> tuple[int, int, bool]:
+        """GPUs of a training, megabytes for the process on each, and if the model is sharded."""
+        resources = self.sources[source]["resources"]
+        gpus, megabytes = resources["training_gpus"], resources["training_mb"]
+        if trains_whole_model(self.strategies[strategy]):
+            full = resources.get("full_training_gpus")
+            megabytes = resources.get("full_training_mb", megabytes)
+            return full or gpus, megabytes, bool(full) or resources["training_sharded"]
+        return gpus, megabytes, resources["training_sharded"]
+
+    # ---- initializers --------------------------------------------------------------------------
+
+    def auxiliaries(self, initializer: str, kind: str) -> dict[str, Entry]:
+        """The auxiliaries of one kind that an initializer reads, with their entries."""
+        names = self.initializers.get(initializer, {}).get("auxiliary", {}).values()
+        entries = {name: self.auxiliary[name] for name in names}
+        return {name: entry for name, entry in entries.items() if entry["kind"] == kind}
+
+    def used_auxiliaries(self) -> list[str]:
+        """The auxiliaries that the initializers of cells read."""
+        entries = (self.initializers.get(name, {}) for name in self.used("initializers"))
+        return sorted({name for entry in entries for name in entry.get("auxiliary", {}).values()})
+
+    def language_option(self, initializer: str, language: str) -> dict[str, str]:
+        """The option `language` of an initializer that distinguishes languages.
+
+        Empty for other initializers. Raises a UserError if it does not know the language.
+        """
+        entry = self.initializers.get(initializer, {})
+        if "languages" not in entry:
+            return {}
+        code = entry["options"].get("language") or self.languages[language].get("code")
+        if code not in entry["languages"]:
+            what = f"'{language}' has code '{code}'" if code else f"'{language}' is a group"
+            raise UserError(
+                f"initializers.{initializer}.languages: {what}, but the method only supports "
+                f"{', '.join(entry['languages'])}; leave the language out of the initializer's "
+                "cells, or set options.language in a separate entry"
+            )
+        return {"language": code}
+
+    # ---- tasks ---------------------------------------------------------------------------------
+
+    def task_kind(self, task: str) -> TaskKind:
+        """The declaration of the kind of a task."""
+        return task_kind(self.tasks[task]["kind"])
+
+    def tested_language(self, task: str, language: str) -> str:
+        """The language whose texts a task uses: the one that it names, otherwise the cell's."""
+        named = self.tasks[task].get("language")
+        return named.get(language, language) if isinstance(named, Mapping) else named or language
+
+    def checkpoints(self, task: str, strategy: str) -> range:
+        """Numbers of the checkpoints on which a task is run, without the last, the trained cell."""
+        selected = self.run_tasks[task]["checkpoints"]
+        return range(1, self.strategies[strategy]["checkpoints"] if selected else 1)
+
+    @once
+    def tests(self, task: str, language: str) -> dict[str, str]:
+        """The tests of a cell in a task with tests of its own: name of the test -> language code.
+
+        Each language of a group by its name, and English as `english` if the task has tests in it.
+        Only languages in which lm-evaluation-harness has the task. Empty for other tasks.
+        """
+        entry, kind = self.tasks[task], self.task_kind(task)
+        if kind.tests == "benchmark":
+            texts = entry["harness"]
+        elif kind.fine_tunes or (kind.generates and "examples" in entry):
+            texts = entry["examples"].get("test", ())
+        else:
+            return {}
+        members = self.members(self.tested_language(task, language))
+        codes: dict[str, str] = {name: self.languages[name]["code"] for name in members}
+        if kind.generates and not kind.every_language:
+            return codes
+        known = codes_of(texts)
+        codes = {ENGLISH if code == "en" else name: code for name, code in codes.items()}
+        if "en" in known:
+            codes.setdefault(ENGLISH, "en")
+        is_benchmark = kind.tests == "benchmark"
+        return {name: code for name, code in codes.items() if code in known or not is_benchmark}
+
+    def example_parts(self, task: str, language: str) -> dict[str, dict[str, str]]:
+        """The parts of a task's examples that cells of a language read: name -> part, by use.
+
+        Of a task that generates, `tests` and `shots`; if it has none, its corpus or the tests are
+        used instead. Of a task that fine-tunes, `learned` and `tests`. Empty for other tasks.
+        """
+        examples, kind = self.tasks[task].get("examples", {}), self.task_kind(task)
+        if kind.fine_tunes:
+            learned = {part: part for part in LEARNED_PARTS if part in examples}
+            return {"learned": learned, "tests": self.tests(task, language)}
+        codes = self.tests(task, language) if kind.generates else {}
+        return {
+            use: {name: f"{part}-{code}" for name, code in codes.items()}
+            for use, part in TEST_SETS.items()
+            if codes and part in examples
+        }
+
+    def example_settings(self, task: str, part: str) -> dict[str, Any]:
+        """Settings of the job that reads one part of a task's examples."""
+        kind, examples = self.task_kind(task), self.tasks[task]["examples"]
+        key, _, code = part.rpartition("-")
+        text = examples[part] if part in LEARNED_PARTS else text_in(examples[key or "test"], code)
+        columns = text.get("columns") or examples.get("columns") or kind.columns
+        location = {
+            name: value
+            for name, value in text.items()
+            if name not in ("languages", "columns", "labels", "repair")
+        }
+        if kind.fine_tunes:
+            labels = text.get("labels") or examples.get("labels")
+            return {"rows": kind.rows, "columns": columns, "labels": labels, "text": location}
+        settings: dict[str, Any] = {"rows": kind.rows, "text": location}
+        if "repair" in text:
+            settings["repair"] = text["repair"]
+        return settings | ({"columns": columns} if kind.columns else {})
+
+    def benchmark(self, task: str, code: str) -> tuple[str, dict[str, Any]]:
+        """Name of a benchmark, and settings of the job that prepares it for one language.
+
+        It is named after the harness's task, plus a digest of its data if the task's entry defines
+        some, so that one name stands for one setting.
+        """
+        entry = self.tasks[task]
+        text, data = text_in(entry["harness"], code), entry.get("data")
+        settings = {"task": text["task"], "folder": text["folder"], "data": data}
+        if data is None:
+            return settings["task"], settings
+        digest = sha256(json.dumps([settings["folder"], data]).encode()).hexdigest()
+        return f"{settings['task']}-{digest[:8]}", settings
+
+    def benchmarks(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Task, name and settings of each benchmark of the study."""
+        for task in self.run_tasks:
+            if self.task_kind(task).tests == "benchmark":
+                for code in codes_of(self.tasks[task]["harness"]):
+                    yield task, *self.benchmark(task, code)
+
+    # ---- where jobs run and write --------------------------------------------------------------
 
     def environment(self) -> dict[str, str]:
         """Environment variables of jobs: prefix, hub cache, plug-ins, settings of the machine."""
         folders = {PREFIX: self.config["prefix"], "HF_HUB_CACHE": self.config["hub_cache"]}
-        given = {name: str(Path(path).expanduser()) for name, path in folders.items() if path}
+        paths = {name: str(Path(path).expanduser()) for name, path in folders.items() if path}
         plugins = {PLUGINS: json.dumps(self.config.get("plugins", []))}
-        return given | plugins | job_environment(self.config["machine"])
+        return paths | plugins | job_environment(self.config["machine"])
 
     @cached_property
     def cost_model(self) -> CostModel:
         """The model for time limits, which depend on the config alone, not on finished jobs."""
-        return CostModel(self.config, chosen_device(self.config) or DEVICE)
-
-    @cached_property
-    def prompts(self) -> str:
-        """The folder of prompts: relative if the study runs in the repository itself."""
-        return in_repository("config/prompts")
+        return CostModel(self, chosen_device(self.config) or DEVICE)
 
     @cached_property
     def metrics_python(self) -> str:
@@ -110,11 +349,29 @@ class Study:
         return self.card(rule, **wildcards).rpartition("/")[0]
 
 
-def open_study(config: str) -> Study:
-    """The study of a config file."""
-    return Study(resolve(read_yaml(Path(config)), load_registries()))
+def is_answered(samples: Mapping[str, Any] | None) -> bool:
+    """Whether samples are answers of a teacher."""
+    return bool(samples) and samples["kind"] == "answered"
+
+
+def codes_of(texts: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The codes of the languages of some texts of a task."""
+    return {code for text in texts for code in text["languages"]}
+
+
+def text_in(texts: Iterable[Mapping[str, Any]], code: str) -> dict[str, Any]:
+    """The first text of a task in a language, with `{code}` replaced by the text's name for it."""
+    text = next(text for text in texts if code in text["languages"])
+    name = text["languages"][code] if isinstance(text["languages"], Mapping) else code
+
+    def replace_code(value: Any) -> Any:
+        if isinstance(value, str):
+            return value.replace("{code}", name)
+        return [replace_code(part) for part in value] if isinstance(value, list) else value
+
+    return {key: replace_code(value) for key, value in text.items()}
 
 
 def in_repository(path: str) -> str:
     """A path in the repository: relative if that is the working folder."""
-    return path if Path.cwd() == ROOT else str(ROOT / path)
+    return path if Path.cwd() == PIPELINE else str(PIPELINE / path)

@@ -9,8 +9,7 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.evaluate import run_jobs
 from lexigraft.evaluation.texts import draw, group_rows
 from tests.workflow.plan import Plan
-from workflow.config.registries import ROOT
-from workflow.study import open_study
+from workflow.config.registries import ROOT, open_study
 
 CELL = {
     "source": "tiny", "language": "te-mine", "vocabulary": "source", "initializer": "none",

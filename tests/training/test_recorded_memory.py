@@ -6,7 +6,6 @@ from benchmarks.memory import MODELS, peak_of
 from lexigraft.training.settings import trains_whole_model
 from tests.workflow.conftest import open_study
 from workflow.config.registries import load_registries
-from workflow.config.training_data import training_gpus
 from workflow.records import open_record
 
 RECORDED = open_record("memory")
@@ -24,7 +23,7 @@ def test_recorded_peaks_are_within_five_percent_of_the_simulation(model, strateg
 def needed_and_asked(study, source):
     """Of each strategy in the record: whether it trains a whole model; GPUs needed and asked."""
     for row in RECORDED.rows("cards", model=source, offload=False):
-        asked, *_ = training_gpus(study.config, source, row["strategy"])
+        asked, *_ = study.training_gpus(source, row["strategy"])
         whole = trains_whole_model(study.config["strategies"][row["strategy"]])
         yield whole, row["gpus"], asked
 

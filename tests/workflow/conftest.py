@@ -26,6 +26,19 @@ def open_study(name):
     return Plan(name)
 
 
+def study_of_entries(**entries):
+    """A study without cells, of some entries."""
+    from workflow.study import Study
+
+    return Study({"study": "made-up", "results": "results", "cells": [], "aliases": [], **entries})
+
+
+def benchmarks_of(study, task, language):
+    """Name of each test of a cell in a task of the harness -> name of the benchmark."""
+    codes = study.tests(task, language)
+    return {test: study.benchmark(task, code)[0] for test, code in codes.items()}
+
+
 def refused(config, registries) -> str:
     """The error of a config that cannot be resolved, which has one line."""
     from lexigraft.errors import UserError

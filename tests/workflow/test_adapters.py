@@ -27,7 +27,7 @@ def test_cells_with_a_new_vocabulary_take_every_form_of_adapter(config):
     strategies = ["vocadt", "vocadt-sparse", "vocadt-alpha-0"]
     config["cells"][1]["strategies"] = strategies
     config["cells"][1]["initializers"] = ["vocadt-start", "align"]
-    study = resolve(config, load_registries())
+    study = resolve(config, load_registries()).config
     adapters = [study["strategies"][name]["phases"][0].get("adapter") for name in strategies]
     assert adapters == [
         None,

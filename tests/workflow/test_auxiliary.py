@@ -84,7 +84,7 @@ def test_an_unknown_auxiliary_in_a_role_is_named_with_its_role(config):
 
 
 def test_a_single_auxiliary_has_the_role_target(config):
-    initializers = resolve(config, load_registries())["initializers"]
+    initializers = resolve(config, load_registries()).config["initializers"]
     assert initializers["focus"]["auxiliary"] == {"target": "fasttext"}
     assert initializers["align"]["auxiliary"] == {}
 
@@ -117,7 +117,7 @@ def test_missing_word_vectors_are_named(config, tmp_path):
 
 
 def test_languages_need_no_word_vectors_if_nothing_reads_them(config):
-    assert resolve(config, load_registries())["languages"]["telugu"]["word_vectors"] is None
+    assert resolve(config, load_registries()).config["languages"]["telugu"]["word_vectors"] is None
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ def refused(config, registries) -> str:
 
 
 def test_the_miniature_study_is_accepted_and_completed(config, registries):
-    study = resolve(config, registries)
+    study = resolve(config, registries).config
     assert study["seed"] == 0
     assert study["strategies"]["short"]["learning_rate"] == 1e-4
     assert study["run_tasks"]["speed-short"]["runs"] == 1
@@ -34,7 +34,7 @@ def test_the_miniature_study_is_accepted_and_completed(config, registries):
 
 def test_an_entry_keeps_what_it_does_not_change_of_its_base(config, registries):
     config["vocabularies"] = {"mine": {"base": "expand-50", "merges": "append"}}
-    study = resolve(config, registries)
+    study = resolve(config, registries).config
     changed = study["vocabularies"]["mine"]
     assert (changed["new_tokens"], changed["merges"]) == (50, "append")
     assert study["vocabularies"]["expand-50"]["merges"] == "continued"
@@ -177,7 +177,7 @@ def test_translation_needs_a_parallel_text(config, registries):
 def test_only_tasks_that_generate_texts_choose_an_engine(config, registries):
     config["tasks"] = {"mine": {"base": "translation", "engine": "vllm"}}
     config["run_tasks"] = {"mine": {}}
-    assert resolve(config, registries)["tasks"]["mine"]["engine"] == "vllm"
+    assert resolve(config, registries).config["tasks"]["mine"]["engine"] == "vllm"
     config["tasks"] = {"mine": {"base": "perplexity", "engine": "vllm"}}
     assert "tasks.mine.engine: only tasks of kind" in refused(config, registries)
     config["tasks"] = {"mine": {"base": "translation", "engine": "tgi"}}
@@ -211,7 +211,7 @@ def test_a_wrong_setting_of_a_task_is_named(config, registries, settings, messag
 def test_the_default_study_is_valid(registries):
     from lexigraft.yaml_files import read_yaml
 
-    assert resolve(read_yaml(ROOT / "config/config.yaml"), registries)["study"] == "default"
+    assert resolve(read_yaml(ROOT / "config/config.yaml"), registries).name == "default"
 
 
 @pytest.mark.bad_input(

@@ -9,12 +9,16 @@ import pytest
 
 from lexigraft.evaluation.harness.benchmark_state import new_state
 from lexigraft.evaluation.learned.checkpoint import STATE
-from tests.workflow.conftest import REPOSITORY, copy_project, open_study, refused
+from tests.workflow.conftest import (
+    REPOSITORY,
+    benchmarks_of,
+    copy_project,
+    open_study,
+    refused,
+    study_of_entries,
+)
 from tests.workflow.plan import Plan
 from workflow.config.registries import resolve
-from workflow.config.task_data import benchmark_settings, benchmarks_of
-from workflow.config.training_data import members as members_of
-from workflow.inputs.evaluation import tasks_of
 
 XNLI = {"languages": ["el", "en"], "folder": "xnli", "task": "xnli_{code}"}
 AXES = {
@@ -77,7 +81,7 @@ def test_the_job_of_a_benchmark_has_its_definition_and_its_data(
     for data, name in ((None, "belebele_tel_Telu"), ("data/hub", "belebele_tel_Telu-fc62349c")):
         config["tasks"]["choose"] |= {"data": data} if data else {}
         study = study_of(config, registries)
-        assert benchmarks_of(study.config, "choose", "telugu")["telugu"] == name
+        assert benchmarks_of(study, "choose", "telugu")["telugu"] == name
         given = study.described("prepare_benchmark", {"benchmark": name})
         assert given["settings"] == {
             "task": "belebele_tel_Telu", "folder": "belebele", "data": data,
@@ -161,7 +165,7 @@ def test_a_task_without_data_is_scored_once_the_data_exists(miniature, tmp_path)
     copy.config = config
     with chdir(copy.folder):
         study = Plan(config)
-        benchmark = benchmarks_of(study.config, "choose", "telugu")["telugu"]
+        benchmark = benchmarks_of(study, "choose", "telugu")["telugu"]
         given = study.described("prepare_benchmark", {"benchmark": benchmark})
         folder = copy.folder / given["outputs"]["folder"]
         folder.mkdir(parents=True)
@@ -185,11 +189,8 @@ def test_the_harness_has_every_task_that_the_registry_names(registries):
     root, wanted = Path(lm_eval.tasks.__file__).parent, {}
     for name, entry in registries["tasks"].items():
         for code in (code for one in entry.get("harness", ()) for code in one["languages"]):
-            config = {"run_tasks": {name: {}}, "tasks": {name: entry},
-                      "languages": {code: {"code": code}}}  # fmt: skip
-            for benchmark in benchmarks_of(config, name, code).values():
-                settings = benchmark_settings(config, benchmark)
-                wanted.setdefault(settings["folder"], set()).add(settings["task"])
+            _, settings = study_of_entries(tasks={name: entry}).benchmark(name, code)
+            wanted.setdefault(settings["folder"], set()).add(settings["task"])
     assert len(wanted) > 20
     for folder, tasks in wanted.items():
         within = REPOSITORY if folder.startswith("./") else root
@@ -202,7 +203,7 @@ def test_the_harness_has_every_task_that_the_registry_names(registries):
 
 def languages_of(study, task):
     """The languages of cells that a study runs a task on."""
-    return {cell.language for cell in study.cells if task in tasks_of(study, cell)}
+    return {cell.language for cell in study.cells if task in study.tasks_of(cell)}
 
 
 def shots_and_metric(study, task):
@@ -213,7 +214,7 @@ def shots_and_metric(study, task):
 def test_vocadt_has_its_four_tasks_on_the_languages_of_its_table_1():
     study = open_study("vocadt")
     members = {
-        name: [member.removeprefix("madlad-") for member in members_of(study.config, name)]
+        name: [member.removeprefix("madlad-") for member in study.members(name)]
         for name in study.config["languages"]
         if name.startswith("madlad-")
     }
@@ -229,7 +230,7 @@ def test_vocadt_has_its_four_tasks_on_the_languages_of_its_table_1():
         english = set() if task == "xcopa-0-shot" else {"madlad-en"}
         assert languages_of(study, task) == expected | english
         for name in expected:
-            tests = benchmarks_of(study.config, task, name)
+            tests = benchmarks_of(study, task, name)
             assert {test.removeprefix("madlad-") for test in tests} - {"english"} == codes & set(
                 members[name]
             )
@@ -242,7 +243,7 @@ def test_salt_has_knowledge_without_examples_and_belebele_after_three():
         assert shots_and_metric(study, f"{task}-0-shot") == (0, metric)
         assert languages_of(study, f"{task}-0-shot") == {"de-wiki", "ar-wiki", "vi-wiki"}
     assert shots_and_metric(study, "belebele-3-shot") == (3, "acc")
-    tests = benchmarks_of(study.config, "arc-0-shot", "vi-wiki")
+    tests = benchmarks_of(study, "arc-0-shot", "vi-wiki")
     assert tests == {"vi-wiki": "arc_vi", "english": "arc_challenge"}
 
 
@@ -256,12 +257,12 @@ def test_unifyvocab_has_six_english_tasks_and_four_of_other_languages_with_0_and
             task = f"{name}-{shots}-shot"
             assert shots_and_metric(study, task) == (shots, "acc")
             assert languages_of(study, task) == {"pile"}
-            assert list(benchmarks_of(study.config, task, "pile")) == ["english"]
+            assert list(benchmarks_of(study, task, "pile")) == ["english"]
         for name, codes in others.items():
             task = f"{name}-{shots}-shot"
             assert shots_and_metric(study, task) == (shots, "acc")
             assert languages_of(study, task) == {"culturax-twelve"}
-            tests = benchmarks_of(study.config, task, "culturax-twelve")
+            tests = benchmarks_of(study, task, "culturax-twelve")
             tested = {"culturax-en" if name == "english" else name for name in tests}
             assert tested == {f"culturax-{code}" for code in codes.split()}
 
@@ -269,7 +270,7 @@ def test_unifyvocab_has_six_english_tasks_and_four_of_other_languages_with_0_and
 def test_cw2v_has_xnli_after_four_examples_at_every_checkpoint():
     study = open_study("cw2v")
     assert shots_and_metric(study, "xnli-4-shot") == (4, "acc")
-    tests = benchmarks_of(study.config, "xnli-4-shot", "cw2v-mix")
+    tests = benchmarks_of(study, "xnli-4-shot", "cw2v-mix")
     assert set(tests) == {"cw2v-hi", "cw2v-ta", "cw2v-ru", "cw2v-de", "english"}
     evaluated = [
         job.wildcards

@@ -46,12 +46,12 @@ def registries():
 
 @pytest.fixture(scope="module")
 def whole(config, registries):
-    return resolve(config, registries)
+    return resolve(config, registries).config
 
 
 @pytest.fixture(scope="module")
 def small(config, registries):
-    return resolve(config | {"budget": 0.01}, registries)
+    return resolve(config | {"budget": 0.01}, registries).config
 
 
 def test_every_amount_is_this_part_of_it_and_nothing_else_changes(whole, small):

@@ -22,12 +22,11 @@ from workflow.commands.running import (
 from workflow.commands.studies import cell_named
 from workflow.config.registries import resolve
 from workflow.config.study import StudyConfig
-from workflow.study import Study
 
 
 @pytest.fixture
 def study(miniature, tmp_path, registries):
-    return Study(resolve(miniature | {"results": str(tmp_path / "results")}, registries))
+    return resolve(miniature | {"results": str(tmp_path / "results")}, registries)
 
 
 # ---- what Snakemake is told ---------------------------------------------------------------------
@@ -183,7 +182,7 @@ def test_a_name_that_means_no_cell_or_several_is_an_error(study, text, said):
 
 def test_of_cells_that_differ_in_their_seeds_the_first_is_meant(miniature, tmp_path, registries):
     block = miniature["cells"][1] | {"seeds": [2, 1]}
-    study = Study(resolve(miniature | {"cells": [block]}, registries))
+    study = resolve(miniature | {"cells": [block]}, registries)
     assert cell_named(study, "align").seed == 1
     assert cell_named(study, "align/seed-2").seed == 2
 
@@ -226,7 +225,7 @@ def test_an_export_into_a_folder_with_other_files_trains_nothing(miniature, tmp_
 def test_a_new_study_is_valid_and_has_a_baseline_and_lapt(registries, model, source):
     content = yaml.safe_load(new_study("my study.yaml", model, "ka", "my data/ka'1.txt"))
     assert validate(StudyConfig, content, "config").study == "my-study"
-    study = resolve(content, registries)
+    study = resolve(content, registries).config
     assert {name for block in study["cells"] for name in block["sources"]} == {source}
     assert study["languages"]["my-ka"]["text"]["paths"] == ["my data/ka'1.txt"]
     kinds = [(*block["vocabularies"], *block["strategies"]) for block in study["cells"]]
@@ -237,7 +236,7 @@ def test_a_new_study_has_the_words_that_it_was_given_whatever_yaml_makes_of_them
     """To YAML `no`, the code of Norwegian, is false, and 2024 is a number."""
     content = yaml.safe_load(new_study("2024.yaml", "./7", "no", "2024"))
     validate(StudyConfig, content, "config")
-    study = resolve(content, registries)
+    study = resolve(content, registries).config
     assert (study["study"], study["title"]) == ("2024", "no for 7")
     assert study["sources"]["7"]["folder"] == "./7"
     language = study["languages"]["my-no"]

@@ -19,6 +19,7 @@ from workflow.cost import (
     total_cost,
 )
 from workflow.jobs import Job, jobs_of
+from workflow.study import Study
 
 CELL = {
     "source": "llama-2-7b",
@@ -49,7 +50,7 @@ def trained(config, device="A100", **changed) -> float:
     bare = edited(
         config, lambda config: config["strategies"][CELL["strategy"]]["curve"].update(sentences=0)
     )
-    return CostModel(bare, device).training(CELL | changed)["training"]
+    return CostModel(Study(bare), device).training(CELL | changed)["training"]
 
 
 def job(rule, wildcards, folder="results", gpus=1, minutes=60, **description) -> Job:
@@ -61,14 +62,14 @@ def job(rule, wildcards, folder="results", gpus=1, minutes=60, **description) ->
 def test_the_low_resource_study_takes_about_what_a_review_calculated(lowres, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # where nothing has run
     jobs = jobs_of(f"{REPOSITORY}/config/studies/lowres.yaml")
-    costs = costs_by_rule(CostModel(lowres, "H100", jobs.values()), jobs.values())
+    costs = costs_by_rule(CostModel(Study(lowres), "H100", jobs.values()), jobs.values())
     total = total_cost(costs)
     assert total.jobs == len(jobs) and 80 < total.gpu_hours < 250
     assert not total.most_gpu_hours  # none is counted with its time limit
     # H100-hours by hand, before there was this model: each within a factor of two.
     for work, expected in {"training": 48, "perplexity": 28, "generation": 24, "speed": 24}.items():
         assert expected / 2 < total.work[work] < 2 * expected
-    slower = total_cost(costs_by_rule(CostModel(lowres, "A100"), jobs.values()))
+    slower = total_cost(costs_by_rule(CostModel(Study(lowres), "A100"), jobs.values()))
     assert slower.gpu_hours > total.gpu_hours
     assert slower.most_job_hours == total.most_job_hours
     text = cost_text("lowres", costs, "H100")
@@ -116,9 +117,9 @@ def test_tasks_of_every_kind_are_estimated_and_add_up(lowres):
         for name in config["tasks"]:
             config["run_tasks"][name] = {"runs": 2, "learned_metrics": [], **runs}
 
-    model = CostModel(edited(lowres, run_everything), "A100")
+    model = CostModel(Study(edited(lowres, run_everything)), "A100")
     loading = model.evaluation(CELL, [])["loading"]
-    tasks = sorted(model.config["tasks"])
+    tasks = sorted(model.study.tasks)
     each = [sum(model.evaluation(CELL, [task]).values()) - loading for task in tasks]
     assert all(seconds > 0 for seconds in each)
     assert sum(model.evaluation(CELL, tasks).values()) == pytest.approx(sum(each) + loading)
@@ -128,7 +129,7 @@ def test_each_kind_of_job_is_estimated_by_its_description(lowres):
     answered = {"kind": "answered", "prompts": "asked", "teacher": "gemma-2-9b"}
     samples = {"asked": {"kind": "questions"}, "answered": answered | {"max_new_tokens": 128}}
     config = edited(lowres, lambda config: config["languages"]["te"].update(samples=samples))
-    model, task = CostModel(config, "A100"), next(iter(config["run_tasks"]))
+    model, task = CostModel(Study(config), "A100"), next(iter(config["run_tasks"]))
     axes = {"language": "te", "samples": "answered"}
     metric = next(iter(config["metrics"]))
     scored = {"metric": metric, "source": "gemma-2-9b", "language": "te"}
@@ -156,7 +157,7 @@ def test_other_jobs_and_models_of_unknown_size_count_with_their_limit(lowres):
         job("train", CELL, gpus=2, minutes=90),
         job("prepare_corpus", {"language": "te"}, gpus=0),
     ]
-    costs = costs_by_rule(CostModel(unknown, "A100"), jobs)
+    costs = costs_by_rule(CostModel(Study(unknown), "A100"), jobs)
     assert (costs["train"].gpu_hours, costs["train"].most_gpu_hours) == (0, 3.0)
     total = total_cost(costs)
     assert (total.jobs, total.estimated, total.most_job_hours) == (2, 0, 2.5)
@@ -164,30 +165,30 @@ def test_other_jobs_and_models_of_unknown_size_count_with_their_limit(lowres):
     assert re.search(r"^train +1 +≤ 3.0 +≤ 1.5 +\?$", text, re.MULTILINE)
     assert "2 jobs count with the time limit" in text
     # Without a GPU, none is counted.
-    assert total_cost(costs_by_rule(CostModel(unknown, "CPU"), jobs)).most_gpu_hours == 0
+    assert total_cost(costs_by_rule(CostModel(Study(unknown), "CPU"), jobs)).most_gpu_hours == 0
 
 
 def test_cards_take_the_place_of_assumptions_but_not_in_time_limits(lowres, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
     corpus = job("prepare_corpus", {"language": "te"})
-    assumed = CostModel(lowres, "A100", [corpus]).training(CELL)["training"]
+    assumed = CostModel(Study(lowres), "A100", [corpus]).training(CELL)["training"]
     (tmp_path / corpus.folder).mkdir(parents=True)
     size = {"sentences": 30_000, "characters": 30_000 * 240, "bytes": 30_000 * 700}
     (tmp_path / corpus.card).write_text(json.dumps({"sizes": {"train": size}}))
-    measured = CostModel(lowres, "A100", [corpus]).training(CELL)["training"]
+    measured = CostModel(Study(lowres), "A100", [corpus]).training(CELL)["training"]
     assert measured == pytest.approx(2 * assumed, rel=0.05)
-    assert CostModel(lowres, "A100").training(CELL)["training"] == assumed
+    assert CostModel(Study(lowres), "A100").training(CELL)["training"] == assumed
 
 
 def test_time_limits_are_three_times_the_estimate(lowres):
     def minutes(device, axes, **resources):
-        model = CostModel(lowres, device)
+        model = CostModel(Study(lowres), device)
         given = lowres["sources"][axes["source"]]["resources"] | resources
         return model.minutes(given, "training_minutes", lambda: model.training(axes), runs=2)
 
     limit = minutes("A100", OTHER)
-    seconds = sum(CostModel(lowres, "A100").training(OTHER).values())
+    seconds = sum(CostModel(Study(lowres), "A100").training(OTHER).values())
     assert limit == 10 * ceil(3 * seconds / 600) and 30 < limit < 3 * 60
     assert minutes("H100", OTHER) < limit
     assert minutes("A100", CELL | {"strategy": "none"}) == 30  # the least

@@ -6,9 +6,11 @@ import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.yaml_files import read_yaml
+from tests.workflow.conftest import study_of_entries
 from tests.workflow.plan import Plan
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT, resolve
+from workflow.study import LEARNED_PARTS
 
 
 @pytest.fixture
@@ -180,13 +182,12 @@ def test_a_missing_setting_of_a_task_is_named(config, registries, change, messag
 
 
 def test_the_tasks_of_cw2v_have_its_languages(registries):
-    from workflow.config.task_data import example_settings, learned_parts
-
+    study = study_of_entries(**registries)
     for task in ("xnli", "wikiann", "squad"):
-        learned = learned_parts(registries, task)
+        learned = [part for part in LEARNED_PARTS if part in study.tasks[task]["examples"]]
         assert learned == ["train"] if task == "squad" else ["train", "validation"]
         for code in (*learned, "en", "de", "ru", "hi", "ta"):
-            text = example_settings(registries, task, code)["text"]
+            text = study.example_settings(task, code)["text"]
             assert "{code}" not in json.dumps(text)
 
 

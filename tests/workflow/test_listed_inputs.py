@@ -31,7 +31,6 @@ from workflow.config.revisions import _KEYS
 from workflow.jobs import Job, jobs_of
 from workflow.recipes import missing_files
 from workflow.state import explain_job, replaced_jobs, states
-from workflow.study import Study
 
 SOURCE_WIDTH = 32
 
@@ -271,7 +270,7 @@ def replace(path: Path, by: bytes, date: int) -> None:
 )
 def test_a_file_replaced_by_one_of_the_same_size_and_date_makes_its_jobs_stale(finished):
     """Wherever a config may name a file or a folder: status, plan and completion agree."""
-    study = Study(resolve(yaml.safe_load(Path("study.yaml").read_text()), load_registries()))
+    study = resolve(yaml.safe_load(Path("study.yaml").read_text()), load_registries())
     assert state_names(finished) == {"done"}
     readers: dict[Path, list[str]] = {}
     for card, job in finished.items():

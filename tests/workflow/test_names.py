@@ -54,7 +54,7 @@ def test_the_same_settings_and_other_resources_may_stand_under_the_name(config, 
     config["sources"]["llama-2-7b"] = {"resources": {"training_mb": 90000}}
     config["strategies"]["none"] = {"phases": []}
     config["strategies"]["2x2ls-clm-512"] = {"resources": {"time": 2}}
-    study = resolve(config, registries)
+    study = resolve(config, registries).config
     assert study["sources"]["llama-2-7b"]["resources"]["training_mb"] == 90000
     assert study["strategies"]["2x2ls-clm-512"]["resources"] == {"time": 2, "memory": 1}
     config["sources"]["llama-2-7b"]["kind"] = "masked"
@@ -66,7 +66,7 @@ def test_a_base_may_have_a_base_and_keys_of_an_entry_replace_theirs(config, regi
         "shorter": {"base": "brief", "sentences": 5},
         "brief": {"base": "2x2ls-clm-512", "epochs": 1, "sentences": 9},
     }
-    strategies = resolve(config, registries)["strategies"]
+    strategies = resolve(config, registries).config["strategies"]
     assert [strategies[name]["sentences"] for name in ("brief", "shorter")] == [9, 5]
     assert strategies["shorter"]["epochs"] == 1
     assert strategies["shorter"]["phases"] == strategies["2x2ls-clm-512"]["phases"]
@@ -75,7 +75,7 @@ def test_a_base_may_have_a_base_and_keys_of_an_entry_replace_theirs(config, regi
 def test_a_registry_s_own_entries_may_have_bases(config, registries):
     mine = deepcopy(registries)
     mine["vocabularies"]["expand-75"] = {"base": "expand-50", "new_tokens": 75}
-    study = resolve(config, mine)
+    study = resolve(config, mine).config
     assert study["vocabularies"]["expand-75"]["new_tokens"] == 75
 
 
@@ -116,7 +116,7 @@ def test_titles_are_what_the_report_shows_and_no_settings(config, registries):
     config["initializers"] = {"own": {"base": "focus", "title": "focus"}}
     config["strategies"]["brief"] = {"base": "2x2ls-clm-512", "title": "2x2ls-clm-512"}
     config["tasks"]["few"] = {"base": "belebele-3-shot", "title": "belebele-2-shot", "shots": 2}
-    study = resolve(config, registries)
+    study = resolve(config, registries).config
     assert "title" not in study["initializers"]["own"]
     assert initializer_name("own") == "Own"
     with display_titles(study["titles"]):
@@ -132,7 +132,7 @@ def test_a_name_means_the_same_in_all_studies_of_this_repository(registries):
     for path in STUDIES:
         config = read_yaml(path)
         config.pop("budget", None)  # whose results have a folder of their own
-        study = resolve(config, registries)
+        study = resolve(config, registries).config
         for kind in REGISTRIES:
             for name, entry in study[kind].items():
                 effect = {key: value for key, value in entry.items() if key != "resources"}

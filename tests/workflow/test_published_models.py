@@ -76,5 +76,5 @@ def test_studies_that_are_not_there_or_disagree_are_refused(names, message, regi
 def test_an_entry_of_its_own_stands_above_that_of_another_study(registries):
     config = read_yaml(ROOT / "config/studies/published.yaml")
     config["languages"] = {"madlad-sw": {"base": "madlad-id", "name": "Kiswahili"}}
-    found = resolve(config, registries)["languages"]
+    found = resolve(config, registries).config["languages"]
     assert found["madlad-sw"]["name"] == "Kiswahili"

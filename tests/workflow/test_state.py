@@ -55,7 +55,7 @@ def planned(config, texts, tmp_path_factory) -> tuple[Study, dict[str, Job]]:
     """The study and its jobs."""
     folder = tmp_path_factory.mktemp("planned")
     shutil.copytree(texts, folder, dirs_exist_ok=True)
-    return Study(resolve(config, load_registries())), plan(config, folder)
+    return resolve(config, load_registries()), plan(config, folder)
 
 
 @pytest.fixture

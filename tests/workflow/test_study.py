@@ -16,7 +16,6 @@ from tests.workflow.conftest import Checkout, copy_project
 from workflow.config.registries import load_registries, resolve
 from workflow.jobs import jobs_of
 from workflow.records import Record, as_text, study_record
-from workflow.study import Study
 
 FITTED = [
     f"results/initialization/tiny/{name}/card.json"
@@ -213,7 +212,7 @@ def test_the_report_shows_tables_figures_and_a_page(finished):
 def test_its_numbers_are_recorded_for_the_documentation(finished, monkeypatch):
     checkout, _ = finished
     monkeypatch.chdir(checkout.folder)
-    study = Study(resolve(checkout.config, load_registries()))
+    study = resolve(checkout.config, load_registries())
     content = study_record(study, jobs_of("study.yaml").values())
     path = checkout.folder / "record.json"
     path.write_text(as_text(content))

@@ -8,8 +8,8 @@ from lexigraft.artifacts.records import read_jsonl
 from lexigraft.corpus.examples import prepare_examples
 from lexigraft.corpus.readers import read_articles
 from lexigraft.corpus.test_sets import prepare_test_set
+from tests.workflow.conftest import study_of_entries
 from workflow.config.registries import entries_of
-from workflow.config.task_data import example_settings, own_test_settings
 
 QUESTION = {"id": "1", "context": "Bern ist klein.", "question": "Was ist klein?",
             "answers": {"answer_start": [0], "text": ["Bern"]}}  # fmt: skip
@@ -42,8 +42,8 @@ TRAINED = {
 
 
 @pytest.fixture(scope="module")
-def config():
-    return {"tasks": entries_of("tasks")}
+def study():
+    return study_of_entries(tasks=entries_of("tasks"))
 
 
 def copy_of(text, file, row, folder):
@@ -59,9 +59,9 @@ def copy_of(text, file, row, folder):
 
 
 @pytest.mark.parametrize(("task", "code"), GENERATED)
-def test_a_task_that_generates_reads_its_tests(task, code, config, tmp_path):
+def test_a_task_that_generates_reads_its_tests(task, code, study, tmp_path):
     file, row, (key, value) = GENERATED[task, code]
-    settings = own_test_settings(config, task, f"test-{code}")
+    settings = study.example_settings(task, f"test-{code}")
     settings["text"] = copy_of(settings["text"], file, row, tmp_path)
     [written], _ = prepare_test_set(settings, tmp_path / "out")
     [found] = read_jsonl(tmp_path / "out" / written)
@@ -69,9 +69,9 @@ def test_a_task_that_generates_reads_its_tests(task, code, config, tmp_path):
 
 
 @pytest.mark.parametrize(("task", "part"), LEARNED | TRAINED)
-def test_a_task_that_fine_tunes_reads_its_examples(task, part, config, tmp_path):
+def test_a_task_that_fine_tunes_reads_its_examples(task, part, study, tmp_path):
     file, row = (LEARNED | TRAINED)[task, part]
-    settings = example_settings(config, task, part)
+    settings = study.example_settings(task, part)
     settings["text"] = copy_of(settings["text"], file, row, tmp_path)
     [written], _ = prepare_examples(settings, tmp_path / "out")
     assert len(read_jsonl(tmp_path / "out" / written)) == 1

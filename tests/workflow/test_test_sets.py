@@ -8,10 +8,10 @@ import pytest
 from lexigraft.cells import cell_of
 from lexigraft.errors import UserError
 from lexigraft.yaml_files import read_yaml
+from tests.workflow.conftest import study_of_entries
 from tests.workflow.plan import Plan
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT, resolve
-from workflow.inputs.evaluation import tasks_of
 
 AXES = {
     "source": "tiny", "vocabulary": "source", "initializer": "none", "strategy": "none",
@@ -194,9 +194,8 @@ def test_an_invalid_test_set_is_an_error(config, registries, change, message):
 
 def test_every_registered_test_set_has_a_text_for_each_language(registries):
     """`{code}` is replaced by the language, and the tests of the papers' languages are there."""
-    from workflow.config.task_data import own_test_settings
-
-    tasks = registries["tasks"]
+    study = study_of_entries(**registries)
+    tasks = study.tasks
     parts = {
         (name, f"{key}-{code}")
         for name, entry in tasks.items()
@@ -207,7 +206,7 @@ def test_every_registered_test_set_has_a_text_for_each_language(registries):
     }
     assert len(parts) > 500
     for name, part in parts:
-        assert "{" not in json.dumps(own_test_settings(registries, name, part)["text"]).strip("{}")
+        assert "{" not in json.dumps(study.example_settings(name, part)["text"]).strip("{}")
     for code in ("ar", "my", "de", "el", "hi", "ja", "si", "sw", "te", "th"):  # lowres
         assert {(name, f"test-{code}") for name in ("translation-ntrex", "translation-4-shot")} <= (
             parts
@@ -244,7 +243,7 @@ def test_the_models_of_vocadt_translate_after_five_examples_before_alma(studies)
             zero_shot = study.config["run_tasks"][task.removesuffix("-5-shot")]
             assert wanted["languages"] == zero_shot["languages"]
             cell = next(cell for cell in study.cells if cell.language == f"madlad-{code}"
-                        and task in tasks_of(study, cell))  # fmt: skip
+                        and task in study.tasks_of(cell))  # fmt: skip
             assert parts_read(study, task, cell) == [f"shots-{code}"]
 
 
@@ -254,7 +253,7 @@ def test_gemma_of_salt_answers_questions_in_both_languages_and_across_them(studi
         assert study.config["tasks"][task]["shots"] == 3
         assert study.config["run_tasks"][task]["sources"] == ["gemma-2b"]
         cell = next(cell for cell in study.cells if cell.language == "vi-wiki"
-                    and task in tasks_of(study, cell))  # fmt: skip
+                    and task in study.tasks_of(cell))  # fmt: skip
         tested = {part for part in parts_read(study, task, cell) if part.startswith("test-")}
         assert tested == ({"test-vi"} if "english" in task else {"test-vi", "test-en"})
 

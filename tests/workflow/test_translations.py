@@ -160,5 +160,5 @@ def test_an_entry_of_the_study_changes_the_options_of_its_base(config):
     config["cells"][0]["initializers"] = ["mine"]
     files = {"word_vectors": "x.vec", "english_word_vectors": "x.vec", "dictionary": "x.txt"}
     config["languages"]["telugu"] |= files
-    resolved = resolve(config, load_registries())
+    resolved = resolve(config, load_registries()).config
     assert resolved["initializers"]["mine"]["options"] == {"neighbours": 25}

@@ -10,7 +10,6 @@ from lexigraft.report.items import read_items
 from lexigraft.training.settings import read_strategy
 from tests.workflow.conftest import open_study, shown
 from workflow.config.checks import check_local_files
-from workflow.config.initializer_data import language_option
 from workflow.config.registries import ROOT
 
 GROUPS = ["madlad-latin", "madlad-mixed", "madlad-cyrillic"]
@@ -97,7 +96,7 @@ def test_the_settings_are_the_papers(study):
 
 def test_every_cell_of_zett_is_given_its_language(study):
     codes = {
-        cell.language: language_option(study.config, cell.initializer, cell.language)
+        cell.language: study.language_option(cell.initializer, cell.language)
         for cell in study.cells
         if cell.initializer.startswith("zett")
     }

@@ -19,7 +19,7 @@ from workflow.adaptation.study import NO_TRAINING, Adaptation, Choices, Request
 from workflow.adaptation.text import measure_text
 from workflow.commands.tables import new_table
 from workflow.config.checks import check_results_apart
-from workflow.study import open_study
+from workflow.config.registries import open_study
 
 if TYPE_CHECKING:
     from lexigraft.cells import Cell

@@ -13,7 +13,7 @@ from lexigraft.errors import UserError
 from lexigraft.training.progress import describe_progress
 from workflow import state
 from workflow.commands.running import run_to_its_end, snakemake_command
-from workflow.study import open_study
+from workflow.config.registries import open_study
 
 LOG = "snakemake.log"
 _LINE_SECONDS = 30.0  # between two progress lines without a terminal

@@ -13,7 +13,7 @@ from lexigraft.installation import PIPELINE
 from lexigraft.yaml_files import read_yaml
 from workflow.adaptation.text import UNDETERMINED, TextFacts, language_of, script_name
 from workflow.commands.texts import check_code, check_hub_name, check_texts, source_name
-from workflow.config.initializer_data import MODEL, check_folder
+from workflow.config.checks import MODEL, check_folder
 from workflow.config.registries import load_registries
 
 NO_TRAINING = "none"  # a strategy of the registry

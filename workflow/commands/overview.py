@@ -55,7 +55,7 @@ def cost(study: StudyFile) -> None:
     opened = study_of(study)
     jobs = jobs_of(study, prefix=opened.config["prefix"])
     unfinished = {card: jobs[card] for card, state in states(jobs).items() if state.name != DONE}
-    model = CostModel(opened.config, _device(opened), jobs.values())
+    model = CostModel(opened, _device(opened), jobs.values())
     title = f"{opened.name}: {len(opened.cells)} cells"
     typer.echo(cost_text(title, costs_by_rule(model, unfinished.values()), model.device))
     if notice := replacement_notice(opened, unfinished):

@@ -41,7 +41,7 @@ def study_of(file: str) -> "Study":
         raise UserError(f"{file}: give the study first, then options for Snakemake")
     if not Path(file).is_file():
         raise UserError(f"{file}: there is no such file; `lexigraft init {file}` writes a study")
-    from workflow.study import open_study
+    from workflow.config.registries import open_study
 
     return open_study(file)
 

@@ -3,127 +3,127 @@
 Each check raises a `UserError` that names the first wrong key and explains how to correct it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from lexigraft.artifacts.cards import MODEL_FILES, folder_of
+from lexigraft.auxiliary.language_files import check_word_vectors, word_vector_files
+from lexigraft.auxiliary.registry import auxiliary_kind
 from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY
-from lexigraft.corpus.local_files import check_files, local_paths
-from lexigraft.errors import UserError, unknown
+from lexigraft.corpus.local_files import check_file, check_files, local_paths
+from lexigraft.corpus.mixture import check_shares
+from lexigraft.errors import UserError, suggestion, unknown
 from lexigraft.evaluation.task_kinds import kinds, kinds_with, prompts_of, task_kind
+from lexigraft.initialization import registry
+from lexigraft.installation import PIPELINE
 from lexigraft.setting_types import MASKED
 from lexigraft.settings import validate
+from lexigraft.source.hub_check import is_folder
 from lexigraft.training.registry import objective, objectives
-from lexigraft.training.settings import check_optimizer, of_new_vocabulary
-from workflow.config.initializer_data import (
-    MODEL,
-    TOKENIZER,
-    auxiliary_corpora,
-    check_folder,
-    check_initializer,
-    check_needed_files,
-    check_needs,
-)
-from workflow.config.task_data import (
-    check_benchmarks,
-    check_examples,
-    check_local_examples,
-    check_prompts,
-    check_tested,
-    tested_language,
-)
+from lexigraft.training.settings import check_optimizer, of_new_vocabulary, phase_teacher
+from lexigraft.yaml_files import read_yaml
 from workflow.config.tasks import Task
-from workflow.config.training_data import (
-    check_group,
-    check_local_samples,
-    check_samples,
-    check_teachers,
-    members,
-    teachers,
-    training_gpus,
-    used,
-)
+from workflow.config.vocabularies import is_taken
+from workflow.study import TEST_SETS, Study, codes_of, is_answered
 
 # Names that a block of cells may use in addition to the entries of each registry.
-_RESERVED = {"vocabularies": [SOURCE_VOCABULARY], "initializers": [NO_INITIALIZER]}
+RESERVED = {"vocabularies": [SOURCE_VOCABULARY], "initializers": [NO_INITIALIZER]}
 # Key of a language -> what tasks do with its texts, and what the key should name.
 _TASK_TEXTS = {
     "parallel": ("translates text", "a parallel text"),
     "summarization": ("summarizes articles", "articles with summaries"),
 }
+# Roles of a method that contain text instead of vectors -> the key of an entry for it, and the
+# value to set. `samples` may also provide a dictionary, see `pairs_role`.
+_TEXT_ROLES = {
+    "dictionary": ("dictionary", "true"),
+    "parallel": ("samples", "a name in the samples of its languages"),
+}
+# Keys for the location of a pair's quality, by loader.
+_QUALITY = ("quality", "quality_column", "quality_field")
+TOKENIZER, MODEL = "tokenizer.json", "config.json"
+# File -> description of a folder that contains it.
+_FOLDERS = {TOKENIZER: "with a fast tokenizer", MODEL: "in Hugging Face format"}
 
 
-def check_study(study: dict[str, Any]) -> None:
-    """Check that each cell and task of a study (with defaults) has everything that it needs."""
-    for number, block in enumerate(study["cells"]):
-        _check_cells(study, block, f"config.cells[{number}]")
-    strategies = sorted(used(study, "strategies"))
-    untrained = [name for name in strategies if not study["strategies"][name]["phases"]]
-    if len(untrained) > 1:
-        raise UserError(
-            f"config.cells: strategies {' and '.join(untrained)} train nothing, and the report "
-            "shows only one such model of each kind; use the same one in all cells"
-        )
+def check_study(study: Study) -> None:
+    """Check that each cell and task of a study has everything that it needs."""
+    for key, name, names in _references(study):
+        if name not in names:
+            raise unknown(key, name, names)
+    _check_cells(study)
     _check_aliases(study)
-    for name in study["run_tasks"]:
-        _require(name, study["tasks"], "config.run_tasks")
-        _require(study["tasks"][name]["kind"], kinds(), f"tasks.{name}.kind")
-        _check_own_settings(name, study["tasks"][name])
-        _check_engine(name, study["tasks"][name])
-        _check_learned_metrics(study, name)
-    for name in sorted({*used(study, "vocabularies")} - {SOURCE_VOCABULARY}):
-        if text := study["vocabularies"][name].get("corpus"):
-            _require(text, study["languages"], f"vocabularies.{name}.corpus")
-    for name in sorted({*used(study, "initializers")} - {NO_INITIALIZER}):
-        check_initializer(name, study["initializers"][name], list(study["auxiliary"]))
-    for name, text in auxiliary_corpora(study).items():
-        _require(text, study["languages"], f"auxiliary.{name}.corpus")
-    _check_packages(study)
-    check_tested(study)
-    _check_fragmentation(study)
-    for language in languages_read(study):
-        check_group(study, language)
-        for member in members(study, language):
-            _check_texts(member, study["languages"][member])
-    for task in study["run_tasks"]:
-        for language in used(study, "languages", task=task):
-            _check_texts_of_task(study, task, tested_language(study, task, language))
-    check_teachers(study)
-    _check_kinds_of_sources(study)
-    _check_tokenizers_of_sources(study)
-    check_examples(study)
-    check_prompts(study)
-    check_benchmarks(study)
-    check_samples(study)
-    check_needs(study)
+    for task in study.run_tasks:
+        _check_task(study, task)
+    for name in sorted({*study.used("initializers")} - {NO_INITIALIZER}):
+        _check_initializer(study, name)
+    for name in study.used_auxiliaries():
+        if corpus := study.auxiliary[name].get("corpus"):
+            _require(f"auxiliary.{name}.corpus", corpus, study.languages)
+    for task in study.run_tasks:
+        _check_selection(study, task)
+    for language in study.languages_read:
+        _check_language(study, language)
+    for task in study.run_tasks:
+        for language in study.used("languages", task=task):
+            _check_texts_of_task(study, task, study.tested_language(task, language))
+    _check_teachers(study)
+    _check_sources(study)
+    for task in study.run_tasks:
+        _check_examples(study, task)
+    _check_benchmarks(study)
+    _check_samples(study)
+    _check_needs(study)
 
 
-def check_local_files(study: dict[str, Any]) -> None:
-    """Check that the local files, folders and packages that a resolved study reads exist."""
-    for source, strategy in used(study, "sources", "strategies"):
-        gpus, _, sharded = training_gpus(study, source, strategy)
+def check_local_files(study: Study) -> None:
+    """Check that the local files, folders and packages that a study reads exist."""
+    for source, strategy in study.used("sources", "strategies"):
+        gpus, _, sharded = study.training_gpus(source, strategy)
         check_optimizer(
-            study["strategies"][strategy],
+            study.strategies[strategy],
             sharded and gpus > 1,
             f"strategies.{strategy}",
-            offload=gpus == 1 and study["machine"].get("offload", False),
+            offload=gpus == 1 and study.config["machine"].get("offload", False),
         )
-    for name in _single_languages(study):
-        check_files(study["languages"][name], f"languages.{name}")
-    check_local_samples(study)
-    check_local_examples(study)
-    for name in study["fragmentation"]["tokenizers"]:
-        if folder := study["tokenizers"][name].get("folder"):
+    for name in study.single_languages:
+        check_files(study.languages[name], f"languages.{name}")
+    for language, _, name in study.samples_read():
+        for key, entry in _prompts(study, language, name):
+            check_files(entry, key)
+    parts = {
+        (task, part): None
+        for task in study.run_tasks
+        if "examples" in study.tasks[task]
+        for language in study.used("languages", task=task)
+        for names in study.example_parts(task, language).values()
+        for part in names.values()
+    }
+    for task, part in parts:
+        text = study.example_settings(task, part)["text"]
+        check_files({"text": text}, f"tasks.{task}.examples ({part})")
+    for name in study.config["fragmentation"]["tokenizers"]:
+        if folder := study.config["tokenizers"][name].get("folder"):
             check_folder(folder, f"tokenizers.{name}.folder", TOKENIZER, "source.json")
-    for name in _sources_read(study):
-        if folder := study["sources"][name].get("folder"):
+    sources = {*study.used("sources")} | study.teachers()
+    same_tokenizer = {study.sources[name].get("tokenizer_of") for name in sources} - {None}
+    for name in sorted(sources | same_tokenizer):
+        if folder := study.sources[name].get("folder"):
             check_folder(folder, f"sources.{name}.folder", MODEL)
-    check_needed_files(study)
-    read = [study["languages"][name] for name in _single_languages(study)]
-    read += [study["tasks"][name] for name in study["run_tasks"]]
-    folders = [folder_of(path) for path in local_paths(read) if not path.endswith(MODEL_FILES)]
-    check_results_apart(folders, study["results"])
+    for name in study.used_auxiliaries():
+        settings = study.auxiliary[name]
+        auxiliary_kind(settings["kind"]).check(settings, f"auxiliary.{name}")
+    for key, path, file, *_ in _needs(study):
+        if file is None:
+            (check_file if key.endswith("dictionary") else check_word_vectors)(path, key)
+        elif is_folder(path):
+            check_folder(path, key, file, instead=", or a hub name")
+    texts = [study.languages[name] for name in study.single_languages]
+    texts += [study.tasks[name] for name in study.run_tasks]
+    folders = [folder_of(path) for path in local_paths(texts) if not path.endswith(MODEL_FILES)]
+    check_results_apart(folders, study.config["results"])
 
 
 def check_results_apart(inputs: Iterable[str | Path], results: str | Path) -> None:
@@ -137,195 +137,125 @@ def check_results_apart(inputs: Iterable[str | Path], results: str | Path) -> No
             )
 
 
-def languages_read(study: dict[str, Any]) -> list[str]:
-    """Languages and groups whose texts a study reads, for cells, tasks, tokenizers and vectors."""
-    measured = study["fragmentation"]["languages"]
-    vocabularies = (study["vocabularies"].get(name, {}) for name in used(study, "vocabularies"))
-    learned = (entry["corpus"] for entry in vocabularies if "corpus" in entry)
-    own = used(study, "languages")
-    tested = (tested_language(study, task, name) for task in study["run_tasks"] for name in own)
-    vectors = auxiliary_corpora(study).values()
-    return sorted({*own, *tested, *measured, *vectors, *learned})
-
-
-def _sources_read(study: dict[str, Any]) -> list[str]:
-    """The source models that a study reads: those of cells, teachers, and `tokenizer_of` both."""
-    names = {*used(study, "sources")} | teachers(study)
-    others = {study["sources"][name].get("tokenizer_of") for name in names}
-    return sorted(names.union(filter(None, others)))
-
-
-def _single_languages(study: dict[str, Any]) -> list[str]:
-    """The languages whose texts a study reads, with groups replaced by their members."""
-    languages = (name for group in languages_read(study) for name in members(study, group))
-    return list(dict.fromkeys(languages))
-
-
-def _check_aliases(study: dict[str, Any]) -> None:
-    """Check that aliases name deterministic initializers, and that none refers to an alias."""
-    for number, alias in enumerate(study["aliases"]):
-        where, name, other = f"config.aliases[{number}]", alias["initializer"], alias["same_as"]
-        for key in ("initializer", "same_as"):
-            _require(alias[key], study["initializers"], f"{where}.{key}")
-            if study["initializers"][alias[key]]["draws"]:
-                raise UserError(
-                    f"{where}.{key}: '{alias[key]}' draws random numbers, so no other initializer "
-                    "produces the same rows; remove the alias"
-                )
-        for source in alias["sources"] or ():
-            _require(source, study["sources"], f"{where}.sources")
-        for vocabulary in alias["vocabularies"]:
-            _require(vocabulary, study["vocabularies"], f"{where}.vocabularies")
-            if any(
-                other == one["initializer"] and vocabulary in one["vocabularies"]
-                for one in study["aliases"]
-            ):
-                raise UserError(
-                    f"{where}.same_as: '{other}' is itself an alias for vocabulary '{vocabulary}'; "
-                    "specify the initializer whose cells are computed"
-                )
-        for task, run in study["run_tasks"].items():
-            if (
-                run["initializers"]
-                and name in run["initializers"]
-                and other not in run["initializers"]
-            ):
-                raise UserError(
-                    f"config.run_tasks.{task}.initializers: '{name}' is an alias of '{other}', "
-                    f"whose cells are computed; list '{other}' as well"
-                )
-
-
-def _check_cells(study: dict[str, Any], block: dict[str, Any], where: str) -> None:
-    for axis in ("sources", "languages", *_RESERVED, "strategies"):
-        for name in block[axis]:
-            _require(name, [*study[axis], *_RESERVED.get(axis, ())], f"{where}.{axis}")
-    adapted = [name for name in block["vocabularies"] if name != SOURCE_VOCABULARY]
-    if bool(adapted) == (NO_INITIALIZER in block["initializers"]) or (
-        len(adapted) not in (0, len(block["vocabularies"]))
-    ):
+def check_folder(folder: str, where: str, *files: str, instead: str = "") -> None:
+    """Check that a folder contains one of these files; the message describes the first."""
+    if not any((Path(folder).expanduser() / name).is_file() for name in files):
         raise UserError(
-            f"{where}: vocabulary 'source' and initializer 'none' can only be combined with each "
-            "other; put the baselines in a separate block"
+            f"{where}: {folder} contains no {files[0]}; specify a folder {_FOLDERS[files[0]]}"
+            f"{instead}"
         )
-    for name in block["strategies"]:
-        trained = of_new_vocabulary(study["strategies"][name])
-        if trained and not adapted:
-            raise UserError(
-                f"{where}.strategies: '{name}' trains '{trained[0]}', which requires a new "
-                "vocabulary; use another strategy for the baselines"
-            )
 
 
-def _check_packages(study: dict[str, Any]) -> None:
-    texts = {
+# ---- references and cells ----------------------------------------------------------------------
+
+
+def _require(key: str, name: str, names: Collection[str], among: str = "known") -> None:
+    if name not in names:
+        raise unknown(key, name, names, among)
+
+
+def _references(study: Study) -> Iterator[tuple[str, str, Collection[str]]]:
+    """Key, name, and the names that exist, of references between entries.
+
+    In the order of their checks: later references rely on earlier ones.
+    """
+    config = study.config
+    for number, block in enumerate(config["cells"]):
+        for axis in ("sources", "languages", "vocabularies", "initializers", "strategies"):
+            for name in block[axis]:
+                names = [*config[axis], *RESERVED.get(axis, ())]
+                yield f"config.cells[{number}].{axis}", name, names
+    for number, alias in enumerate(config["aliases"]):
+        key = f"config.aliases[{number}]"
+        yield f"{key}.initializer", alias["initializer"], study.initializers
+        yield f"{key}.same_as", alias["same_as"], study.initializers
+        for axis in ("sources", "vocabularies"):
+            for name in alias[axis] or ():
+                yield f"{key}.{axis}", name, config[axis]
+    for task, run in study.run_tasks.items():
+        yield "config.run_tasks", task, study.tasks
+        yield f"tasks.{task}.kind", study.tasks[task]["kind"], kinds()
+        for name in run["learned_metrics"]:
+            yield f"config.run_tasks.{task}.learned_metrics", name, config["metrics"]
+    for name in sorted({*study.used("vocabularies")} - {SOURCE_VOCABULARY}):
+        if corpus := study.vocabularies[name].get("corpus"):
+            yield f"vocabularies.{name}.corpus", corpus, study.languages
+    for axis in ("tokenizers", "languages"):
+        for name in config["fragmentation"][axis]:
+            yield f"config.fragmentation.{axis}", name, config[axis]
+    packaged = {
         f"languages.{name}.{key}": entry.get(key)
         for key in ("text", "parallel", "english")
-        for name, entry in study["languages"].items()
+        for name, entry in study.languages.items()
     }
-    places = {
-        f"{kind}.{name}": entry
-        for kind in ("sources", "tokenizers", "auxiliary")
-        for name, entry in study[kind].items()
-    }
-    own = {
-        "config.alignment.encoder": study["alignment"]["encoder"],
-        "config.report.fonts": study["report"]["fonts"],
-    }
-    for where, entry in (texts | places | own).items():
+    for kind in ("sources", "tokenizers", "auxiliary"):
+        packaged |= {f"{kind}.{name}": entry for name, entry in config[kind].items()}
+    packaged["config.alignment.encoder"] = config["alignment"]["encoder"]
+    packaged["config.report.fonts"] = config["report"]["fonts"]
+    for key, entry in packaged.items():
         if entry and entry.get("package"):
-            _require(entry["package"], study["packages"], f"{where}.package")
+            yield f"{key}.package", entry["package"], config["packages"]
 
 
-def _check_texts(language: str, texts: dict[str, Any]) -> None:
-    specs = [texts[key] for key in ("text", "parallel", "english")]
-    packages = sorted({spec["package"] for spec in specs if spec and "package" in spec})
-    if len(packages) > 1:
-        raise UserError(
-            f"languages.{language}: text, parallel and english come from different packages, "
-            f"{' and '.join(packages)}, but only one can be read; put the other text in a file"
-        )
-    if texts["parallel"] is None and texts["english"] is None:
-        raise UserError(
-            f"languages.{language}.english: missing, and there is no parallel text to take "
-            "English from; specify an English text to measure the effect on English"
-        )
-
-
-def _check_texts_of_task(study: dict[str, Any], task: str, language: str) -> None:
-    settings, texts = study["tasks"][task], study["languages"][language]
-    kind, prompted = task_kind(settings["kind"]), prompts_of(settings)
-    if kind.tests == "test_sets":
-        return  # it has its own, see `check_examples`
-    if kind.generates and "group" in texts:
-        raise UserError(
-            f"languages.{language}: is a group, but task '{task}' tests one language; leave the "
-            f"task out of run_tasks, or specify a member in tasks.{task}.language"
-        )
-    tests = kind.corpus_tests or (prompted and task_kind(prompted).corpus_tests)
-    key = tests and tests.key
-    if kind.corpus_tests is None and key == "parallel":
-        return  # without pairs, its prompts are held-out sentences
-    if key and texts[key] is None and "test" not in settings.get("examples", {}):
-        does, name = _TASK_TEXTS[key]
-        raise UserError(
-            f"languages.{language}.{key}: missing, but task '{task}' {does}; specify {name}, or "
-            "remove the task from run_tasks"
-        )
-
-
-def _check_own_settings(name: str, entry: dict[str, Any]) -> None:
-    own = {key: value for key, value in entry.items() if key not in Task.model_fields}
-    validate(task_kind(entry["kind"]).settings, own, f"tasks.{name}")
-
-
-def _check_engine(name: str, entry: dict[str, Any]) -> None:
-    if "engine" in entry and not task_kind(entry["kind"]).generates:
-        raise UserError(
-            f"tasks.{name}.engine: only tasks of kind {', '.join(kinds_with('generates'))} have "
-            f"this key; remove it from this task, which is of kind '{entry['kind']}'"
-        )
-    if entry.get("engine") == "vllm" and entry.get("beams", 1) > 1:
-        raise UserError(
-            f"tasks.{name}.beams: vLLM only decodes greedily here; set beams to 1, or remove engine"
-        )
-
-
-def _check_learned_metrics(study: dict[str, Any], task: str) -> None:
-    wanted = study["run_tasks"][task]["learned_metrics"]
-    where = f"config.run_tasks.{task}.learned_metrics"
-    for name in wanted:
-        _require(name, study["metrics"], where)
-    if wanted and not task_kind(study["tasks"][task]["kind"]).scored_by_learned_metrics:
-        raise UserError(
-            f"{where}: task '{task}' writes no predictions to score; only tasks of kind "
-            f"{' or '.join(kinds_with('scored_by_learned_metrics'))} do"
-        )
-    if len({study["metrics"][name]["metric"] for name in wanted}) < len(wanted):
-        raise UserError(
-            f"{where}: {' and '.join(wanted)} would share one column of the report; give each a "
-            "different `metric`"
-        )
-
-
-def _check_tokenizers_of_sources(study: dict[str, Any]) -> None:
-    """Check that `tokenizer_of` names a source that has its own tokenizer."""
-    for name in sorted({*used(study, "sources")} | teachers(study)):
-        where, other = f"sources.{name}.tokenizer_of", study["sources"][name].get("tokenizer_of")
-        if other is None:
-            continue
-        _require(other, study["sources"], where)
-        if other == name or "tokenizer_of" in study["sources"][other]:
+def _check_cells(study: Study) -> None:
+    for number, block in enumerate(study.config["cells"]):
+        adapted = [name for name in block["vocabularies"] if name != SOURCE_VOCABULARY]
+        if bool(adapted) == (NO_INITIALIZER in block["initializers"]) or (
+            len(adapted) not in (0, len(block["vocabularies"]))
+        ):
             raise UserError(
-                f"{where}: '{other}' does not have its own tokenizer; specify a source that does"
+                f"config.cells[{number}]: vocabulary 'source' and initializer 'none' can only be "
+                "combined with each other; put the baselines in a separate block"
             )
+        for name in () if adapted else block["strategies"]:
+            if trained := of_new_vocabulary(study.strategies[name]):
+                raise UserError(
+                    f"config.cells[{number}].strategies: '{name}' trains '{trained[0]}', which "
+                    "requires a new vocabulary; use another strategy for the baselines"
+                )
+    strategies = sorted(study.used("strategies"))
+    untrained = [name for name in strategies if not study.strategies[name]["phases"]]
+    if len(untrained) > 1:
+        raise UserError(
+            f"config.cells: strategies {' and '.join(untrained)} train nothing, and the report "
+            "shows only one such model of each kind; use the same one in all cells"
+        )
 
 
-def _check_kinds_of_sources(study: dict[str, Any]) -> None:
-    """Check that strategies and tasks fit the kind of the source models of their cells."""
-    for source, strategy in used(study, "sources", "strategies"):
-        predicts = study["sources"][source]["kind"]
-        for number, phase in enumerate(study["strategies"][strategy]["phases"]):
+def _check_aliases(study: Study) -> None:
+    """Check that aliases name deterministic initializers, and that none refers to an alias."""
+    aliases = study.config["aliases"]
+    for number, alias in enumerate(aliases):
+        key, name, original = f"config.aliases[{number}]", alias["initializer"], alias["same_as"]
+        for role in ("initializer", "same_as"):
+            if study.initializers[alias[role]]["draws"]:
+                raise UserError(
+                    f"{key}.{role}: '{alias[role]}' draws random numbers, so no other initializer "
+                    "produces the same rows; remove the alias"
+                )
+        for vocabulary in alias["vocabularies"]:
+            if any(
+                original == other["initializer"] and vocabulary in other["vocabularies"]
+                for other in aliases
+            ):
+                raise UserError(
+                    f"{key}.same_as: '{original}' is itself an alias for vocabulary "
+                    f"'{vocabulary}'; specify the initializer whose cells are computed"
+                )
+        for task, run in study.run_tasks.items():
+            names = run["initializers"] or ()
+            if name in names and original not in names:
+                raise UserError(
+                    f"config.run_tasks.{task}.initializers: '{name}' is an alias of '{original}', "
+                    f"whose cells are computed; list '{original}' as well"
+                )
+
+
+def _check_sources(study: Study) -> None:
+    """Check that strategies and tasks fit the kind of the models, and `tokenizer_of`."""
+    for source, strategy in study.used("sources", "strategies"):
+        predicts = study.sources[source]["kind"]
+        for number, phase in enumerate(study.strategies[strategy]["phases"]):
             if objective(phase["objective"]).model_kind != predicts:
                 fitting = [name for name in objectives() if objective(name).model_kind == predicts]
                 raise UserError(
@@ -333,30 +263,379 @@ def _check_kinds_of_sources(study: dict[str, Any]) -> None:
                     f"not fit source '{source}', a {predicts} language model; use objective "
                     f"{' or '.join(fitting)}, or put the source in a separate block of cells"
                 )
-    for task in study["run_tasks"]:
-        for source in used(study, "sources", task=task):
-            predicts, kind = study["sources"][source]["kind"], study["tasks"][task]["kind"]
-            if task_kind(kind).fine_tunes != (predicts == MASKED):
+    for task in study.run_tasks:
+        for source in study.used("sources", task=task):
+            predicts = study.sources[source]["kind"]
+            if study.task_kind(task).fine_tunes != (predicts == MASKED):
                 raise UserError(
-                    f"config.run_tasks.{task}: kind '{kind}' does not fit source '{source}', a "
-                    f"{predicts} language model; list the sources that the task is for: "
-                    f"`{task}: {{sources: […]}}`"
+                    f"config.run_tasks.{task}: kind '{study.tasks[task]['kind']}' does not fit "
+                    f"source '{source}', a {predicts} language model; list the sources that the "
+                    f"task is for: `{task}: {{sources: […]}}`"
                 )
-
-
-def _check_fragmentation(study: dict[str, Any]) -> None:
-    """Check that the tokenizers and languages exist, and that no language is a group."""
-    wanted = study["fragmentation"]
-    for axis in ("tokenizers", "languages"):
-        for name in wanted[axis]:
-            _require(name, study[axis], f"config.fragmentation.{axis}")
-    for name in wanted["languages"]:
-        if "group" in study["languages"][name]:
+    for name in sorted({*study.used("sources")} | study.teachers()):
+        key, other = f"sources.{name}.tokenizer_of", study.sources[name].get("tokenizer_of")
+        if other is None:
+            continue
+        _require(key, other, study.sources)
+        if other == name or "tokenizer_of" in study.sources[other]:
             raise UserError(
-                f"config.fragmentation.languages: '{name}' is a group; list its members"
+                f"{key}: '{other}' does not have its own tokenizer; specify a source that does"
             )
 
 
-def _require(name: str, known: Any, where: str) -> None:
-    if name not in known:
-        raise unknown(where, name, known)
+# ---- tasks -------------------------------------------------------------------------------------
+
+
+def _check_task(study: Study, task: str) -> None:
+    """Check the settings of a task, its prompt, and the metrics that score its predictions."""
+    entry, kind = study.tasks[task], study.task_kind(task)
+    settings = {key: value for key, value in entry.items() if key not in Task.model_fields}
+    validate(kind.settings, settings, f"tasks.{task}")
+    if "engine" in entry and not kind.generates:
+        raise UserError(
+            f"tasks.{task}.engine: only tasks of kind {', '.join(kinds_with('generates'))} have "
+            f"this key; remove it from this task, which is of kind '{entry['kind']}'"
+        )
+    if entry.get("engine") == "vllm" and entry.get("beams", 1) > 1:
+        raise UserError(
+            f"tasks.{task}.beams: vLLM only decodes greedily here; set beams to 1, or remove engine"
+        )
+    if "examples" in entry and not (kind.fine_tunes or kind.generates):
+        raise UserError(
+            f"tasks.{task}.examples: tasks of kind '{entry['kind']}' do not use examples; remove "
+            "them"
+        )
+    prompt = entry.get("prompt")
+    if prompt is not None and kind.built_in_prompts:
+        file = f"config/prompts/{kind.prompts}.yaml"
+        prompts = [*kind.built_in_prompts, *_named_prompts(file)]
+        _require(f"tasks.{task}.prompt", prompt, prompts, f"in {file}")
+    metrics = study.run_tasks[task]["learned_metrics"]
+    key = f"config.run_tasks.{task}.learned_metrics"
+    if metrics and not kind.scored_by_learned_metrics:
+        raise UserError(
+            f"{key}: task '{task}' writes no predictions to score; only tasks of kind "
+            f"{' or '.join(kinds_with('scored_by_learned_metrics'))} do"
+        )
+    if len({study.config["metrics"][name]["metric"] for name in metrics}) < len(metrics):
+        raise UserError(
+            f"{key}: {' and '.join(metrics)} would share one column of the report; give each a "
+            "different `metric`"
+        )
+
+
+@cache
+def _named_prompts(file: str) -> list[str]:
+    return list(read_yaml(PIPELINE / file)["named"])
+
+
+def _check_selection(study: Study, task: str) -> None:
+    """Check that a task is run on cells, and that the languages that it tests exist."""
+    run, key = study.run_tasks[task], f"config.run_tasks.{task}"
+    known = {
+        "languages": study.used("languages"),
+        "sources": study.sources,
+        "initializers": [NO_INITIALIZER, *study.initializers],
+        "strategies": study.strategies,
+    }
+    for axis, names in known.items():
+        among = "used in any cell" if axis == "languages" else "known"
+        for name in run[axis] or ():
+            _require(f"{key}.{axis}", name, names, among)
+    languages = study.used("languages", task=task)
+    if not languages:
+        raise UserError(
+            f"{key}: no cell of the study matches all of its selections; correct them, or remove "
+            "the task"
+        )
+    tested = study.tasks[task].get("language")
+    missing = [name for name in languages if isinstance(tested, Mapping) and name not in tested]
+    if missing:
+        raise UserError(
+            f"tasks.{task}.language: has no entry for '{missing[0]}'; add one, or leave the "
+            f"language out of {key}.languages"
+        )
+    for name in languages:
+        _require(f"tasks.{task}.language", study.tested_language(task, name), study.languages)
+    if run["checkpoints"] and not any(
+        study.checkpoints(task, name) for name in study.used("strategies")
+    ):
+        raise UserError(
+            f"{key}.checkpoints: no strategy of this study keeps checkpoints; set `checkpoints: "
+            "5`, for example, in one of them"
+        )
+
+
+def _check_texts_of_task(study: Study, task: str, language: str) -> None:
+    """Check that the corpus of a language has the tests that a task takes from it."""
+    entry, texts, kind = study.tasks[task], study.languages[language], study.task_kind(task)
+    if kind.tests == "test_sets":
+        return  # it has its own, see `_check_examples`
+    if kind.generates and "group" in texts:
+        raise UserError(
+            f"languages.{language}: is a group, but task '{task}' tests one language; leave the "
+            f"task out of run_tasks, or specify a member in tasks.{task}.language"
+        )
+    prompted = prompts_of(entry)
+    tests = kind.corpus_tests or (prompted and task_kind(prompted).corpus_tests)
+    key = tests and tests.key
+    if kind.corpus_tests is None and key == "parallel":
+        return  # without pairs, its prompts are held-out sentences
+    if key and texts[key] is None and "test" not in entry.get("examples", {}):
+        does, name = _TASK_TEXTS[key]
+        raise UserError(
+            f"languages.{language}.{key}: missing, but task '{task}' {does}; specify {name}, or "
+            "remove the task from run_tasks"
+        )
+
+
+def _check_examples(study: Study, task: str) -> None:
+    """Check that a task has tests and examples for every language on which it is run."""
+    examples = study.tasks[task].get("examples", {})
+    for language in study.used("languages", task=task):
+        codes = study.tests(task, language)
+        for part in (part for part in TEST_SETS.values() if part in examples):
+            known = codes_of(examples[part])
+            for name in (name for name, code in codes.items() if code not in known):
+                raise UserError(
+                    f"tasks.{task}.examples.{part}: has no text in '{codes[name]}', the language "
+                    f"of '{name}'; add one, or leave it out of config.run_tasks.{task}.languages"
+                )
+    if "shots" in examples and not study.tasks[task].get("shots"):
+        raise UserError(
+            f"tasks.{task}.shots: missing, but examples.shots is set; specify how many of them "
+            "precede a question"
+        )
+
+
+def _check_benchmarks(study: Study) -> None:
+    """Check that tasks of the harness cover every language, and have one folder in all tasks."""
+    first: dict[str, tuple[str, dict[str, Any]]] = {}
+    for task, name, settings in study.benchmarks():
+        first_task, first_settings = first.setdefault(name, (task, settings))
+        if settings != first_settings:
+            raise UserError(
+                f"tasks.{task}: {settings['task']} has a different folder in task "
+                f"'{first_task}'; use the same folder for both"
+            )
+    for task in dict.fromkeys(task for task, _ in first.values()):
+        known = codes_of(study.tasks[task]["harness"])
+        for language in study.used("languages", task=task):
+            members = study.members(study.tested_language(task, language))
+            if not known & {study.languages[name]["code"] for name in members}:
+                raise UserError(
+                    f"tasks.{task}.harness: has no task in the language of '{language}'; leave it "
+                    f"out of config.run_tasks.{task}.languages"
+                )
+
+
+# ---- languages and samples ---------------------------------------------------------------------
+
+
+def _check_language(study: Study, language: str) -> None:
+    """Check the members of a group, and that each language has a package and English text."""
+    if group := study.languages[language].get("group"):
+        key = f"languages.{language}.group"
+        for member in group["members"]:
+            _require(f"{key}.members", member, study.languages)
+            if "group" in study.languages[member]:
+                raise UserError(f"{key}.members: '{member}' is itself a group; list its members")
+        try:
+            check_shares(group["members"], group["shares"])
+        except UserError as error:
+            raise UserError(f"{key}.{error}") from None
+        if language in study.config["fragmentation"]["languages"]:
+            raise UserError(
+                f"config.fragmentation.languages: '{language}' is a group; list its members"
+            )
+    for member in study.members(language):
+        entries = [study.languages[member][key] for key in ("text", "parallel", "english")]
+        packages = sorted({text["package"] for text in entries if text and "package" in text})
+        if len(packages) > 1:
+            raise UserError(
+                f"languages.{member}: text, parallel and english come from different packages, "
+                f"{' and '.join(packages)}, but only one can be read; put the other text in a file"
+            )
+        if entries[1:] == [None, None]:
+            raise UserError(
+                f"languages.{member}.english: missing, and there is no parallel text to take "
+                "English from; specify an English text to measure the effect on English"
+            )
+
+
+def _check_teachers(study: Study) -> None:
+    """Check that every teacher of cells exists, and the prompts that it answers."""
+    for name in sorted(study.used("strategies")):
+        for phase in study.strategies[name]["phases"]:
+            if (teacher := phase_teacher(phase)) is not None:
+                key = f"strategies.{name}.phases: {phase['objective']}.teacher"
+                _require(key, teacher, study.sources)
+    for language, name, entry in study.answered_samples():
+        key, samples = f"languages.{language}.samples", study.languages[language]["samples"]
+        _require(f"{key}.{name}.teacher", entry["teacher"], study.sources)
+        prompts = [prompt for prompt in samples if not is_answered(samples[prompt])]
+        _require(f"{key}.{name}.prompts", entry["prompts"], prompts)
+        for other, texts in study.languages.items():
+            kind = texts["samples"].get(name, entry)["kind"]
+            if kind != entry["kind"]:
+                raise UserError(
+                    f"{key}.{name}: contains a teacher's answers, but is of kind {kind} in "
+                    f"languages.{other}; rename one of them"
+                )
+
+
+def _check_samples(study: Study) -> None:
+    """Check that every language has the samples that its strategies and initializers read."""
+    for language, reader, name in study.samples_read():
+        samples = [study.languages[member]["samples"] for member in study.members(language)]
+        if not any(name in entries for entries in samples):
+            names = sorted({key for entries in samples for key in entries})
+            raise UserError(
+                f"languages.{language}.samples: '{name}', which {reader}, is missing"
+                f"{suggestion(name, names)}; add it, or leave the language out of these cells"
+            )
+        for key, entry in _prompts(study, language, name):
+            text = entry.get("text", {})
+            if "package" in text:
+                _require(f"{key}.text.package", text["package"], study.config["packages"])
+            is_rated = any(quality in text for quality in _QUALITY)
+            if entry.get("minimum_quality") is not None and not is_rated:
+                raise UserError(
+                    f"{key}.minimum_quality: the text has no quality scores; specify where they "
+                    f"are with one of {', '.join(_QUALITY)}, or remove this key"
+                )
+
+
+def _prompts(study: Study, language: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Key and settings of the entries that contain the prompts of samples.
+
+    Answered samples have the prompts of another entry. For a group, those of each member that has
+    some.
+    """
+    for member in study.members(language):
+        samples = study.languages[member]["samples"]
+        if name in samples:
+            prompts = samples[name].get("prompts", name)
+            yield f"languages.{member}.samples.{prompts}", samples[prompts]
+
+
+# ---- what initializers and vocabularies read ---------------------------------------------------
+
+
+def _check_initializer(study: Study, name: str) -> None:
+    """Check that a method exists, and that its options and the inputs of its roles fit."""
+    entry, key = study.initializers[name], f"initializers.{name}"
+    method = entry["method"]
+    _require(f"{key}.method", method, registry.methods())
+    declared = registry.declaration(method)
+    roles = [role for role in declared.needs if role not in _TEXT_ROLES]
+    for role, auxiliary in entry["auxiliary"].items():
+        if role not in roles:
+            reads = f"only reads {', '.join(roles)}" if roles else "reads no auxiliary"
+            raise UserError(f"{key}.auxiliary: sets role '{role}', but method '{method}' {reads}")
+        role_key = f"{key}.auxiliary" if role == "target" else f"{key}.auxiliary.{role}"
+        _require(role_key, auxiliary, study.auxiliary)
+    for role in roles:
+        if role not in entry["auxiliary"]:
+            form = ", ".join(f"{need}: …" for need in roles)
+            raise UserError(
+                f"{key}.auxiliary: role '{role}', which method '{method}' reads, is missing; "
+                f"specify an entry of auxiliary.yaml: {{{form}}}"
+            )
+    texts: dict[str | None, str] = {}  # role -> the key that fills it
+    for text_key, text_role in (("dictionary", "dictionary"), ("samples", declared.pairs_role)):
+        if not entry[text_key]:
+            continue
+        setting = f"set to {'true' if entry[text_key] is True else entry[text_key]}"
+        if text_role not in (*declared.needs, *declared.reads):
+            raise UserError(
+                f"{key}.{text_key}: {setting}, but method '{method}' does not read it; remove it"
+            )
+        if text_role in texts:
+            raise UserError(
+                f"{key}.{text_key}: {setting}, but method '{method}' reads only one dictionary; "
+                f"remove it or '{texts[text_role]}'"
+            )
+        texts[text_role] = text_key
+    for role, (text_key, value) in _TEXT_ROLES.items():
+        if role in declared.needs and role not in texts:
+            raise UserError(
+                f"{key}.{text_key}: missing, but method '{method}' reads it; set it to {value}"
+            )
+    language = {"language": entry["languages"][0]} if "languages" in entry else {}
+    if options := entry["options"] | language:
+        # Only if necessary: creating an initializer imports transformers, which takes seconds.
+        try:
+            registry.initializer(method, **options)
+        except UserError as error:
+            raise UserError(f"{key}.options: {error}") from None
+
+
+def _check_needs(study: Study) -> None:
+    """Check that languages define the inputs of their vocabularies and initializers."""
+    for initializer, language in study.used("initializers", "languages"):
+        study.language_option(initializer, language)
+        name = study.initializers.get(initializer, {}).get("samples")
+        for member in study.members(language) if name else ():
+            kind = study.languages[member]["samples"].get(name, {}).get("kind", "parallel")
+            if kind != "parallel":
+                raise UserError(
+                    f"languages.{member}.samples.{name}.kind: is {kind}, but initializer "
+                    f"'{initializer}' aligns sentence pairs; specify samples of kind parallel in "
+                    f"initializers.{initializer}.samples"
+                )
+    for key, path, _, reader, reads, form in _needs(study):
+        if not path:
+            raise UserError(
+                f"{key}: missing, but {reader} {reads}; specify {form}, or do not use the "
+                f"{reader.split()[0]} for this language"
+            )
+    for initializer, vocabulary in study.used("initializers", "vocabularies"):
+        for plm in study.auxiliaries(initializer, "plm").values():
+            if not is_taken(study.vocabularies[vocabulary]):
+                raise UserError(
+                    f"config.cells: initializer '{initializer}' reads a model's embeddings, which "
+                    f"have no rows for vocabulary '{vocabulary}'; use {{mode: replace, plm: "
+                    f"{plm['plm']}}}"
+                )
+
+
+def _needs(study: Study) -> Iterator[tuple[str, str, str | None, str, str, str]]:
+    """The inputs that vocabularies and initializers of a language's cells require.
+
+    For each its key; its path, or an empty text; the file that it must contain if it is a folder;
+    and for messages who reads it, what is read, and the form that it must have.
+    """
+
+    def model(language: str, name: str) -> tuple[str, str]:
+        key, plms = f"languages.{language}.plms.{name}", study.languages[language]["plms"]
+        return (f"{key}.model", plms[name]["model"]) if name in plms else (key, "")
+
+    for vocabulary, language in study.used("vocabularies", "languages"):
+        entry, reader = study.vocabularies.get(vocabulary, {}), f"vocabulary '{vocabulary}'"
+        if "tokenizer" in entry:
+            key = f"vocabularies.{vocabulary}.tokenizer"
+            yield key, entry["tokenizer"], TOKENIZER, reader, "", ""
+        if "plm" in entry:
+            key, path = model(language, entry["plm"])
+            yield key, path, TOKENIZER, reader, "uses its tokenizer", "a model"
+    for initializer, language in study.used("initializers", "languages"):
+        texts, reader = study.languages[language], f"initializer '{initializer}'"
+        for name, auxiliary in study.auxiliaries(initializer, "word-vectors").items():
+            files = word_vector_files(name, auxiliary, language, texts)
+            for kind, (key, file) in files.items():
+                reads, form = "reads word vectors", "a .bin or .vec file"
+                if kind == "dictionary":
+                    reads, form = "reads a dictionary", "a text file of pairs"
+                yield key, file or "", None, reader, reads, form
+        for auxiliary in study.auxiliaries(initializer, "plm").values():
+            key, path = model(language, auxiliary["plm"])
+            yield key, path, MODEL, reader, "reads its embeddings", "a model"
+        if study.initializers.get(initializer, {}).get("dictionary"):
+            dictionaries = {
+                f"languages.{member}.dictionary": path
+                for member in study.members(language)
+                if (path := study.languages[member]["dictionary"])
+            }
+            for key, path in (dictionaries or {f"languages.{language}.dictionary": ""}).items():
+                yield key, path, None, reader, "reads it", "a text file of pairs"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lexigraft.cells import NAME, NO_INITIALIZER, SOURCE_VOCABULARY, differ_in_case
+from lexigraft.cells import NAME, differ_in_case
 from lexigraft.errors import UserError, refuse_secret, unknown
 from lexigraft.plugins import load_plugins
 from lexigraft.report.items import Item, check_items, read_items, records_read
@@ -17,7 +17,7 @@ from lexigraft.settings import plain, validate
 from lexigraft.training.settings import Strategy
 from lexigraft.yaml_files import read_yaml
 from workflow.config.budget import apply_budget
-from workflow.config.checks import check_study
+from workflow.config.checks import RESERVED, check_study
 from workflow.config.corpora import resolve_corpora
 from workflow.config.initializers import InitializerConfig, auxiliary_model
 from workflow.config.languages import LanguageConfig
@@ -30,8 +30,8 @@ from workflow.config.sources import (
 )
 from workflow.config.study import StudyConfig
 from workflow.config.tasks import AnyTask, MetricConfig
-from workflow.config.training_data import blocks_of, members, used
 from workflow.config.vocabularies import Vocabulary
+from workflow.study import Study
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PUBLISHED = "config/published"  # numbers of papers, one file each
@@ -70,7 +70,7 @@ def load_registries(folder: Path = ROOT / "config") -> dict[str, dict[str, Any]]
 
 def resolve(
     config: dict[str, Any], registries: dict[str, dict[str, Any]], check: bool = True
-) -> dict[str, Any]:
+) -> Study:
     """Validate a study's config and the registries, and fill in defaults.
 
     `config` is the study (cells, tasks, report items, and its own registry entries), `registries`
@@ -78,43 +78,41 @@ def resolve(
     job (`check_local_files`). A job of a run may skip the checks that entries fit together, which
     its main process has done, with `check=False`: they create initializers, which takes seconds.
 
-    Returns
-    -------
-    dict
-        The study with all its defaults as plain data, and under each registry's name every entry,
-        complete. `titles` has the labels of entries: registry -> name -> title.
-
-    Raises
-    ------
-    UserError
-        An entry is wrong; the message names the first wrong key and explains how to correct it.
+    The `config` of the result has under each registry's name every entry, complete, and `titles`:
+    registry -> name -> label. Raises a UserError that names the first wrong key and explains how to
+    correct it.
     """
-    study: dict[str, Any] = plain(validate(StudyConfig, config, "config"))
-    load_plugins(study.get("plugins", ()))
+    settings: dict[str, Any] = plain(validate(StudyConfig, config, "config"))
+    load_plugins(settings.get("plugins", ()))
     _refuse_secrets(config, "config")
     for key in ("results", "packages_folder"):
-        study[key] = posixpath.join(study["prefix"] or "", study[key])
-    study["titles"] = {}
-    others = _studies(study.pop("entries_of", ()))
+        settings[key] = posixpath.join(settings["prefix"] or "", settings[key])
+    settings["titles"] = {}
+    others = _studies(settings.pop("entries_of", ()))
     for kind in REGISTRIES:
         # From the original config: in plain data, all names have become text.
         own = _shared(kind, others) | config.get(kind, {})
         _refuse_secrets(registries[kind], kind)
-        study[kind], titles = _entries(kind, own, registries[kind])
+        settings[kind], titles = _entries(kind, own, registries[kind])
         if titles:
-            study["titles"][kind] = titles
-    for entry in study["initializers"].values():
+            settings["titles"][kind] = titles
+    for entry in settings["initializers"].values():
         entry["auxiliary"] = by_role(entry["auxiliary"])
-    resolve_corpora(study)
+    resolve_corpora(settings)
+    apply_budget(settings)
+    study = Study(settings)
     if check:
         check_study(study)
-    apply_budget(study)
-    items = read_items(study["report"]["items"])
-    groups = used(study, "languages")
-    tested = {name for group in groups for name in members(study, group)}
-    check_items(items, blocks_of(study), study["run_tasks"], study["fragmentation"], tested)
-    papers_compared(study["study"], items)
+    items = read_items(settings["report"]["items"])
+    members = {name for group in study.used("languages") for name in study.members(group)}
+    check_items(items, study.blocks, study.run_tasks, settings["fragmentation"], members)
+    papers_compared(study.name, items)
     return study
+
+
+def open_study(config: str) -> Study:
+    """The study of a config file."""
+    return resolve(read_yaml(Path(config)), load_registries())
 
 
 def _refuse_secrets(value: Any, where: str) -> None:
@@ -187,8 +185,7 @@ def _entries(
                 f"{kind}: {str(name)[:120]!r} is not a valid name; use at most 100 letters, "
                 "digits, '.', '_' and '-', and begin with a letter or a digit"
             )
-    reserved = {"vocabularies": [SOURCE_VOCABULARY], "initializers": [NO_INITIALIZER]}
-    if pair := differ_in_case((*registry, *own, *reserved.get(kind, ()))):
+    if pair := differ_in_case((*registry, *own, *RESERVED.get(kind, ()))):
         raise UserError(
             f"{kind}: '{pair[0]}' and '{pair[1]}' differ only in case, so they "
             "would share one folder on some file systems; rename one of them"

@@ -5,25 +5,3 @@ a path, or settings. `rule` has what the rule files call themselves. All is plai
 slow imports, since the Snakefile is parsed again in every job, and a study may have ten thousand
 cells.
 """
-
-from workflow.inputs import (
-    auxiliary,
-    corpus,
-    evaluation,
-    initialization,
-    report,
-    source,
-    training,
-    vocabulary,
-)
-
-__all__ = [
-    "auxiliary",
-    "corpus",
-    "evaluation",
-    "initialization",
-    "report",
-    "source",
-    "training",
-    "vocabulary",
-]

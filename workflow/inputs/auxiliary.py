@@ -16,9 +16,9 @@ from workflow.study import Study
 
 def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     """The entry without its corpus, an input; for `plm`, the model that the language names."""
-    entry = _entry(study, wildcards)
+    entry = study.auxiliary[wildcards["auxiliary"]]
     if "plm" in entry:
-        plms = study.config["languages"][wildcards["language"]]["plms"]
+        plms = study.languages[wildcards["language"]]["plms"]
         return {"kind": entry["kind"], **plms[entry["plm"]]}
     return {key: value for key, value in entry.items() if key != "corpus"}
 
@@ -27,13 +27,16 @@ def corpus(study: Study, wildcards: Wildcards) -> Output | list[str]:
     """The texts on which vectors are trained: of the entry, otherwise of the cell."""
     if "corpus" not in _reads(study, wildcards):
         return []
-    return texts_of(study, _entry(study, wildcards).get("corpus") or wildcards["language"])
+    entry = study.auxiliary[wildcards["auxiliary"]]
+    return texts_of(study, entry.get("corpus") or wildcards["language"])
 
 
 def counting_source(study: Study, wildcards: Wildcards) -> Output | list[str]:
     """The source whose tokenizer counts the tokens of the text, if the entry limits them."""
-    is_limited = "corpus" in _reads(study, wildcards) and "text" in _entry(study, wildcards)
-    return output(study, "prepare_source", wildcards) if is_limited else []
+    is_limited = "text" in study.auxiliary[wildcards["auxiliary"]]
+    if is_limited and "corpus" in _reads(study, wildcards):
+        return output(study, "prepare_source", wildcards)
+    return []
 
 
 def kind_inputs(study: Study, wildcards: Wildcards) -> dict[str, Any]:
@@ -41,10 +44,9 @@ def kind_inputs(study: Study, wildcards: Wildcards) -> dict[str, Any]:
 
     The encoder has encoded the tokens of the source already, once for all vocabularies.
     """
-    entry, reads = _entry(study, wildcards), _reads(study, wildcards)
     inputs: dict[str, Any] = dict(_word_vectors(study, wildcards))
-    if "encoder" in reads:
-        inputs["encoder"] = sentence_encoder(study, entry)
+    if "encoder" in _reads(study, wildcards):
+        inputs["encoder"] = sentence_encoder(study, study.auxiliary[wildcards["auxiliary"]])
         if wildcards["vocabulary"] != SOURCE_VOCABULARY:
             axes = {**wildcards, "vocabulary": SOURCE_VOCABULARY}
             vectors = vectors_of(study, wildcards["auxiliary"], axes)
@@ -61,7 +63,7 @@ def seed(study: Study, wildcards: Wildcards) -> list[Any] | None:
 
 def versions(study: Study, wildcards: Wildcards) -> dict[str, int]:
     """The version of the kind."""
-    name = _entry(study, wildcards)["kind"]
+    name = study.auxiliary[wildcards["auxiliary"]]["kind"]
     return {f"auxiliary {name}": _kind(study, wildcards).version}
 
 
@@ -73,9 +75,9 @@ def threads(study: Study, wildcards: Wildcards) -> int:
 def memory(study: Study, wildcards: Wildcards) -> int:
     """Megabytes, including word vectors that are loaded completely."""
     cost = _kind(study, wildcards).cost
-    megabytes = cost.megabytes
-    if cost.megabytes_per_million_tokens:
-        megabytes += cost.megabytes_per_million_tokens * _million_tokens(study, wildcards)
+    megabytes = cost.megabytes + _per_million_tokens(
+        study, wildcards, cost.megabytes_per_million_tokens
+    )
     if cost.loads_files:
         paths = map(Path, _word_vectors(study, wildcards).values())
         sizes = (path.stat().st_size for path in paths if path.suffix == BINARY and path.is_file())
@@ -86,9 +88,7 @@ def memory(study: Study, wildcards: Wildcards) -> int:
 def minutes(study: Study, wildcards: Wildcards) -> int:
     """Minutes."""
     cost = _kind(study, wildcards).cost
-    if not cost.minutes_per_million_tokens:
-        return cost.minutes
-    return cost.minutes + cost.minutes_per_million_tokens * _million_tokens(study, wildcards)
+    return cost.minutes + _per_million_tokens(study, wildcards, cost.minutes_per_million_tokens)
 
 
 def vectors_of(study: Study, auxiliary: str, axes: Mapping[str, str]) -> Output:
@@ -98,44 +98,40 @@ def vectors_of(study: Study, auxiliary: str, axes: Mapping[str, str]) -> Output:
     in every language and the vectors have their own corpus, they are the same in every language.
     So are vectors of the source's own tokens from an encoder, which reads no text.
     """
-    config, entry = study.config, study.config["auxiliary"][auxiliary]
-    source, language, vocabulary = axes["source"], axes["language"], axes["vocabulary"]
-    is_source = vocabulary == SOURCE_VOCABULARY
+    entry, language = study.auxiliary[auxiliary], axes["language"]
+    is_source = axes["vocabulary"] == SOURCE_VOCABULARY
     if entry.get("corpus") and (
-        is_source or "tokenizer" in config["vocabularies"].get(vocabulary, {})
+        is_source or "tokenizer" in study.vocabularies.get(axes["vocabulary"], {})
     ):
         language = entry["corpus"]
     elif entry["kind"] == "sentence-encoder" and is_source:
-        language = config["cells"][0]["languages"][0]
+        language = study.config["cells"][0]["languages"][0]
     wildcards = {
-        "source": config["sources"][source].get("tokenizer_of", source),
+        "source": study.sources[axes["source"]].get("tokenizer_of", axes["source"]),
         "language": language,
-        "vocabulary": vocabulary,
+        "vocabulary": axes["vocabulary"],
         "auxiliary": auxiliary,
     }
     return output(study, "compute_vectors", wildcards)
 
 
-def _million_tokens(study: Study, wildcards: Wildcards) -> int:
-    """Millions of training tokens of vectors, in the tokenizer whose tokens get the vectors."""
-    entry, model = _entry(study, wildcards), study.cost_model
+def _per_million_tokens(study: Study, wildcards: Wildcards, amount: int) -> int:
+    """An amount for each million training tokens, in the tokenizer whose tokens get vectors."""
+    if not amount:
+        return 0
+    entry, model = study.auxiliary[wildcards["auxiliary"]], study.cost_model
     language = entry.get("corpus") or wildcards["language"]
     density = model.density(wildcards["source"], language, wildcards["vocabulary"])
     sentence = model.text(language).characters * density
-    return round(corpus_amount(study, language, entry, sentence, 1.0) / 1e6)
-
-
-def _entry(study: Study, wildcards: Wildcards) -> dict[str, Any]:
-    entry: dict[str, Any] = study.config["auxiliary"][wildcards["auxiliary"]]
-    return entry
+    return amount * round(corpus_amount(study, language, entry, sentence, 1.0) / 1e6)
 
 
 def _kind(study: Study, wildcards: Wildcards) -> type[AuxiliaryKind]:
-    return auxiliary_kind(_entry(study, wildcards)["kind"])
+    return auxiliary_kind(study.auxiliary[wildcards["auxiliary"]]["kind"])
 
 
 def _reads(study: Study, wildcards: Wildcards) -> tuple[str, ...]:
-    return _kind(study, wildcards).reads(_entry(study, wildcards))
+    return _kind(study, wildcards).reads(study.auxiliary[wildcards["auxiliary"]])
 
 
 def _word_vectors(study: Study, wildcards: Wildcards) -> dict[str, str]:
@@ -143,6 +139,5 @@ def _word_vectors(study: Study, wildcards: Wildcards) -> dict[str, str]:
     if not {"word_vectors", "english_word_vectors", "dictionary"} & {*_reads(study, wildcards)}:
         return {}
     name, language = wildcards["auxiliary"], wildcards["language"]
-    texts = study.config["languages"][language]
-    paths = word_vector_files(name, _entry(study, wildcards), language, texts)
+    paths = word_vector_files(name, study.auxiliary[name], language, study.languages[language])
     return {key: str(path) for key, (_, path) in paths.items()}

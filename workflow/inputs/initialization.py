@@ -5,8 +5,6 @@ from typing import Any
 from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY, Cell
 from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.initialization.registry import declaration
-from workflow.config.initializer_data import language_option
-from workflow.config.training_data import members
 from workflow.inputs.auxiliary import vectors_of
 from workflow.inputs.corpus import samples_of
 from workflow.inputs.rule import Output, Wildcards, output
@@ -15,35 +13,31 @@ from workflow.study import Study
 
 def auxiliary(study: Study, wildcards: Wildcards) -> dict[str, Output]:
     """Vectors by their role: those of the source's own tokens, or of the cell's tokenizer."""
+    of_source = {**wildcards, "vocabulary": SOURCE_VOCABULARY}
     return {
-        role: vectors_of(
-            study,
-            name,
-            {**wildcards, "vocabulary": SOURCE_VOCABULARY} if role == "source" else wildcards,
-        )
-        for role, name in _entry(study, wildcards)["auxiliary"].items()
+        role: vectors_of(study, name, of_source if role == "source" else wildcards)
+        for role, name in study.initializers[wildcards["initializer"]]["auxiliary"].items()
     }
 
 
 def dictionaries(study: Study, wildcards: Wildcards) -> list[str]:
     """The bilingual dictionaries of the language, or of the members of a group."""
-    if not _entry(study, wildcards)["dictionary"]:
+    if not study.initializers[wildcards["initializer"]]["dictionary"]:
         return []
-    names = members(study.config, wildcards["language"])
-    paths = (study.config["languages"][name]["dictionary"] for name in names)
-    return [path for path in paths if path]
+    names = study.members(wildcards["language"])
+    return [path for name in names if (path := study.languages[name]["dictionary"])]
 
 
 def samples(study: Study, wildcards: Wildcards) -> Output | list[str]:
     """Parallel samples, whose pairs are aligned."""
-    name = _entry(study, wildcards)["samples"]
+    name = study.initializers[wildcards["initializer"]]["samples"]
     return samples_of(study, wildcards["language"], name).file(SAMPLES) if name else []
 
 
 def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     """Method and options of the initializer."""
-    entry = _entry(study, wildcards)
-    language = language_option(study.config, wildcards["initializer"], wildcards["language"])
+    entry = study.initializers[wildcards["initializer"]]
+    language = study.language_option(wildcards["initializer"], wildcards["language"])
     settings: dict[str, Any] = {key: entry[key] for key in ("method", "text") if key in entry}
     return settings | {"options": entry["options"] | language}
 
@@ -57,15 +51,15 @@ def seed(study: Study, wildcards: Wildcards) -> list[Any]:
 
 def versions(study: Study, wildcards: Wildcards) -> dict[str, int]:
     """The version of the method."""
-    method = _entry(study, wildcards)["method"]
+    method = study.initializers[wildcards["initializer"]]["method"]
     return {f"initializer {method}": declaration(method).version}
 
 
 def learning(study: Study) -> list[str]:
     """The initializers that learn from the source's weights, and so need a training machine."""
     names = {cell.initializer for cell in study.cells} - {NO_INITIALIZER}
-    initializers = study.config["initializers"]
-    return [name for name in sorted(names) if declaration(initializers[name]["method"]).learns]
+    methods = {name: study.initializers[name]["method"] for name in sorted(names)}
+    return [name for name, method in methods.items() if declaration(method).learns]
 
 
 def fit_of(study: Study, cell: Cell) -> Output | list[str]:
@@ -77,10 +71,4 @@ def fit_of(study: Study, cell: Cell) -> Output | list[str]:
 
 def fit_name(study: Study, cell: Cell) -> str:
     """The wildcard `fit` of a cell's initializer."""
-    drawn = study.config["initializers"][cell.initializer]["draws"]
-    return f"seed-{cell.seed}" if drawn else "all-seeds"
-
-
-def _entry(study: Study, wildcards: Wildcards) -> dict[str, Any]:
-    entry: dict[str, Any] = study.config["initializers"][wildcards["initializer"]]
-    return entry
+    return f"seed-{cell.seed}" if study.initializers[cell.initializer]["draws"] else "all-seeds"

@@ -7,11 +7,9 @@ from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER
 from lexigraft.report.items import read_items, records_read
-from workflow.config.checks import languages_read
 from workflow.config.registries import PUBLISHED, WITHOUT_EFFECT, papers_compared
-from workflow.config.training_data import members, teachers, used
 from workflow.inputs.corpus import searched, texts_of
-from workflow.inputs.evaluation import evaluations, tasks_of
+from workflow.inputs.evaluation import evaluations
 from workflow.inputs.initialization import fit_name, fit_of
 from workflow.inputs.rule import Output, Wildcards, output
 from workflow.inputs.source import package_of
@@ -53,17 +51,12 @@ def learned_scores(study: Study, wildcards: Wildcards) -> list[Output]:
     axes = {
         (metric, cell.source, cell.language)
         for cell in study.cells
-        for task in tasks_of(study, cell)
-        for metric in study.config["run_tasks"][task]["learned_metrics"]
+        for task in study.tasks_of(cell)
+        for metric in study.run_tasks[task]["learned_metrics"]
     }
-    return [
-        output(
-            study,
-            "score_predictions",
-            {"metric": metric, "source": source, "language": language},
-        )
-        for metric, source, language in sorted(axes)
-    ]
+    names = ("metric", "source", "language")
+    wildcards_of_jobs = (dict(zip(names, values, strict=True)) for values in sorted(axes))
+    return [output(study, "score_predictions", values) for values in wildcards_of_jobs]
 
 
 def initializations(study: Study, wildcards: Wildcards) -> list[Output]:
@@ -76,13 +69,12 @@ def alignments(study: Study, wildcards: Wildcards) -> list[Output]:
     """How all fitted initializers align, if an item of the report shows it."""
     if not _shows_alignment(study):
         return []
-    fitted = (cell for cell in study.cells if cell.initializer != NO_INITIALIZER)
-    return list(
-        dict.fromkeys(
-            output(study, "measure_alignment", cell.wildcards | {"fit": fit_name(study, cell)})
-            for cell in fitted
-        )
+    jobs = (
+        output(study, "measure_alignment", cell.wildcards | {"fit": fit_name(study, cell)})
+        for cell in study.cells
+        if cell.initializer != NO_INITIALIZER
     )
+    return list(dict.fromkeys(jobs))
 
 
 def tokenizers(study: Study, wildcards: Wildcards) -> list[Output]:
@@ -105,7 +97,7 @@ def fragmentation(study: Study, wildcards: Wildcards) -> list[Output]:
 def corpora(study: Study, wildcards: Wildcards) -> list[Output]:
     """The texts of all languages, and of those in groups."""
     languages = dict.fromkeys(cell.language for cell in study.cells)
-    names = (name for language in languages for name in members(study.config, language))
+    names = (name for language in languages for name in study.members(language))
     return [texts_of(study, name) for name in dict.fromkeys(names)]
 
 
@@ -141,24 +133,13 @@ def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
 
 def folders(study: Study, wildcards: Wildcards) -> dict[str, str]:
     """Templates of the folders that the report reads: ten thousand paths are too many to list."""
-    rules = {
-        "evaluate": "evaluate",
-        "measure_fragmentation": "measure_fragmentation",
-        "measure_tokenizer": "measure_tokenizer",
-        "prepare_corpus": "prepare_corpus",
-        "count_tests": "count_tests",
-        "train": "train",
-        "initialize": "initialize",
-        "expand_vocabulary": "build_vocabulary",
-        "export_cell": "export_cell",
-        **({"measure_alignment": "measure_alignment"} if _shows_alignment(study) else {}),
-    }
+    rules = {"evaluate": "evaluate", "measure_fragmentation": "measure_fragmentation"}
+    rules |= {"measure_tokenizer": "measure_tokenizer", "prepare_corpus": "prepare_corpus"}
+    rules |= {"count_tests": "count_tests", "train": "train", "initialize": "initialize"}
+    rules |= {"expand_vocabulary": "build_vocabulary", "export_cell": "export_cell"}
+    if _shows_alignment(study):
+        rules["measure_alignment"] = "measure_alignment"
     return {name: Output(study.card_path(rule)).path for name, rule in rules.items()}
-
-
-def searched_tests(study: Study, wildcards: Wildcards) -> list[tuple[str, str]]:
-    """Languages and tasks whose test sets are searched for in training text."""
-    return searched(study)
 
 
 def _shows_alignment(study: Study) -> bool:
@@ -172,29 +153,21 @@ def _used_config(study: Study) -> dict[str, Any]:
     Excluded are keys that do not affect a report: locations, and resources of cluster jobs.
     """
     config = study.config
-    initializers = {*used(config, "initializers")}
-    read = languages_read(config)
-    fonts = config["report"]["fonts"]
+    fonts, sources = config["report"]["fonts"], study.used("sources")
     names = {
-        "sources": {*used(config, "sources")} | teachers(config),
-        "languages": {*read}.union(*(members(config, language) for language in read)),
+        "sources": {*sources} | study.teachers(),
+        "languages": {*study.languages_read, *study.single_languages},
         "corpora": set[str](),  # already part of the languages
-        "tokenizers": set(config["fragmentation"]["tokenizers"]),
-        "vocabularies": {*used(config, "vocabularies")},
-        "initializers": initializers,
-        "auxiliary": {
-            auxiliary
-            for name in initializers - {NO_INITIALIZER}
-            for auxiliary in config["initializers"][name]["auxiliary"].values()
-        },
-        "strategies": {*used(config, "strategies")},
-        "tasks": set(config["run_tasks"]),
-        "metrics": {
-            name for task in config["run_tasks"].values() for name in task["learned_metrics"]
-        },
+        "tokenizers": {*config["fragmentation"]["tokenizers"]},
+        "vocabularies": {*study.used("vocabularies")},
+        "initializers": {*study.used("initializers")},
+        "auxiliary": {*study.used_auxiliaries()},
+        "strategies": {*study.used("strategies")},
+        "tasks": {*study.run_tasks},
+        "metrics": {name for run in study.run_tasks.values() for name in run["learned_metrics"]},
         "packages": {
             *({fonts["package"]} if fonts else ()),
-            *(config["sources"][name].get("package") for name in used(config, "sources")),
+            *(study.sources[name].get("package") for name in sources),
         },
     }
     return {

@@ -9,8 +9,10 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 from lexigraft.artifacts.cards import CARD
@@ -53,27 +55,21 @@ def output(study: Study, rule: str, wildcards: Mapping[str, Any]) -> Output:
     return Output(study.card(rule, **wildcards))
 
 
-def of_study(stage: ModuleType, study: Study) -> SimpleNamespace:
-    """The functions of a module of this package, as Snakemake calls them: with wildcards.
-
-    These are the functions that the module defines with a parameter named `wildcards`.
-    """
+def of_study(stage: str, study: Study) -> SimpleNamespace:
+    """The functions of a module of this package, as Snakemake calls them: without the study."""
+    module = import_module(f"workflow.inputs.{stage}")
 
     def bind(function: Callable[..., Any]) -> Callable[..., Any]:
         # A plain function: Snakemake does not take a `partial` for an input function.
         def bound(wildcards: Wildcards, *arguments: Any) -> Any:
             return function(study, dict(wildcards.items()), *arguments)
 
-        return bound
+        takes_wildcards = "wildcards" in inspect.signature(function).parameters
+        return bound if takes_wildcards else partial(function, study)
 
-    return SimpleNamespace(
-        **{
-            name: bind(function)
-            for name, function in inspect.getmembers(stage, inspect.isfunction)
-            if function.__module__ == stage.__name__
-            and "wildcards" in inspect.signature(function).parameters
-        }
-    )
+    functions = inspect.getmembers(module, inspect.isfunction)
+    own = (pair for pair in functions if pair[1].__module__ == module.__name__)
+    return SimpleNamespace(**{name: bind(function) for name, function in own})
 
 
 def tracked(inputs: OfWildcards) -> Callable[[Wildcards], list[str]]:

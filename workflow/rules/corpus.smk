@@ -1,5 +1,5 @@
 # Stage 2, corpus: training text, held-out text and task data of each language and each group.
-corpus = of_study(inputs.corpus, STUDY)
+corpus = of_study("corpus", STUDY)
 
 
 # A group of languages is mixed from the texts of its members.
@@ -20,7 +20,11 @@ rule prepare_corpus:
             version=1,
             settings=corpus.settings,
             inputs={"members": corpus.group_members},
-            seed=corpus.seed,
+            seed=lambda wildcards: [
+                STUDY.config["seed"],
+                "corpus",
+                wildcards.language,
+            ],
         ),
     message:
         "Preparing the texts of {wildcards.language}"
@@ -34,7 +38,7 @@ rule prepare_samples:
         corpus=corpus.sample_corpus,
         package=corpus.sample_package,
         samples=tracked(corpus.member_samples),
-        corpora=tracked(corpus.sample_corpora),
+        corpora=tracked(corpus.group_members),
         files=local_files(corpus.sample_settings),
     output:
         card="<results>/corpus/{language}/samples/{samples}/card.json",
@@ -49,9 +53,15 @@ rule prepare_samples:
             settings=corpus.sample_settings,
             inputs={
                 "samples": corpus.member_samples,
-                "corpora": corpus.sample_corpora,
+                "corpora": corpus.group_members,
             },
-            seed=corpus.sample_seed,
+            seed=lambda wildcards: [
+                STUDY.config["seed"],
+                "corpus",
+                wildcards.language,
+                "samples",
+                wildcards.samples,
+            ],
         ),
     message:
         "Preparing the samples {wildcards.samples} of {wildcards.language}"
@@ -70,7 +80,7 @@ rule answer_samples:
     log:
         "<logs>/corpus/{language}/samples/{samples}.log",
     wildcard_constraints:
-        language=inputs.corpus.answered(STUDY),
+        language=corpus.answered(),
     priority: 100
     resources:
         mem_mb=per_attempt(corpus.answer_memory),
@@ -96,7 +106,9 @@ ruleorder: answer_samples > prepare_samples
 # that generate, a test set (test-en) or the examples in prompts (shots-en).
 rule prepare_examples:
     input:
-        files=local_files(corpus.example_settings),
+        files=local_files(
+            lambda wildcards: STUDY.example_settings(wildcards.task, wildcards.part)
+        ),
     output:
         card="<results>/examples/{task}/{part}/card.json",
     log:
@@ -106,7 +118,13 @@ rule prepare_examples:
     priority: 100
     localrule: True
     params:
-        job=job("prepare_examples", version=1, settings=corpus.example_settings),
+        job=job(
+            "prepare_examples",
+            version=1,
+            settings=lambda wildcards: STUDY.example_settings(
+                wildcards.task, wildcards.part
+            ),
+        ),
     message:
         "Preparing the examples of {wildcards.task} ({wildcards.part})"
     shell:

@@ -1,7 +1,7 @@
 # Stage 7, evaluation: all tasks of the study on every cell, learned metrics on their predictions, and
 # tokenizers without a model. For the vocabulary `source`, the card of `vocabulary.tokenizer` is that of
 # prepare_source.
-evaluation = of_study(inputs.evaluation, STUDY)
+evaluation = of_study("evaluation", STUDY)
 
 
 # If its data is unavailable, the card states it, and the task's records state why they have no score.
@@ -83,8 +83,8 @@ use rule evaluate as evaluate_checkpoint with:
 use rule evaluate as measure_speed with:
     input:
         cell=rules.train.output.card,
-        read=tracked(evaluation.texts_alone),
-        files=local_files(evaluation.tasks_alone),
+        read=tracked(lambda wildcards: evaluation.texts(wildcards, True)),
+        files=local_files(lambda wildcards: evaluation.tasks(wildcards, True)),
     output:
         card="<results>/evaluation/{source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}/speed/card-<study>.json",
     log:
@@ -93,16 +93,16 @@ use rule evaluate as measure_speed with:
     threads: lambda wildcards: workflow.resource_settings.cores or 1
     resources:
         mem_mb=per_attempt(lambda wildcards: source.memory(wildcards, "evaluation_mb")),
-        runtime=per_attempt(evaluation.minutes_alone),
+        runtime=per_attempt(lambda wildcards: evaluation.minutes(wildcards, True)),
         gpu=1,
     params:
         job=job(
             "measure_speed",
             version=1,
-            inputs={"read": evaluation.texts_alone},
+            inputs={"read": lambda wildcards: evaluation.texts(wildcards, True)},
             outputs={"records": evaluation.records},
             cell=training.cell,
-            tasks=evaluation.tasks_alone,
+            tasks=lambda wildcards: evaluation.tasks(wildcards, True),
         ),
     message:
         "Measuring the speed of {wildcards.language} {wildcards.vocabulary} {wildcards.initializer} {wildcards.strategy} seed {wildcards.seed}"
@@ -139,14 +139,18 @@ rule score_predictions:
     log:
         "<logs>/learned/{metric}/{source}/{language}.log",
     resources:
-        mem_mb=per_attempt(evaluation.scoring_memory),
+        mem_mb=per_attempt(
+            lambda wildcards: STUDY.metrics[wildcards.metric]["resources"][
+                "scoring_mb"
+            ]
+        ),
         runtime=per_attempt(evaluation.scoring_minutes),
         gpu=1,
     params:
         job=job(
             "score_predictions",
             version=1,
-            settings=evaluation.scoring_settings,
+            settings=lambda wildcards: STUDY.metrics[wildcards.metric],
             inputs={"metric": evaluation.metric_card, "python": STUDY.metrics_python},
             unlisted=["predictions"],
             outputs={"records": f"{STUDY.results}/evaluation"},
@@ -189,7 +193,9 @@ rule measure_tokenizer:
     input:
         corpus=rules.prepare_corpus.output.card,
         package=evaluation.tokenizer_package,
-        files=local_files(evaluation.tokenizer_settings),
+        files=local_files(
+            lambda wildcards: STUDY.config["tokenizers"][wildcards.tokenizer]
+        ),
     output:
         card="<results>/fragmentation/{tokenizer}/{language}/card.json",
     log:
@@ -199,7 +205,7 @@ rule measure_tokenizer:
         job=job(
             "measure_tokenizer",
             version=1,
-            settings=evaluation.tokenizer_settings,
+            settings=lambda wildcards: STUDY.config["tokenizers"][wildcards.tokenizer],
             tokenizer=lambda wildcards: wildcards.tokenizer,
             language=lambda wildcards: wildcards.language,
         ),
@@ -233,7 +239,12 @@ rule measure_alignment:
             settings=lambda wildcards: STUDY.config["alignment"],
             inputs={"encoder": evaluation.alignment_encoder},
             cell=lambda wildcards: dict(wildcards.items()),
-            seed=evaluation.alignment_seed,
+            seed=lambda wildcards: [
+                STUDY.config["seed"],
+                "evaluation",
+                wildcards.language,
+                "alignment",
+            ],
         ),
     message:
         "Measuring how {wildcards.initializer} aligns {wildcards.language} {wildcards.vocabulary} ({wildcards.fit})"

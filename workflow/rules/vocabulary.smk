@@ -1,5 +1,5 @@
 # Stage 3, vocabulary: the tokenizer that replaces the source's, made from the text of a language.
-vocabulary = of_study(inputs.vocabulary, STUDY)
+vocabulary = of_study("vocabulary", STUDY)
 
 
 # The source's tokenizer expanded or pruned, or another one trained on the text.
@@ -34,7 +34,7 @@ rule take_vocabulary:
     log:
         "<logs>/vocabulary/{source}/{language}/{vocabulary}.log",
     wildcard_constraints:
-        vocabulary=one_of(inputs.vocabulary.taken(STUDY)),
+        vocabulary=one_of(vocabulary.taken()),
     priority: 90
     localrule: True
     params:
