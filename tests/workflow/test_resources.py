@@ -124,7 +124,7 @@ def test_each_attempt_asks_for_as_much_again():
 def test_speed_is_measured_by_a_job_of_its_own_and_counts_there_only():
     both = study(tasks={"perplexity": 1, "translation": 2, "speed": 4})
     assert evaluation.minutes(both, CELL) == 3 * 20
-    assert evaluation.minutes_alone(both, CELL) == 4 * 20
+    assert evaluation.minutes(both, CELL, alone=True) == 4 * 20
 
 
 def test_jobs_of_a_real_study_ask_for_gpus_where_they_compute_on_a_model():
