@@ -46,24 +46,20 @@ def mix_corpora(
     """
     name, folder, group = settings["name"], Path(folder), settings["group"]
     heldout = {member: list(read_part(corpus, "heldout")) for member, corpus in members.items()}
-    tests = Overlap(
-        chain(
-            chain.from_iterable(heldout.values()),
-            *(read_test_texts(Path(corpus)) for corpus in members.values()),
-        )
-    )
+    tested = (read_test_texts(Path(corpus)) for corpus in members.values())
+    tests = Overlap(chain(chain.from_iterable(heldout.values()), *tested))
     texts = {
         member: StoredLines.of_file(Path(corpus, "train.txt")) for member, corpus in members.items()
     }
     train = {member: lines.without(tests.__contains__) for member, lines in texts.items()}
     sizes = {member: lines.sizes for member, lines in train.items()}  # characters of each sentence
-    for member, lines in train.items():
-        if not len(lines):
-            raise UserError(
-                f"language {name}: all training text of '{member}' overlaps with test or held-out "
-                "texts of a member; give it more text"
-            )
     try:
+        for member, lines in train.items():
+            if not len(lines):
+                raise UserError(
+                    f"all training text of '{member}' overlaps with test or held-out texts of a "
+                    "member; give it more text"
+                )
         totals = {member: int(characters.sum()) for member, characters in sizes.items()}
         shares = shares_of(totals, group["shares"], group["temperature"])
     except UserError as error:
@@ -76,7 +72,8 @@ def mix_corpora(
             if limit is not None and largest[key] < limit:
                 reduced[key] = {"wanted": limit, "taken": largest[key]}
         for member, lines in train.items():
-            mixed[member] = _drawn(lines, counts[member], seed, member)
+            drawn = _order(len(lines), seed, member)[: counts[member]]
+            mixed[member] = lines.select(np.sort(drawn))
     log_reduced(name, reduced)
     heldout_size = min(map(len, heldout.values()))
     heldout = {member: sentences[:heldout_size] for member, sentences in heldout.items()}
@@ -154,7 +151,6 @@ def counts_of(
     The mixture has the given shares of characters, to within one sentence per language, is as large
     as both `sentences` and `characters` allow, and repeats nothing. The largest mixture ends when
     the text of one language is used up; its `train_sentences` and `train_characters` are returned.
-
     `sizes` are the numbers of characters of each sentence of each language, int64 [n]; sentences
     are taken in the random order of `_order`.
     """
@@ -167,8 +163,7 @@ def counts_of(
     largest = min(language_ends[-1] for language_ends in ends) * (1 + ROUNDING)
     all_ends = np.concatenate(ends)
     order = np.argsort(all_ends, kind="stable")
-    largest_count = int(np.searchsorted(all_ends[order], largest, "right"))
-    count = largest_count
+    largest_count = count = int(np.searchsorted(all_ends[order], largest, "right"))
     if characters is not None:
         limit = characters * (1 + ROUNDING)
         count = min(count, int(np.searchsorted(all_ends[order], limit, "right")))
@@ -176,20 +171,13 @@ def counts_of(
         count = min(count, sentences)
     languages = np.repeat(np.arange(len(ends)), list(map(len, ends)))[order[:count]]
     counts = np.bincount(languages, minlength=len(ends)).tolist()
-    return dict(zip(sizes, counts, strict=True)), {
-        "train_sentences": largest_count,
-        "train_characters": round(largest),
-    }
+    totals = {"train_sentences": largest_count, "train_characters": round(largest)}
+    return dict(zip(sizes, counts, strict=True)), totals
 
 
 def _order(count: int, seed: Seed, name: str) -> np.ndarray:
     """The order in which sentences of a language are drawn."""
     return generator(*seed, "train", name).permutation(count)
-
-
-def _drawn(lines: StoredLines, count: int, seed: Seed, name: str) -> StoredLines:
-    """The first `count` sentences in the order of the draw, sorted in the order of the text."""
-    return lines.select(np.sort(_order(len(lines), seed, name)[:count]))
 
 
 def _shuffled(sentences: list[str], seed: Seed, part: str) -> list[str]:

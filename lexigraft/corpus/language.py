@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,18 +35,15 @@ def prepare_corpus(
 ) -> tuple[list[str], dict[str, Any]]:
     """Write the text files of one language; returns their names, and facts for the card.
 
-    The facts are counts of cleaning, tests found in the training text, sizes that the text does not
-    reach (`reduced`), and the size of each file. `seed` are the names that seed the draws;
-    `package` is the folder of the unpacked package, for texts in packages.
+    `seed` are the names that seed the draws; `package` is the folder of the unpacked package, for
+    texts in packages.
 
     Parameters
     ----------
     settings
-        The language's entry in the registry: `name`, `code`, `script`, `text`, `parallel`,
-        `english`, `summarization`, `minimum_characters`, `read_characters` and the fields of
-        `split.Sizes`; `repair`, a subset of `cleaning.REPAIRS`; `contamination`: `tests`, name ->
-        settings of a text, and `drop`, whether training sentences that contain such a test or a
-        piece of it are dropped or only counted.
+        The language's entry in the registry, with the fields of `split.Sizes`; `contamination` has
+        `tests`, name -> settings of a text, and `drop`, whether training sentences that contain
+        such a test or a piece of it are dropped or only counted.
     folder
         Receives `train.txt`, `heldout.txt`, `english.txt` (one sentence per line),
         `tasks/translation.jsonl` (`id`, `source`, `target`) and `tasks/summarization.jsonl`
@@ -57,13 +55,10 @@ def prepare_corpus(
         split, counts, contamination = _read_and_split(settings, folder, seed, package)
     except UserError as error:
         raise UserError(f"language {settings['name']}: {error}") from None
-    parts: dict[str, Iterable[str]] = {
-        "train": split.train,
-        "heldout": split.heldout,
-        "english": split.english,
-    }
-    for part, sentences in parts.items():
-        write_lines(folder / f"{part}.txt", sentences)
+    parts: dict[str, Iterable[str]] = {}
+    for part in ("train", "heldout", "english"):
+        parts[part] = getattr(split, part)
+        write_lines(folder / f"{part}.txt", parts[part])
     for file, pairs, target_key in (
         (TRANSLATION, split.translation, "target"),
         (SUMMARIZATION, split.summarization, "reference"),
@@ -73,14 +68,9 @@ def prepare_corpus(
             for number, (source, target) in enumerate(pairs, start=1)
         ]
         write_jsonl(folder / file, rows)
-    logger.info(
-        "%s: %d training sentences, %d held-out sentences, %d translation pairs, %d articles",
-        settings["name"],
-        len(split.train),
-        len(split.heldout),
-        len(split.translation),
-        len(split.summarization),
-    )
+    counted = map(len, (split.train, split.heldout, split.translation, split.summarization))
+    text = "%s: %d training sentences, %d held-out sentences, %d translation pairs, %d articles"
+    logger.info(text, settings["name"], *counted)
     log_reduced(settings["name"], split.reduced)
     parts["translation_targets"] = [target for _, target in split.translation]
     parts["articles"] = [article for article, _ in split.summarization]
@@ -131,9 +121,8 @@ def _read_and_split(
     sizes = Sizes(**{key: settings[key] for key in keys & settings.keys()})
     pairs: Iterable[Pair] = ()
     if settings.get("parallel"):
-        counts["parallel"] = CleaningCounts()
-        pairs = read_pairs(settings["parallel"], package)
-        pairs = cleaned_pairs(pairs, counts["parallel"], repairs=repairs)
+        count = counts["parallel"] = CleaningCounts()
+        pairs = cleaned_pairs(read_pairs(settings["parallel"], package), count, repairs=repairs)
     articles: Iterable[Pair] = ()
     if settings.get("summarization"):
         count = counts["summarization"] = CleaningCounts()
@@ -145,13 +134,16 @@ def _read_and_split(
         count = counts[f"tests.{name}"] = CleaningCounts()
         tests[name] = list(cleaned(read_sentences(text), count, repairs=repairs))
     dropped: Tests = Contamination(tests) if contamination.get("drop") else ()
-
-    def draw(lines: int | None, characters: int | None) -> StoredLines:
-        return draw_text(settings, folder, seed, counts["text"], lines, characters, package)
-
     english = _english(settings, seed, package)
-    english = cleaned(english, counts["english"], minimum, REMEMBERED, repairs)
-    split = split_corpus(draw, pairs, english, sizes, seed, articles, dropped)
+    split = split_corpus(
+        partial(draw_text, settings, folder, seed, counts["text"], package=package),
+        pairs,
+        cleaned(english, counts["english"], minimum, REMEMBERED, repairs),
+        sizes,
+        seed,
+        articles,
+        dropped,
+    )
     tests["translation"] = [target for _, target in split.translation]
     tests["summarization"] = [summary for _, summary in split.summarization]
     overlap = Contamination(tests)

@@ -1,11 +1,8 @@
 """Loaders: the ways of reading text. Each is declared in one file and found by its name.
 
 A loader is a file in `lexigraft/corpus/loaders/` (or `lexigraft/bundled/loaders/`) that is named
-like the `loader` of a text and defines `LOADER`. Another program or a plug-in adds one with
-`register_loader`. docs/extend.md walks through an example.
-
-The Snakefile imports all declarations, so loaders import what is heavy (datasets, pyarrow) inside
-their functions.
+like the `loader` of a text and defines `LOADER`. The Snakefile imports all declarations, so loaders
+import what is heavy (datasets, pyarrow) inside their functions.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -31,11 +28,7 @@ Models = tuple[type[Settings], ...]
 COLUMN = "column or field of the text; by default `text`"
 LINE_BREAK = "what stands for a line feed in the texts, such as a backslash and an n"
 
-_ROOT = Path(__file__).resolve().parent.parent
-_FOLDERS = {
-    "lexigraft.corpus.loaders": _ROOT / "corpus" / "loaders",
-    "lexigraft.bundled.loaders": _ROOT / "bundled" / "loaders",
-}
+_PACKAGES = ("lexigraft.bundled.loaders", "lexigraft.corpus.loaders")
 _registered: dict[str, "Loader"] = {}
 
 
@@ -96,9 +89,9 @@ def find_loader(name: str) -> Loader:
 
 
 def register_loader(name: str, loader: Loader) -> None:
-    """Add a loader from outside of the library; raises a `UserError` if its name is taken.
+    """Add a loader from outside of the library, before a study is read.
 
-    Call it before a study is read.
+    Raises a `UserError` if its name is taken.
 
     Examples
     --------
@@ -134,23 +127,20 @@ def table_loader(
 ) -> Loader:
     """A loader of a format with named columns, for all uses: `rows` has the keys of a table.
 
-    Keys that name columns are added to it: `column` of a text, `source_column` and `target_column`
-    of pairs, `quality_column` of rated pairs; `column` replaces the end of their names. `text` may
-    add further keys of a text, `more_pairs` are other models of pairs, and `functions` further
-    arguments of `Loader`.
+    Keys that name columns are added to it, see `Loader.column`. `text` may add further keys of a
+    text, `more_pairs` are other models of pairs, `functions` further arguments of `Loader`.
     """
-    name = rows.__name__
 
     def model(suffix: str, base: type[Settings], described: str, **fields: Any) -> type[Settings]:
-        return create_model(f"{name}{suffix}", __base__=base, __doc__=described, **fields)
+        name = f"{rows.__name__}{suffix}"
+        return create_model(name, __base__=base, __doc__=described, **fields)
 
-    text_model = model("Text", text or rows, "A text.", **{column: (str, optional(COLUMN))})
     sides = {f"{side}_{column}": (str, ...) for side in ("source", "target")}
     pairs = model("Pairs", rows, "Pairs of texts.", **sides)
     quality = (str, optional(f"the {column} with the quality of a pair"))
     rated = model("RatedPairs", pairs, "Rated pairs.", **{f"quality_{column}": quality})
     return Loader(
-        text=(text_model,),
+        text=(model("Text", text or rows, "A text.", **{column: (str, optional(COLUMN))}),),
         pairs=(pairs, *more_pairs),
         rated_pairs=(rated, *more_pairs),
         articles=(pairs,),
@@ -170,5 +160,7 @@ def loader_file(name: str) -> str:
 @cache
 def _built_in() -> dict[str, str]:
     """Name of each loader of the library -> its package."""
-    files = [(package, file) for package, path in _FOLDERS.items() for file in path.glob("*.py")]
+    root = Path(__file__).resolve().parents[2]
+    folders = {package: root / package.replace(".", "/") for package in _PACKAGES}
+    files = [(package, file) for package, path in folders.items() for file in path.glob("*.py")]
     return {file.stem: package for package, file in sorted(files) if file.stem != "__init__"}

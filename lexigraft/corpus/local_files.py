@@ -40,10 +40,16 @@ def text_files(path: str | Path) -> list[Path]:
     path = Path(path)
     if not path.is_dir():
         return [path]
-    # A link that leads nowhere stays, whatever its name: it may be a folder on a missing disk.
-    files = [
-        file for file in files_below(path) if TEXT_NAME.fullmatch(file.name) or not file.exists()
-    ]
+
+    def refuse(error: OSError) -> None:
+        raise UserError(f"{error.filename}: the folder cannot be read ({error.strerror})")
+
+    distinct: dict[str, Path] = {}  # real path -> file
+    for file in files_in(path, refuse):
+        # A link that leads nowhere stays, whatever its name: it may be a folder on a missing disk.
+        if TEXT_NAME.fullmatch(file.name) or not file.exists():
+            distinct.setdefault(os.path.realpath(file), file)
+    files = sorted(distinct.values())
     for file in files:
         if os.fsencode(file).decode(errors="replace") != str(file):
             raise UserError(f"{str(file)!a}: the name is not UTF-8; rename the file")
@@ -56,12 +62,10 @@ def text_files(path: str | Path) -> list[Path]:
 
 
 def check_files(settings: Mapping[str, Any], where: str) -> None:
-    """Check that every local file that settings name exists and is not empty.
+    """Check that every local file of a language, or any other entry with a `text`, has content.
 
-    `settings` is the entry of a language in the registry, or any other with a `text`: samples,
-    examples or a test set; `where` is its key for messages, such as `languages.te`. Data for the
-    loader `datasets` is checked by the job that reads it. Raises `UserError` with the key and the
-    path of the first file that is missing or empty.
+    `where` is its key for messages, such as `languages.te`. Data for the loader `datasets` is
+    checked by the job that reads it.
     """
     texts = {key: settings.get(key) or {} for key in _TEXTS}
     for name, text in settings.get("contamination", {}).get("tests", {}).items():
@@ -103,22 +107,6 @@ def local_paths(settings: Any) -> list[str]:
     return list(dict.fromkeys(_local_paths(settings)))
 
 
-def files_below(folder: str | Path) -> list[Path]:
-    """The files in a folder and its subfolders by name, without hidden files and folders.
-
-    Links are followed, and each file and folder is listed once, so that links in a circle end.
-    Raises `UserError` if a folder cannot be read.
-    """
-
-    def refuse(error: OSError) -> None:
-        raise UserError(f"{error.filename}: the folder cannot be read ({error.strerror})")
-
-    files: dict[str, Path] = {}
-    for file in files_in(folder, refuse):
-        files.setdefault(os.path.realpath(file), file)
-    return sorted(files.values())
-
-
 def _local_paths(settings: Any) -> Iterator[str]:
     if isinstance(settings, list | tuple):
         for value in settings:
@@ -136,7 +124,11 @@ def _local_paths(settings: Any) -> Iterator[str]:
     if "loader" in settings or settings.get("kind") == "word-vectors":
         for key in _FILE_KEYS:
             for path in _as_list(settings.get(key)):
-                yield _files_or_folder(path) if key == "paths" else path
+                # A missing one without an ending counts as a folder.
+                named = Path(path)
+                is_folder_of_texts = named.is_dir() or not (named.exists() or named.suffix)
+                is_folder_of_texts &= key == "paths"
+                yield f"{named}{TEXT_FILES}" if is_folder_of_texts else path
     if settings.get("loader") == "datasets":
         name = settings["name"]
         if name in FORMATS:
@@ -147,13 +139,6 @@ def _local_paths(settings: Any) -> Iterator[str]:
                     yield path
         elif is_folder(name) or Path(name).exists():
             yield name
-
-
-def _files_or_folder(name: str) -> str:
-    """A file, or the texts of a folder; a missing one without an ending counts as a folder."""
-    path = Path(name)
-    counts_as_folder = path.is_dir() or not (path.exists() or path.suffix)
-    return f"{path}{TEXT_FILES}" if counts_as_folder else name
 
 
 def _as_list(paths: str | list[str] | None) -> list[str]:

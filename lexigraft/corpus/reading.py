@@ -1,9 +1,8 @@
 """Read a text of any size once, shard by shard, into a sample on disk.
 
 A shard is a file of a text or of a data set on the hub. If the amount to read is limited, shards
-are read in random order until it is reached, so that only these are downloaded of hundreds of
-gigabytes. Interrupted reading resumes from a state at most about two minutes old, and does not
-download the stored parts of text files on the web again.
+are read in random order until it is reached. Interrupted reading resumes from a state at most about
+two minutes old, and does not download the stored parts of text files on the web again.
 """
 
 import hashlib
@@ -34,8 +33,6 @@ _DOWNLOADS = "downloads"  # subfolder with the parts of text files on the web th
 SAVE_SECONDS = 120.0  # interval at which the state is stored
 _FINGERPRINT = 16  # bytes, see `cleaning.fingerprint`
 _CHECK_EVERY = 256  # texts between two checks of the time
-# Keys of a language's entry that change what is read.
-_KEYS = ("text", "minimum_characters", "repair", "read_characters")
 logger = logging.getLogger(__name__)
 
 
@@ -50,15 +47,25 @@ def draw_text(
 ) -> StoredLines:
     """Draw a uniform sample of the distinct sentences of a language's text, in reading order.
 
-    `settings` is the language's entry: `name`, `text`, `minimum_characters`, `repair` and
-    `read_characters`, the maximum to read. `lines` and `characters` are the maximum to draw. The
-    state for resuming is in `folder/.reading` until `forget`; the sample is the same with and
-    without an interruption. `counts` covers all text that was read.
+    `settings` is the language's entry, whose `read_characters` are the maximum to read; `lines` and
+    `characters` are the maximum to draw. The state for resuming is in `folder/.reading` until
+    `forget`. `counts` covers all text that was read.
     """
     repairs: Collection[str] = settings.get("repair", ())
     minimum, limit = settings["minimum_characters"], settings.get("read_characters")
-    shards = text_shards(settings["text"], package, Path(folder, FOLDER, _DOWNLOADS))
-    state_folder = Path(folder, FOLDER, _digest(settings, seed, lines, characters))
+    text = settings["text"]
+    shards = text_shards(text, package, Path(folder, FOLDER, _DOWNLOADS))
+    # The state's name is a digest of settings, and of the content or versions of files. Text files
+    # on the web are left out: their stored bytes are compared with the server's.
+    versions = find_loader(text["loader"]).versions
+    content = [
+        [text, minimum, settings.get("repair"), limit],
+        [input_checksum(path) for path in local_paths(text)],
+        *(versions(text) if versions else []),
+        (seed, lines, characters),
+    ]
+    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+    state_folder = Path(folder, FOLDER, digest)
     sample = StoredSample((*seed, "sentences"), lines, characters, state_folder)
     order = list(range(len(shards)))
     if limit is not None:
@@ -132,19 +139,3 @@ def _unchanged(shard: Shard, state_folder: Path) -> Iterator[str]:
             if folder.name != _DOWNLOADS:
                 shutil.rmtree(folder, ignore_errors=True)
         raise
-
-
-def _digest(settings: Mapping[str, Any], *more: Any) -> str:
-    """A name for the stored state: a digest of settings, and of the content or versions of files.
-
-    Text files on the web are left out: their stored bytes are compared with the server's.
-    """
-    text = settings["text"]
-    versions = find_loader(text["loader"]).versions
-    content = [
-        [settings.get(key) for key in _KEYS],
-        [input_checksum(path) for path in local_paths(text)],
-        *(versions(text) if versions else []),
-        more,
-    ]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

@@ -1,7 +1,6 @@
 """The file of training samples, with a `prompt` and its `answer` per line, and ALMA's prompt.
 
-Prompt and answer are concatenated into one text; their separator, such as a space, is part of the
-answer.
+Prompt and answer are concatenated into one text; their separator is part of the answer.
 """
 
 import json
@@ -17,17 +16,6 @@ SAMPLES = "samples.jsonl"
 # Defined here so that tasks that read a test set do not depend on the code that prepares it.
 TEST_SET = "test_set.jsonl"
 ENGLISH = "English"
-
-
-def translation_prompt(source: str, target: str, sentence: str) -> str:
-    """The prompt of ALMA (Xu et al. 2024) for a translation, in training and in evaluation.
-
-    `source` and `target` are the English names of the languages. The prompt has no examples and
-    does not end in white space.
-    """
-    return f"Translate this from {source} to {target}:\n{source}: {sentence}\n{target}:"
-
-
 # The prompt of a translation from English, with the English sentence as a group.
 _FROM_ENGLISH = re.compile(
     rf"Translate this from {ENGLISH} to (?P<language>[^\n]+):\n"
@@ -35,18 +23,25 @@ _FROM_ENGLISH = re.compile(
 )
 
 
-def read_translations(file: str | Path) -> Iterator[tuple[str, str]]:
-    """(English sentence, translation) of each sample whose prompt translates from English."""
-    for line in read_lines(file):
-        row = json.loads(line)
-        if match := _FROM_ENGLISH.fullmatch(row["prompt"]):
-            yield match["sentence"], row["answer"].strip()
+def translation_prompt(source: str, target: str, sentence: str) -> str:
+    """The prompt of ALMA (Xu et al. 2024) for a translation, in training and in evaluation.
+
+    `source` and `target` are the English names of the languages.
+    """
+    return f"Translate this from {source} to {target}:\n{source}: {sentence}\n{target}:"
 
 
 def read_samples(file: str | Path) -> list[tuple[str, str]]:
     """(prompt, answer) of each line."""
     rows = (json.loads(line) for line in read_lines(file))
     return [(row["prompt"], row["answer"]) for row in rows]
+
+
+def read_translations(file: str | Path) -> Iterator[tuple[str, str]]:
+    """(English sentence, translation) of each sample whose prompt translates from English."""
+    for prompt, answer in read_samples(file):
+        if match := _FROM_ENGLISH.fullmatch(prompt):
+            yield match["sentence"], answer.strip()
 
 
 def write_samples(folder: str | Path, samples: Iterable[tuple[str, str]]) -> list[str]:

@@ -84,7 +84,7 @@ def mix_samples(
     counts = {}
     for language, sample_folder in samples.items():
         pairs = read_samples(Path(sample_folder) / SAMPLES)
-        untested = [pair for pair in pairs if not any(side in tests for side in pair)]
+        untested = _untested(pairs, tests)
         counts[language] = {"samples": len(untested), "like_tests": len(pairs) - len(untested)}
         mixed += untested
     return _write(folder, mixed, {"members": counts})
@@ -100,24 +100,23 @@ def translations(
 
     `settings` has `language`, its English name; `text`, see `readers.read_scored_pairs`;
     `minimum_quality`, below which a pair is dropped, or None; `pairs`, the maximum number of pairs,
-    or None for all: the best ones if the text has qualities, a random sample otherwise. Neither
-    side of a pair contains one of `tests`. The facts hold counts of cleaning, of pairs dropped
-    before it (`without_quality`: missing, or not a number; `below_minimum`) and after the draw
-    (`like_tests`: with a test), and `reduced` if there are fewer than `pairs`.
+    or None for all: the best ones if the text has qualities, a random sample otherwise. The facts
+    hold counts of cleaning and of pairs dropped before it and after the draw (`like_tests`), and
+    `reduced` if there are fewer than `pairs`.
     """
-    limit, language = settings["pairs"], settings["language"]
-    repairs: Collection[str] = settings.get("repair", ())
-    text, minimum = settings["text"], settings["minimum_quality"]
-    scored = any(key.startswith("quality") for key in text)
+    limit, language, minimum = settings["pairs"], settings["language"], settings["minimum_quality"]
+    scored = any(key.startswith("quality") for key in settings["text"])
     cleaning = CleaningCounts()
     selection = {"without_quality": 0, "below_minimum": 0, "like_tests": 0}
     # Twice as many as needed, since those that contain a test are removed afterwards.
-    sample = StreamSample[tuple[float, Pair]](
-        None if limit is None else 2 * limit, (*seed, "pairs")
+    sample = StreamSample[tuple[float, Pair]](limit and 2 * limit, (*seed, "pairs"))
+    title, scored_pairs = (
+        f"read {language} and English",
+        read_scored_pairs(settings["text"], package),
     )
-    title, scored_pairs = f"read {language} and English", read_scored_pairs(text, package)
-    bar = tqdm(scored_pairs, desc=title, unit="pair", unit_scale=True, disable=None)
-    for raw_pair, score in bar:
+    for raw_pair, score in tqdm(
+        scored_pairs, desc=title, unit="pair", unit_scale=True, disable=None
+    ):
         try:
             quality = float(score) if scored else 0.0
         except (TypeError, ValueError):
@@ -127,27 +126,26 @@ def translations(
         elif minimum is not None and quality < minimum:
             selection["below_minimum"] += 1
         else:
-            for pair in cleaned_pairs([raw_pair], cleaning, repairs=repairs):
+            for pair in cleaned_pairs([raw_pair], cleaning, repairs=settings.get("repair", ())):
                 sample.add((quality, pair), "\n".join(pair), score=quality)
-    drawn = sorted(sample.shuffled(), key=lambda scored: -scored[0])
-    chosen = [pair for _, pair in drawn if not any(side in tests for side in pair)]
-    selection["like_tests"] = len(drawn) - len(chosen)
-    if not chosen:
+    best_first = sorted(sample.shuffled(), key=lambda scored_pair: -scored_pair[0])
+    pairs = _untested([pair for _, pair in best_first], tests)
+    selection["like_tests"] = len(best_first) - len(pairs)
+    if not pairs:
         dropped = ", ".join(f"{key} {count}" for key, count in selection.items())
         raise UserError(
             f"pairs: none is of sufficient quality and free of test texts ({dropped}); lower "
             "minimum_quality or give more text"
         )
     samples: list[Pair] = []
-    for english, translation in chosen[:limit]:
+    for english, translation in pairs[:limit]:
         samples += [
             (translation_prompt(ENGLISH, language, english), f" {translation}"),
             (translation_prompt(language, ENGLISH, translation), f" {english}"),
         ]
     taken = len(samples) // 2
     facts = {"pairs": taken, "cleaning": asdict(cleaning), "selection": selection}
-    facts["reduced"] = _reduced("pairs", limit, taken)
-    return samples, facts
+    return samples, facts | {"reduced": _reduced("pairs", limit, taken)}
 
 
 def questions(
@@ -158,33 +156,30 @@ def questions(
     """(prompt, answer) of each row, or of a random sample of the rows, and facts.
 
     `settings` has `text`, see `readers.read_rows`; `prompt` and `answer`, Jinja templates over the
-    columns; `questions`, the maximum number of samples, or None for all. Neither prompt nor answer
-    contains one of `tests`; white space between them belongs to the answer. The facts count the
-    rows read, those without a prompt or an answer (`blank`), and those drawn that contain a test
+    columns; `questions`, the maximum number of samples, or None for all. The facts count the rows
+    read, those without a prompt or an answer (`blank`), and those drawn that contain a test
     (`like_tests`); `reduced` is set if there are fewer than `questions`.
     """
     prompt, answer = (_template(settings[key], key) for key in ("prompt", "answer"))
-    limit, repairs = settings["questions"], settings.get("repair", ())
+    limit = settings["questions"]
     counts = {"read": 0, "blank": 0, "like_tests": 0}
-    # Twice as many as needed, since those that contain a test are removed afterwards.
-    sample = StreamSample[Pair](None if limit is None else 2 * limit, (*seed, "questions"))
+    sample = StreamSample[Pair](limit and 2 * limit, (*seed, "questions"))
     for row, where in read_rows(settings["text"]):
         counts["read"] += 1
-        pair = joined(prompt(row, where), answer(row, where), repairs)
+        pair = joined(prompt(row, where), answer(row, where), settings.get("repair", ()))
         if pair is None:
             counts["blank"] += 1
         else:
             sample.add(pair, "\n".join(pair))
-    drawn = sample.shuffled()
-    samples = [pair for pair in drawn if not any(side in tests for side in pair)]
-    counts["like_tests"] = len(drawn) - len(samples)
+    samples = _untested(sample.shuffled(), tests)
+    counts["like_tests"] = len(sample) - len(samples)
     if not samples:
         raise UserError(
             f"questions: none of {counts['read']} rows has a prompt and an answer and is free of "
             "test texts; correct the templates or give more text"
         )
-    taken = samples[:limit]
-    return taken, {"rows": counts, "reduced": _reduced("questions", limit, len(taken))}
+    samples = samples[:limit]
+    return samples, {"rows": counts, "reduced": _reduced("questions", limit, len(samples))}
 
 
 def joined(prompt: str, answer: str, repairs: Collection[str] = ()) -> Pair | None:
@@ -204,6 +199,10 @@ def joined(prompt: str, answer: str, repairs: Collection[str] = ()) -> Pair | No
     return (question, between + reply) if question.strip() and reply else None
 
 
+def _untested(pairs: list[Pair], tests: Overlap) -> list[Pair]:
+    return [pair for pair in pairs if not any(side in tests for side in pair)]
+
+
 def _write(
     folder: str | Path, samples: list[Pair], facts: dict[str, Any]
 ) -> tuple[list[str], dict[str, Any]]:
@@ -214,7 +213,6 @@ def _write(
 
 
 def _reduced(key: str, limit: int | None, taken: int) -> Reductions:
-    """The sizes that an entry of samples does not reach, in the form of `split.Split.reduced`."""
     return {} if limit is None or taken >= limit else {key: {"wanted": limit, "taken": taken}}
 
 
@@ -222,8 +220,7 @@ def _tests(corpus: Path) -> Iterator[str]:
     """Both sides of translations, summaries, and the sentences that are scored during training."""
     yield from read_test_texts(corpus, sources=True)
     for part in ("heldout", "english"):
-        lines = (corpus / f"{part}.txt").read_text(encoding="utf-8").split("\n")
-        yield from filter(None, lines)
+        yield from filter(None, (corpus / f"{part}.txt").read_text(encoding="utf-8").split("\n"))
 
 
 def _template(source: str, key: str) -> Callable[[Mapping[str, Any], str], str]:

@@ -71,23 +71,10 @@ def test_ordinary_text_is_left_alone(line):
     assert clean([line])[0] == [line]
 
 
-def test_a_tab_becomes_a_space():
-    assert clean(["a\tb"])[0] == ["a b"]
-
-
 def test_a_text_of_several_lines_counts_as_several():
     sentences, counts = clean(["one\ntwo\r\n\nthree\n"])
     assert sentences == ["one", "two", "three"]
     assert counted(counts) == {"read": 4, "kept": 3, "blank": 1, "windows_line_ends": 1}
-
-
-def test_texts_that_differ_only_in_their_normal_form_are_duplicates():
-    assert clean(["café", "cafe\u0301"])[0] == ["café"]
-
-
-def test_real_sentences_come_through_unchanged(telugu, greek, burmese, english):
-    for sentences in (telugu, greek, burmese, english):
-        assert clean(sentences)[0] == list(dict.fromkeys(sentences))
 
 
 @given(st.lists(st.text(st.characters(), max_size=12), max_size=30), st.integers(0, 5))
@@ -110,22 +97,6 @@ def test_cleaning_twice_changes_nothing(lines):
     assert again == sentences
     # What cleaning only counts unless it is asked to repair it is there again.
     assert counted(counts).keys() - LEFT <= {"read", "kept"}
-
-
-@given(st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta"]), max_size=20))
-def test_the_first_of_each_sentence_is_kept_in_order(lines):
-    assert clean(lines)[0] == list(dict.fromkeys(lines))
-
-
-def test_lines_are_streamed():
-    def endless():
-        number = 0
-        while True:
-            number += 1
-            yield f"sentence {number}"
-
-    stream = cleaned(endless(), CleaningCounts())
-    assert [next(stream) for _ in range(3)] == ["sentence 1", "sentence 2", "sentence 3"]
 
 
 def test_pairs_are_cleaned_on_both_sides():

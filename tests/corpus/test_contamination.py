@@ -1,7 +1,5 @@
 """Test texts in training text, compared with plain searches."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,21 +18,6 @@ def facts(sets, sentences):
     for sentence in sentences:
         contamination.add(sentence)
     return contamination.facts()
-
-
-def test_whole_tests_are_found_by_set():
-    sets = {
-        "one": ["A small blue house.", "Yes!", "Never there at all"],
-        "two": ["a small blue house", " "],
-    }
-    sentences = ["He saw a SMALL, blue house and left", "yes", "Yes, this is so"]
-    found = facts(sets, sentences)
-    assert found["one"] == {
-        "texts": 3, "found": 2, "mostly_found": 0, "training_sentences": 2,
-    }  # fmt: skip
-    assert found["two"] == {
-        "texts": 1, "found": 1, "mostly_found": 0, "training_sentences": 1,
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("held", "mostly"), [(120, True), (100, True), (99, False), (60, False)])
@@ -108,16 +91,6 @@ def prepared(settings, folder):
     return card, {letters(line) for line in train}
 
 
-def test_a_benchmark_in_the_training_text_is_counted_and_kept(settings, tmp_path, telugu):
-    card, train = prepared(settings, tmp_path / "out")
-    known = {letters(line) for line in telugu[:5]} & train
-    assert len(known) >= 3  # the others were drawn to be held out
-    assert card["contamination"]["bench"]["texts"] == 6
-    assert card["contamination"]["bench"]["found"] >= len(known)
-    assert card["kept_out_of_training"]["like_other_tests"] == 0
-    assert card["cleaning"]["tests.bench"]["kept"] == 6
-
-
 def test_a_benchmark_is_dropped_on_request(settings, tmp_path, telugu):
     settings["contamination"]["drop"] = True
     card, train = prepared(settings, tmp_path / "out")
@@ -128,37 +101,11 @@ def test_a_benchmark_is_dropped_on_request(settings, tmp_path, telugu):
     assert card["kept_out_of_training"]["like_other_tests"] >= 5
 
 
-def test_the_languages_own_tests_are_searched_for_too(settings, tmp_path, parallel_telugu):
-    pairs = "".join(f"{source}\t{target}\n" for source, target in parallel_telugu[:100])
-    (tmp_path / "pairs.tsv").write_text(pairs, encoding="utf-8")
-    settings |= {"parallel": {"loader": "tsv", "path": str(tmp_path / "pairs.tsv")}}
-    card, _ = prepared(settings, tmp_path / "out")
-    assert card["contamination"]["translation"]["texts"] == 4
-    assert card["contamination"]["translation"]["found"] == 0
-    assert card["kept_out_of_training"]["like_translation_test"] >= 4
-
-
-def test_a_benchmark_in_another_encoding_is_compared_after_its_repair(settings, tmp_path):
-    sentence = 'మొదటి వాక్యం, "రెండవ వాక్యం" మరియు మూడవ వాక్యం'
-    quoted = '"' + sentence.replace('"', '""') + '"'
-    with (tmp_path / "te.txt").open("a", encoding="utf-8") as file:
-        file.write(f"{sentence}\n")
-    (tmp_path / "benchmark.txt").write_text(f"{quoted}\n", encoding="utf-8")
-    settings["repair"] = ["quotes"]
-    card, _ = prepared(settings, tmp_path / "out")
-    assert card["cleaning"]["tests.bench"]["csv_quotes"] == 1
-
-
 def test_the_files_of_tests_are_checked_before_any_job(settings, tmp_path):
     assert str(tmp_path / "benchmark.txt") in local_paths(settings)
     (tmp_path / "benchmark.txt").unlink()
     with pytest.raises(UserError, match=r"languages\.te\.contamination\.tests\.bench\.paths"):
         check_files(settings, "languages.te")
-
-
-def test_what_is_found_is_plain_data(settings, tmp_path):
-    card, _ = prepared(settings, tmp_path / "out")
-    assert json.loads(json.dumps(card["contamination"])) == card["contamination"]
 
 
 words = st.sampled_from(["ఇల్లు", "తోట", "Σπίτι", "σπίτι", "ab", "AB", "a-b", "1", "2", "?", " "])
@@ -179,22 +126,6 @@ sentence = st.lists(words, min_size=1, max_size=6).map(" ".join)
 )
 def test_sentences_are_compared_by_their_letters(one, other, same):
     assert (letters(one) == letters(other)) == same
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("This is a small house", True),
-        ("THIS is a small house!", True),
-        ("He said: this is a small house, and left.", True),
-        ("This is a small", False),
-        ("Yes", True),
-        ("Yes, this is so", False),  # a short test may stand inside
-        ("", False),
-    ],
-)
-def test_a_sentence_gives_a_test_away(text, found):
-    assert (text in Overlap(["This is a small house.", "yes!"])) == found
 
 
 @pytest.mark.parametrize(

@@ -57,11 +57,6 @@ def test_a_wrong_encoding_is_counted_and_repaired_on_request(line, right, count,
     assert found(line, name)[0] == right
 
 
-def test_nothing_is_repaired_without_request():
-    for line in (QUOTED, "ေက်းဇူးတင္ပါတယ္", "MÃ¼nchen ist schÃ¶n"):
-        assert found(line)[0] == line
-
-
 def test_replacement_characters_are_counted_and_kept():
     line = "Gr\ufffd\ufffde"
     assert found(line, *REPAIRS) == (line, {"lost_characters": 1})
@@ -96,22 +91,6 @@ def test_real_text_of_four_scripts_comes_out_as_it_went_in(telugu, greek, burmes
         assert found(line, *REPAIRS) == (line, {})
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        '"He said yes."',
-        '"Operation "Sea Lion""',  # a quotation in a quotation, as Russian text has it
-        'He said ""yes"" to it',
-        '"One," he said, "two"',
-        '""',
-        '"',
-        "",
-    ],
-)
-def test_other_quotation_marks_are_kept(line):
-    assert without_csv_quotes(line) == line
-
-
 @given(st.text(st.sampled_from('ab", '), min_size=1, max_size=20))
 def test_what_a_csv_writer_quoted_is_what_its_reader_reads(text):
     assume('"' in text and text.strip() == text)
@@ -135,12 +114,6 @@ def test_both_sides_of_a_pair_and_every_line_of_an_article_are_repaired():
     )
     assert pair == (f"{PLAIN}\nMünchen", PLAIN)
     assert (counts.csv_quotes, counts.mojibake) == (2, 1)
-
-
-def test_a_byte_order_mark_before_a_csv_field_is_no_hindrance():
-    out, counted = found(f"\ufeff{QUOTED}\r", "quotes")
-    assert out == PLAIN
-    assert counted == {"byte_order_mark": 1, "windows_line_ends": 1, "csv_quotes": 1}
 
 
 # Everyday phrases as both encodings spell them: Zawgyi has the asat of Unicode (U+103A) at U+1039,
@@ -168,17 +141,3 @@ def test_among_real_messages_those_typed_in_zawgyi_are_detected(kolibri):
         "ဖတ္ေနတဲ့ စာပိုဒ္ရဲ႕ အစ",
         "သင်၏အတန္းအတြက္ သင္တစ္ခုခုေရြးခ်ယ္လိုက္သည္ကိုေသခ်ာေစပါ",
     ]
-
-
-def test_a_word_that_both_encodings_spell_alike_is_no_zawgyi():
-    word = "ဘာသာစကား"
-    assert zawgyi_to_unicode(word) == word
-    assert not is_zawgyi(word)
-
-
-def test_text_without_burmese_is_no_zawgyi(telugu, english):
-    assert not any(map(is_zawgyi, [*telugu, *english, "", "ខ្មែរ"]))
-
-
-def test_a_stacked_consonant_and_other_scripts_come_out_right():
-    assert zawgyi_to_unicode("Kolibri 3 မဂၤလာပါ!") == "Kolibri 3 မင်္ဂလာပါ!"

@@ -1,16 +1,12 @@
 """Examples of tasks that encoders are fine-tuned for, read from tables."""
 
 import json
-import runpy
-import sys
-from pathlib import Path
 
 import pytest
 
-from lexigraft.corpus.examples import labels_of, prepare_examples, read_examples
+from lexigraft.corpus.examples import prepare_examples, read_examples
 from lexigraft.errors import UserError
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "prepare_examples.py"
 NLI = {
     "rows": "labels",
     "labels": ["yes", "no"],
@@ -61,12 +57,6 @@ def test_labels_go_by_name_or_number(made):
     assert (facts["examples"], facts["labels"]) == (2, ["yes", "no"])
 
 
-def test_the_second_text_is_optional(made):
-    columns = {"first": "text", "label": "label"}
-    examples, _ = made({**NLI, "columns": columns}, [{"text": "one", "label": 0}])
-    assert examples[0]["second"] is None
-
-
 @pytest.mark.parametrize("label", [2, -1, "maybe", None, 0.5])
 def test_a_label_without_a_name_is_reported_with_its_row(made, label):
     rows = [{"premise": "a", "hypothesis": "b", "label": label}]
@@ -82,11 +72,6 @@ def test_words_keep_their_tags_and_lose_white_space(made):
     examples, facts = made(NER, rows)
     assert examples == [{"id": "000001", "words": ["Ada", "NewYork"], "tags": ["B-PER", "I-PER"]}]
     assert facts["rows"]["blank"] == 1
-
-
-def test_words_and_tags_correspond(made):
-    with pytest.raises(UserError, match="line 1: 2 words but 1 tags"):
-        made(NER, [{"tokens": ["a", "b"], "ner_tags": [0]}])
 
 
 @pytest.mark.bad_input(
@@ -120,26 +105,3 @@ def test_answers_must_be_at_the_position_in_the_table(made):
     ]
     assert facts["rows"] == {"read": 4, "blank": 0, "unanswered": 3}
     assert facts["labels"] is None
-
-
-def test_a_table_without_examples_or_columns_is_reported(made):
-    with pytest.raises(UserError, match="none of 1 rows is a valid example"):
-        made(NLI, [{"premise": "", "hypothesis": "b", "label": 0}])
-    with pytest.raises(UserError, match="no field 'hypothesis'"):
-        made(NLI, [{"premise": "a", "label": 0}])
-
-
-def test_the_script_writes_a_card_with_the_labels(tmp_path, monkeypatch):
-    file, folder = tmp_path / "rows.jsonl", tmp_path / "examples"
-    file.write_text(json.dumps({"premise": "a", "hypothesis": "b", "label": 0}) + "\n")
-    job = {
-        "rule": "prepare_examples",
-        "settings": {**NLI, "text": {"loader": "jsonl", "path": str(file)}},
-        "inputs": {},
-        "outputs": {"folder": str(folder)},
-    }
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), json.dumps(job)])
-    runpy.run_path(str(SCRIPT), run_name="__main__")
-    assert labels_of(folder) == ["yes", "no"]
-    card = json.loads((folder / "card.json").read_text())
-    assert set(card["files"]) == {"examples.jsonl"}

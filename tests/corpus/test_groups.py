@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from lexigraft.corpus.groups import mix_corpora
-from lexigraft.corpus.language import prepare_corpus
 from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.corpus.mixture import all_texts, read_part, text_shares
 from lexigraft.evaluation.texts import member_sentences
@@ -99,19 +98,6 @@ def test_no_member_trains_on_what_another_is_tested_on(members, tmp_path):
     assert facts["members"]["el"]["kept_out_of_training"] == 4
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_others(members, tmp_path):
-    for run, seed in (("one", SEED), ("two", SEED), ("three", (1, "corpus", "group"))):
-        mix_corpora(settings(train_sentences=12), members, tmp_path / run, seed)
-    one, two, three = (list(all_texts(tmp_path / run)) for run in ("one", "two", "three"))
-    assert one == two != three
-
-
-def test_a_member_that_left_the_group_leaves_no_file(members, tmp_path):
-    mix_corpora(settings(), members, tmp_path / "out", SEED)
-    mix_corpora(settings(), {"el": members["el"]}, tmp_path / "out", SEED)
-    assert list(member_sentences(tmp_path / "out")) == ["el"]
-
-
 def test_a_group_of_small_texts_takes_what_there_is_and_says_so(members, tmp_path, caplog):
     equal = {"el": 0.5, "sw": 0.5}
     _, facts = mix_corpora(settings(equal, train_sentences=90), members, tmp_path / "out", SEED)
@@ -124,25 +110,3 @@ def test_a_group_of_small_texts_takes_what_there_is_and_says_so(members, tmp_pat
     )
     _, whole = mix_corpora(settings(equal), members, tmp_path / "all", SEED)
     assert whole["reduced"] == {}
-
-
-def test_two_real_languages_as_they_are_prepared(kolibri, tmp_path):
-    for locale in ("te", "el"):
-        text = {"loader": "catalogue", "package": "kolibri", "locale": locale}
-        entry = {
-            "name": locale, "code": locale, "script": "", "text": text, "parallel": text,
-            "english": None, "train_sentences": None, "heldout_sentences": 20,
-            "english_sentences": 20, "translation_pairs": 20, "summarization_pairs": None,
-            "minimum_characters": 10,
-        }  # fmt: skip
-        prepare_corpus(entry, tmp_path / locale, (0, "corpus", locale), kolibri)
-    group = {"members": ["te", "el"], "shares": {}, "temperature": 5}
-    two = {"name": "Two", "group": group, "train_sentences": 600}
-    folders = {locale: tmp_path / locale for locale in ("te", "el")}
-    _, facts = mix_corpora(two, folders, tmp_path / "out", SEED)
-    assert sum(one["train_sentences"] for one in facts["members"].values()) == 600
-    shares = [one["share"] for one in facts["members"].values()]
-    # Closer to equal shares than to sizes.
-    assert 0.4 < min(shares) <= 0.5 <= max(shares)
-    train = set(all_texts(tmp_path / "out"))
-    assert not train & set(lines_of(tmp_path / "out", "heldout"))

@@ -1,7 +1,6 @@
 """The corpus of a language from its settings: readers, missing files, the real catalogue."""
 
 import json
-import lzma
 import os
 import subprocess
 import sys
@@ -92,17 +91,6 @@ def test_the_script_writes_the_real_telugu_corpus(kolibri, tmp_path):
     assert lines_of(tmp_path / "tasks" / "summarization.jsonl") == []
 
 
-def test_the_same_seed_gives_the_same_bytes(files, tmp_path):
-    settings = small(
-        text={"loader": "text", "paths": [str(files / "te.txt")]},
-        english={"loader": "text", "paths": [str(files / "en.txt")]},
-    )
-    for run in ("one", "two"):
-        prepare_corpus(settings, tmp_path / run, ("0", "corpus", "te"))
-    for part in ("train.txt", "heldout.txt"):
-        assert (tmp_path / "one" / part).read_bytes() == (tmp_path / "two" / part).read_bytes()
-
-
 def test_a_corpus_of_several_formats_has_each_text_in_one_part(files, tmp_path, monkeypatch):
     monkeypatch.chdir(files)
     fields = {"source_field": "en", "target_field": "te"}
@@ -159,118 +147,6 @@ def test_an_article_keeps_its_paragraphs_and_a_summary_is_one_line(files, tmp_pa
     assert (counts["windows_line_ends"], counts["not_nfc"]) == (2, 1)
 
 
-def test_summaries_are_not_trained_on(files, tmp_path):
-    text = {"loader": "text", "paths": [str(files / "te.txt")]}
-    (tmp_path / "one.jsonl").write_text('{"a": "An article", "s": "వాక్యం క"}')
-    settings = small(
-        text=text,
-        english={"loader": "text", "paths": [str(files / "en.txt")]},
-        summarization={
-            "loader": "jsonl", "path": str(tmp_path / "one.jsonl"),
-            "source_field": "a", "target_field": "s",
-        },
-    )  # fmt: skip
-    _, facts = prepare_corpus(settings, tmp_path / "out", ("0",))
-    both = [*lines_of(tmp_path / "out/train.txt"), *lines_of(tmp_path / "out/heldout.txt")]
-    assert len(both) == 9
-    assert "వాక్యం క" not in both
-    assert facts["kept_out_of_training"]["like_summarization_test"] == 1
-
-
-def test_a_sample_of_a_large_compressed_text_has_the_requested_sizes(files, tmp_path):
-    # As CC-100: documents between blank lines, paragraphs repeated across documents.
-    paragraphs = [f"paragraph {'x' * (number % 90)}y {number % 90}" for number in range(900)]
-    text = "".join(line + "\n" * (1 + (at % 7 == 0)) for at, line in enumerate(paragraphs))
-    (tmp_path / "te.txt.xz").write_bytes(lzma.compress(text.encode()))
-    settings = small(
-        text={
-            "loader": "datasets", "name": "text", "data_files": str(tmp_path / "te.txt.xz"),
-            "split": "train", "column": "text",
-        },
-        english={"loader": "text", "paths": [str(files / "en.txt")]},
-        train_sentences=20,
-        heldout_sentences=10,
-    )  # fmt: skip
-    _, facts = prepare_corpus(settings, tmp_path / "out", ("0",))
-    train, heldout = (lines_of(tmp_path / f"out/{part}.txt") for part in ("train", "heldout"))
-    assert len(set(train)) == 20
-    assert len(set(heldout)) == 10
-    assert not {line.rstrip("0123456789") for line in train} & {
-        line.rstrip("0123456789") for line in heldout
-    }
-    counts = facts["cleaning"]["text"]
-    assert (counts["read"], counts["blank"], counts["duplicate"]) == (1029, 129, 810)
-
-
-SIZES = {
-    "train_sentences": 30000, "heldout_sentences": 1000, "english_sentences": 1000,
-    "translation_pairs": 500,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("count", "train", "heldout", "pairs"),
-    [(150, 120, 15, 15), (400, 320, 40, 40), (900, 720, 90, 90), (5000, 4000, 500, 500)],
-)
-def test_a_users_text_of_any_size_is_prepared_at_the_first_try(
-    count, train, heldout, pairs, tmp_path, caplog
-):
-    """With the default sizes, and pairs of the text itself: these take a tenth at most, too."""
-    letters = str.maketrans("0123456789", "abcdefghij")
-    names = [str(number).translate(letters) for number in range(count)]
-    lines = [f"ఇది వాక్యం {name} అండి" for name in names]
-    (tmp_path / "te.txt").write_text("\n".join(lines))
-    (tmp_path / "pairs.tsv").write_text(
-        "".join(
-            f"This is the sentence {name}\t{line}\n"
-            for name, line in zip(names, lines, strict=True)
-        )
-    )
-    settings = language(
-        text={"loader": "text", "paths": [str(tmp_path / "te.txt")]},
-        parallel={"loader": "tsv", "path": str(tmp_path / "pairs.tsv")},
-        **SIZES,
-    )
-    _, facts = prepare_corpus(settings, tmp_path / "out", ("0", "corpus", "te"))
-    parts = [lines_of(tmp_path / f"out/{part}.txt") for part in ("train", "heldout", "english")]
-    tests = lines_of(tmp_path / "out/tasks/translation.jsonl")
-    assert [*map(len, parts), len(tests)] == [train, heldout, min(count, 1000), pairs]
-    taken = {"train_sentences": train, "heldout_sentences": heldout,
-             "english_sentences": min(count, 1000), "translation_pairs": pairs}  # fmt: skip
-    expected = {
-        key: {"wanted": SIZES[key], "taken": size}
-        for key, size in taken.items()
-        if size < SIZES[key]
-    }
-    assert facts["reduced"] == expected
-    (said,) = (line for line in caplog.messages if "smaller than the requested sizes" in line)
-    assert f"train_sentences {train:,} of 30,000" in said
-
-
-def test_a_text_below_the_minimum_gives_one_message_with_all_that_lacks(files, tmp_path):
-    settings = language(
-        text={"loader": "text", "paths": [str(files / "te.txt")]},
-        parallel={"loader": "tsv", "path": str(files / "pairs.tsv")},
-        **SIZES | {"minimum_characters": 1},
-    )
-    with pytest.raises(UserError) as error:
-        prepare_corpus(settings, tmp_path / "out", ("0",))
-    message = str(error.value)
-    assert message.startswith("language Telugu: the text is too small: ")
-    for key in ("heldout_sentences 0 (at least 10)", "train_sentences 0 (at least 100)"):
-        assert key in message
-    assert not (tmp_path / "out" / "train.txt").exists()
-
-
-def test_a_translation_test_of_earlier_settings_is_removed(files, tmp_path):
-    text = {"loader": "text", "paths": [str(files / "te.txt")]}
-    english = {"loader": "text", "paths": [str(files / "en.txt")]}
-    parallel = {"loader": "tsv", "path": str(files / "pairs.tsv")}
-    prepare_corpus(small(text=text, parallel=parallel), tmp_path / "out", ("0",))
-    prepare_corpus(small(text=text, english=english), tmp_path / "out", ("0",))
-    assert lines_of(tmp_path / "out" / "tasks" / "translation.jsonl") == []
-
-
 def test_english_must_come_from_somewhere(files, tmp_path):
     settings = small(text={"loader": "text", "paths": [str(files / "te.txt")]})
     with pytest.raises(UserError, match=r"language Telugu: there is no English text.*`english`"):
@@ -317,11 +193,6 @@ def test_an_empty_file_is_named_with_its_key(tmp_path):
     (tmp_path / "te.txt").write_bytes(b"")
     with pytest.raises(UserError, match=r"text\.paths: .*te\.txt: the file is empty"):
         check_files(language(text={"loader": "text", "paths": [str(tmp_path / "te.txt")]}), "x")
-
-
-def test_settings_without_local_files_pass():
-    check_files(language(), "x")
-    check_files(language(text={"loader": "datasets", "name": "a/b", "column": "text"}), "x")
 
 
 def test_checking_files_loads_nothing_heavy():

@@ -10,9 +10,7 @@ import pyarrow
 import pytest
 from pyarrow.parquet import write_table
 
-from lexigraft.corpus.contamination import Overlap
 from lexigraft.corpus.readers import read_scored_pairs, text_shards
-from lexigraft.corpus.training_samples import questions
 from workflow.config.corpora import data_set
 from workflow.config.registries import entries_of
 
@@ -119,14 +117,3 @@ def test_bitext_is_read_in_its_layout_with_its_scores(language, tmp_path):
     file.parent.mkdir(parents=True)
     file.write_bytes(gzip.compress(f"{line}\n".encode()))
     assert list(read_scored_pairs(text | {"path": str(file)})) == [(pair, score)]
-
-
-def test_questions_with_answers_are_read_as_unifyvocab_s_samples(tmp_path):
-    from tests.workflow.conftest import open_study
-
-    entry = open_study("unifyvocab").config["languages"]["pile"]["samples"]["tasks"]
-    file = tmp_path / "tasks.jsonl"
-    file.write_text('{"prompt": "Where does it rain?", "answer": "In Bern."}\n')
-    settings = {"language": "English", **entry, "text": {**entry["text"], "path": str(file)}}
-    samples, _ = questions(settings, ("seed",), Overlap([]))
-    assert samples == [("Where does it rain?", "In Bern.")]

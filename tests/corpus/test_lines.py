@@ -13,11 +13,6 @@ def test_lines_are_read_plain_and_compressed(name, end, tmp_path):
     assert list(read_lines(write(tmp_path, name, "\n".join(LINES) + end))) == LINES
 
 
-def test_carriage_returns_and_byte_order_marks_are_left_to_cleaning(tmp_path):
-    file = write(tmp_path, "a.txt", b"\xef\xbb\xbfone\r\ntwo\r\n")
-    assert list(read_lines(file)) == ["\ufeffone\r", "two\r"]
-
-
 def test_only_line_feeds_end_a_line(tmp_path):
     assert list(read_lines(write(tmp_path, "a.txt", "a\x0bb\u2028c\x85d\n"))) == [
         "a\x0bb\u2028c\x85d"
@@ -71,11 +66,6 @@ def test_utf_16_is_named(tmp_path):
 def test_an_empty_file_is_reported(name, tmp_path):
     with pytest.raises(UserError, match="the file is empty"):
         list(read_lines(write(tmp_path, name, "")))
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"nowhere\.txt: there is no such file"):
-        list(read_lines(tmp_path / "nowhere.txt"))
 
 
 @pytest.mark.bad_input(

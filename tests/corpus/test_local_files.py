@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from lexigraft.corpus.local_files import check_files, text_files
-from lexigraft.corpus.readers import read_sentences
 from lexigraft.errors import UserError
 
 
@@ -70,42 +69,9 @@ def test_a_link_that_leads_nowhere_is_named(tmp_path, name):
         check_files(settings, "te")
 
 
-def test_a_subfolder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
-    (tmp_path / "b.txt").write_text("text\n")
-    (tmp_path / "locked").mkdir()
-    scandir = os.scandir
-
-    def refuse(path):  # the tests may run as a user who can read everything
-        if str(path).endswith("locked"):
-            raise PermissionError(13, "Permission denied", str(path))
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", refuse)
-    with pytest.raises(UserError, match="/locked: the folder cannot be read"):
-        text_files(tmp_path)
-
-
 def test_a_file_whose_name_is_not_utf_8_is_named(tmp_path):
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/te\xff.txt")).write_text("text\n")
     settings = {"text": {"loader": "text", "paths": [str(tmp_path)]}}
     with pytest.raises(UserError, match=r"te\.text\.paths: .*: the name is not UTF-8") as error:
         check_files(settings, "te")
     str(error.value).encode()
-
-
-@pytest.mark.parametrize("pattern", [None, "**/*.jsonl", "*/*.jsonl", "*.jsonl"])
-def test_the_library_datasets_skips_no_linked_folder_in_silence(tmp_path, pattern):
-    for name in ("data/a", "data/real/b", "elsewhere/c"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / f"{name}.jsonl").write_text(f'{{"text": "{name}"}}\n')
-    text = {"loader": "datasets", "name": str(tmp_path / "data"), "split": "train"}
-    if pattern:
-        text |= {"name": "json", "data_files": f"{tmp_path}/data/{pattern}"}
-    before = list(read_sentences(text))
-    assert before
-    (tmp_path / "data/linked").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
-    if pattern == "*.jsonl":
-        assert list(read_sentences(text)) == before
-    else:
-        with pytest.raises(UserError, match="data/linked: the library datasets skips linked"):
-            list(read_sentences(text))

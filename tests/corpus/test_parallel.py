@@ -3,7 +3,6 @@
 import pytest
 
 from lexigraft.corpus.contamination import Overlap
-from lexigraft.corpus.readers import read_scored_pairs
 from lexigraft.corpus.training_samples import translations
 from lexigraft.errors import UserError
 
@@ -39,12 +38,6 @@ def test_each_pair_gives_both_directions_with_the_prompt_of_alma(tmp_path):
         ("Translate this from Telugu to English:\nTelugu: ఒక ఇల్లు\nEnglish:", " One house"),
     ]
     assert facts["pairs"] == 1
-
-
-def test_damage_is_repaired_as_in_the_corpus(tmp_path):
-    text = tsv(tmp_path, [("Burma", "ျမန္မာ")])
-    samples, _ = translations(settings(text) | {"repair": ["zawgyi"]}, SEED, NO_TESTS)
-    assert samples[0][1] == " မြန်မာ"
 
 
 def test_the_best_pairs_are_selected_regardless_of_their_order(tmp_path):
@@ -110,13 +103,6 @@ def test_no_pair_gives_a_test_away_on_either_side(tmp_path):
     assert facts["selection"]["like_tests"] == 3
 
 
-def test_pairs_that_give_a_test_away_are_replaced_by_the_next_best(tmp_path):
-    rows = [(f"Sentence {'abcdef'[n]}", f"వాక్యం {n}", 9 - n) for n in range(6)]
-    text = tsv(tmp_path, rows, quality_column=3)
-    samples, _ = translations(settings(text, pairs=2), SEED, Overlap(["sentence a"]))
-    assert english_of(samples) == ["Sentence b", "Sentence c"]
-
-
 @pytest.mark.bad_input(
     "text",
     "pairs that lack a side or a quality score, are repeated, or contain placeholders",
@@ -129,10 +115,3 @@ def test_fewer_pairs_than_asked_for_are_taken_and_said_and_none_is_an_error(tmp_
     assert facts["reduced"] == {"pairs": {"wanted": 2, "taken": 1}}
     with pytest.raises(UserError, match=r"pairs: none is of sufficient quality .*below_minimum 2"):
         translations(settings(text, minimum_quality=5), SEED, NO_TESTS)
-
-
-def test_without_a_quality_every_format_of_pairs_can_be_read(tmp_path, kolibri):
-    catalogue = {"loader": "catalogue", "package": "kolibri", "locale": "te"}
-    assert all(quality is None for _, quality in read_scored_pairs(catalogue, kolibri))
-    samples, facts = translations(settings(catalogue, pairs=20), SEED, NO_TESTS, kolibri)
-    assert facts["pairs"] == 20 and len(samples) == 40

@@ -72,15 +72,6 @@ def test_blank_repeated_and_tested_rows_are_left_out(tmp_path):
     assert facts["rows"] == {"read": 5, "blank": 2, "like_tests": 1}
 
 
-def test_fewer_rows_than_asked_for_are_taken_and_none_is_an_error(tmp_path):
-    samples, facts = questions({**settings(tmp_path, ROWS), "questions": 3}, SEED, NO_TESTS)
-    assert len(samples) == 2
-    assert facts["reduced"] == {"questions": {"wanted": 3, "taken": 2}}
-    blank = settings(tmp_path, [{"q": " "}], prompt="{{q}}", answer="{{q}}")
-    with pytest.raises(UserError, match="questions: none of 1 rows has a prompt and an answer"):
-        questions(blank, SEED, NO_TESTS)
-
-
 @pytest.mark.bad_input(
     "text",
     "a sample template that does not fit the rows",

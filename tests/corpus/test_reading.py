@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from lexigraft.corpus import reading, sampling
 from lexigraft.corpus.cleaning import CleaningCounts
 from lexigraft.corpus.language import size_of
-from lexigraft.corpus.readers import read_sentences
-from lexigraft.corpus.reading import draw_text, forget, read_some
+from lexigraft.corpus.reading import draw_text, forget
 from lexigraft.corpus.sampling import StoredLines, StoredSample, StreamSample
 
 SEED = ("0", "corpus", "te")
@@ -68,11 +67,6 @@ def test_reading_stored_lines_takes_no_memory_for_each(tmp_path):
             assert tracemalloc.get_traced_memory()[1] < 8e6
         finally:
             tracemalloc.stop()
-
-
-def test_lines_of_a_file_are_those_between_line_feeds(tmp_path):
-    (tmp_path / "text").write_text("a\u2028b\n\nగె\n", "utf-8")
-    assert StoredLines.of_file(tmp_path / "text") == ["a\u2028b", "", "గె"]
 
 
 @pytest.fixture
@@ -139,11 +133,3 @@ def test_files_are_read_in_random_order_up_to_the_amount(language, tmp_path):
         assert 500 <= sum(map(len, drawn)) < 520
         found.add(drawn[0])
     assert len(found) > 2
-
-
-def test_of_other_texts_some_characters_of_files_in_random_order_are_read(language):
-    firsts = {next(read_some(language["text"], 100, ("some", seed))) for seed in range(8)}
-    assert len(firsts) > 2
-    read = list(read_some(language["text"], 100, SEED))
-    assert sum(map(len, read)) - len(read[-1]) < 100 <= sum(map(len, read))
-    assert list(read_some(language["text"], None, SEED)) == list(read_sentences(language["text"]))

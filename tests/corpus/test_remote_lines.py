@@ -67,14 +67,6 @@ def test_padding_by_zeros_is_no_damage(files, name, tmp_path):
     assert list(remote_lines(f"{files.address}/{name}", tmp_path)) == LINES * 2
 
 
-def test_no_more_is_fetched_than_is_read(files, tmp_path):
-    files.contents["/te.txt"] = TEXT * 20
-    lines = remote_lines(f"{files.address}/te.txt", tmp_path)
-    assert [next(lines) for _ in range(100)] == LINES[:100]
-    lines.close()
-    assert sum(file.stat().st_size for file in tmp_path.iterdir()) < len(TEXT)
-
-
 def test_a_reading_goes_on_with_the_bytes_that_it_has(files, tmp_path, monkeypatch):
     whole = draw_text(language(files), tmp_path / "whole", SEED, CleaningCounts(), 100, None)
     size = len(files.contents["/te.txt.xz"])
@@ -92,28 +84,12 @@ def test_a_reading_goes_on_with_the_bytes_that_it_has(files, tmp_path, monkeypat
     assert list((tmp_path / "cut").iterdir()) == []
 
 
-def test_with_an_amount_its_part_of_the_file_is_fetched(files, tmp_path):
-    settings = language(files, read_characters=20_000)
-    drawn = draw_text(settings, tmp_path, SEED, CleaningCounts(), None, None)
-    assert list(drawn) == LINES[: len(drawn)] and sum(map(len, drawn)) < 20_100
-    stored = (tmp_path / ".reading" / "downloads").iterdir()
-    assert sum(file.stat().st_size for file in stored) < len(files.contents["/te.txt.xz"]) / 2
-
-
-def test_of_a_file_that_changed_nothing_is_left(files, tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "SAVE_SECONDS", -1.0)
-    files.breaks = [20_000, *[0] * 6]
-    with pytest.raises(UserError, match="cannot be reached"):
-        draw_text(language(files), tmp_path, SEED, CleaningCounts(), 100, None)
-    other = "".join(f"{line} x\n" for line in LINES).encode()
-    files.contents["/te.txt.xz"] = lzma.compress(other, preset=0)
-    with pytest.raises(UserError, match="the file has changed"):
-        draw_text(language(files), tmp_path, SEED, CleaningCounts(), 100, None)
-    drawn = draw_text(language(files), tmp_path, SEED, CleaningCounts(), 100, None)
-    assert len(drawn) == 100 and all(line.endswith("x") for line in drawn)
-
-
-def test_a_damaged_file_is_told_and_fetched_anew(files, tmp_path):
+@pytest.mark.fault(
+    "network", "a remote file is truncated or missing", "a one-line error message gives its URL"
+)
+def test_a_missing_or_damaged_file_is_reported_and_fetched_anew(files, tmp_path):
+    with pytest.raises(UserError, match=r"gone\.xz: the server returned status 404"):
+        list(remote_lines(f"{files.address}/gone.xz", tmp_path))
     good = files.contents["/te.txt.xz"]
     files.contents["/te.txt.xz"] = good[:5000] + b"damage" + good[5006:]
     with pytest.raises(UserError, match="damaged after line"):
@@ -230,15 +206,3 @@ def test_a_library_reads_one_version_of_a_file_or_fails(files, tmp_path, monkeyp
     json_text(files, name, other)
     drawn = draw_text(settings, tmp_path, SEED, CleaningCounts(), None, None)
     assert list(drawn) == other
-
-
-def test_a_change_while_a_library_reads_is_an_error(files, tmp_path, monkeypatch):
-    settings, cleaned = json_text(files, "te.jsonl", LINES), reading.cleaned
-
-    def change(*arguments):
-        json_text(files, "te.jsonl", LINES[::-1])
-        return cleaned(*arguments)
-
-    monkeypatch.setattr(reading, "cleaned", change)
-    with pytest.raises(UserError, match="the file changed while it was read"):
-        draw_text(settings, tmp_path, SEED, CleaningCounts(), None, None)

@@ -1,7 +1,6 @@
 """The parts of a corpus: disjoint for any input, and determined by the seed."""
 
 import random
-import unicodedata
 from collections import Counter
 
 import pytest
@@ -85,21 +84,6 @@ def test_summaries_are_excluded_from_training_and_articles_are_not():
     )
 
 
-@given(st.lists(pair, min_size=1, max_size=30), st.integers(1, 5) | st.none())
-def test_summarization_pairs_differ_on_both_sides_and_null_means_all(articles, size):
-    sizes = Sizes(None, 0, 0, 0, summarization_pairs=size)
-    try:
-        drawn = split_corpus(["కొత్త వాక్యం"], [], [], sizes, SEED, articles).summarization
-    except UserError:
-        return
-    assert set(drawn) <= set(articles)
-    assert len({letters(source) for source, _ in drawn}) == len(drawn)
-    assert len({letters(target) for _, target in drawn}) == len(drawn)
-    every = split_corpus(["కొత్త వాక్యం"], [], [], Sizes(None, 0, 0, 0), SEED, articles)
-    assert set(drawn) <= set(every.summarization)
-    assert len(drawn) == (len(every.summarization) if size is None else size)
-
-
 def test_a_held_out_sentence_inside_a_training_sentence_keeps_it_out():
     long, inside = "ఇది ఒక చిన్న ఇల్లు అండి", "నిన్న: ఇది ఒక చిన్న ఇల్లు అండి, అన్నాడు"
     other = "తోటలో పూలు చాలా ఉన్నాయి"
@@ -108,20 +92,6 @@ def test_a_held_out_sentence_inside_a_training_sentence_keeps_it_out():
         expected = {long: [other], inside: [long, other], other: [long, inside]}
         assert split.train == expected[split.heldout[0]]
         assert split.kept_out["like_heldout"] == (split.heldout == [long])
-
-
-def test_no_held_out_sentence_of_real_text_stands_in_the_training_text(greek):
-    def plain(text):
-        kept = (c for c in text.casefold() if unicodedata.category(c)[0] not in "PSC")
-        return " ".join("".join(kept).split())
-
-    removed = 0
-    for seed in range(3):
-        split = split_corpus(greek, [], [], Sizes(None, 100, 0, 0), ("greek", seed))
-        train = [plain(text) for text in split.train]
-        assert not [text for text in split.heldout if any(plain(text) in one for one in train)]
-        removed += split.kept_out["like_heldout"]
-    assert removed > 0
 
 
 @pytest.mark.parametrize("wanted", [1, 3, 4])
@@ -136,14 +106,6 @@ def test_short_sentences_are_tests_only_where_there_are_too_few_others(wanted):
             assert tests <= set(long) if wanted <= 3 else tests > set(long)
 
 
-def test_a_repeated_sentence_is_never_both_trained_on_and_held_out():
-    # What cleaning no longer remembers of a long text comes again.
-    sentences = [f"వాక్యం {'క' * (number % 40)}గ" for number in range(400)]
-    for seed in range(5):
-        split = split_corpus(sentences, [], [], Sizes(10, 5, 0, 0), ("repeated", seed))
-        assert len(set(split.train) | set(split.heldout)) == 15
-
-
 def test_the_sentences_of_a_long_text_are_drawn_equally_often():
     sentences = [f"ఒక పొడవైన వాక్యం {'క' * number}గ" for number in range(40)] * 3
     trained, held = Counter(), Counter()
@@ -156,22 +118,6 @@ def test_the_sentences_of_a_long_text_are_drawn_equally_often():
     assert max(abs(held[text] - 60) for text in sentences) < 5 * 7.3
 
 
-def test_a_short_test_phrase_inside_a_training_sentence_does_not():
-    split = split_corpus(
-        ["అవును, అది నిజం", "అవును!"], [("Yes it is so", "అవును")], [], Sizes(None, 0, 0, 1), SEED
-    )
-    assert split.train == ["అవును, అది నిజం"]
-
-
-def test_sentences_like_a_held_out_one_are_excluded_and_counted():
-    sentences = [f"వాక్యం {number}" for number in range(5)] + ["వేరే మాట"]
-    split = split_corpus(sentences, [], [], Sizes(None, 1, 0, 0), SEED)
-    if split.heldout == ["వేరే మాట"]:
-        assert (len(split.train), split.kept_out["like_heldout"]) == (5, 0)
-    else:
-        assert (split.train, split.kept_out["like_heldout"]) == (["వేరే మాట"], 4)
-
-
 def test_the_same_seed_draws_the_same_and_another_seed_does_not(telugu, parallel_telugu, english):
     sizes = Sizes(100, 20, 20, 20)
     first, again, other = (
@@ -181,13 +127,6 @@ def test_the_same_seed_draws_the_same_and_another_seed_does_not(telugu, parallel
     assert first == again
     for part in ("train", "heldout", "english", "translation"):
         assert getattr(first, part) != getattr(other, part)
-
-
-def test_a_limited_training_set_has_that_size_and_the_order_of_the_text(telugu):
-    split = split_corpus(telugu, [], [], Sizes(50, 10, 0, 0), SEED)
-    assert len(split.train) == 50
-    places = [telugu.index(text) for text in split.train]
-    assert places == sorted(places)
 
 
 @given(st.integers(150, 9000), st.integers(0, 3))
@@ -203,11 +142,6 @@ def test_training_text_has_as_many_characters_as_are_asked_for(wanted, seed):
         assert len(left) == split.kept_out["like_heldout"]
     else:  # within a sentence
         assert wanted - trained < max(map(len, text))
-
-
-def test_all_that_is_left_is_trained_on_without_a_limit(telugu):
-    split = split_corpus(telugu, [], [], Sizes(None, 10, 0, 0), SEED)
-    assert len(split.train) == len(telugu) - 10 - split.kept_out["like_heldout"]
 
 
 TEXT = [f"వాక్యం {'క' * number}గ" for number in range(30)]
@@ -288,11 +222,6 @@ def test_a_smaller_part_is_a_part_of_the_larger_one(caplog):
     sizes = "heldout_sentences 40 of 1,000, train_sentences 360 of 1,000"
     assert caplog.messages == [f"Telugu: the text is smaller than the requested sizes: {sizes}"]
     assert large.reduced == {}
-
-
-def test_held_out_text_is_what_training_leaves_where_that_is_more_than_a_tenth():
-    split = split_corpus(numbered(500), [], [], Sizes(350, 1000, 0, 0), SEED)
-    assert (len(split.train), len(split.heldout)) == (350, 150)
 
 
 @settings(max_examples=50, deadline=None)

@@ -17,10 +17,6 @@ def test_a_nested_field_is_reached_with_a_dot(tmp_path):
     assert read_table("jsonl", file, "translation.te") == ["అవును"]
 
 
-def test_null_reads_as_blank(tmp_path):
-    assert read_table("jsonl", write(tmp_path, "a.jsonl", '{"text": null}'), "text") == [""]
-
-
 @pytest.mark.bad_input(
     "text",
     "a JSON line that is not valid JSON, is not an object, or lacks the field",
@@ -76,16 +72,6 @@ def test_an_empty_parquet_file_is_reported(tmp_path):
     file = write_parquet(tmp_path, {"text": pyarrow.array([], pyarrow.string())})
     with pytest.raises(UserError, match="the file has no rows"):
         read_table("parquet", file, "text")
-
-
-def test_a_file_that_is_no_parquet_is_reported(tmp_path):
-    with pytest.raises(UserError, match="not a readable Parquet file"):
-        read_table("parquet", write(tmp_path, "a.parquet", "text"), "text")
-
-
-def test_a_missing_parquet_file_is_named(tmp_path):
-    with pytest.raises(UserError, match="there is no such file"):
-        read_table("parquet", tmp_path / "a.parquet", "text")
 
 
 CSV = 'id,text\r\n1,"one, ""two"""\r\n2,"a line\r\nand another"\r\n\r\n3,\r\n'

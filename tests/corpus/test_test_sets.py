@@ -1,16 +1,12 @@
 """Test sets of tasks: parallel texts, articles and questions in their published formats."""
 
 import json
-import runpy
-import sys
-from pathlib import Path
 
 import pytest
 
 from lexigraft.corpus.test_sets import prepare_test_set
 from lexigraft.errors import UserError
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "prepare_examples.py"
 COLUMNS = {"question": "question", "context": "context", "answers": "answers.text"}
 
 
@@ -58,20 +54,6 @@ def test_two_files_of_a_set_with_windows_line_ends(prepared, tmp_path):
     assert (counts["read"], counts["blank"], counts["windows_line_ends"]) == (3, 1, 6)
 
 
-def test_zawgyi_is_counted_and_repaired_on_request(prepared, tmp_path):
-    (tmp_path / "pairs.tsv").write_text("Burma\tျမန္မာ\n", "utf-8")
-    text = {"loader": "tsv", "path": str(tmp_path / "pairs.tsv")}
-    found = [prepared("pairs", text, **more) for more in ({}, {"repair": ["zawgyi"]})]
-    assert [rows[0]["target"] for rows, _ in found] == ["ျမန္မာ", "မြန်မာ"]
-    assert [facts["rows"]["cleaning"]["zawgyi"] for _, facts in found] == [1, 1]
-
-
-def test_a_tab_separated_set(prepared, tmp_path):
-    (tmp_path / "pairs.tsv").write_text("One\tένα\textra\nTwo\tδύο\n", "utf-8")
-    rows, _ = prepared("pairs", {"loader": "tsv", "path": str(tmp_path / "pairs.tsv")})
-    assert [(row["source"], row["target"]) for row in rows] == [("One", "ένα"), ("Two", "δύο")]
-
-
 def xlsum(at):
     return {"id": f"x{at}", "url": "u", "title": f"Titre {at}", "summary": f"Résumé {at}.",
             "text": f"Premier {at}.\n\nDeuxième."}  # fmt: skip
@@ -85,20 +67,6 @@ def test_articles_and_titles_of_xl_sum_s_table(prepared, parquet):
     text |= {"source_column": "summary", "target_column": "title"}
     rows, _ = prepared("articles", text)
     assert rows[1] == {"id": "0002", "source": "Résumé 2.", "reference": "Titre 2"}
-
-
-def test_mlsum_s_table_and_greeksum_s_files(prepared, parquet, tmp_path):
-    row = {"text": "Ein Satz. Noch einer.", "summary": "Kurz.", "topic": "t", "url": "u",
-           "title": "T", "date": "00/01/2019"}  # fmt: skip
-    text = {"loader": "parquet", "path": parquet("de.parquet", [row]), "source_column": "text",
-            "target_column": "summary"}  # fmt: skip
-    assert prepared("articles", text)[0][0]["reference"] == "Kurz."
-    (tmp_path / "test-article.txt").write_text("Άρθρο ένα.\nΆρθρο δύο.\n", "utf-8")
-    (tmp_path / "test-abstract.txt").write_text("Ένα.\nΔύο.\n", "utf-8")
-    text = {"loader": "files", "source": str(tmp_path / "test-article.txt"),
-            "target": str(tmp_path / "test-abstract.txt")}  # fmt: skip
-    rows, _ = prepared("articles", text)
-    assert [row["reference"] for row in rows] == ["Ένα.", "Δύο."]
 
 
 SQUAD = {
@@ -195,29 +163,3 @@ def test_a_file_that_is_laid_out_otherwise_is_reported(prepared, tmp_path, conte
         path.write_text(content)
     with pytest.raises(UserError, match=message):
         prepared("questions", {"loader": "squad", "path": str(path)}, columns=COLUMNS)
-
-
-def test_a_text_without_remaining_rows_is_reported(prepared, tmp_path):
-    (tmp_path / "rows.jsonl").write_text('{"q": "", "c": "x", "a": "y"}\n')
-    text = {"loader": "jsonl", "path": str(tmp_path / "rows.jsonl")}
-    columns = {"question": "q", "context": "c", "answers": "a"}
-    with pytest.raises(UserError, match="none of 1 rows is a valid test"):
-        prepared("questions", text, columns=columns)
-
-
-def test_the_script_writes_a_card(tmp_path, monkeypatch):
-    (tmp_path / "pairs.tsv").write_text("One\tένα\n", "utf-8")
-    folder = tmp_path / "asked"
-    job = {
-        "rule": "prepare_asked",
-        "settings": {
-            "rows": "pairs",
-            "text": {"loader": "tsv", "path": str(tmp_path / "pairs.tsv")},
-        },
-        "inputs": {},
-        "outputs": {"folder": str(folder)},
-    }
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), json.dumps(job)])
-    runpy.run_path(str(SCRIPT), run_name="__main__")
-    card = json.loads((folder / "card.json").read_text())
-    assert (set(card["files"]), card["tests"]) == ({"test_set.jsonl"}, 1)

@@ -9,7 +9,6 @@ import pytest
 from lexigraft.corpus.language import prepare_corpus
 from lexigraft.corpus.sample_file import read_samples, read_translations, write_samples
 from lexigraft.corpus.training_samples import mix_samples, prepare_samples
-from lexigraft.errors import UserError
 from lexigraft.installation import ROOT
 
 SEED = (0, "corpus", "te", "samples", "parallel")
@@ -73,12 +72,6 @@ def test_the_script_writes_a_card_and_the_same_bytes_again(corpus, kolibri, tmp_
     assert card["pairs"] == 30 and card["files"].keys() == {"samples.jsonl"}
 
 
-def test_an_error_says_whose_samples_they_are(corpus, tmp_path):
-    settings = {"language": "Telugu", **ENTRY, "text": {"loader": "tsv", "path": "no/such.tsv"}}
-    with pytest.raises(UserError, match=r"samples of Telugu: no/such\.tsv: there is no such"):
-        prepare_samples(settings, corpus, tmp_path, SEED)
-
-
 def small_corpus(folder, test):
     (folder / "tasks").mkdir(parents=True)
     (folder / "tasks/translation.jsonl").write_text(json.dumps({"source": test, "target": "t"}))
@@ -113,8 +106,3 @@ def test_of_other_samples_no_translations_are_read(tmp_path):
     samples = [("Question: a\nAnswer:", " b"), (english, " c"), (english[:-1], " d")]
     write_samples(tmp_path, samples)
     assert list(read_translations(tmp_path / "samples.jsonl")) == [("a: b", "c")]
-
-
-def test_no_sample_is_an_error_before_training(tmp_path):
-    with pytest.raises(UserError, match="no samples are left"):
-        write_samples(tmp_path, [])

@@ -1,10 +1,15 @@
 """CSV: a table with the names of its columns in the first line, and quoted fields."""
 
+import csv
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
-from lexigraft.corpus.loader import RowShard, table_loader
-from lexigraft.corpus.tables import read_csv
+from lexigraft.corpus.lines import read_lines
+from lexigraft.corpus.loader import Rows, RowShard, table_loader
+from lexigraft.corpus.tables import top_columns
+from lexigraft.errors import UserError
 from lexigraft.setting_types import LocalPath
 from lexigraft.settings import Settings, optional
 
@@ -19,8 +24,30 @@ class CsvRows(Settings):
     )
 
 
+def _read(path: str, columns: list[str] | None, separator: str | None) -> Rows:
+    """The rows, as text; blank lines are skipped."""
+    csv.field_size_limit(sys.maxsize)  # by default, a document of 128 KB is refused
+    separator = separator or ("\t" if ".tsv" in Path(path).suffixes else ",")
+    lines = (f"{line}\n" for line in read_lines(path))
+    table = csv.reader(lines, delimiter=separator, strict=True)
+    try:
+        names = [name.strip("\ufeff ") for name in next(table)]
+        top_columns(columns, names, path)
+        for fields in filter(None, table):
+            if len(fields) != len(names):
+                raise UserError(
+                    f"{path}: line {table.line_num} has {len(fields)} columns, but the first line "
+                    f"names {len(names)}; correct it, or set `separator`"
+                )
+            yield dict(zip(names, fields, strict=True)), f"{path}: line {table.line_num}"
+    except csv.Error as error:
+        raise UserError(f"{path}: line {table.line_num} is not CSV ({error})") from None
+    if table.line_num == 1:
+        raise UserError(f"{path}: the file has no rows")
+
+
 def _rows(text: Mapping[str, Any], columns: list[str] | None) -> list[RowShard]:
-    return [lambda: read_csv(text["path"], columns, text.get("separator"))]
+    return [lambda: _read(text["path"], columns, text.get("separator"))]
 
 
 LOADER = table_loader(CsvRows, _rows)

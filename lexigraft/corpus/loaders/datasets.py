@@ -1,13 +1,11 @@
 """Data sets of the library `datasets`: of the hub, in folders, or files by path and address.
 
-They are streamed, so that nothing is stored but what the hub's client keeps in the user's cache.
-Two kinds of files are read without the library: text on the web, since reading of 80 GB must resume
-at the byte where it stopped (`remote_lines`), and JSON lines compressed with zstd, for which the
-library needs another package.
+They are streamed. Two kinds of files are read without the library: text on the web, since reading
+of 80 GB must resume at the byte where it stopped (`remote_lines`), and JSON lines compressed with
+zstd, for which the library needs another package.
 """
 
 import io
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -83,7 +81,6 @@ def read_rows(text: Text, columns: list[str] | None, config: str | None = None) 
     if name == "json" and any(address.endswith(".zst") for address in addresses):
         return _zstd_shards(addresses, subject)
     _web_versions(addresses)  # the library does not say which file is missing
-    _refuse_linked_folders(name, addresses)
     files = {"data_files": text.get("data_files"), "revision": text.get("revision")}
     with _dataset_errors(subject):
         if any(Path(name, file).is_file() for file in ("dataset_dict.json", "state.json")):
@@ -114,22 +111,18 @@ def _read_texts(text: Text, inputs: Inputs) -> list[Shard]:
     column, line_break = text.get("column", "text"), text.get("line_break", "\n")
 
     def texts(rows: RowShard) -> Iterator[str]:
-        return (found.replace(line_break, "\n") for found in column_texts(rows(), column))
+        return (content.replace(line_break, "\n") for content in column_texts(rows(), column))
 
     return [partial(texts, rows) for rows in read_rows(text, [column])]
 
 
 def _read_pairs(text: Text, _: Inputs) -> Iterator[tuple[Pair, Any]]:
-    if "source_config" in text:
-        yield from ((pair, None) for pair in _configurations(text))
+    if "source_config" not in text:
+        columns = (text["source_column"], text["target_column"], text.get("quality_column"))
+        for shard in read_rows(text, [column for column in columns if column is not None]):
+            yield from column_pairs(shard(), *columns)
         return
-    columns = (text["source_column"], text["target_column"], text.get("quality_column"))
-    for shard in read_rows(text, [column for column in columns if column is not None]):
-        yield from column_pairs(shard(), *columns)
-
-
-def _configurations(text: Text) -> Iterator[Pair]:
-    """Pairs from two configurations of a data set whose rows correspond, such as FLORES+."""
+    # Two configurations of a data set whose rows correspond, such as FLORES+.
     configs = text["source_config"], text["target_config"]
     column, identifier, subject = text["column"], text["id_column"], _subject(text)
     tables = (
@@ -142,7 +135,7 @@ def _configurations(text: Text) -> Iterator[Pair]:
                 f"{subject}: row {number} of {configs[0]} and of {configs[1]} differ in "
                 f"'{identifier}', so they are not a pair"
             )
-        yield text_of(source, column, subject), text_of(target, column, subject)
+        yield (text_of(source, column, subject), text_of(target, column, subject)), None
 
 
 def _versions(text: Text) -> list[Any]:
@@ -186,25 +179,7 @@ def _check_unchanged(addresses: Sequence[str]) -> Iterator[None]:
             raise ChangedError(f"{address}: the file changed while it was read; run again")
 
 
-def _refuse_linked_folders(name: str, patterns: Sequence[str]) -> None:
-    """Raise a UserError for a linked folder with data: the library skips it without a word."""
-    roots = [name] if Path(name).is_dir() else []
-    for pattern in patterns:
-        start, _, end = pattern.partition("*")
-        if "/" in end or end.startswith("*"):  # else it matches files of one folder alone
-            roots.append(start.rpartition("/")[0] or ".")
-    for root in roots:
-        for folder, subfolders, _ in os.walk(root):
-            for link in (Path(folder, subfolder) for subfolder in subfolders):
-                if link.is_symlink():
-                    raise UserError(
-                        f"{link}: the library datasets skips linked folders; put the folder itself "
-                        "there, or read it with `loader: text`"
-                    )
-
-
 def _subject(text: Text) -> str:
-    """The name of a data set in messages."""
     return f"dataset {text['name']}, split {text.get('split') or 'train'}"
 
 
@@ -215,13 +190,17 @@ def _data_files(text: Text) -> list[str]:
 
 
 def _zstd_shards(addresses: Sequence[str], subject: str) -> list[RowShard]:
-    """Functions that stream the rows of one file each, in the order of the addresses and names.
+    """Functions that stream the rows of one JSON Lines file each, by address and name.
 
-    An address is a path or `hf://datasets/<name>@<revision>/<path>`, and may be a pattern. Raises a
-    UserError for an address without a file and, during reading, for a line that is not a JSON
-    object.
+    An address is a path or `hf://datasets/<name>@<revision>/<path>`, and may be a pattern.
     """
+    import pyarrow
     from fsspec.core import url_to_fs
+
+    def rows(system: Any, file: str) -> Rows:
+        with _check_unchanged([file]), _dataset_errors(subject), system.open(file, "rb") as raw:
+            content = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, "r"), "zstd")
+            yield from json_rows((line.decode() for line in io.BufferedReader(content)), file)
 
     shards: list[RowShard] = []
     for address in addresses:
@@ -230,16 +209,8 @@ def _zstd_shards(addresses: Sequence[str], subject: str) -> list[RowShard]:
             files = sorted(system.glob(path))
         if not files:
             raise UserError(f"{address}: there is no such file")
-        shards += [partial(_zstd_rows, system, file, subject) for file in files]
+        shards += [partial(rows, system, file) for file in files]
     return shards
-
-
-def _zstd_rows(system: Any, file: str, subject: str) -> Rows:
-    import pyarrow
-
-    with _check_unchanged([file]), _dataset_errors(subject), system.open(file, "rb") as raw:
-        content = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, "r"), "zstd")
-        yield from json_rows((line.decode() for line in io.BufferedReader(content)), file)
 
 
 @contextmanager

@@ -26,30 +26,20 @@ class RatedFilePairs(FilePairs):
 
 
 def _pairs(text: Mapping[str, Any], _: Inputs) -> Iterator[tuple[Pair, str | None]]:
-    pairs = _aligned(text["source"], text["target"])
-    if not text.get("quality"):
-        yield from ((pair, None) for pair in pairs)
-        return
-    try:
-        yield from zip(pairs, read_lines(text["quality"]), strict=True)
-    except ValueError:
-        raise UserError(
-            f"{text['quality']}: does not have as many lines as {text['source']}; it must have one "
-            "number per pair"
-        ) from None
-
-
-def _aligned(source: str, target: str) -> Iterator[Pair]:
-    lines = zip_longest(read_lines(source), read_lines(target))
-    for number, (left, right) in enumerate(lines, start=1):
-        if left is None or right is None:
-            longer, shorter = (target, source) if left is None else (source, target)
+    paths = [text[key] for key in ("source", "target", "quality") if text.get(key)]
+    lines = zip_longest(*map(read_lines, paths))
+    for number, (source, target, *quality) in enumerate(lines, start=1):
+        if None in (values := (source, target, *quality)):
+            shorter = paths[values.index(None)]
+            longer = next(
+                path for path, line in zip(paths, values, strict=True) if line is not None
+            )
             raise UserError(
                 f"{shorter}: has {number - 1} lines but {longer} has "
                 f"{number + sum(1 for _ in lines)}; aligned files must have the same number of "
                 "lines"
             )
-        yield left, right
+        yield (source, target), quality[0] if quality else None
 
 
 LOADER = Loader(

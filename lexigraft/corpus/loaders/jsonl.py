@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from lexigraft.corpus.lines import read_lines
 from lexigraft.corpus.loader import RowShard, table_loader
-from lexigraft.corpus.tables import read_json_lines
+from lexigraft.corpus.tables import json_rows
 from lexigraft.setting_types import LocalPath
 from lexigraft.settings import Settings
 
@@ -17,7 +18,7 @@ class JsonRows(Settings):
 
 
 def _rows(text: Mapping[str, Any], columns: list[str] | None) -> list[RowShard]:
-    return [lambda: read_json_lines(text["path"], columns)]
+    return [lambda: json_rows(read_lines(text["path"]), text["path"])]
 
 
 LOADER = table_loader(JsonRows, _rows, column="field")

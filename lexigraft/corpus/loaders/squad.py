@@ -1,7 +1,7 @@
 """Questions in SQuAD's layout (Rajpurkar et al. 2016), which MLQA and XQuAD also have."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,25 +18,31 @@ class SquadQuestions(Settings):
     path: LocalPath
 
 
-def _rows(text: Mapping[str, Any], _: list[str] | None) -> list[RowShard]:
-    return [lambda: _questions(text["path"])]
-
-
 def _questions(path: str | Path) -> Rows:
     """Each question as a row, as in the versions of these data sets on the hub.
 
-    A file is `{"data": [{"paragraphs": [{"context", "qas": [{"id", "question", "answers": [{"text",
-    "answer_start"}, …]}, …]}, …]}, …]}`, a row `{"id", "question", "context", "answers": {"text":
-    […], "answer_start": […]}}`.
+    The answers of a row are `{"text": […], "answer_start": […]}`.
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        rows = [
+            {
+                "id": question["id"],
+                "question": question["question"],
+                "context": paragraph["context"],
+                "answers": {
+                    key: [answer[key] for answer in question["answers"]]
+                    for key in ("text", "answer_start")
+                },
+            }
+            for article in content["data"]
+            for paragraph in article["paragraphs"]
+            for question in paragraph["qas"]
+        ]
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON ({error})") from None
-    try:
-        rows = list(_flat(content))
     except (KeyError, TypeError) as error:
         raise UserError(
             f"{path}: not in SQuAD's format ({error}); it must have data, paragraphs, context, "
@@ -45,19 +51,8 @@ def _questions(path: str | Path) -> Rows:
     return ((row, f"{path}: question {row['id']}") for row in rows)
 
 
-def _flat(content: Any) -> Iterator[dict[str, Any]]:
-    for article in content["data"]:
-        for paragraph in article["paragraphs"]:
-            for question in paragraph["qas"]:
-                answers = question["answers"]
-                yield {
-                    "id": question["id"],
-                    "question": question["question"],
-                    "context": paragraph["context"],
-                    "answers": {
-                        key: [answer[key] for answer in answers] for key in ("text", "answer_start")
-                    },
-                }
+def _rows(text: Mapping[str, Any], _: list[str] | None) -> list[RowShard]:
+    return [lambda: _questions(text["path"])]
 
 
 LOADER = Loader(questions=(SquadQuestions,), read_rows=_rows)

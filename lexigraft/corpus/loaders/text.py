@@ -9,14 +9,13 @@ from pydantic import Field
 
 from lexigraft.corpus.lines import read_lines
 from lexigraft.corpus.loader import COLUMN, Inputs, Loader, Shard
+from lexigraft.corpus.loaders.parquet import read_parquet
 from lexigraft.corpus.local_files import text_files
-from lexigraft.corpus.tables import read_json_lines, read_parquet, text_of
+from lexigraft.corpus.tables import column_texts, json_rows
 from lexigraft.setting_types import LocalPath
 from lexigraft.settings import Settings, optional
 
 DEFAULT_FIELD = "text"
-# Ending of a file -> function that reads its rows. Other files are read by lines.
-_ROW_READERS = {".jsonl": read_json_lines, ".parquet": read_parquet}
 
 
 class TextFiles(Settings):
@@ -46,14 +45,13 @@ def read_texts(paths: Iterable[str | Path], field: str = DEFAULT_FIELD) -> Itera
     >>> list(read_texts(["lines.txt", "rows.jsonl"]))
     ['mto na mvua', 'mto na maji', 'maji']
     """
-    for path in paths:
-        for file in text_files(path):
-            ending = next((suffix for suffix in file.suffixes[-2:] if suffix in _ROW_READERS), None)
-            if ending is None:
-                yield from read_lines(file)
-            else:
-                rows = _ROW_READERS[ending](file, [field])
-                yield from (text_of(row, field, where) for row, where in rows)
+    for file in (file for path in paths for file in text_files(path)):
+        if ".parquet" in file.suffixes[-2:]:
+            yield from column_texts(read_parquet(file, [field]), field)
+        elif ".jsonl" in file.suffixes[-2:]:
+            yield from column_texts(json_rows(read_lines(file), file), field)
+        else:
+            yield from read_lines(file)
 
 
 def _shards(text: Mapping[str, Any], _: Inputs) -> list[Shard]:
