@@ -1,20 +1,22 @@
 """What to do: graft or not, which initializer, how many new tokens and which training strategy."""
 
+import math
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
+from pandas import DataFrame
 
 from lexigraft.report.frame import (
+    AXES,
+    CELL,
     SEEDED,
     Column,
     Model,
     StudyResults,
-    models_of,
     select,
     source_model,
 )
@@ -22,10 +24,9 @@ from lexigraft.report.items import page
 from lexigraft.report.models import cells_of, quality_columns
 from lexigraft.report.names import listed, metric, row_name
 from lexigraft.report.rendering import number, render
-from lexigraft.report.significance import LEVEL, RESAMPLES, ScoreDifference, score_differences
+from lexigraft.report.significance import LEVEL, RESAMPLES, score_differences
 from lexigraft.report.speed import same_text_speeds
 from lexigraft.report.tables.fragmentation import vocabulary_sizes
-from lexigraft.report.tables.significance import effect_text, p_text
 
 # Axes in the order of the choices, each of which depends on those before it, and their questions.
 QUESTIONS = {
@@ -40,9 +41,7 @@ METHOD = (
     "after Benjamini-Hochberg correction for all comparisons of the question). The one that leads "
     "on most measures is chosen; if several do, the one with the best mean rank is, and the "
     "question counts as not decided. A configuration that is worse than the source model or than "
-    "LAPT (the source model trained with its own vocabulary) is not recommended. Intervals are "
-    "95 % intervals; they may include zero at a p below 0.05 where the resampled differences are "
-    "skewed. d is Cohen's effect size over examples."
+    "LAPT (the source model trained with its own vocabulary) is not recommended."
 )
 # Outcomes of a comparison, by precedence if there are several.
 _OUTCOMES = ("better", "worse", "no significant difference", "not tested")
@@ -62,29 +61,6 @@ class Page(NamedTuple):
     numbers: list[dict[str, Any]]
 
 
-@page(
-    title="Recommendation",
-    caption="Whether to graft at all and, if so, with which initializer, how many new tokens and "
-    "which training strategy, for each language and source model; the gains, the costs, and how "
-    "certain they are. If the evidence is inconclusive or negative, the page says so.",
-    empty="no cell with new tokens has a quality score",
-)
-def recommendation(study: StudyResults, title: str, caveats: list[str]) -> Page:
-    """One page, with the reasons for the decision; its Markdown ends with caveats.
-
-    Its HTML has no title and caveats, since it is a part of another page.
-    """
-    recommended = recommend(study)
-    content: dict[str, Any] = {
-        "sections": [_section(study, choice) for choice in recommended],
-        "method": METHOD,
-        "nothing": "No cell with new tokens has a quality score: there is nothing to recommend.",
-    }
-    markdown = render("recommendation.md.j2", title=title, caveats=caveats, **content)
-    body = Markup(render("recommendation.html.j2", **content))
-    return Page(markdown, body, [_numbers(study, choice) for choice in recommended])
-
-
 class Decision(StrEnum):
     """What to do; only the first recommends a model."""
 
@@ -95,23 +71,22 @@ class Decision(StrEnum):
 
 
 class Measure(NamedTuple):
-    """The scores of the rivals for one choice on one language, task and metric.
-
-    `means` are their scores, the best first; `leaders` are the best one and those that are not
-    shown to be worse; `against_best` are the tests of the other ones, if outputs were recorded.
-    """
+    """The scores of the rivals for one choice on one language, task and metric."""
 
     column: Column
-    means: dict[Model, float]
-    leaders: list[Model]
-    against_best: dict[Model, ScoreDifference]
+    means: dict[Model, float]  # the best first
+    p: dict[Model, float]  # of the difference from the best, if it was tested
+
+    @property
+    def leaders(self) -> list[Model]:
+        """The best rival and those that are not shown to be worse."""
+        return [model for model in self.means if self.p.get(model, 1.0) >= LEVEL]
 
 
 class Choice(NamedTuple):
     """The choice between `rivals`, which differ only in one axis of the grid.
 
-    `chosen` leads on most `measures` (ties: the best mean rank); the evidence does not decide
-    between it and those `tied`, which lead on as many.
+    `chosen` leads on most `measures`; the evidence does not decide between it and those `tied`.
     """
 
     axis: str
@@ -121,51 +96,40 @@ class Choice(NamedTuple):
     measures: tuple[Measure, ...] = ()
 
 
-@dataclass(frozen=True)
-class ScoreChange:
-    """A score and a baseline's score; `test` is None if outputs were not recorded."""
+class Change(NamedTuple):
+    """A score and a baseline's score, and how they compare."""
 
     baseline: Model
     column: Column
     value: float
-    baseline_value: float
-    test: ScoreDifference | None = None
-
-    @property
-    def outcome(self) -> str:
-        """How the score compares with the baseline's."""
-        if self.test is None:
-            return "not tested"
-        if self.test.corrected >= LEVEL:
-            return "no significant difference"
-        return "better" if self.share_behind < 0 else "worse"
+    level: float
+    outcome: str  # of `_OUTCOMES`
+    examples: int = 0  # tested
 
     @property
     def share_behind(self) -> float:
         """How much worse the score is, as a share of the baseline's; negative if better."""
-        behind = self.value - self.baseline_value
-        higher = metric(self.column[2]).higher_is_better
-        return (-behind if higher else behind) / abs(self.baseline_value or 1)
+        behind = self.value - self.level
+        return (-behind if _higher(self.column) else behind) / abs(self.level or 1)
 
 
 @dataclass(frozen=True)
 class Recommendation:
     """The best configuration of one source model for one language, and what it gains and costs.
 
-    `model` combines the choices, by the measures in `columns`; on those in `noise`, all scores are
-    too low to be informative. `measured` is the cell whose scores show the gains: `model` itself if
-    the study has it, otherwise the one of the last choice with measures.
+    `model` combines the choices. `measured` is the cell whose scores show the gains: `model` itself
+    if the study has it, otherwise the one of the last choice with measures.
     """
 
     language: str
     model: Model
     measured: Model
     choices: list[Choice]
-    columns: list[Column]
-    noise: list[Column]
+    columns: list[Column]  # the measures
+    noise: list[Column]  # on which all scores are too low to be informative
     vocabularies: dict[str, dict[str, Any]]  # numbers of tokens by vocabulary
-    quality: list[ScoreChange]
-    english: list[ScoreChange]
+    quality: list[Change]
+    english: list[Change]
 
     @property
     def outcomes(self) -> dict[Model, str]:
@@ -175,9 +139,9 @@ class Recommendation:
             outcomes.setdefault(change.baseline, set()).add(change.outcome)
         return {
             baseline: "mixed"
-            if {"better", "worse"} <= known
-            else next(outcome for outcome in _OUTCOMES if outcome in known)
-            for baseline, known in outcomes.items()
+            if {"better", "worse"} <= of_baseline
+            else min(of_baseline, key=_OUTCOMES.index)
+            for baseline, of_baseline in outcomes.items()
         }
 
     @property
@@ -192,15 +156,13 @@ class Recommendation:
 
         A cell that is shown to be worse than the source model or LAPT, and not better on any
         measure, is never recommended. A cell that is better than the source model is recommended if
-        it is also better than LAPT, or as good with shorter text; without LAPT, the verdict says
-        that it was not trained.
+        it is also better than LAPT, or as good with shorter text, or if LAPT was not trained.
         """
-        outcomes = self.outcomes
-        source = [outcome for model, outcome in outcomes.items() if model.is_source]
-        lapt = [outcome for model, outcome in outcomes.items() if not model.is_source]
-        if "worse" in outcomes.values():
+        source = [how for model, how in self.outcomes.items() if model.is_source]
+        lapt = [how for model, how in self.outcomes.items() if not model.is_source]
+        if "worse" in source + lapt:
             return Decision.DO_NOT_GRAFT
-        if "mixed" in outcomes.values():
+        if "mixed" in source + lapt:
             return Decision.TRADE_OFF
         if source != ["better"] and (source or lapt != ["better"]):
             return Decision.UNDECIDED
@@ -210,33 +172,86 @@ class Recommendation:
         as_good = lapt == ["no significant difference"] and max(behind) <= _AS_GOOD
         return Decision.GRAFT if as_good and self.times_shorter > 1 else Decision.UNDECIDED
 
+    def name(self, axis: str, model: Model) -> str:
+        """A model's name on an axis; for a vocabulary, with its number of new tokens if known."""
+        if axis == "initializer":
+            return row_name(model.initializer, model.strategy)
+        if axis == "strategy":
+            return model.strategy if model.strategy != "none" else "no training"
+        row = self.vocabularies.get(model.vocabulary)
+        return model.vocabulary + (f" ({number(row['new_tokens'], 0)} new tokens)" if row else "")
+
+    def configuration(self, model: Model) -> str:
+        """`Align with 500 new tokens`."""
+        row = self.vocabularies.get(model.vocabulary)
+        tokens = f"{number(row['new_tokens'], 0)} new tokens" if row else model.vocabulary
+        return f"{self.name('initializer', model)} with {tokens}"
+
+    def cell(self, model: Model) -> str:
+        """`Align with 500 new tokens, trained with full`."""
+        trained = "not trained" if model.strategy == "none" else f"trained with {model.strategy}"
+        return f"{self.configuration(model)}, {trained}"
+
+
+@page(
+    title="Recommendation",
+    caption="Whether to graft at all and, if so, with which initializer, how many new tokens and "
+    "which training strategy, for each language and source model; the gains, the costs, and how "
+    "certain they are. If the evidence is inconclusive or negative, the page says so.",
+    empty="no cell with new tokens has a quality score",
+)
+def recommendation(study: StudyResults, title: str, caveats: list[str]) -> Page:
+    """One page, with the reasons for the decision; only its Markdown has the title and caveats."""
+    recommended = recommend(study)
+    content: dict[str, Any] = {
+        "sections": [_section(study, advice) for advice in recommended],
+        "method": METHOD,
+        "nothing": "No cell with new tokens has a quality score: there is nothing to recommend.",
+    }
+    markdown = render("recommendation.md.j2", title=title, caveats=caveats, **content)
+    body = Markup(render("recommendation.html.j2", **content))
+    numbers = [
+        {
+            "language": advice.language,
+            **advice.model.axes(),
+            "measured": advice.measured.axes(),
+            "choices": {
+                choice.axis: {
+                    "chosen": getattr(choice.chosen, choice.axis),
+                    "compared": [getattr(model, choice.axis) for model in choice.rivals],
+                    "tied": [getattr(model, choice.axis) for model in choice.tied],
+                }
+                for choice in advice.choices
+            },
+            "verdict": advice.decision,
+            "export": section["export"],
+        }
+        for advice, section in zip(recommended, content["sections"], strict=True)
+    ]
+    return Page(markdown, body, numbers)
+
 
 def recommend(study: StudyResults) -> list[Recommendation]:
     """For each source model and language with new tokens: the configuration that scores favour.
 
     Axes are chosen one after the other, since a grid is rarely complete. Rivals differ only in one
     axis. On every measure that all of them have, the leaders are the best one and those that are
-    not shown to be worse (paired bootstrap, corrected within the choice). The rival that leads on
-    most measures is chosen. So a measure that does not separate rivals has no influence, and if no
-    measure does, nothing is decided.
+    not shown to be worse. The rival that leads on most measures is chosen, so a measure that does
+    not separate rivals has no influence.
     """
     key = ("recommendations", *sorted(study.item.where.items()))
     if key not in study.cache:
         columns, sizes = quality_columns(study), vocabulary_sizes(study).to_dict("records")
         panels = product(study.order("source"), study.order("language"))
         recommended = [_recommend(study, *panel, columns, sizes) for panel in panels]
-        study.cache[key] = [panel for panel in recommended if panel is not None]
+        study.cache[key] = [advice for advice in recommended if advice is not None]
     return study.cache[key]
 
 
 def _recommend(
     study: StudyResults, source: str, language: str, columns: list[Column], sizes: list[dict]
 ) -> Recommendation | None:
-    """Choose on each axis, then compare the choice with Source and LAPT.
-
-    LAPT is the one with the same strategy or, if there is none, the study's first one trained on
-    text only. All tests are corrected for each other; scores that are noise are not compared.
-    """
+    """Choose on each axis, then compare the choice with Source and LAPT."""
     cells = cells_of(study, source, language)
     grafts = [cell for cell in cells if not cell.baseline]
     candidates = [cell for cell in grafts if cell.strategy != "none"] or grafts
@@ -256,24 +271,31 @@ def _recommend(
         choices.append(choice)
     compared = [choice.chosen for choice in choices if choice.measures] or [choices[0].chosen]
     measured = model if model in candidates else compared[-1]
-    lapt = [
-        cell
-        for cell in cells
-        if cell.baseline
-        and not cell.is_source
-        and (cell.strategy == measured.strategy or study.is_of_text_alone(cell.strategy))
-    ]
-    lapt = sorted(lapt, key=lambda cell: cell.strategy != measured.strategy)[:1]
-    untouched = source_model(source)
+    # LAPT with the same strategy or, without it, the study's first one trained on text only.
+    lapt = [cell for cell in cells if cell.baseline and not cell.is_source]
+    of_text = [cell for cell in lapt if study.is_of_text_alone(cell.strategy)]
+    lapt = [cell for cell in lapt if cell.strategy == measured.strategy] or of_text
+    baselines = [source_model(source), *lapt[:1]]
     english = [(language, task, f"english_{name}") for _, task, name in columns]
+    comparisons = [*product(columns, baselines), *product(english, baselines[:1])]
+    tests = {
+        (test.column, test.baseline): test
+        for test in score_differences(study, [(measured, b, column) for column, b in comparisons])
+    }
     changes = []
-    for column, baseline in (*product(columns, [untouched, *lapt]), *product(english, [untouched])):
+    for column, baseline in comparisons:
         means = _means(study, [measured, baseline], column)
         if len(means) == 2:
-            changes.append(ScoreChange(baseline, column, means[measured], means[baseline]))
-    comparisons = [(measured, change.baseline, change.column) for change in changes]
-    tests = {(test.baseline, test.column): test for test in score_differences(study, comparisons)}
-    changes = [replace(c, test=tests.get((c.baseline, c.column))) for c in changes]
+            test, outcome = tests.get((column, baseline)), "not tested"
+            if test:
+                better = (test.value > 0) == _higher(column)
+                outcome = "no significant difference"
+                if test.corrected < LEVEL:
+                    outcome = "better" if better else "worse"
+            examples = test.examples if test else 0
+            changes.append(
+                Change(baseline, column, means[measured], means[baseline], outcome, examples)
+            )
     return Recommendation(
         language,
         model,
@@ -295,13 +317,13 @@ def _rivals(
     Sets of two or more are preferred, then the one that agrees best with the `model` chosen so far,
     then the largest, then the one with the reference strategy.
     """
-    others = [other for other in QUESTIONS if other != axis]
+    fixed_axes = [name for name in QUESTIONS if name != axis]
     groups: dict[tuple[str, ...], list[Model]] = {}
     for candidate in candidates:
-        groups.setdefault(tuple(getattr(candidate, o) for o in others), []).append(candidate)
+        groups.setdefault(tuple(getattr(candidate, a) for a in fixed_axes), []).append(candidate)
 
     def preference(group: list[Model]) -> tuple[bool, int, int, bool]:
-        agrees = sum(getattr(group[0], other) == getattr(model, other, None) for other in others)
+        agrees = sum(getattr(group[0], a) == getattr(model, a, None) for a in fixed_axes)
         return len(group) > 1, agrees, len(group), group[0].strategy == reference
 
     return max(groups.values(), key=preference)
@@ -320,155 +342,99 @@ def _choose(
         same = (model for model in rivals if getattr(model, axis) == getattr(before, axis))
         return Choice(axis, next(same, rivals[0]), rivals)
     comparisons = [
-        (model, best, column) for column, (best, *others) in shared.items() for model in others
+        (model, best, column) for column, (best, *behind) in shared.items() for model in behind
     ]
     tests = score_differences(study, comparisons)
-    measures = []
-    for column, means in shared.items():
-        against = {test.model: test for test in tests if test.column == column}
-        leaders = [m for m in means if m not in against or against[m].corrected >= LEVEL]
-        measures.append(Measure(column, means, leaders, against))
+    measures = tuple(
+        Measure(
+            column, means, {test.model: test.corrected for test in tests if test.column == column}
+        )
+        for column, means in shared.items()
+    )
 
     def rank(model: Model) -> tuple[int, int]:
         leads = sum(model in measure.leaders for measure in measures)
         return -leads, sum(list(measure.means).index(model) for measure in measures)
 
-    chosen, *others = sorted(rivals, key=rank)
-    tied = tuple(model for model in others if rank(model)[0] == rank(chosen)[0])
-    return Choice(axis, chosen, rivals, tied, tuple(measures))
+    chosen, *behind = sorted(rivals, key=rank)
+    tied = tuple(model for model in behind if rank(model)[0] == rank(chosen)[0])
+    return Choice(axis, chosen, rivals, tied, measures)
 
 
 def _means(study: StudyResults, models: list[Model], column: Column) -> dict[Model, float]:
     """The score of each model that has one, the best first."""
     rows = {model: study.find(model, *column) for model in models}
     means = {model: float(row["mean"]) for model, row in rows.items() if row is not None}
-    higher = metric(column[2]).higher_is_better
-    return dict(sorted(means.items(), key=lambda pair: pair[1], reverse=higher))
-
-
-def _numbers(study: StudyResults, advice: Recommendation) -> dict[str, Any]:
-    """The recommendation in `summary.json`."""
-    choices = {}
-    for axis, chosen, rivals, tied, _ in advice.choices:
-        compared, undecided = ([getattr(model, axis) for model in m] for m in (rivals, tied))
-        choices[axis] = {
-            "chosen": getattr(chosen, axis),
-            "compared": compared,
-            "tied": undecided,
-        }
-    return {
-        "language": advice.language,
-        **advice.model.axes(),
-        "measured": advice.measured.axes(),
-        "choices": choices,
-        "verdict": advice.decision,
-        "export": _export(study, advice),
-    }
-
-
-def _export(study: StudyResults, advice: Recommendation) -> str:
-    """The command that exports the first seed of the measured cell; empty if it is unknown."""
-    measured = (advice.measured.axes() | {"language": advice.language}).items()
-    cells = [k for k in study.exports if measured <= dict(zip(SEEDED, k, strict=True)).items()]
-    return study.exports[min(cells, key=lambda key: key[-1])] if cells else ""
+    return dict(sorted(means.items(), key=lambda pair: pair[1], reverse=_higher(column)))
 
 
 def _section(study: StudyResults, advice: Recommendation) -> dict[str, Any]:
     """The variables of the templates for one language and source model."""
-    speed = _speed(study, advice)
+    cell = advice.measured.axes() | {"language": advice.language}
+    speeds = select(same_text_speeds(study), **{axis: cell[axis] for axis in CELL[:3]})
+    speeds = speeds.sort_values("batch", kind="stable")
+    of_cell = select(speeds, **cell)  # speed mainly depends on the vocabulary
+    speed = next(iter((of_cell if len(of_cell) else speeds).to_dict("records")), None)
+    cards = study.training.reindex(columns=[*SEEDED, "tokens", "seconds", "processes", "device"])
+    cards = select(cards, **cell)
+    seeds = [k for k in study.exports if cell.items() <= dict(zip(SEEDED, k, strict=True)).items()]
     return {
         "heading": f"{study.language(advice.language)}, {advice.model.source}",
         "recommended": advice.decision == Decision.GRAFT,
-        "verdict": (_what_to_do(advice), _numbers_behind(study, advice, speed)),
+        "verdict": _verdict(advice, speed, cards["tokens"].mean()),
         "questions": [
             _worth(advice),
             *(_choice(advice, choice) for choice in advice.choices),
-            _shorter(advice, speed),
-            _costs(study, advice),
-            _certainty(study, advice),
+            *_costs(study, advice, speed, cards),
         ],
-        "tests": [_test_row(advice, test, name) for test, name in _tests(advice)],
-        "export": _export(study, advice),
+        "export": study.exports[min(seeds, key=lambda key: key[-1])] if seeds else "",
     }
 
 
-def _what_to_do(advice: Recommendation) -> str:
-    """The first sentence of the verdict."""
-    outcomes, configuration = (
-        advice.outcomes,
-        _configuration(advice, advice.measured),
-    )
-
-    def baselines(outcome: str) -> str:
-        return listed(_baseline(model) for model, how in outcomes.items() if how == outcome)
-
-    match advice.decision:
-        case Decision.GRAFT:
-            return f"Graft: use {_cell_name(advice, advice.measured)}."
-        case Decision.DO_NOT_GRAFT:
-            return (
-                f"Do not graft with this budget: {configuration}, the best configuration of this "
-                f"study, is worse than {baselines('worse')}."
-            )
-        case Decision.UNDECIDED if "better" in outcomes.values():
-            others = listed(
-                f"{'better than' if model.is_source else 'as good as'} {_baseline(model)}"
-                for model, how in outcomes.items()
-                if how != "better"
-            )
-            return (
-                f"Not decided: {configuration} is better than {baselines('better')}, but not shown "
-                f"to be {others}."
-            )
-        case Decision.UNDECIDED:
-            return "Not decided: this study does not show that new tokens help."
-    baseline = next(model for model, how in outcomes.items() if how == "mixed")
-    better, worse = (
-        listed(
-            _measure_name(change.column)
-            for change in advice.quality
-            if change.baseline == baseline and change.outcome == outcome
-        )
-        for outcome in ("better", "worse")
-    )
-    return (
-        f"It depends on the task: compared with {_baseline(baseline)}, {configuration} is better "
-        f"on {better} and worse on {worse}."
-    )
-
-
-def _numbers_behind(
-    study: StudyResults, advice: Recommendation, speed: dict[str, Any] | None
-) -> str:
-    """The second sentence of the verdict: the first measure that shows the decision."""
+def _verdict(
+    advice: Recommendation, speed: dict[str, Any] | None, tokens: float
+) -> tuple[str, str]:
+    """What to do, and the first measure that shows it, as two sentences."""
+    decision = advice.decision
+    names: dict[str, list[str]] = {}
+    for model, outcome in advice.outcomes.items():
+        names.setdefault(outcome, []).append(_baseline(model))
+    open_to = [_baseline(model) for model, how in advice.outcomes.items() if how != "better"]
+    configuration = advice.configuration(advice.measured)
+    what = {
+        Decision.GRAFT: f"Graft: use {advice.cell(advice.measured)}.",
+        Decision.DO_NOT_GRAFT: f"Do not graft with this budget: {configuration}, the best "
+        f"configuration of this study, is worse than {listed(names.get('worse', ()))}.",
+        Decision.TRADE_OFF: f"It depends on the task: {configuration} is better than "
+        f"{listed(names.get('mixed', ()))} on some measures and worse on others.",
+        Decision.UNDECIDED: f"Not decided: {configuration} is not shown to be better than "
+        f"{listed(open_to or ['the source model'])}.",
+    }[decision]
     if not advice.quality:
-        return "No score above the noise compares it with a baseline."
-    telling = {Decision.GRAFT: "better", Decision.DO_NOT_GRAFT: "worse"}.get(advice.decision)
+        return what, "No score above the noise compares it with a baseline."
+    telling = {Decision.GRAFT: "better", Decision.DO_NOT_GRAFT: "worse"}.get(decision)
     first = next((c for c in advice.quality if c.outcome == telling), advice.quality[0])
-    shown, tokens = metric(first.column[2]), _training(study, advice)["tokens"].mean()
-    text = f"After {number(tokens, 0)} training tokens it reaches" if tokens > 0 else "It reaches"
-    text += f" {number(first.value, shown.decimals)} {shown.title}"
-    text += "" if shown.higher_is_better else " (lower is better)"
+    shown = metric(first.column[2])
     levels = listed(
-        f"{number(change.baseline_value, shown.decimals)} for {_baseline(change.baseline)}"
+        f"{number(change.level, shown.decimals)} for {_baseline(change.baseline)}"
         for change in advice.quality
         if change.column == first.column
     )
+    text = f"After {number(tokens, 0)} training tokens it reaches" if tokens > 0 else "It reaches"
+    text += f" {number(first.value, shown.decimals)} {shown.title}"
+    text += "" if shown.higher_is_better else " (lower is better)"
     text += f", against {levels}"
     if speed is not None:
         times = number(speed["speed_up"], 1)
         text += f", and writes the same text {times} times as fast as the source model"
     elif advice.times_shorter > 1:
         text += f", and the same text has {number(advice.times_shorter, 1)} times fewer tokens"
-    for outcome, chance in (
-        ("no significant difference", "may be chance"),
-        ("not tested", "was not tested"),
-    ):
-        if names := [_baseline(model) for model, how in advice.outcomes.items() if how == outcome]:
-            text += f"; the difference from {listed(names)} {chance}"
-    if advice.decision == Decision.GRAFT and all(c.baseline.is_source for c in advice.quality):
+    for outcome, chance in zip(_OUTCOMES[2:], ("may be chance", "was not tested"), strict=True):
+        if outcome in names:
+            text += f"; the difference from {listed(names[outcome])} {chance}"
+    if decision == Decision.GRAFT and all(c.baseline.is_source for c in advice.quality):
         text += "; whether training alone (LAPT) does as well is not known"
-    return f"{text}."
+    return what, f"{text}."
 
 
 # A question, its answer in one sentence, and the evidence, one sentence each.
@@ -480,170 +446,91 @@ def _worth(advice: Recommendation) -> Question:
     answers = []
     for baseline in dict.fromkeys(change.baseline for change in advice.quality):
         changes = [change for change in advice.quality if change.baseline == baseline]
-        answers.append(f"Compared with {_baseline(baseline, True)}: {_outcomes(changes)}.")
-    measured = _cell_name(advice, advice.measured)
-    evidence = f"Best configuration: {measured}."
+        title = _baseline(baseline) + ("" if baseline.is_source else f" ({baseline.strategy})")
+        answers.append(f"Compared with {title}: {_outcomes(changes)}.")
+    evidence = f"Best configuration: {advice.cell(advice.measured)}."
     if advice.measured != advice.model:
-        evidence = f"Measured: {measured}; the combination of the choices is not in the study."
+        evidence += " The combination of the choices is not in the study."
     answer = " ".join(answers) or "No score above the noise compares it with a baseline."
     return "Is it worth it?", answer, [evidence, *map(_change, advice.quality)]
 
 
 def _choice(advice: Recommendation, choice: Choice) -> Question:
     title, chosen, measures = QUESTIONS[choice.axis], choice.chosen, choice.measures
-    names = {rival: _value_name(advice, choice.axis, rival) for rival in choice.rivals}
-    others = [name for rival, name in names.items() if rival != chosen]
-    if not others:
+    names = {rival: advice.name(choice.axis, rival) for rival in choice.rivals}
+    if len(names) == 1:
         return title, f"{names[chosen]}: the study has no alternative to compare.", []
     if not measures:
         return title, f"Not decided: no measure compares {listed(names.values())}.", []
-    leads = sum(chosen in measure.leaders for measure in measures)
-    on = f"{leads} of {len(measures)} measures"
-    tied = listed(names[rival] for rival in (chosen, *choice.tied))
-    match bool(choice.tied), len(measures) == 1:
-        case True, True:
-            answer = f"Not decided: {tied} are not shown to differ; {names[chosen]} scores best."
-        case True, False:
-            best = f"{names[chosen]} has the best mean rank"
-            answer = f"Not decided: {tied} each lead on {on}; {best}."
-        case False, True:
-            answer = f"{names[chosen]} is shown to be better than {listed(others)}."
-        case _:
-            answer = f"{names[chosen]} leads on {on}, more than {listed(others)}."
+    on = f"{sum(chosen in m.leaders for m in measures)} of {len(measures)} measures"
+    if choice.tied:
+        tied = listed(names[rival] for rival in (chosen, *choice.tied))
+        answer = f"Not decided: {tied} each lead on {on}; {names[chosen]} has the best mean rank."
+    else:
+        behind = listed(name for rival, name in names.items() if rival != chosen)
+        answer = f"{names[chosen]} leads on {on}, more than {behind}."
     evidence = []
-    for column, means, leaders, against_best in measures:
+    for measure in measures:
         # `bits per byte (perplexity): best Align 1.43; not shown to be worse: Merge 1.44.`
         groups: dict[str, list[str]] = {}
-        for place, (model, mean) in enumerate(means.items()):
-            group = "not shown to be worse:" if model in leaders else "worse:"
-            if model not in against_best:
-                group = "not tested:" if place else "best"
-            score = number(mean, metric(column[2]).decimals)
+        for rank, (model, mean) in enumerate(measure.means.items()):
+            group = "not shown to be worse:" if model in measure.leaders else "worse:"
+            if model not in measure.p:
+                group = "not tested:" if rank else "best"
+            score = number(mean, metric(measure.column[2]).decimals)
             groups.setdefault(group, []).append(f"{names[model]} {score}")
         scores = "; ".join(f"{group} {', '.join(rivals)}" for group, rivals in groups.items())
-        evidence.append(f"{_measure_name(column)}: {scores}.")
+        evidence.append(f"{_measure_name(measure.column)}: {scores}.")
     same = listed(f"{axis} {getattr(chosen, axis)}" for axis in QUESTIONS if axis != choice.axis)
     return title, answer, [*evidence, f"All with {same}."]
 
 
-def _shorter(advice: Recommendation, speed: dict[str, Any] | None) -> Question:
-    """How the length of text and the speed change."""
-    answers, evidence = [], []
-    if row := advice.vocabularies.get(advice.measured.vocabulary):
-        lengths = (row["tokens_per_sentence_before"], row["tokens_per_sentence"])
-        before, after = (number(length, 1) for length in lengths)
-        answers.append(f"Tokens per sentence: {before} before, {after} after.")
+def _costs(
+    study: StudyResults, advice: Recommendation, speed: dict[str, Any] | None, cards: DataFrame
+) -> list[Question]:
+    """Length and speed, costs, and what limits the answers."""
+    size = advice.vocabularies.get(advice.measured.vocabulary, {})
+    shorter, measured_on, limits = [], [], []
+    if size:
+        before, after = (number(size[f"tokens_per_sentence{end}"], 1) for end in ("_before", ""))
+        shorter.append(f"Tokens per sentence: {before} before, {after} after.")
     if speed is not None:
-        answers.append(
+        shorter.append(
             f"It writes the same text {number(speed['speed_up'], 2)} times as fast as the "
             f"source model, in batches of {speed['batch']}."
         )
-        model = Model(*(speed[axis] for axis in advice.measured.axes()))
+        model = Model(*(speed[axis] for axis in AXES))
         if model != advice.measured:
-            evidence.append(f"Speed was measured on {_cell_name(advice, model)}.")
-    return "How much shorter and faster?", " ".join(answers) or "Not measured.", evidence
-
-
-def _costs(study: StudyResults, advice: Recommendation) -> Question:
-    answer = f"English: {_outcomes(advice.english) or 'not measured'}."
-    evidence = [_change(change) for change in advice.english]
-    row = advice.vocabularies.get(advice.measured.vocabulary, {})
-    changed = row.get("english_sentences_changed")
-    if changed is not None and changed == changed:
-        evidence.append(f"English sentences tokenized differently: {number(100 * changed, 1)} %.")
-    cards = _training(study, advice)
-    if len(cards) and cards["seconds"].sum() > 0:
+            measured_on.append(f"Speed was measured on {advice.cell(model)}.")
+    costs = f"English: {_outcomes(advice.english) or 'not measured'}."
+    if cards["seconds"].sum() > 0:
         processes, device = int(cards["processes"].max()), cards["device"].iloc[0]
         minutes = float(cards["seconds"].mean()) / 60 * processes
         time = f"{number(minutes, 1)} minutes of {device}"
         if not device.endswith("CPU"):
             time = f"{number(minutes / 60, 2)} GPU-hours on {processes} × {device}"
-        answer += f" Training: {time} ({number(cards['tokens'].mean(), 0)} tokens) per cell."
-    return "What does it cost?", answer, evidence
-
-
-def _certainty(study: StudyResults, advice: Recommendation) -> Question:
-    """What limits the answers: seeds, examples, baselines, and scores that are noise."""
-    tests = [test for test, _ in _tests(advice)]
-    evidence = []
-    if tests:
-        counts = [test.examples for test in tests]
-        ends = dict.fromkeys(number(end, 0) for end in (min(counts), max(counts)))
-        evidence.append(f"Test examples per comparison: {' to '.join(ends)}.")
-    if any(not test.freedom for test in tests):
-        evidence.append(
-            "Where no model has several seeds, a comparison covers other examples only, not other "
-            "seeds."
-        )
-    if any(change.test is None for change in advice.quality):
-        evidence.append("Only models whose outputs are recorded are tested.")
-    baselines = {change.baseline.is_source for change in advice.quality}
-    absent = [] if True in baselines else ["the source model"]
-    if False not in baselines and advice.measured.strategy != "none":
-        absent.append("training alone (LAPT)")
-    if absent and advice.columns:
-        evidence.append(f"The study has no scores of {listed(absent)} to compare with.")
+        costs += f" Training: {time} ({number(cards['tokens'].mean(), 0)} tokens) per cell."
+    english = [*map(_change, advice.english)]
+    changed = size.get("english_sentences_changed", math.nan)
+    if changed == changed:
+        english.append(f"English sentences tokenized differently: {number(100 * changed, 1)} %.")
+    amounts = ((len(study.seeds), "seed"), (len(advice.columns), "measure"))
+    certainty = ", ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in amounts)
+    if examples := [c.examples for c in (*advice.quality, *advice.english) if c.examples]:
+        ends = dict.fromkeys(number(end, 0) for end in (min(examples), max(examples)))
+        limits.append(f"Test examples per comparison: {' to '.join(ends)}.")
     if advice.noise:
         noise = listed(map(_measure_name, advice.noise))
-        evidence.append(f"Not counted, because every model scores too low: {noise}.")
-    amounts = ((len(study.seeds), "seed"), (len(advice.columns), "measure"))
-    answer = ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for count, name in amounts)
+        limits.append(f"Not counted, because every model scores too low: {noise}.")
     measures = listed(map(_measure_name, advice.columns)) or "none"
-    return "How certain is this?", f"{answer}: {measures}.", evidence
+    return [
+        ("How much shorter and faster?", " ".join(shorter) or "Not measured.", measured_on),
+        ("What does it cost?", costs, english),
+        ("How certain is this?", f"{certainty}: {measures}.", limits),
+    ]
 
 
-def _speed(study: StudyResults, advice: Recommendation) -> dict[str, Any] | None:
-    """The speed-up at the smallest batch: of the cell, else of one with its vocabulary.
-
-    Generation speed depends mainly on the vocabulary.
-    """
-    model = advice.measured
-    keys = {
-        "language": advice.language,
-        "source": model.source,
-        "vocabulary": model.vocabulary,
-    }
-    rows = select(same_text_speeds(study), **keys).sort_values("batch", kind="stable")
-    cells = models_of(rows)
-    return rows.to_dict("records")[cells.index(model) if model in cells else 0] if cells else None
-
-
-def _training(study: StudyResults, advice: Recommendation):
-    """The cards of the measured cell, one per seed."""
-    cards = study.training.reindex(columns=[*SEEDED, "tokens", "seconds", "processes", "device"])
-    return select(cards, **advice.measured.axes(), language=advice.language)
-
-
-def _tests(advice: Recommendation) -> Iterator[tuple[ScoreDifference, str]]:
-    """Every test, with the name of the model compared with; those of the baselines first."""
-    for change in (*advice.quality, *advice.english):
-        if change.test is not None:
-            yield change.test, _baseline(change.baseline, True)
-    for choice in advice.choices:
-        for measure in choice.measures:
-            for test in measure.against_best.values():
-                yield test, _value_name(advice, choice.axis, test.baseline)
-
-
-def _test_row(advice: Recommendation, test: ScoreDifference, compared_with: str) -> tuple[str, ...]:
-    """A row of the table of tests, whose headings are in the templates."""
-    decimals = metric(test.column[2]).decimals
-    ends = (test.value, test.low, test.high)
-    value, low, high = (number(end, decimals, sign=True) for end in ends)
-    return (
-        _measure_name(test.column),
-        _cell_name(advice, test.model),
-        number(test.baseline_score + test.value, decimals),
-        compared_with,
-        number(test.baseline_score, decimals),
-        value,
-        f"{low} to {high}",
-        p_text(test.corrected).removeprefix("p ").removeprefix("= "),
-        effect_text(test.effect).removeprefix("d = "),
-    )
-
-
-def _outcomes(changes: list[ScoreChange]) -> str:
+def _outcomes(changes: list[Change]) -> str:
     """`better on 1 of 2 measures, no significant difference on 1`; for one measure, its outcome."""
     counts = Counter(change.outcome for change in changes)
     if counts.total() == 1:
@@ -654,18 +541,16 @@ def _outcomes(changes: list[ScoreChange]) -> str:
     return ", ".join(parts)
 
 
-def _change(change: ScoreChange) -> str:
+def _change(change: Change) -> str:
     """A change as a sentence."""
     decimals = metric(change.column[2]).decimals
-    value, level = (number(score, decimals) for score in (change.value, change.baseline_value))
+    value, level = (number(score, decimals) for score in (change.value, change.level))
     name = _baseline(change.baseline)
     return f"{_measure_name(change.column)}: {value} against {level} for {name}, {change.outcome}."
 
 
-def _baseline(model: Model, with_strategy: bool = False) -> str:
-    if model.is_source:
-        return "the source model"
-    return f"LAPT ({model.strategy})" if with_strategy else "LAPT"
+def _baseline(model: Model) -> str:
+    return "the source model" if model.is_source else "LAPT"
 
 
 def _measure_name(column: Column) -> str:
@@ -673,24 +558,5 @@ def _measure_name(column: Column) -> str:
     return f"{metric(column[2]).title} ({column[1]})"
 
 
-def _configuration(advice: Recommendation, model: Model) -> str:
-    """`Align with 500 new tokens`."""
-    row = advice.vocabularies.get(model.vocabulary)
-    tokens = f"{number(row['new_tokens'], 0)} new tokens" if row else model.vocabulary
-    return f"{row_name(model.initializer, model.strategy)} with {tokens}"
-
-
-def _cell_name(advice: Recommendation, model: Model) -> str:
-    """`Align with 500 new tokens, trained with full`."""
-    trained = "not trained" if model.strategy == "none" else f"trained with {model.strategy}"
-    return f"{_configuration(advice, model)}, {trained}"
-
-
-def _value_name(advice: Recommendation, axis: str, model: Model) -> str:
-    """A model's name on an axis; for a vocabulary, with its number of new tokens if recorded."""
-    if axis == "initializer":
-        return row_name(model.initializer, model.strategy)
-    if axis == "strategy":
-        return model.strategy if model.strategy != "none" else "no training"
-    row = advice.vocabularies.get(model.vocabulary)
-    return model.vocabulary + (f" ({number(row['new_tokens'], 0)} new tokens)" if row else "")
+def _higher(column: Column) -> bool:
+    return metric(column[2]).higher_is_better
