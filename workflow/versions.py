@@ -54,43 +54,31 @@ def all_versioned() -> dict[str, Versioned]:
         **{stage: list(map(loader_file, loaders())) for stage in READ_TEXTS},
         "prepare_source": ["lexigraft/source/gguf.py", "lexigraft/bundled/llama2c.py"],
     }
-    stages = {
+    versioned = {
         f"stage {name}": Versioned(rule.version, [rule.script, *more.get(name, ())])
         for name, rule in rules().items()
         if rule.version is not None
     }
-    return {
-        **stages,
-        **{
-            f"initializer {name}": Versioned(declaration(name).version, [method_file(name)])
-            for name in methods()
-        },
-        **{
-            f"auxiliary {kind_name(kind)}": Versioned(
-                kind.version, [f"{kind.__module__.replace('.', '/')}.py"]
-            )
-            for kind in auxiliary_kinds()
-        },
-        **{
-            f"objective {name}": Versioned(objective(name).version, [objective_file(name)])
-            for name in objectives()
-        },
-        **{
-            f"task {kind}": Versioned(task_kind(kind).version, [task_file(kind)])
-            for kind in kinds()
-        },
-        **{
-            f"metric {name}": Versioned(metric.version, [metric_file(name)])
-            for name, metric in text_metrics().items()
-        },
-        **{
-            f"metric {name}": Versioned(
-                learned_kind(name).VERSION,
-                [SCORER, f"lexigraft/evaluation/learned/kinds/{name}.py"],
-            )
-            for name in learned_kinds()
-        },
-    }
+    auxiliaries = {kind_name(kind): kind for kind in auxiliary_kinds()}
+    metrics = text_metrics()
+    for label, names, kind_of, file_of in (
+        ("initializer", methods(), declaration, method_file),
+        (
+            "auxiliary",
+            auxiliaries,
+            auxiliaries.__getitem__,
+            lambda name: f"{auxiliaries[name].__module__.replace('.', '/')}.py",
+        ),
+        ("objective", objectives(), objective, objective_file),
+        ("task", kinds(), task_kind, task_file),
+        ("metric", metrics, metrics.__getitem__, metric_file),
+    ):
+        for name in names:
+            versioned[f"{label} {name}"] = Versioned(kind_of(name).version, [file_of(name)])
+    for name in learned_kinds():
+        files = [SCORER, f"lexigraft/evaluation/learned/kinds/{name}.py"]
+        versioned[f"metric {name}"] = Versioned(learned_kind(name).VERSION, files)
+    return versioned
 
 
 def reachable_files(entry_points: list[str]) -> set[str]:
