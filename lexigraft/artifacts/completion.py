@@ -45,12 +45,10 @@ from lexigraft.artifacts.checksums import file_checksum, files_at
 from lexigraft.errors import UserError
 from lexigraft.usage import USAGE
 
-# Facts about the machine and the run in a card, which differ between two equal runs. The starts of
-# texts are compared only on machines with enough memory.
+# Facts about the machine and the run in a card, which differ between two equal runs.
 CIRCUMSTANCES = (
     "versions", "seconds", "tokens_per_second", "share_of_peak", "peak_memory_bytes",
     "resumed_from_step", "device", "threads", "document_start_bits_per_byte",
-    "document_start_not_measured",
 )  # fmt: skip
 # Keys of a card that do not describe the content of its files.
 _NOT_CONTENT = ("job", SEAL, "files", INPUTS, *CIRCUMSTANCES)

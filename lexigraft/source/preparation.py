@@ -25,6 +25,7 @@ from lexigraft.source.document_start import (
 from lexigraft.source.hub import WANTED, resolve
 from lexigraft.source.matrices import StoredMatrices, find_matrices
 from lexigraft.source.model import load_config, model_kind, open_tokenizer, skeleton
+from lexigraft.source.start_comparison import LARGEST, compare_starts
 from lexigraft.source.token_tables import token_tables
 from lexigraft.source.tokenizer import (
     auto_tokenizer,
@@ -115,6 +116,9 @@ def prepare_source(
     if (start := settings.get(DOCUMENT_START)) is not None:
         set_document_start(tokenizer, start, folder.name)
     facts[DOCUMENT_START] = document_start(tokenizer)
+    if kind == CAUSAL and facts["parameters"] <= LARGEST:
+        starts = compare_starts(source.folder, tokenizer, folder.name, facts["rows"])
+        facts[f"{DOCUMENT_START}_bits_per_byte"] = starts
     added_start = "".join(tokenizer.convert_ids_to_tokens(start_ids(tokenizer)))
     described = {**location, "matrices": matrices, DOCUMENT_START: added_start}
     write_json(folder / "source.json", described)

@@ -1,8 +1,11 @@
 """The token that begins a text, for tokenizers of the shapes of real model families."""
 
 import json
+import math
 
 import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
@@ -10,6 +13,7 @@ from lexigraft.source.document_start import document_start, start_ids
 from lexigraft.source.model import open_tokenizer
 from lexigraft.source.preparation import prepare_source
 from lexigraft.source.saving import save_model
+from lexigraft.source.start_comparison import _ENGLISH
 from lexigraft.source.tokenizer import ROLES, load_tokenizer
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.prune import prune_tokenizer
@@ -168,3 +172,30 @@ def test_no_taken_tokenizer_begins_texts_with_an_unknown_padding_or_mask_token(
         assert begins(taken) == start == "<start>"
     else:
         assert begins(taken) == start and start and start not in reserved
+
+
+def test_a_start_that_is_worse_than_another_is_reported(chat_folder, tmp_path, caplog):
+    settings = {"folder": str(chat_folder)}
+    _, facts = prepare_source(settings, tmp_path / "first")
+    measured = facts["document_start_bits_per_byte"]
+    assert {TEXT, *CHAT, ""} <= measured.keys()
+    worst = max({TEXT, *CHAT}, key=measured.__getitem__)
+    with caplog.at_level("WARNING"):
+        _, facts = prepare_source(settings | {"document_start": worst}, tmp_path / "second")
+    assert facts["document_start_bits_per_byte"] == measured
+    best = min(measured.values())
+    assert (f"texts begin with '{worst}'" in caplog.text) == (best < 0.99 * measured[worst])
+
+
+def test_the_comparison_equals_plain_transformers(chat_folder, tmp_path):
+    _, facts = prepare_source({"folder": str(chat_folder)}, tmp_path / "x")
+    model = AutoModelForCausalLM.from_pretrained(chat_folder)
+    tokenizer, nats = AutoTokenizer.from_pretrained(chat_folder), 0.0
+    for text in _ENGLISH:
+        ids = tokenizer(TEXT + text, return_tensors="pt")["input_ids"]
+        labels = ids.clone()
+        labels[:, :2] = -100  # the token that begins the text, and the first one after it
+        with torch.no_grad():
+            nats += model(ids, labels=labels).loss.item() * (ids.shape[1] - 2)
+    expected = nats / math.log(2) / sum(map(len, _ENGLISH))
+    assert facts["document_start_bits_per_byte"][TEXT] == pytest.approx(expected, abs=6e-4)
