@@ -47,7 +47,7 @@ from lexigraft.source.token_tables import (
 from lexigraft.training.chunk_distillation import ChunkDistillation
 from lexigraft.training.data import TeacherTokens, TrainingSequence, collate
 from lexigraft.training.distributed import Computation, modules_of, shard, world_size
-from lexigraft.training.objective import Objective, PenalizedObjective, PhaseContext, Progress
+from lexigraft.training.objective import Objective, PhaseContext, Progress
 from lexigraft.training.phase import (
     PhaseMemory,
     add_modules,
@@ -59,7 +59,11 @@ from lexigraft.training.phase import (
 from lexigraft.training.registry import objective
 from lexigraft.training.settings import Phase, Strategy
 from lexigraft.training.trainable import FrozenWeights
-from lexigraft.training.vocadt_adapter import attach_adapters, with_auxiliary_loss
+from lexigraft.training.vocadt_adapter import (
+    WithAuxiliaryLoss,
+    attach_adapters,
+    with_auxiliary_loss,
+)
 
 logger = logging.getLogger(__name__)
 # Share of the free memory that training may use. The rest is for fragmentation and what libraries
@@ -392,7 +396,7 @@ def _largest_recipe(model: PreTrainedModel, rows: int, phase: Phase) -> Recipe:
 
 def _largest_batch(loss: Objective, sequences: int, length: int) -> dict[str, torch.Tensor]:
     """The micro-batch of sequences of a length that takes the most memory."""
-    while isinstance(loss, PenalizedObjective):
+    while isinstance(loss, WithAuxiliaryLoss):
         loss = loss.objective
     sequence = TrainingSequence(np.ones(length, np.int32))
     if isinstance(loss, ChunkDistillation):  # as many tokens as the teacher may read, all in chunks

@@ -100,9 +100,9 @@ class Objective(ABC):
 
     @classmethod
     def teacher_name(cls, phase: Mapping[str, Any], source: str | None) -> str | None:
-        """The name of the source model that teaches in a phase, which is given as plain data.
+        """The source model that teaches in a phase, which is plain data; by default the `source`.
 
-        By default, if the objective needs a teacher, it is the cell's own `source`.
+        None if the objective needs no teacher.
         """
         return source if cls.needs_teacher else None
 
@@ -120,10 +120,7 @@ class Objective(ABC):
     def check_inputs(
         cls, inputs: Mapping[str, Any], tokenizer: "PreTrainedTokenizerFast", strategy: Strategy
     ) -> None:
-        """Raise a UserError if an input of a training job does not fit; by default, all fit.
-
-        It is called before anything is trained.
-        """
+        """Raise a UserError, before anything is trained, if an input of the job does not fit."""
         return
 
     @classmethod
@@ -177,45 +174,3 @@ class Objective(ABC):
     def total(self, losses: "torch.Tensor") -> "torch.Tensor":
         """The loss computed from means or sums [parts], a linear function of them."""
         return losses.sum()
-
-
-class PenalizedObjective(Objective):
-    """Another objective plus a penalty on the trained parameters, as a separate part."""
-
-    penalty_name: ClassVar[str]  # in the training log, ending in `_loss`
-
-    def __init__(self, objective: Objective):
-        self.objective = objective
-        self.loss_names = (*(objective.loss_names or ("lm_loss",)), self.penalty_name)
-
-    @abstractmethod
-    def penalty(self, model: "PreTrainedModel") -> "torch.Tensor":
-        """The penalty, a scalar."""
-
-    def modules(self) -> "dict[str, torch.nn.Module]":
-        """The modules of the other objective."""
-        return self.objective.modules()
-
-    def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
-        """The other objective's targets, and one more: each micro-batch adds the penalty once."""
-        import torch
-
-        counts = self.objective.count_targets(batch)
-        return torch.cat([counts, counts.new_ones(1)])
-
-    def losses(
-        self,
-        model: "PreTrainedModel",
-        inputs: "dict[str, torch.Tensor]",
-        weights: "torch.Tensor | None" = None,
-    ) -> "torch.Tensor":
-        """The other objective's parts, and the penalty."""
-        import torch
-
-        own = None if weights is None else weights[:-1]
-        losses = self.objective.losses(model, inputs, own)
-        return torch.cat([losses, self.penalty(model)[None]])
-
-    def total(self, losses: "torch.Tensor") -> "torch.Tensor":
-        """The other objective's loss plus the penalty."""
-        return self.objective.total(losses[:-1]) + losses[-1]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array, hstack, vstack
+from scipy.sparse import csr_array, vstack
 from torch.autograd.function import once_differentiable
 from torch.func import functional_call
 from torch.nn.functional import embedding_bag, linear
@@ -27,17 +27,18 @@ from lexigraft.source.token_tables import (
     set_tables,
     token_tables,
 )
-from lexigraft.training.objective import Objective, PenalizedObjective
+from lexigraft.training.objective import Objective
 from lexigraft.training.settings import AdapterSettings, Phase
+
+_NONE = np.empty(0, dtype=np.int64)
 
 
 class Adapter(torch.nn.Module, ABC):
     """The trained recipe `A` [n_target, n_source] of one matrix.
 
-    Rows of `A E` are computed when they are looked up.
-
     `start` is the initial recipe (Eqs. 1 to 3, or any other); `entries` is the maximum number of
-    weights per row in the resulting recipe, and the sparse form trains no others.
+    weights per row in the resulting recipe, and the sparse form trains no others. Rows of `A E` are
+    computed when they are looked up.
     """
 
     def __init__(self, start: Recipe, entries: int):
@@ -46,32 +47,40 @@ class Adapter(torch.nn.Module, ABC):
         self.n_target, self.n_source = start.n_target, start.n_source
 
     @abstractmethod
-    def rows(self, ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
-        """`A[ids] @ table`: rows [len(ids), h] of a source matrix [n_source, h], never rounded."""
+    def rows(self, ids: torch.Tensor | None, table: torch.Tensor) -> torch.Tensor:
+        """`A[ids] @ table`, or all rows: [len(ids), h] of a source matrix [n_source, h]."""
 
     @abstractmethod
-    def logits(self, hidden: torch.Tensor, head: torch.nn.Linear) -> torch.Tensor:
-        """`(hidden @ E^T + b) @ A^T`: logits [..., n_target] of hidden states [..., h].
-
-        `head` is the source's, `E` [n_source, h] its weight and `b` [n_source] its bias, if any.
-        They are computed from the source's logits or from the matrix `A E`, whichever needs fewer
-        multiplications: the former for few positions, as in generation.
-        """
-
-    def _through_source(self, hidden: torch.Tensor) -> bool:
-        """Whether logits need fewer multiplications if computed from the source's logits."""
-        size, positions = hidden.shape[-1], hidden.shape[:-1].numel()
-        weights = sum(parameter.numel() for parameter in self.parameters())
-        from_logits = positions * (self.n_source * size + weights)
-        return from_logits < size * (weights + self.n_target * positions)
+    def from_source_logits(self, logits: torch.Tensor) -> torch.Tensor:
+        """`logits @ A^T`: [..., n_target] of the source's logits [..., n_source]."""
 
     @abstractmethod
-    def drift(self) -> torch.Tensor:
-        """The mean distance of the rows of shared tokens from their initial values (Eq. 4)."""
+    def distances(self) -> torch.Tensor:
+        """The distance of each shared token's row from its initial value."""
 
     @abstractmethod
     def recipe(self) -> Recipe:
         """The current `A`, with the `entries` largest weights per row; no token counts as new."""
+
+    def logits(self, hidden: torch.Tensor, head: torch.nn.Linear) -> torch.Tensor:
+        """`(hidden @ E^T + b) @ A^T`: logits [..., n_target] of hidden states [..., h].
+
+        `head` is the source's, `E` its weight and `b` its bias, if any. They are computed from the
+        source's logits or from the matrix `A E`, whichever needs fewer multiplications: the former
+        for few positions, as in generation.
+        """
+        size, positions = hidden.shape[-1], hidden.shape[:-1].numel()
+        weights = sum(parameter.numel() for parameter in self.parameters())
+        through_source = positions * (self.n_source * size + weights)
+        if through_source < size * (weights + self.n_target * positions):
+            return self.from_source_logits(head(hidden))
+        bias = None if head.bias is None else self.rows(None, head.bias[:, None])[:, 0]
+        return linear(hidden, self.rows(None, head.weight), bias)
+
+    def drift(self) -> torch.Tensor:
+        """The mean distance of the rows of shared tokens from their initial values (Eq. 4)."""
+        distances = self.distances()
+        return distances.sum() / max(1, len(distances))
 
     def merged(self, matrix: torch.Tensor) -> torch.Tensor:
         """The target matrix `A @ matrix` [n_target, h] (§3.1)."""
@@ -94,40 +103,35 @@ class DenseAdapter(Adapter):
             weights[block] = torch.from_numpy(rows)
         self.weights = torch.nn.Parameter(weights)
         shared = np.flatnonzero(start.source_of >= 0)
-        self.shared = _buffer(shared)
-        self.copied = _buffer(start.source_of[shared])
+        self.shared, self.copied = _buffer(shared), _buffer(start.source_of[shared])
 
-    def rows(self, ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
-        """See `Adapter.rows`; under autocast, the weights' gradient is computed in bfloat16."""
+    def rows(self, ids, table):
+        """Under autocast, all rows are bfloat16; of single ones only the weights' gradient is."""
+        if ids is None:
+            return self.weights @ table
         kind = table.device.type
         lower = torch.is_autocast_enabled(kind)
         dtype = torch.get_autocast_dtype(kind) if lower else table.dtype
         with torch.autocast(kind, enabled=False):
             return _Rows.apply(self.weights, ids, table, dtype)
 
-    def logits(self, hidden: torch.Tensor, head: torch.nn.Linear) -> torch.Tensor:
-        """See `Adapter.logits`; bfloat16 under autocast."""
-        if self._through_source(hidden):
-            return linear(head(hidden), self.weights)
-        bias = None if head.bias is None else self.weights @ head.bias
-        return linear(hidden, self.weights @ head.weight, bias)
+    def from_source_logits(self, logits):
+        """See `Adapter`."""
+        return linear(logits, self.weights)
 
-    def drift(self) -> torch.Tensor:
-        """See `Adapter.drift`."""
-        distances = _FromOneHot.apply(self.weights, self.shared, self.copied)
-        return distances.sum() / max(1, len(distances))
+    def distances(self):
+        """See `Adapter`."""
+        return _FromOneHot.apply(self.weights, self.shared, self.copied)
 
-    def recipe(self) -> Recipe:
-        """See `Adapter.recipe`."""
-        parts = []
+    def recipe(self):
+        """See `Adapter`."""
+        parts, entries = [], min(self.entries, self.n_source)
         with torch.no_grad():
             for block in blocks(self.n_target, self.n_source):
                 rows = self.weights[block].double()
-                largest = (
-                    rows.abs().topk(min(self.entries, self.n_source), dim=1, sorted=False).indices
-                )
+                largest = rows.abs().topk(entries, dim=1, sorted=False).indices
                 data, columns = rows.gather(1, largest).cpu().numpy(), largest.cpu().numpy()
-                starts = np.arange(len(data) + 1) * columns.shape[1]
+                starts = np.arange(len(data) + 1) * entries
                 shape = (len(data), self.n_source)
                 parts.append(csr_array((data.ravel(), columns.ravel(), starts), shape=shape))
         left = csr_array(vstack(parts, format="csr"))
@@ -163,6 +167,36 @@ class _Rows(torch.autograd.Function):
         return gradient, None, None, None
 
 
+class _FromOneHot(torch.autograd.Function):
+    """Distances of rows of a matrix [n, m] from one-hot rows, without copying the rows."""
+
+    @staticmethod
+    def forward(ctx, matrix, ids, columns):
+        distances = matrix.new_empty(len(ids))
+        for block in blocks(len(ids), matrix.shape[1]):
+            distances[block] = _difference(matrix, ids[block], columns[block]).norm(dim=1)
+        ctx.save_for_backward(matrix, ids, columns, distances)
+        return distances
+
+    @staticmethod
+    def backward(ctx, gradient):
+        matrix, ids, columns, distances = ctx.saved_tensors
+        # At distance zero, the gradient is zero, as for torch's norm.
+        scale = torch.where(distances > 0, gradient / distances, 0)
+        out = torch.zeros_like(matrix)
+        for block in blocks(len(ids), matrix.shape[1]):
+            difference = _difference(matrix, ids[block], columns[block])
+            out[ids[block]] = difference * scale[block, None]
+        return out, None, None
+
+
+def _difference(matrix: torch.Tensor, ids: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+    """Rows `ids` of a matrix minus one-hot rows at `columns`, [len(ids), m]."""
+    rows = matrix[ids]
+    rows[torch.arange(len(ids), device=ids.device), columns] -= 1
+    return rows
+
+
 class SparseAdapter(Adapter):
     """Only some weights of each row are trained, all others stay zero. Not in the paper.
 
@@ -173,93 +207,60 @@ class SparseAdapter(Adapter):
 
     def __init__(self, start: Recipe, entries: int):
         super().__init__(start, entries)
-        left = largest_weights(start.left, entries)
-        self.right = start.right
-        self.own = SparseWeights(csr_array(left[:, : self.n_source]))
-        self.bundles = None
-        if start.right is not None:
-            # `recipe.assemble_recipe` puts the source rows first, then what they are bundled into.
-            self.bundles = SparseWeights(csr_array(left[:, self.n_source :]))
-            bundled = start.right[self.n_source :].toarray().astype(np.float32)
-            self.bundled = _buffer(bundled)
-        # A shared token's row has a single weight, which is 1.
-        shared = np.flatnonzero(start.source_of >= 0)
-        self.shared = _buffer(self.own.starts.numpy()[shared])
-
-    def rows(self, ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
-        """See `Adapter.rows`."""
-        return self._products(table, ids)
-
-    def logits(self, hidden: torch.Tensor, head: torch.nn.Linear) -> torch.Tensor:
-        """See `Adapter.logits`; under autocast bfloat16, or float32 if made of source logits."""
-        if self._through_source(hidden):
-            source = head(hidden)
-            table = source.flatten(0, -2).T
-            return self._products(table, None).T.unflatten(0, source.shape[:-1])
-        bias = None if head.bias is None else self._products(head.bias[:, None], None)[:, 0]
-        return linear(hidden, self._products(head.weight, None), bias)
-
-    def drift(self) -> torch.Tensor:
-        """See `Adapter.drift`."""
-        distances = (self.own.values[self.shared] - 1).abs()
-        return distances.sum() / max(1, len(distances))
-
-    def recipe(self) -> Recipe:
-        """See `Adapter.recipe`."""
-        of_rows = self.own.matrix(self.n_source)
-        if self.bundles is None:
-            return Recipe(of_rows, None, _NONE)
-        parts = [of_rows, self.bundles.matrix(len(self.bundled))]
-        return Recipe(csr_array(hstack(parts, format="csr")), self.right, _NONE)
-
-    def _products(self, table: torch.Tensor, ids: torch.Tensor | None) -> torch.Tensor:
-        with torch.autocast(table.device.type, enabled=False):
-            products = self.own(table, ids)
-            if self.bundles is not None:
-                bundled = self.bundled @ table.to(self.bundled.dtype)
-                products = products + self.bundles(bundled, ids)
-        return products
-
-
-class SparseWeights(torch.nn.Module):
-    """A sparse matrix [n, m] whose stored entries are trained; only `used` columns have any."""
-
-    def __init__(self, matrix: csr_array):
-        super().__init__()
-        self.values = torch.nn.Parameter(torch.from_numpy(matrix.data.astype(np.float32)))
-        used, columns = np.unique(matrix.indices.astype(np.int64), return_inverse=True)
+        left, self.right = largest_weights(start.left, entries), start.right
+        self.width = left.shape[1]
+        self.values = torch.nn.Parameter(torch.from_numpy(left.data.astype(np.float32)))
+        used, columns = np.unique(left.indices.astype(np.int64), return_inverse=True)
         self.used, self.columns = _buffer(used), _buffer(columns)  # `columns` index `used`
-        self.starts = _buffer(matrix.indptr.astype(np.int64))
-
-    def forward(self, table: torch.Tensor, ids: torch.Tensor | None) -> torch.Tensor:
-        """Rows `ids`, or all, times a table [m, width], in float32."""
-        table = table[self.used].to(self.values.dtype)
-        columns, starts = self.columns, self.starts
-        values: torch.Tensor = self.values
-        if ids is not None:
-            begin = starts[ids]
-            lengths = starts[ids + 1] - begin
-            ends = lengths.cumsum(0)
-            shift = (begin - (ends - lengths)).repeat_interleave(lengths)
-            entries = torch.arange(len(shift), device=shift.device) + shift
-            columns, values = columns[entries], values[entries]
-            starts = torch.cat([ends.new_zeros(1), ends])
-        # A weighted sum of rows of the table for each bag, without intermediate tensors.
-        return embedding_bag(
-            columns,
-            table.contiguous(),
-            starts,
-            per_sample_weights=values,
-            mode="sum",
-            include_last_offset=True,
+        self.starts = _buffer(left.indptr.astype(np.int64))
+        # Source rows come first, then what they are bundled into (`recipe.assemble_recipe`).
+        self.used_source = _buffer(used[used < self.n_source])
+        bundles = used[used >= self.n_source]
+        self.bundled = (
+            _buffer(start.right[bundles].toarray().astype(np.float32)) if len(bundles) else None
         )
+        # A shared token's row has a single weight, which is 1.
+        self.shared = _buffer(left.indptr[np.flatnonzero(start.source_of >= 0)].astype(np.int64))
 
-    def matrix(self, width: int) -> csr_array:
-        """The current matrix, float64, with `width` columns."""
+    def rows(self, ids, table):
+        """In float32, also under autocast."""
+        with torch.autocast(table.device.type, enabled=False):
+            rows = table[self.used_source].to(self.values.dtype)
+            if self.bundled is not None:
+                rows = torch.cat([rows, self.bundled @ table.to(self.values.dtype)])
+            columns, starts, values = self.columns, self.starts, self.values
+            if ids is not None:
+                begin = starts[ids]
+                lengths = starts[ids + 1] - begin
+                ends = lengths.cumsum(0)
+                shift = (begin - (ends - lengths)).repeat_interleave(lengths)
+                entries = torch.arange(len(shift), device=shift.device) + shift
+                columns, values = columns[entries], values[entries]
+                starts = torch.cat([ends.new_zeros(1), ends])
+            # A weighted sum of rows of the table for each bag, without intermediate tensors.
+            return embedding_bag(
+                columns,
+                rows.contiguous(),
+                starts,
+                per_sample_weights=values,
+                mode="sum",
+                include_last_offset=True,
+            )
+
+    def from_source_logits(self, logits):
+        """See `Adapter`."""
+        return self.rows(None, logits.flatten(0, -2).T).T.unflatten(0, logits.shape[:-1])
+
+    def distances(self):
+        """See `Adapter`."""
+        return (self.values[self.shared] - 1).abs()
+
+    def recipe(self):
+        """See `Adapter`."""
         values = self.values.detach().double().cpu().numpy()
-        starts = self.starts.cpu().numpy()
-        shape = (len(starts) - 1, width)
-        return csr_array((values, self.used[self.columns].cpu().numpy(), starts), shape=shape)
+        columns, starts = self.used[self.columns].cpu().numpy(), self.starts.cpu().numpy()
+        left = csr_array((values, columns, starts), shape=(self.n_target, self.width))
+        return Recipe(left, self.right, _NONE)
 
 
 def largest_weights(matrix: csr_array, entries: int) -> csr_array:
@@ -286,41 +287,8 @@ def largest_weights(matrix: csr_array, entries: int) -> csr_array:
     return csr_array(data, shape=matrix.shape)
 
 
-class _FromOneHot(torch.autograd.Function):
-    """Distances of rows of a matrix [n, m] from one-hot rows, without copying the rows."""
-
-    @staticmethod
-    def forward(ctx, matrix, ids, columns):
-        distances = matrix.new_empty(len(ids))
-        for block in blocks(len(ids), matrix.shape[1]):
-            distances[block] = _difference(matrix, ids[block], columns[block]).norm(dim=1)
-        ctx.save_for_backward(matrix, ids, columns, distances)
-        return distances
-
-    @staticmethod
-    def backward(ctx, gradient):
-        matrix, ids, columns, distances = ctx.saved_tensors
-        # At distance zero, the gradient is zero, as for torch's norm.
-        scale = torch.where(distances > 0, gradient / distances, 0)
-        out = torch.zeros_like(matrix)
-        for block in blocks(len(ids), matrix.shape[1]):
-            difference = _difference(matrix, ids[block], columns[block])
-            out[ids[block]] = difference * scale[block, None]
-        return out, None, None
-
-
-_NONE = np.empty(0, dtype=np.int64)
-
-
 def _buffer(values: np.ndarray) -> torch.Tensor:
     return torch.nn.Buffer(torch.from_numpy(values), persistent=False)
-
-
-def _difference(matrix: torch.Tensor, ids: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
-    """Rows `ids` of a matrix minus one-hot rows at `columns`, [len(ids), m]."""
-    rows = matrix[ids]
-    rows[torch.arange(len(ids), device=ids.device), columns] -= 1
-    return rows
 
 
 def attach_adapters(
@@ -333,13 +301,8 @@ def attach_adapters(
 
     The source model, which is not grafted, then reads and predicts the target's tokens, with the
     outputs of a model grafted by `start`. A model with tied matrices also gets two adapters
-    (VocADT, §5.2), which, as in grafting, both start from the input's recipe.
-
-    Raises
-    ------
-    UserError
-        `start` is not a recipe over source rows alone, is for another model or tokenizer, or the
-        model's head is not a linear layer.
+    (VocADT, §5.2), which, as in grafting, both start from the input's recipe. Raises a UserError if
+    `start` is no recipe over source rows alone, or does not fit the model or the tokenizer.
     """
     if isinstance(start, DenseRows):
         raise UserError(
@@ -390,9 +353,8 @@ def with_auxiliary_loss(objective: Objective, model: PreTrainedModel, phase: Pha
 def merge_adapters(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> RecipePair:
     """Merge the adapters into plain matrices `E_n = A E_o`, in place (VocADT, §3.1).
 
-    The model then has the source's architecture and the target's vocabulary; tied matrices become
-    untied. Returns the adapters as recipes. Rows that training has not changed still count as
-    copies; a row that is not a copy in one of them is new in both.
+    Tied matrices become untied. Returns the adapters as recipes. Rows that training has not changed
+    still count as copies; a row that is not a copy in one of them is new in both.
     """
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
     assert isinstance(embeddings, AdaptedEmbedding) and isinstance(head, AdaptedHead)
@@ -416,7 +378,7 @@ def merge_adapters(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -
     return RecipePair(*(replace(recipe, new_ids=new_ids) for recipe in recipes))
 
 
-class WithAuxiliaryLoss(PenalizedObjective):
+class WithAuxiliaryLoss(Objective):
     """Another objective plus alpha times Eq. 4 of each adapter (VocADT, §3.3).
 
     It keeps the adapters' rows of shared tokens close to their initial values. The paper has Eq. 4
@@ -425,15 +387,28 @@ class WithAuxiliaryLoss(PenalizedObjective):
     to the loss.
     """
 
-    penalty_name = "aux_loss"
-
     def __init__(self, objective: Objective, adapters: Sequence[Adapter], alpha: float):
-        super().__init__(objective)
-        self.adapters, self.alpha = list(adapters), alpha
+        self.objective, self.adapters, self.alpha = objective, list(adapters), alpha
+        self.loss_names = (*(objective.loss_names or ("lm_loss",)), "aux_loss")
 
-    def penalty(self, model: PreTrainedModel) -> torch.Tensor:
-        """The auxiliary loss."""
-        return self.alpha * torch.stack([adapter.drift() for adapter in self.adapters]).sum()
+    def modules(self):
+        """The modules of the other objective."""
+        return self.objective.modules()
+
+    def count_targets(self, batch):
+        """The other objective's targets, and one more: each micro-batch adds the loss once."""
+        counts = self.objective.count_targets(batch)
+        return torch.cat([counts, counts.new_ones(1)])
+
+    def losses(self, model, inputs, weights=None):
+        """The other objective's parts, and the auxiliary loss."""
+        losses = self.objective.losses(model, inputs, None if weights is None else weights[:-1])
+        drift = torch.stack([adapter.drift() for adapter in self.adapters]).sum()
+        return torch.cat([losses, self.alpha * drift[None]])
+
+    def total(self, losses):
+        """The other objective's loss plus the auxiliary loss."""
+        return self.objective.total(losses[:-1]) + losses[-1]
 
 
 class AdaptedEmbedding(torch.nn.Module):

@@ -11,10 +11,10 @@ between models with different vocabularies.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -25,7 +25,7 @@ from lexigraft.training.chunk_distillation import (
     chunks_of,
     pop_teacher_inputs,
 )
-from lexigraft.training.objective import PhaseContext, TokenCost
+from lexigraft.training.objective import TokenCost
 from lexigraft.training.settings import Phase, left_out
 
 if TYPE_CHECKING:
@@ -87,13 +87,13 @@ class AttentionInfluence(ChunkDistillation):
             self.loss_names = ("next_loss", "aim_loss")
 
     @classmethod
-    def cost(cls, phase: Mapping[str, Any]) -> TokenCost:
+    def cost(cls, phase):
         """The first third of the layers, and of the teacher, which reads its own tokens."""
         whole = (phase.get("aim") or {}).get("next_weight")
         return TokenCost(1.0 if whole else 1 / _SHARE, 1 / _SHARE, teacher_tokenizes=True)
 
     @classmethod
-    def for_phase(cls, context: PhaseContext) -> Self:
+    def for_phase(cls, context):
         """Create the objective with the first layers of the source model.
 
         Raises a UserError if the model has fewer layers, or the phase trains parameters that the
@@ -101,20 +101,13 @@ class AttentionInfluence(ChunkDistillation):
         """
         from lexigraft.training.trainable import decoder_layers
 
-        objective = super().for_phase(context)
-        objective.layers = layers_for(objective.settings.layers, context.model)
+        objective, model = super().for_phase(context), context.model
+        objective.layers = layers_for(objective.settings.layers, model)
         del decoder_layers(objective.teacher)[objective.layers :]
         objective.teacher.config.get_text_config().num_hidden_layers = objective.layers
-        objective.check_trained(context.model)
-        return objective
-
-    def check_trained(self, model: "PreTrainedModel") -> None:
-        """Raise a UserError if a phase trains parameters that the attention does not depend on."""
-        from lexigraft.training.trainable import decoder_layers
-
-        if self.settings.next_weight:
-            return
-        modules = [model.get_input_embeddings(), *decoder_layers(model)[: self.layers - 1]]
+        if objective.settings.next_weight:
+            return objective
+        modules = [model.get_input_embeddings(), *decoder_layers(model)[: objective.layers - 1]]
         read = {id(parameter) for module in modules for parameter in module.parameters()}
         unused = [
             name
@@ -124,33 +117,37 @@ class AttentionInfluence(ChunkDistillation):
         if unused:
             more = f" and {len(unused) - 1} more" if len(unused) > 1 else ""
             raise UserError(
-                f"aim: the attention of layer {self.layers} does not depend on {unused[0]}{more}, "
-                "which the phase trains; remove it from 'trainable', or set aim.next_weight"
+                f"aim: the attention of layer {objective.layers} does not depend on {unused[0]}"
+                f"{more}, which the phase trains; remove it from 'trainable', or set "
+                "aim.next_weight"
             )
+        return objective
 
-    def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
-        """The number of next tokens, if they count, and of pairs of chunks."""
+    def count_targets(self, batch):
+        """The number of next tokens, if they count, and of pairs of chunks.
+
+        A pair is a chunk and itself or an earlier one of its document.
+        """
         import torch
 
-        pairs = _Pieces.of(batch, chunks_of(batch)).count_pairs()[None]
+        _, ends = chunks_of(batch)
+        documents = _documents(batch)
+        pairs = documents[:, :, None] == documents[:, None, :]
+        pairs &= ends[:, :, None] & ends[:, None, :]
+        count = pairs.tril().sum()[None]
         if not self.settings.next_weight:
-            return pairs
-        return torch.cat([super().count_targets(batch), pairs])
+            return count
+        return torch.cat([super().count_targets(batch), count])
 
-    def losses(
-        self,
-        model: "PreTrainedModel",
-        inputs: "dict[str, torch.Tensor]",
-        weights: "torch.Tensor | None" = None,
-    ) -> "torch.Tensor":
+    def losses(self, model, inputs, weights=None):
         """Nats of the next tokens, if they count, and the difference over all pairs, [1] or [2]."""
         import torch
+        from torch.utils.checkpoint import checkpoint
 
         from lexigraft.inference.chunked_logits import chunked_logits, sum_nll
 
         [next_tokens] = self.targets(inputs)
-        chunks, teacher_inputs = chunks_of(inputs), pop_teacher_inputs(inputs)
-        pieces = _Pieces.of(inputs, chunks)
+        (chunks, _), teacher_inputs = chunks_of(inputs), pop_teacher_inputs(inputs)
         parts = []
         if self.settings.next_weight:
             with _recorded_attention(model, self.layers - 1) as recorded:
@@ -162,23 +159,37 @@ class AttentionInfluence(ChunkDistillation):
             attention = self._attention(model, inputs)
         if not teacher_inputs:  # in a process with no sequence left, nothing counts
             return torch.cat([*parts, attention.value.float().sum()[None] * 0])
-        teacher_pieces = _Pieces.of(teacher_inputs, teacher_inputs.pop("chunks"))
+        teacher_chunks = teacher_inputs.pop("chunks")
         with torch.no_grad():
-            teacher_attention = self._attention(self.teacher, teacher_inputs)
-        difference = _influence_difference(teacher_attention, attention, teacher_pieces, pieces)
-        return torch.cat([*parts, difference[None]])
+            teacher = self._attention(self.teacher, teacher_inputs)
+        total = attention.value.new_zeros((), dtype=torch.float32)
+        documents = _documents(inputs), _documents(teacher_inputs)
+        with torch.autocast(attention.value.device.type, enabled=False):
+            for number in range(len(chunks)):
+                # The weights of all pairs are as large as the rest of a pass, so they are
+                # recomputed.
+                total = total + checkpoint(
+                    influence_difference,
+                    attention.of_sequence(number, documents[0]),
+                    teacher.of_sequence(number, documents[1]),
+                    chunks[number],
+                    teacher_chunks[number],
+                    use_reentrant=False,
+                )
+        heads, head_size = attention.query.shape[1], attention.query.shape[3]
+        return torch.cat([*parts, total[None] / (heads * head_size)])
 
-    def total(self, losses: "torch.Tensor") -> "torch.Tensor":
+    def total(self, losses):
         """The weighted sum of both."""
         total = self.settings.weight * losses[-1]
         return total + self.settings.next_weight * losses[0] if len(losses) > 1 else total
 
-    def _attention(
-        self, model: "PreTrainedModel", inputs: "dict[str, torch.Tensor]"
-    ) -> "_Attention":
+    def _attention(self, model: "PreTrainedModel", inputs: dict[str, Any]) -> "_Attention":
         """The attention inputs of the layer; later layers of the model are not run."""
-        layer = self.layers - 1
-        with _recorded_attention(model, layer) as recorded, _first_layers(model, self.layers):
+        with (
+            _recorded_attention(model, self.layers - 1) as recorded,
+            _first_layers(model, self.layers),
+        ):
             model.base_model(**inputs, use_cache=False)
         [attention] = recorded
         return attention
@@ -199,10 +210,11 @@ def layers_for(requested: int | None, model: "PreTrainedModel") -> int:
 
 @dataclass(frozen=True)
 class _Attention:
-    """The inputs of one attention layer for a batch.
+    """The inputs of one attention layer for a batch, or for one of its sequences.
 
     `query` is [batch, heads, tokens, head_size]; `key` and `value` have the same shape, or fewer
-    heads, each of which is shared by several consecutive heads of the query.
+    heads, each of which is shared by several consecutive heads of the query. Those of a sequence
+    have no first dimension, and `documents` [tokens].
     """
 
     query: "torch.Tensor"
@@ -211,17 +223,20 @@ class _Attention:
     scaling: float
     softcap: float | None
     window: int | None
+    documents: "torch.Tensor | None" = None
 
-    def weights(
-        self, sequence: int, rows: "torch.Tensor", documents: "torch.Tensor"
-    ) -> "torch.Tensor":
+    def of_sequence(self, number: int, documents: "torch.Tensor") -> "_Attention":
+        tensors = {name: getattr(self, name)[number] for name in ("query", "key", "value")}
+        return replace(self, **tensors, documents=documents[number])
+
+    def weights(self, rows: "torch.Tensor") -> "torch.Tensor":
         """Attention weights of the tokens `rows` of a sequence, [heads, rows, tokens], float32.
 
         Padding needs no mask: it is on the right, and attention is causal.
         """
         import torch
 
-        query, key = self.query[sequence][:, rows].float(), self.key[sequence].float()
+        query, key, documents = self.query[:, rows].float(), self.key.float(), self.documents
         key = key.repeat_interleave(len(query) // len(key), dim=0)
         scores = query @ key.transpose(1, 2) * self.scaling
         if self.softcap is not None:
@@ -233,90 +248,40 @@ class _Attention:
         return scores.masked_fill(~visible, -torch.inf).softmax(-1)
 
 
-@dataclass(frozen=True)
-class _Pieces:
-    """The chunk and the document of each token of a batch, both [batch, tokens] int64.
-
-    A chunk's number is the position of its last token in the training sequence, as in
-    `TeacherTokens`, and IGNORED for a token in no chunk.
-    """
-
-    chunks: "torch.Tensor"
-    documents: "torch.Tensor"
-
-    @classmethod
-    def of(cls, inputs: "dict[str, torch.Tensor]", chunks: "torch.Tensor") -> "_Pieces":
-        """The pieces of a batch of `data.collate`."""
-        if "position_ids" in inputs:
-            return cls(chunks, inputs["position_ids"].eq(0).cumsum(1))
-        return cls(chunks, inputs["input_ids"].new_zeros(inputs["input_ids"].shape))
-
-    def count_pairs(self) -> "torch.Tensor":
-        """Count pairs of a chunk with itself or an earlier one of its document, int64.
-
-        Only for pieces of the model's own tokens, not of the teacher's.
-        """
-        import torch
-
-        ends = self.chunks == torch.arange(self.chunks.shape[1], device=self.chunks.device)
-        pairs = self.documents[:, :, None] == self.documents[:, None, :]
-        pairs &= ends[:, :, None] & ends[:, None, :]
-        return pairs.tril().sum()
+def _documents(inputs: "dict[str, torch.Tensor]") -> "torch.Tensor":
+    """The document of each token of a batch, [batch, tokens] int64."""
+    if "position_ids" in inputs:
+        return inputs["position_ids"].eq(0).cumsum(1)
+    return inputs["input_ids"].new_zeros(inputs["input_ids"].shape)
 
 
-def _influence_difference(
-    teacher: _Attention, model: _Attention, teacher_pieces: _Pieces, pieces: _Pieces
+def influence_difference(
+    model: _Attention, teacher: _Attention, chunks: "torch.Tensor", teacher_chunks: "torch.Tensor"
 ) -> "torch.Tensor":
-    """The squared difference of two models' influences, summed over pairs of chunks, a scalar.
+    """The squared differences of one sequence, summed over pairs, heads and dimensions, float32.
 
-    For each pair, it is the mean over heads and their dimensions, in float32. Only `model` gets a
-    gradient.
-    """
-    import torch
-    from torch.utils.checkpoint import checkpoint
-
-    total = model.value.new_zeros((), dtype=torch.float32)
-    with torch.autocast(model.value.device.type, enabled=False):
-        for sequence in range(len(pieces.chunks)):
-            # The weights of all pairs are as large as the rest of a pass, so they are recomputed.
-            total = total + checkpoint(
-                _difference_in_sequence,
-                teacher, model, teacher_pieces, pieces, sequence, use_reentrant=False,
-            )  # fmt: skip
-    return total / (model.query.shape[1] * model.query.shape[3])
-
-
-def _difference_in_sequence(
-    teacher: _Attention,
-    model: _Attention,
-    teacher_pieces: _Pieces,
-    pieces: _Pieces,
-    sequence: int,
-) -> "torch.Tensor":
-    """The squared differences of one sequence, summed over pairs, heads and dimensions.
-
-    The difference of a pair is a weighted sum of value vectors of both models. Its square therefore
-    needs only the products of these vectors within each chunk, and no vector per pair.
+    `chunks` are the chunk numbers of both models' tokens. The difference of a pair is a weighted
+    sum of value vectors of both models. Its square therefore needs only the products of these
+    vectors within each chunk, and no vector per pair. Only `model` gets a gradient.
     """
     import torch
 
     from lexigraft.inference.chunked_logits import IGNORED
 
-    own, theirs = pieces.chunks[sequence], teacher_pieces.chunks[sequence]
-    size, device = len(own), own.device
+    size, device = len(chunks), chunks.device
     positions = torch.arange(size, device=device)
     # The teacher's last token of each chunk, at the index of its number.
-    slots = theirs.where(theirs.ne(IGNORED), size)
+    columns = teacher_chunks.where(teacher_chunks.ne(IGNORED), size)
     last = torch.zeros(size + 1, dtype=torch.int64, device=device)
-    teacher_positions = torch.arange(len(theirs), device=device)
-    last = last.scatter_reduce(0, slots, teacher_positions, "amax")[:-1]
+    teacher_positions = torch.arange(len(teacher_chunks), device=device)
+    last = last.scatter_reduce(0, columns, teacher_positions, "amax")[:-1]
     with torch.no_grad():
-        weights = teacher.weights(sequence, last, teacher_pieces.documents[sequence])
-    own_weights = model.weights(sequence, positions, pieces.documents[sequence])
-    weights = torch.cat([weights, -own_weights], -1) * own.eq(positions)[:, None]
-    values = torch.cat([teacher.value[sequence].detach(), model.value[sequence]], dim=1).float()
-    chunks = torch.cat([theirs, own])
-    in_one_chunk = (chunks[:, None] == chunks) & chunks.ne(IGNORED)
+        teacher_weights = teacher.weights(last)
+    weights = torch.cat([teacher_weights, -model.weights(positions)], -1)
+    weights = weights * chunks.eq(positions)[:, None]
+    values = torch.cat([teacher.value.detach(), model.value], dim=1).float()
+    both = torch.cat([teacher_chunks, chunks])
+    in_one_chunk = (both[:, None] == both) & both.ne(IGNORED)
     products = (values @ values.transpose(1, 2)).masked_fill(~in_one_chunk, 0)
     products = products.repeat_interleave(len(weights) // len(products), dim=0)
     return ((weights @ products) * weights).sum()
@@ -344,11 +309,7 @@ def _first_layers(model: "PreTrainedModel", count: int) -> Iterator[None]:
 
 
 class _ReachedAttention(Exception):
-    """Raised to leave a layer as soon as its attention is reached."""
-
-    def __init__(self, attention: _Attention):
-        super().__init__()
-        self.attention = attention
+    """Raised, with what was recorded, to leave a layer as soon as its attention is reached."""
 
 
 @contextmanager
@@ -363,16 +324,12 @@ def _recorded_attention(model: "PreTrainedModel", number: int) -> Iterator[list[
     from lexigraft.training.trainable import decoder_layers
 
     layer: Any = decoder_layers(model)[number]
-    configs = [
-        module.config
-        for module in layer.modules()
-        if hasattr(module, "config") and hasattr(module, "layer_idx")
-    ]
-    if not configs:
+    modules = [module for module in layer.modules() if hasattr(module, "layer_idx")]
+    config = next((module.config for module in modules if hasattr(module, "config")), None)
+    if config is None:
         raise UserError(
             f"aim: {type(layer).__name__} does not return its attention; use objective alm instead"
         )
-    config = configs[0]
     recorded: list[_Attention] = []
 
     def stop(module, query, key, value, mask, scaling=None, softcap=None, **options):
@@ -387,7 +344,7 @@ def _recorded_attention(model: "PreTrainedModel", number: int) -> Iterator[list[
         try:
             layer.forward(*arguments, **named)
         except _ReachedAttention as reached:
-            recorded.append(reached.attention)
+            recorded.extend(reached.args)
         finally:
             config._attn_implementation, layer.gradient_checkpointing = previous
 

@@ -5,8 +5,7 @@ Likelihood Matching". Teacher and model may have any two vocabularies.
 """
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -14,7 +13,6 @@ from lexigraft.settings import Settings, optional
 from lexigraft.training.chunk_distillation import (
     ChunkDistillation,
     chunks_of,
-    is_last,
     pop_teacher_inputs,
 )
 from lexigraft.training.objective import TokenCost
@@ -22,7 +20,6 @@ from lexigraft.training.settings import Phase, left_out
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel
 
 EPSILON = 1e-6  # from the published code: is subtracted from every log-probability
 
@@ -67,29 +64,23 @@ class LikelihoodMatching(ChunkDistillation):
     loss_names = ("next_loss", "alm_loss")
 
     @classmethod
-    def teacher_name(cls, phase: Mapping[str, Any], source: str | None) -> str | None:
+    def teacher_name(cls, phase, source):
         """The teacher that the phase names, or the cell's own source."""
         return (phase.get("alm") or {}).get("teacher") or source
 
     @classmethod
-    def cost(cls, phase: Mapping[str, Any]) -> TokenCost:
+    def cost(cls, phase):
         """The teacher reads its own tokens."""
         return TokenCost(teacher_tokenizes=True)
 
-    def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
+    def targets(self, batch):
         """The next tokens; and each chunk, at the position of its last token."""
         from lexigraft.inference.chunked_logits import IGNORED
 
-        [tokens] = super().targets(batch)
-        chunks = chunks_of(batch)
-        return [tokens, chunks.where(is_last(chunks), IGNORED)]
+        chunks, is_last = chunks_of(batch)
+        return [*super().targets(batch), chunks.where(is_last, IGNORED)]
 
-    def losses(
-        self,
-        model: "PreTrainedModel",
-        inputs: "dict[str, torch.Tensor]",
-        weights: "torch.Tensor | None" = None,
-    ) -> "torch.Tensor":
+    def losses(self, model, inputs, weights=None):
         """Nats of the next tokens, and the matching loss of the chunks, [2].
 
         The loss of a chunk depends on all of its tokens, so its derivative with respect to their
@@ -107,8 +98,16 @@ class LikelihoodMatching(ChunkDistillation):
             targets_ahead,
         )
 
+        def scores_of(nats: torch.Tensor, chunks: torch.Tensor, size: int) -> torch.Tensor:
+            """Log-probabilities of chunks, at the indices of their numbers, [batch, size]."""
+            token_scores = pad(-nats[:, :-1], (1, 0))  # nats are those of each next token
+            columns = chunks.where(chunks.ne(IGNORED), size)  # the last one is for no chunk
+            scores = token_scores.new_zeros((len(nats), size + 1))
+            return scores.scatter_add_(1, columns, token_scores)[:, :size]
+
         next_tokens, _ = self.targets(inputs)
-        chunks, teacher_inputs = chunks_of(inputs), pop_teacher_inputs(inputs)
+        (chunks, is_last), teacher_inputs = chunks_of(inputs), pop_teacher_inputs(inputs)
+        size = chunks.shape[1]
         teacher_scores = torch.zeros(chunks.shape, device=self.teacher.device)
         if teacher_inputs:  # none in a process with no sequence left
             teacher_chunks = teacher_inputs.pop("chunks")
@@ -119,15 +118,13 @@ class LikelihoodMatching(ChunkDistillation):
                     self.teacher, {**teacher_inputs, "use_cache": False}
                 )
             teacher_nats = nll_per_token(teacher_logits, teacher_targets)
-            teacher_scores = chunk_scores(teacher_nats, teacher_chunks, chunks.shape[1])
+            teacher_scores = scores_of(teacher_nats, teacher_chunks, size)
         model_logits = chunked_logits(model, {**inputs, "use_cache": False})
         nats = nll_per_token(model_logits, next_tokens)
-        scores = chunk_scores(nats, chunks, chunks.shape[1])
+        scores = scores_of(nats, chunks, size).requires_grad_()
         with torch.enable_grad():
-            chunk_losses = matching(
-                teacher_scores, scores.requires_grad_(), self.settings.temperature
-            )
-            loss = chunk_losses.where(is_last(chunks), 0.0).sum()
+            chunk_losses = matching(teacher_scores, scores, self.settings.temperature)
+            loss = chunk_losses.where(is_last, 0.0).sum()
             [slope] = torch.autograd.grad(loss, scores)
         next_weight, chunk_weight = (
             (self.settings.next_weight, self.settings.weight) if weights is None else weights
@@ -146,11 +143,10 @@ class LikelihoodMatching(ChunkDistillation):
         weighted_sum = model_logits.sum(
             positions, weighted, None if weights is None else torch.ones_like(loss)
         )
-        return torch.stack(
-            [nats.sum(), loss.detach() + (weighted_sum - weighted_sum.detach()) / chunk_weight]
-        )
+        with_gradient = loss.detach() + (weighted_sum - weighted_sum.detach()) / chunk_weight
+        return torch.stack([nats.sum(), with_gradient])
 
-    def total(self, losses: "torch.Tensor") -> "torch.Tensor":
+    def total(self, losses):
         """The weighted sum of both."""
         return self.settings.next_weight * losses[0] + self.settings.weight * losses[1]
 
@@ -169,17 +165,3 @@ def matching(teacher: "torch.Tensor", model: "torch.Tensor", temperature: float)
     small = log_q < -math.log(2)
     log_not_q = torch.where(small, (-log_q.exp()).log1p(), (-torch.expm1(log_q)).log())
     return -(log_p.exp() * log_q - torch.expm1(log_p) * log_not_q)
-
-
-def chunk_scores(nats: "torch.Tensor", chunks: "torch.Tensor", size: int) -> "torch.Tensor":
-    """Log-probabilities of chunks, at the indices of their numbers, [batch, size].
-
-    `nats` [batch, m] are those of each position's next token, `chunks` the tokens' chunk numbers.
-    """
-    import torch
-
-    from lexigraft.inference.chunked_logits import IGNORED
-
-    scores = torch.nn.functional.pad(-nats[:, :-1], (1, 0))
-    columns = chunks.where(chunks.ne(IGNORED), size)  # the last column is for no chunk
-    return scores.new_zeros((len(scores), size + 1)).scatter_add_(1, columns, scores)[:, :size]

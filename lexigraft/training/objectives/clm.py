@@ -1,12 +1,6 @@
 """Causal language modelling: each position predicts the next token."""
 
-from typing import TYPE_CHECKING
-
 from lexigraft.training.objective import Objective
-
-if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedModel
 
 
 class CausalModeling(Objective):
@@ -14,12 +8,7 @@ class CausalModeling(Objective):
 
     predicts = "the next token"
 
-    def losses(
-        self,
-        model: "PreTrainedModel",
-        inputs: "dict[str, torch.Tensor]",
-        weights: "torch.Tensor | None" = None,
-    ) -> "torch.Tensor":
+    def losses(self, model, inputs, weights=None):
         """Nats of all next tokens, summed, [1]."""
         from lexigraft.inference.chunked_logits import chunked_logits, sum_nll
 

@@ -4,19 +4,18 @@ UnifyVocab, §4.1, uses the teacher's logits as soft labels. The paper gives nei
 nor a weight, and its published code has no distillation; the loss is that of Hinton et al. (2015).
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from lexigraft.errors import UserError
 from lexigraft.settings import Settings
-from lexigraft.training.objective import Objective, PhaseContext
-from lexigraft.training.settings import Phase, Strategy
+from lexigraft.training.objective import Objective
+from lexigraft.training.settings import Phase
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel
 
 
 class DistillSettings(Settings):
@@ -42,16 +41,12 @@ class DistillPhase(Phase):
 
 
 class LogitDistillation(Objective):
-    """The weighted sum of the next-token loss and the divergence from the teacher.
+    """`(1 - weight) x nats + weight x temperature² x KL(teacher || model)`.
 
-    `(1 - weight) x nats + weight x temperature² x KL(teacher || model)`. Both count the same
-    positions: those whose next token is learned, that is, all of a text and the answer of a sample.
-    In the training log, the parts are without their weights, so that `next_loss` is comparable with
-    that of other objectives.
-
-    The teacher is in evaluation mode, frozen, on the model's device. Token ids below `shared` are
-    in both vocabularies; only these take part in the divergence, neither padding rows nor
-    additional tokens of the teacher.
+    Both parts count the positions whose next token is learned. In the training log, they are
+    without their weights, so that `next_loss` is comparable with that of other objectives. Token
+    ids below `shared` are in both vocabularies; only these take part in the divergence, neither
+    padding rows nor additional tokens of the teacher.
     """
 
     predicts = "the next token, and the predictions of a teacher"
@@ -63,30 +58,22 @@ class LogitDistillation(Objective):
         self.teacher, self.settings, self.shared = teacher, settings, shared
 
     @classmethod
-    def teacher_name(cls, phase: Mapping[str, Any], source: str | None) -> str | None:
+    def teacher_name(cls, phase, source):
         """The teacher that the phase names."""
         return str(phase["distill"]["teacher"])
 
     @classmethod
-    def for_phase(cls, context: PhaseContext) -> "LogitDistillation":
+    def for_phase(cls, context):
         """Create the objective with the teacher of the training job."""
-        assert isinstance(context.phase, DistillPhase) and context.teacher is not None
         shared = max(context.tokenizer.get_vocab().values()) + 1
         return cls(context.teacher.model(), context.phase.distill, shared)
 
     @classmethod
-    def check_inputs(
-        cls, inputs: Mapping[str, Any], tokenizer: "PreTrainedTokenizerFast", strategy: Strategy
-    ) -> None:
-        """Check that the source model in the folder `teacher` can be the teacher.
+    def check_inputs(cls, inputs, tokenizer, strategy):
+        """Raise a UserError if the source model in the folder `teacher` cannot be the teacher.
 
-        Additional rows of the teacher, such as padding or its own special tokens, are not used.
-
-        Raises
-        ------
-        UserError
-            The teacher has another id for a token of the tokenizer, its context is shorter than a
-            sequence of the strategy, or it predicts masked tokens.
+        That is also if it has another id for a token of the tokenizer; additional rows of the
+        teacher, such as padding or its own special tokens, are not used.
         """
         from lexigraft.training.teacher import Teacher
 
@@ -103,16 +90,11 @@ class LogitDistillation(Objective):
                     "cell take the teacher's (vocabularies.yaml, `tokenizer`)"
                 )
 
-    def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
+    def targets(self, batch):
         """The next tokens, once for each part."""
         return 2 * super().targets(batch)
 
-    def losses(
-        self,
-        model: "PreTrainedModel",
-        inputs: "dict[str, torch.Tensor]",
-        weights: "torch.Tensor | None" = None,
-    ) -> "torch.Tensor":
+    def losses(self, model, inputs, weights=None):
         """Nats of the next tokens, and temperature² times the divergence, [2].
 
         Only their `total` has the gradient of the loss; that of a single part is not correct.
@@ -128,15 +110,15 @@ class LogitDistillation(Objective):
             teacher_logits = chunked_logits(self.teacher, arguments)
         model_logits = chunked_logits(model, arguments)
         positions = targets.ne(IGNORED).nonzero()[:, 0]
-        labels, states = targets[positions], teacher_logits.states.flatten(0, 1)[positions]
+        labels, teacher_states = targets[positions], teacher_logits.states.flatten(0, 1)[positions]
         temperature, weight = self.settings.temperature, self.settings.weight
         parts: dict[int, torch.Tensor] = {}  # start of a chunk -> both parts, [2]
 
-        def loss(chunk_states: torch.Tensor, chunk: slice) -> torch.Tensor:
-            logits = model_logits.logits(chunk_states).float()
+        def loss(states: torch.Tensor, chunk: slice) -> torch.Tensor:
+            logits = model_logits.logits(states).float()
             nats = torch.nn.functional.cross_entropy(logits, labels[chunk], reduction="sum")
             with torch.no_grad():
-                soft = teacher_logits.logits(states[chunk]).float()[:, : self.shared]
+                soft = teacher_logits.logits(teacher_states[chunk]).float()[:, : self.shared]
             kl = divergence(logits[:, : self.shared], soft, temperature).sum()
             parts[chunk.start] = torch.stack([nats, kl]).detach()
             return (1 - weight) * nats + weight * kl
@@ -148,7 +130,7 @@ class LogitDistillation(Objective):
         nats, kl = torch.stack(list(parts.values())).sum(0)
         return torch.stack([nats, kl + (weighted_sum - weighted_sum.detach()) / weight])
 
-    def total(self, losses: "torch.Tensor") -> "torch.Tensor":
+    def total(self, losses):
         """The weighted sum of both."""
         weight = self.settings.weight
         return (1 - weight) * losses[0] + weight * losses[1]

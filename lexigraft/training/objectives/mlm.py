@@ -1,18 +1,15 @@
 """Masked language modelling: an encoder predicts tokens drawn by `masked_likelihood.Masker`."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lexigraft.randomness import seed_from
 from lexigraft.setting_types import MASKED
-from lexigraft.training.objective import Objective, PhaseContext
+from lexigraft.training.objective import Objective
 from lexigraft.training.settings import Phase, left_out
 
 if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedModel
-
-    from lexigraft.training.data import SequenceDataset, TrainingSequence
+    from lexigraft.training.data import TrainingSequence
 
 
 class MaskedPhase(Phase):
@@ -31,9 +28,7 @@ class MaskedModeling(Objective):
     model_kind = MASKED
 
     @classmethod
-    def prepare_data(
-        cls, sequences: "SequenceDataset", context: PhaseContext, seed: list[Any]
-    ) -> "SequenceDataset":
+    def prepare_data(cls, sequences, context, seed):
         """The sequences, with a new mask at each visit (Liu et al. 2019, §4.1).
 
         A mask depends only on the index of its visit and the seed, so neither interruptions nor
@@ -42,7 +37,6 @@ class MaskedModeling(Objective):
         from lexigraft.inference.masked_likelihood import Masker
         from lexigraft.training.data import SequenceDataset
 
-        assert isinstance(context.phase, MaskedPhase)
         masker = Masker(context.tokenizer, context.phase.masking)
 
         def mask(sequence: "TrainingSequence", index: int) -> "TrainingSequence":
@@ -52,16 +46,11 @@ class MaskedModeling(Objective):
 
         return SequenceDataset(sequences.source, sequences.order, mask)
 
-    def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
+    def targets(self, batch):
         """The masked tokens."""
         return [batch["labels"]]
 
-    def losses(
-        self,
-        model: "PreTrainedModel",
-        inputs: "dict[str, torch.Tensor]",
-        weights: "torch.Tensor | None" = None,
-    ) -> "torch.Tensor":
+    def losses(self, model, inputs, weights=None):
         """Nats of all masked tokens, summed, [1]."""
         from lexigraft.inference.chunked_logits import chunked_logits, sum_nll
 

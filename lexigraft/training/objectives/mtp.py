@@ -10,14 +10,12 @@ from pydantic import model_validator
 from lexigraft.errors import UserError
 from lexigraft.randomness import seed_from
 from lexigraft.settings import KeyedError
-from lexigraft.training.objective import Objective, PhaseContext
+from lexigraft.training.objective import Objective
 from lexigraft.training.settings import Phase, left_out
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
-
-    from lexigraft.inference.chunked_logits import ChunkedLogits
 
 AHEAD = (1, 2)  # how far ahead the model's own head and the extra one predict
 EXTRA_HEAD = "extra_head"  # its name in the model during a phase
@@ -46,9 +44,8 @@ class MultiTokenPhase(Phase):
 class MultiTokenPrediction(Objective):
     """The sum of two mean losses: of next tokens, and of tokens after next.
 
-    `extra_head` predicts the token after next and is trained in place if the phase trains the heads
-    (`trained`). With `as_head`, the model treats the extra logits as its own (Gemma 2 caps them,
-    Cohere scales them); the code of Yamaguchi et al. uses the output of the head unchanged.
+    `extra_head` predicts the latter and is trained in place if `trained`. With `as_head`, the model
+    treats its logits like its own; the code of Yamaguchi et al. uses them unchanged.
     """
 
     predicts = "the next token and, with an extra head, the token after it"
@@ -60,7 +57,7 @@ class MultiTokenPrediction(Objective):
         self.as_head = as_head
 
     @classmethod
-    def for_phase(cls, context: PhaseContext) -> "MultiTokenPrediction":
+    def for_phase(cls, context):
         """The first phase with an extra head creates it and stores it in `progress` for later ones.
 
         Raises a UserError if the model's head is not a linear layer.
@@ -68,29 +65,23 @@ class MultiTokenPrediction(Objective):
         from lexigraft.training.trainable import trains_head
 
         phase, progress = context.phase, context.progress
-        assert isinstance(phase, MultiTokenPhase)
         if progress.extra_head is None:
             seed = seed_from(*context.seed, "extra-head")
             progress.extra_head = new_extra_head(context.model, phase.extra_head, seed)
         as_head = phase.extra_logits == "as-head"
         return cls(progress.extra_head, as_head=as_head, trained=trains_head(phase))
 
-    def modules(self) -> "dict[str, torch.nn.Module]":
+    def modules(self):
         """The extra head."""
         return {EXTRA_HEAD: self.extra_head}
 
-    def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
+    def targets(self, batch):
         """For each head, the token that each position predicts."""
         from lexigraft.inference.chunked_logits import targets_ahead
 
         return [targets_ahead(batch["labels"], ahead, batch.get("position_ids")) for ahead in AHEAD]
 
-    def losses(
-        self,
-        model: "PreTrainedModel",
-        inputs: "dict[str, torch.Tensor]",
-        weights: "torch.Tensor | None" = None,
-    ) -> "torch.Tensor":
+    def losses(self, model, inputs, weights=None):
         """Nats of next tokens and of tokens after next, [2].
 
         Raises a UserError if the model's logits are not those of its head, position by position.
@@ -107,26 +98,22 @@ class MultiTokenPrediction(Objective):
                 f"objective: mtp does not support {type(model).__name__}, whose logits are not the "
                 "outputs of its head at each position; use clm"
             )
-        next_weight, later_weight = (None, None) if weights is None else weights
-        extra = sum_nll(
-            logits,
-            later_targets,
-            lambda states: self.extra_logits(logits, states),
-            weight=later_weight,
-        )
-        return torch.cat([sum_nll(logits, next_targets, weight=next_weight), extra])
 
-    def extra_logits(self, logits: "ChunkedLogits", states: "torch.Tensor") -> "torch.Tensor":
-        """The extra head's logits [n, vocabulary] of states [n, hidden]."""
-        return logits.logits(states, self.extra_head) if self.as_head else self.extra_head(states)
+        def extra_logits(states: torch.Tensor) -> torch.Tensor:
+            head = self.extra_head
+            return logits.logits(states, head) if self.as_head else head(states)
+
+        next_weight, later_weight = (None, None) if weights is None else weights
+        extra = sum_nll(logits, later_targets, extra_logits, weight=later_weight)
+        return torch.cat([sum_nll(logits, next_targets, weight=next_weight), extra])
 
 
 def new_extra_head(model: "PreTrainedModel", start: str, seed: int) -> "torch.nn.Linear":
-    """A second, untied output head of the shape, dtype and device of the model's own.
+    """A second, untied output head like the model's own.
 
-    With `start` `copied`, it is a copy of the model's current head (Yamaguchi et al., §5); with
-    `random`, it is normal with mean 0 and the standard deviation of the model's own initialization
-    (Table 10). Raises a UserError if the model's head is not a linear layer.
+    With `start` `copied`, it is a copy (Yamaguchi et al., §5); with `random`, it is normal with the
+    standard deviation of the model's own initialization (Table 10). Raises a UserError if the
+    model's head is not a linear layer.
     """
     import torch
 
