@@ -1,10 +1,9 @@
 """Logits and losses over large vocabularies, computed in chunks of positions.
 
 The body of a model runs once. Its hidden states then go through the rest of the model's own
-`forward`, chunk by chunk, including what an architecture does to its logits (Gemma 2 caps them,
-Cohere scales them). Each chunk's gradient is computed with its loss, so no logits are stored for
-the backward pass and none are computed twice. Gradients are kept in the memory of one gradient:
-each chunk's is added to the sum in place, and freed before the next chunk's is computed.
+`forward`, chunk by chunk, including what an architecture does to its logits (Gemma 2 caps them).
+Each chunk's gradient is computed with its loss and added in place, so no logits are stored for the
+backward pass and none are computed twice.
 
 On a CPU, with 512 positions and 32,000 tokens, it takes 0.21 of the time of torch 2.13's chunked
 `linear_cross_entropy` in float32, in as much memory, and 0.31 of its time in bfloat16, in 0.73 of
@@ -20,7 +19,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -39,7 +39,6 @@ LEAST_LOGITS = 2**25  # smaller chunks free little: if these do not fit, somethi
 GRADIENT_BLOCK = {"cpu": 2**22, "cuda": 2**26}
 _BYTES = 16  # per logit: in the model's precision, in float32, its loss and its gradients
 
-Result = TypeVar("Result")
 Loss = Callable[[torch.Tensor, slice], torch.Tensor]
 logger = logging.getLogger(__name__)
 # Half the elements of the last chunk that did not fit, by type of device.
@@ -115,8 +114,7 @@ class ChunkedLogits:
         `positions` are indices into the flattened [batch, tokens], [n] int64. `loss` is called with
         the states [m, hidden] of a chunk of positions and the chunk, and returns the loss summed
         over the chunk. It may be called again for a shorter chunk with the same start. The only
-        trained parameters that it may use are those outside the model's body, such as those of its
-        heads.
+        trained parameters that it may use are those outside the model's body, such as heads.
 
         With a `weight`, a positive scalar, the loss that `backward` is called on must contain the
         sum multiplied by this weight. A single process then adds the gradients of these parameters,
@@ -124,57 +122,44 @@ class ChunkedLogits:
         """
         if _has_peers():  # their gradients are combined with these
             weight = None
-        parameters = (
-            self._after_body.parameters() if self._after_body and torch.is_grad_enabled() else []
-        )
+        trains = self._after_body is not None and torch.is_grad_enabled()
+        parameters = self._after_body.parameters() if trains else []  # type: ignore[union-attr]
         states = self.states.flatten(0, 1)[positions]
-        gradients = sum(parameter.nbytes for parameter in parameters)
-
-        def in_chunks(compute: Callable[[slice], Result]) -> list[Result]:
-            return self.in_chunks(len(positions), compute, gradients)
-
+        in_chunks = partial(
+            self.in_chunks, len(positions), memory=sum(each.nbytes for each in parameters)
+        )
         return _LossAndGradients.apply(loss, in_chunks, weight, states, *parameters)
 
     def in_chunks(
-        self, positions: int, compute: Callable[[slice], Result], memory: int = 0
-    ) -> list[Result]:
+        self, positions: int, compute: Callable[[slice], torch.Tensor], memory: int = 0
+    ) -> list[torch.Tensor]:
         """Call `compute` on chunks of positions whose logits fit into memory, in order.
 
-        There is at least one chunk, and all are of about the same length. `memory` is the bytes
-        that `compute` needs in addition to the logits. `compute` must have no side effects before
-        its last allocation: if a large chunk does not fit into the memory of a GPU, this chunk and
-        later ones are split in two.
+        There is at least one chunk. `memory` is the bytes that `compute` needs in addition to the
+        logits. It must have no side effects before its last allocation: if a large chunk does not
+        fit into the memory of a GPU, the rest is computed in chunks of half the size.
         """
         most = _chunk_logits(self.states.device, memory)
         count = max(1, math.ceil(positions * self.vocabulary / most))
-        size = max(1, math.ceil(positions / count))
-        chunks = [slice(at, min(at + size, positions)) for at in range(0, positions or 1, size)]
-        results = []
-        while chunks:
-            chunk = chunks[0]
-            logits = (chunk.stop - chunk.start) * self.vocabulary
+        size, begin, results = max(1, math.ceil(positions / count)), 0, []
+        while begin < positions or not results:
+            chunk = slice(begin, min(begin + size, positions))
+            logits = (chunk.stop - begin) * self.vocabulary
             try:
                 results.append(compute(chunk))
             except torch.OutOfMemoryError:
                 if logits <= max(LEAST_LOGITS, self.vocabulary):
                     raise
             else:
-                del chunks[0]
+                begin = chunk.stop
                 continue
             # Not in the handler: there the exception still holds the tensors of the chunk.
             torch.cuda.empty_cache()
-            _halved[self.states.device.type] = logits // 2
+            size, _halved[self.states.device.type] = (chunk.stop - begin) // 2, logits // 2
             logger.warning(
                 "a chunk of logits does not fit into memory; from here on chunks have at most %d",
                 logits // 2,
             )
-            middles = [(whole.start + whole.stop) // 2 for whole in chunks]
-            halves = [
-                half
-                for whole, middle in zip(chunks, middles, strict=True)
-                for half in (slice(whole.start, middle), slice(middle, whole.stop))
-            ]
-            chunks = [half for half in halves if half.start < half.stop]
         return results
 
 
@@ -241,40 +226,23 @@ def sum_nll(
 
 @torch.no_grad()
 @cast_each_weight_once()
-def per_position(
-    readout: ChunkedLogits,
-    selected: torch.Tensor,
-    compute: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
-) -> torch.Tensor:
-    """Compute values from the logits of `selected` positions [batch, tokens], without gradient.
-
-    `compute` is called with the float32 logits [n, vocabulary] of a chunk of positions and with
-    their indices [n] in the flattened [batch, tokens], and returns float32 values [n, ...]. The
-    result is [batch, tokens, ...], zero at other positions.
-    """
-    positions = selected.flatten().nonzero()[:, 0]
-    states = readout.states.flatten(0, 1)[positions]
-
-    def compute_chunk(chunk: slice) -> torch.Tensor:
-        return compute(readout.logits(states[chunk]).float(), positions[chunk])
-
-    values = torch.cat(readout.in_chunks(len(positions), compute_chunk))
-    result = values.new_zeros((selected.numel(), *values.shape[1:]))
-    result[positions] = values
-    return result.unflatten(0, selected.shape)
-
-
 def nll_per_token(readout: ChunkedLogits, targets: torch.Tensor) -> torch.Tensor:
     """The negative log-likelihood of each target in nats, [batch, tokens] float32, no gradient.
 
     IGNORED targets are zero and not computed.
     """
     flat = targets.flatten()
+    positions = flat.ne(IGNORED).nonzero()[:, 0]
+    states = readout.states.flatten(0, 1)[positions]
 
-    def nats(logits: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.cross_entropy(logits, flat[positions], reduction="none")
+    def nats(chunk: slice) -> torch.Tensor:
+        logits = readout.logits(states[chunk]).float()
+        return torch.nn.functional.cross_entropy(logits, flat[positions[chunk]], reduction="none")
 
-    return per_position(readout, targets.ne(IGNORED), nats)
+    values = torch.cat(readout.in_chunks(len(positions), nats))
+    result = values.new_zeros(len(flat))
+    result[positions] = values
+    return result.unflatten(0, targets.shape)
 
 
 def targets_ahead(
@@ -302,9 +270,19 @@ class _AfterBody:
     output: Any
     inputs: dict[str, Any]
 
-    def __call__(self, states: torch.Tensor, head: torch.nn.Module | None) -> torch.Tensor:
+    def __call__(self, states: torch.Tensor, head: Any) -> torch.Tensor:
         head = self.head if head is None else head
-        compute = _linear_that_adds_gradients(head) or head
+        compute, casts = head, _casts.get()
+        plain = type(head) is torch.nn.Linear and head.bias is None and head.weight.requires_grad
+        if plain and casts is not None and torch.is_grad_enabled():
+            weight, kind = head.weight, head.weight.device.type
+            if weight.dtype == torch.float32:
+                used = weight.detach()
+                if torch.is_autocast_enabled(kind):
+                    if weight not in casts:
+                        casts[weight] = used.to(torch.get_autocast_dtype(kind))
+                    used = casts[weight]
+                compute = partial(_AddingLinear.apply, weight, used)
         model = _with_stand_ins(
             self.model,
             {
@@ -359,44 +337,48 @@ class _LossAndGradients(torch.autograd.Function):
         `states` are [n, hidden]. With a `weight`, the gradients of `parameters`, times the weight,
         are added to their `.grad` here; without it, `backward` returns them.
         """
-        needed = context.needs_input_grad[3:]
-        indices = [index for index, need in enumerate(needed) if need]
+        trained = [
+            parameter
+            for parameter, needed in zip(parameters, context.needs_input_grad[4:], strict=True)
+            if needed
+        ]
         # Each chunk has its own part of the states' gradient; those of parameters are summed.
-        context.gradients = [torch.zeros_like(states) if needed[0] else None]
-        context.gradients += [None] * len(parameters)
-        context.weight = weight
+        of_states = torch.zeros_like(states) if context.needs_input_grad[3] else None
+        sums = {}
+        needed = trained or of_states is not None
 
         # A function, so that a chunk's gradients, which are as large as the head, are freed before
         # the next chunk's. Gradients are added in place, which allocates nothing.
         def compute(chunk):
-            with torch.set_grad_enabled(bool(indices)):
-                chunk_states = states[chunk].detach().requires_grad_(needed[0])
+            with torch.set_grad_enabled(bool(needed)):
+                chunk_states = states[chunk].detach().requires_grad_(of_states is not None)
                 chunk_loss = loss(chunk_states, chunk)
-            if indices:
-                tensors = [(chunk_states, *parameters)[index] for index in indices]
-                gradients = torch.autograd.grad(chunk_loss, tensors, weight, allow_unused=True)
-                for index, gradient in zip(indices, gradients, strict=True):
-                    if index == 0:
-                        context.gradients[0][chunk] = gradient
-                    elif gradient is None:
-                        continue
-                    elif weight is not None:
-                        parameter = parameters[index - 1]
-                        if parameter.grad is None:
-                            parameter.grad = gradient
-                        else:
-                            parameter.grad += gradient
-                    elif context.gradients[index] is None:
-                        context.gradients[index] = gradient
-                    else:
-                        context.gradients[index] += gradient
+            if not needed:
+                return chunk_loss.detach()
+            inputs = [chunk_states] * (of_states is not None) + trained
+            gradients = torch.autograd.grad(chunk_loss, inputs, weight, allow_unused=True)
+            if of_states is not None:
+                of_states[chunk], *gradients = gradients
+            for parameter, gradient in zip(trained, gradients, strict=True):
+                held = sums.get(parameter) if weight is None else parameter.grad
+                if gradient is None:
+                    continue
+                if held is not None:
+                    held += gradient
+                elif weight is None:
+                    sums[parameter] = gradient
+                else:
+                    parameter.grad = gradient
             return chunk_loss.detach()
 
         token = _casts.set(None if weight is None else {})
         try:
-            return sum(in_chunks(compute))
+            total = sum(in_chunks(compute))
         finally:
             _casts.reset(token)
+        context.weight = weight
+        context.gradients = [of_states, *(sums.get(parameter) for parameter in parameters)]
+        return total
 
     @staticmethod
     @once_differentiable
@@ -446,7 +428,7 @@ class _AddingLinear(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(context, states, weight, used):
+    def forward(context, weight, used, states):
         context.dtype, states = states.dtype, states.to(used.dtype)
         context.save_for_backward(states, weight, used)
         return torch.nn.functional.linear(states, used)
@@ -467,21 +449,4 @@ class _AddingLinear(torch.autograd.Function):
             rows = max(1, GRADIENT_BLOCK[kind] // weight.shape[1])
             for part, weight_rows in zip(left.split(rows), weight.grad.split(rows), strict=True):
                 weight_rows += part @ right
-        return gradient, None, None
-
-
-def _linear_that_adds_gradients(head: Any) -> Callable[[torch.Tensor], torch.Tensor] | None:
-    """A head's function that adds its weight's gradient in place; None if this is not possible."""
-    plain = type(head) is torch.nn.Linear and head.bias is None and head.weight.requires_grad
-    casts = _casts.get()
-    if not plain or casts is None or not torch.is_grad_enabled():
-        return None
-    weight = head.weight
-    if weight.dtype != torch.float32:
-        return None
-    used, kind = weight.detach(), weight.device.type
-    if torch.is_autocast_enabled(kind):
-        if weight not in casts:
-            casts[weight] = used.to(torch.get_autocast_dtype(kind))
-        used = casts[weight]
-    return lambda states: _AddingLinear.apply(states, weight, used)
+        return None, None, gradient

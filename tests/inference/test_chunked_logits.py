@@ -186,7 +186,7 @@ def test_chunks_that_do_not_fit_into_memory_are_halved_and_give_the_same_gradien
         parameter = model.get_parameter(name)
         assert torch.allclose(parameter.grad * scale, gradient, rtol=1e-4, atol=1e-4), name
     # The first micro-batch finds out how many of 30 positions fit.
-    assert sizes == [[15, 7, 3, 4, 4, 4, 3, 4, 4, 4], [*[4] * 7, 2]]
+    assert sizes == [[15, 7, *[3] * 10], [*[4] * 7, 2]]
     assert len(caplog.records) == 2
 
 

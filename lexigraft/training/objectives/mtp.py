@@ -3,6 +3,7 @@
 Yamaguchi et al., §5, after Gloeckle et al. (2024).
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import model_validator
@@ -16,6 +17,8 @@ from lexigraft.training.settings import Phase, left_out
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
+
+    from lexigraft.inference.chunked_logits import ChunkedLogits
 
 AHEAD = (1, 2)  # how far ahead the model's own head and the extra one predict
 EXTRA_HEAD = "extra_head"  # its name in the model during a phase
@@ -98,14 +101,14 @@ class MultiTokenPrediction(Objective):
                 f"objective: mtp does not support {type(model).__name__}, whose logits are not the "
                 "outputs of its head at each position; use clm"
             )
-
-        def extra_logits(states: torch.Tensor) -> torch.Tensor:
-            head = self.extra_head
-            return logits.logits(states, head) if self.as_head else head(states)
-
         next_weight, later_weight = (None, None) if weights is None else weights
+        extra_logits = partial(self.extra_logits, logits)
         extra = sum_nll(logits, later_targets, extra_logits, weight=later_weight)
         return torch.cat([sum_nll(logits, next_targets, weight=next_weight), extra])
+
+    def extra_logits(self, logits: "ChunkedLogits", states: "torch.Tensor") -> "torch.Tensor":
+        """The extra head's logits [n, vocabulary] of states [n, hidden]."""
+        return logits.logits(states, self.extra_head) if self.as_head else self.extra_head(states)
 
 
 def new_extra_head(model: "PreTrainedModel", start: str, seed: int) -> "torch.nn.Linear":
