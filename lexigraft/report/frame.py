@@ -1,12 +1,8 @@
-"""The numbers of a study as tidy tables, their summary over seeds, and the part of an item.
+"""The numbers of a study as tidy tables, their summary over seeds, and the part of an item."""
 
-`StudyResults.numbers` is one long table with a row per number of a record or card; training cards
-and training logs, which have many numbers per row, are two wide tables.
-"""
-
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +10,6 @@ import pandas
 from pandas import DataFrame
 
 from lexigraft.artifacts.records import read_json, read_jsonl
-from lexigraft.cells import is_aliased
 from lexigraft.report.items import Item
 from lexigraft.report.names import (
     StrategyName,
@@ -32,9 +27,7 @@ AXES = ["source", "vocabulary", "initializer", "strategy"]  # of a model
 COLUMN = ["language", "task", "metric"]
 Column = tuple[str, str, str]
 MONOLINGUAL = "monolingual"  # the name of the corpus in the settings of a phase
-_SCORE = [*SEEDED, "task", "kind", "run", "metric", "value"]
-# The columns of `numbers`; `record` is the kind of record, and columns of other kinds are missing.
-NUMBERS = ["record", *_SCORE, "checkpoint", "fit", "tokenizer"]
+SCORE = [*SEEDED, "task", "kind", "run", "metric", "value"]
 
 
 @dataclass(frozen=True)
@@ -110,7 +103,13 @@ class StudyResults:
     title: str
     reference: dict[str, str]  # `{"strategy": …}` under which initializers are compared
     languages: dict[str, dict]  # name -> its entry in the registry
-    numbers: DataFrame  # columns: `NUMBERS`
+    # Tidy tables: axes of the grid, the name of a number, and its value.
+    scores: DataFrame  # columns: `SCORE`
+    checkpoints: DataFrame  # like the scores, with `checkpoint`, for all checkpoints but the last
+    fragmentation: DataFrame  # numbers of tokens per vocabulary and `metric`
+    initialization: DataFrame  # numbers of fitted initializers, per `statistic`
+    alignment: DataFrame  # per `fit` of an initializer and `metric`
+    tokenizers: DataFrame  # compared without a model: per `tokenizer`, `language` and `metric`
     training: DataFrame  # one row per trained cell: the numbers and texts of its card
     curves: DataFrame  # one row per line of the training logs, with the cell
     corpora: dict[str, dict[str, Any]] = field(default_factory=dict)  # language -> card
@@ -136,20 +135,6 @@ class StudyResults:
     cache: dict[tuple, Any] = field(default_factory=dict)  # results that several items use
 
     @cached_property
-    def scores(self) -> DataFrame:
-        """Scores per cell, seed, task, run and metric."""
-        records = self.numbers[self.numbers["record"] == "evaluation"]
-        final = records[records["checkpoint"].isna()]
-        return final[_SCORE].astype({"seed": int, "run": int})
-
-    @cached_property
-    def checkpoints(self) -> DataFrame:
-        """Like `scores`, with `checkpoint`, for all checkpoints but the last."""
-        records = self.numbers[self.numbers["checkpoint"].notna()]
-        whole = {"seed": int, "run": int, "checkpoint": int}
-        return records[[*_SCORE, "checkpoint"]].astype(whole)
-
-    @cached_property
     def predictions_of(self) -> dict[tuple[str, str], list[Predictions]]:
         """`(language, task)` -> the predictions of all models, seeds and runs."""
         runs: dict[tuple[str, str], list[Predictions]] = {}
@@ -158,35 +143,10 @@ class StudyResults:
         return runs
 
     @cached_property
-    def fragmentation(self) -> DataFrame:
-        """Numbers of tokens per source, language, vocabulary and metric."""
-        return self._of_record("fragmentation", CELL[:3])
-
-    @cached_property
-    def initialization(self) -> DataFrame:
-        """Numbers of fitted initializers, per statistic."""
-        frame = self._of_record("initialization", [*CELL[:4], "seed"])
-        return frame.rename(columns={"metric": "statistic"})
-
-    @cached_property
-    def alignment(self) -> DataFrame:
-        """Metrics of the alignment of fitted initializers."""
-        return self._of_record("alignment", [*CELL[:4], "fit"])
-
-    @cached_property
-    def tokenizers(self) -> DataFrame:
-        """Metrics of tokenizers that were compared without a model."""
-        return self._of_record("tokenizer", ["tokenizer", "language"])
-
-    def _of_record(self, record: str, names: list[str]) -> DataFrame:
-        rows = self.numbers[self.numbers["record"] == record]
-        return rows[[*names, "metric", "value"]].reset_index(drop=True)
-
-    @cached_property
     def summary(self) -> DataFrame:
         """The scores over seeds, see `summarize`; changes are relative to Source in every part."""
         whole = self.whole
-        return whole.summary if whole and whole.numbers is self.numbers else summarize(self.scores)
+        return whole.summary if whole and whole.scores is self.scores else summarize(self.scores)
 
     @cached_property
     def _rows(self) -> dict[tuple[str, ...], dict[str, Any]]:
@@ -203,7 +163,6 @@ class StudyResults:
 
     @cached_property
     def _noise(self) -> frozenset[tuple[str, ...]]:
-        """`(source, language, task, metric)` for which even the best model's score is noise."""
         if self.whole is not None:
             return self.whole._noise
         best = self.summary.groupby(["source", *COLUMN], sort=False)["mean"].max()
@@ -211,7 +170,7 @@ class StudyResults:
         return frozenset(key for key, low in levels.items() if low is not None and best[key] < low)
 
     def is_noise(self, source: str, column: Column) -> bool:
-        """Whether the scores of a source model's cells on a language, task and metric are noise."""
+        """Whether even the best model's score on a column is noise, in the whole study."""
         return (source, *column) in self._noise
 
     def order(self, axis: str) -> list[str]:
@@ -303,30 +262,37 @@ class StudyResults:
 
         An alias is included under its own name if the item names it.
         """
+        study = replace(self, item=item, whole=self.whole or self)
         if not item.where:
-            return replace(self, item=item, whole=self.whole or self)
+            return study
         named = item.where.get("initializer", ())
         aliases = [alias for alias in self.aliases if alias["initializer"] in named]
-        study = self
         for alias in aliases:
-            study = study._with_alias(alias)
+            study = study._changed(partial(_with_alias, alias=alias))
+        study = study._changed(lambda cells: cells[_is_shown(cells, item)])
+        return replace(study, aliases=aliases)
+
+    def _changed(self, change: Callable[[DataFrame], DataFrame]) -> "StudyResults":
+        """Change the rows of all tables, and with them all runs and examples, by their cells."""
+        tables = {
+            part.name: change(table).reset_index(drop=True)
+            for part in fields(self)
+            if isinstance(table := getattr(self, part.name), DataFrame)
+        }
+
+        def changed_runs(runs: list) -> list:
+            cells = change(DataFrame([run.cell for run in runs], columns=SEEDED))
+            pairs = zip(cells.index, cells.to_dict("records"), strict=True)
+            return [runs[row]._replace(cell=cell) for row, cell in pairs]
+
+        examples = [*self.examples.values()]
+        fits = change(DataFrame([*self.examples], columns=[*CELL[:4], "seed"], dtype=object))
         return replace(
-            study,
-            item=item,
-            whole=self.whole or self,
-            aliases=aliases,
-            **{
-                name: frame[_is_shown(frame, item)]
-                for name in ("numbers", "training", "curves")
-                for frame in (getattr(study, name),)
-            },
-            predictions=[run for run in study.predictions if _is_shown_cell(run.cell, item)],
-            not_scored=[run for run in study.not_scored if _is_shown_cell(run.cell, item)],
-            examples={
-                fit: tokens
-                for fit, tokens in study.examples.items()
-                if _is_shown_cell(dict(zip(SEEDED[:4], fit, strict=False)), item)
-            },
+            self,
+            **tables,
+            predictions=changed_runs(self.predictions),
+            not_scored=changed_runs(self.not_scored),
+            examples={tuple(fit): examples[row] for row, *fit in fits.itertuples()},
         )
 
     def alias_note(self) -> str:
@@ -341,39 +307,29 @@ class StudyResults:
             and vocabularies & {*alias["vocabularies"]}
         )
 
-    def _with_alias(self, alias: Mapping[str, Any]) -> "StudyResults":
-        """The study with a copy of the results of the other initializer under the alias's name."""
-        renamed = {"initializer": alias["initializer"]}
 
-        def is_shared(cell: Mapping[str, Any]) -> bool:
-            return is_aliased(cell, alias["same_as"], alias)
+def _with_alias(cells: DataFrame, alias: Mapping[str, Any]) -> DataFrame:
+    """The cells with copies of those of the other initializer under the alias's name."""
+    if "initializer" not in cells:
+        return cells
+    shared = cells["initializer"] == alias["same_as"]
+    shared &= cells["vocabulary"].isin(alias["vocabularies"])
+    if alias["sources"] is not None:
+        shared &= cells["source"].isin(alias["sources"])
+    copies = cells[shared].assign(initializer=alias["initializer"])
+    return pandas.concat([cells, copies]) if len(copies) else cells
 
-        def with_copies(frame: DataFrame) -> DataFrame:
-            shared = frame["initializer"] == alias["same_as"]
-            shared &= frame["vocabulary"].isin(alias["vocabularies"])
-            if alias["sources"] is not None:
-                shared &= frame["source"].isin(alias["sources"])
-            copies = frame[shared].assign(**renamed)
-            return pandas.concat([frame, copies], ignore_index=True) if len(copies) else frame
 
-        def with_copied_runs(runs: list) -> list:
-            copies = [run._replace(cell=run.cell | renamed) for run in runs if is_shared(run.cell)]
-            return [*runs, *copies]
-
-        copied_fits = {
-            (*fit[:3], alias["initializer"], *fit[4:]): tokens
-            for fit, tokens in self.examples.items()
-            if is_shared(dict(zip(SEEDED[:4], fit, strict=False)))
-        }
-        return replace(
-            self,
-            numbers=with_copies(self.numbers),
-            training=with_copies(self.training),
-            curves=with_copies(self.curves),
-            predictions=with_copied_runs(self.predictions),
-            not_scored=with_copied_runs(self.not_scored),
-            examples=self.examples | copied_fits,
-        )
+def _is_shown(cells: DataFrame, item: Item) -> pandas.Series:
+    """Which cells an item shows; those with the source vocabulary are baselines."""
+    shown = pandas.Series(True, index=cells.index)
+    for axis, names in item.where.items():
+        if axis in cells:
+            fits = cells[axis].isin(names)
+            if axis not in ("source", "language"):
+                fits |= cells["vocabulary"] == "source"
+            shown &= fits
+    return shown
 
 
 def summarize(scores: DataFrame) -> DataFrame:
@@ -426,22 +382,3 @@ def models_of(frame: DataFrame) -> list[Model]:
 def source_model(name: str) -> Model:
     """An unchanged source model."""
     return Model(name, "source", "none", "none")
-
-
-def _is_shown(frame: DataFrame, item: Item) -> pandas.Series:
-    """Which rows an item shows; rows with the source vocabulary are baselines."""
-    shown = pandas.Series(True, index=frame.index)
-    baseline = frame["vocabulary"] == "source"
-    for axis, names in item.where.items():
-        fits = frame[axis].isin(names) | frame[axis].isna()
-        shown &= fits if axis in ("source", "language") else fits | baseline
-    return shown
-
-
-def _is_shown_cell(cell: dict[str, Any], item: Item) -> bool:
-    return all(
-        cell[axis] in names
-        or (axis not in ("source", "language") and cell["vocabulary"] == "source")
-        for axis, names in item.where.items()
-        if axis in cell
-    )

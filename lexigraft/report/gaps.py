@@ -6,7 +6,7 @@ averaged over languages.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Annotated, NamedTuple
 
@@ -59,13 +59,9 @@ class MeanShare(NamedTuple):
 class Gap(NamedTuple):
     """The shares of the gap that grafts of a source model and vocabulary close in one task."""
 
-    shares: dict[Model, dict[str, GapShare]]  # by language
-    means: dict[Model, MeanShare]  # over the languages with a gap
-
-    @property
-    def languages(self) -> list[str]:
-        """The languages in which there is a gap to close."""
-        return with_gap(self.shares)
+    shares: dict[Model, dict[str, GapShare]]  # by language; the source model is the first
+    means: dict[Model, MeanShare]  # of models that were scored in all languages with a gap
+    languages: list[str]  # in which there is a gap to close
 
 
 def gaps(study: StudyResults) -> dict[tuple[str, str, str], Gap]:
@@ -79,31 +75,28 @@ def gaps(study: StudyResults) -> dict[tuple[str, str, str], Gap]:
     if key in study.cache:
         return study.cache[key]
     scored = select(study.summary, metric=BITS_PER_BYTE)
-    known = list(scored["task"].drop_duplicates())
-    tasks = [task for task in study.item.tasks or known if task in known]
+    measured = list(scored["task"].drop_duplicates())
+    tasks = [task for task in study.item.tasks or measured if task in measured]
     untrained = {*models_of(select(scored, strategy="none"))}
     by_panel = {}
     for source, vocabulary in product(study.order("source"), study.new_vocabularies):
         grafts = [Model(source, vocabulary, name, "none") for name in study.initializers]
         grafts = [model for model in grafts if model in untrained]
         lowest = next((model for model in grafts if model.initializer == floor), None)
-        if lowest is None:
-            continue
-        for task in tasks:
-            shares = gap_shares(study, grafts, lowest, task)
-            means = mean_shares(shares, source, vocabulary, task)
-            by_panel[source, vocabulary, task] = Gap(shares, means)
+        for task in tasks if lowest else ():
+            shares = _shares(study, grafts, lowest, task)
+            by_panel[source, vocabulary, task] = _gap(shares, source, vocabulary, task)
     study.cache[key] = by_panel if any(gap.means for gap in by_panel.values()) else {}
     return study.cache[key]
 
 
-def gap_shares(
+def _shares(
     study: StudyResults, grafts: Sequence[Model], floor: Model, task: str
 ) -> dict[Model, dict[str, GapShare]]:
     """The share of the gap that each graft of one source model and vocabulary closes, by language.
 
-    The source model, which closes the whole gap, is the first of them and has no rank. Languages in
-    which the floor or the source model was not scored are left out.
+    The source model, which closes the whole gap, has no rank. Languages in which the floor or the
+    source model was not scored are left out.
     """
     from scipy.stats import rankdata  # not at the top: the Snakefile imports this module
 
@@ -122,12 +115,11 @@ def gap_shares(
         drawn = _resampled_bits(study, [source, *scored], column)
         for model in (source, *scored):
             ends = (floor, model, source)
-            known = drawn.keys() >= {*ends}
             shares[model][language] = GapShare(
                 bits[model],
                 float(ranks.get(model, math.nan)),
                 float(share_closed(*(bits[end] for end in ends))),
-                share_closed(*(drawn[end] for end in ends)) if known else None,
+                share_closed(*(drawn[end] for end in ends)) if drawn.keys() >= {*ends} else None,
             )
     return shares
 
@@ -143,34 +135,23 @@ def share_closed(
     return np.divide(floor - np.asarray(graft), gap, out=np.full(gap.shape, np.nan), where=gap > 0)
 
 
-def with_gap(shares: Mapping[Model, Mapping[str, GapShare]]) -> list[str]:
-    """The languages in which there is a gap to close."""
-    results = (item for by_language in shares.values() for item in by_language.items())
-    return list(
-        dict.fromkeys(language for language, result in results if math.isfinite(result.share))
-    )
-
-
-def mean_shares(
-    shares: Mapping[Model, Mapping[str, GapShare]], *names: str
-) -> dict[Model, MeanShare]:
-    """Means over the languages with a gap, for the models that were scored in all of them.
-
-    `names` seed the draws of the intervals, which are the same for all models.
-    """
-    languages, means = with_gap(shares), {}
+def _gap(shares: dict[Model, dict[str, GapShare]], *names: str) -> Gap:
+    """The means over languages; `names` seed the draws of intervals, the same for all models."""
+    results = [item for by_language in shares.values() for item in by_language.items()]
+    with_gap = [language for language, result in results if math.isfinite(result.share)]
+    gap = Gap(shares, {}, list(dict.fromkeys(with_gap)))
     for model, by_language in shares.items():
-        results = [by_language[language] for language in languages if language in by_language]
-        if not results or len(results) < len(languages):
+        of_model = [by_language[name] for name in gap.languages if name in by_language]
+        if not of_model or len(of_model) < len(gap.languages):
             continue
         low = high = math.nan
-        drawn = [result.drawn for result in results if result.drawn is not None]
-        if len(drawn) == len(results):
+        drawn = [result.drawn for result in of_model if result.drawn is not None]
+        if len(drawn) == len(of_model):
             low, high = interval_of_mean(np.stack(drawn), generator("report", "gaps", *names))
-        all_bits, ranks, closed, _ = zip(*results, strict=True)
+        all_bits, ranks, closed, _ = zip(*of_model, strict=True)
         bits, rank, share = (float(np.mean(values)) for values in (all_bits, ranks, closed))
-        means[model] = MeanShare(bits, rank, share, low, high)
-    return means
+        gap.means[model] = MeanShare(bits, rank, share, low, high)
+    return gap
 
 
 def interval_of_mean(drawn: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
@@ -184,23 +165,19 @@ def interval_of_mean(drawn: np.ndarray, rng: np.random.Generator) -> tuple[float
     which = rng.integers(count, size=(count, size))
     resamples = rng.permuted(np.tile(np.arange(size), (count, 1)), axis=1)
     chosen = drawn[which, resamples]
-    known = np.isfinite(chosen)  # a resample without a gap has no share
-    counts = known.sum(axis=0)
-    means = np.where(known, chosen, 0.0).sum(axis=0)[counts > 0] / counts[counts > 0]
+    finite = np.isfinite(chosen)  # a resample without a gap has no share
+    counts = finite.sum(axis=0)
+    means = np.where(finite, chosen, 0.0).sum(axis=0)[counts > 0] / counts[counts > 0]
     low, high = np.percentile(means, (2.5, 97.5))
     return float(low), float(high)
 
 
 def _resampled_bits(
-    study: StudyResults, models: Sequence[Model], column: Column
-) -> dict[Model, np.ndarray]:
-    """Bits per byte [resamples] of each model on the same resamples of a column's sentences.
-
-    Includes the effect of other draws of its rows if a model has several seeds.
-    """
-    scored = scores_of_models(study, models, column)
+    study: StudyResults, models: Iterable[Model], column: Column
+) -> Mapping[Model, np.ndarray]:
+    """Bits per byte [resamples] of each model, on other sentences and other draws of its rows."""
     spreads, drawn = seed_spreads(study, column), {}
-    for model, runs in scored.items():
+    for model, runs in scores_of_models(study, models, column).items():
         rng = generator("report", "seeds", *column, *model.axes().values())
         noise = seed_noise(spreads[model], [len({seed for seed, _ in runs})], RESAMPLES, rng)
         scores = mean_over_seeds({key: run.scores for key, run in runs.items()})

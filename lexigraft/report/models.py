@@ -169,18 +169,18 @@ def with_averages(study: StudyResults, means: Mapping[Column, Sequence[Column]])
     scores = study.scores
     by_seed = scores.groupby([*AXES, *COLUMN, "seed"], sort=False)["value"].mean().reset_index()
     keys = pandas.MultiIndex.from_frame(by_seed[COLUMN])
-    frames = [study.numbers]
+    frames = [scores]
     for (language, task, name), parts in means.items():
         groups = by_seed[keys.isin(parts)].groupby([*AXES, "seed"], sort=False)["value"]
         mean = groups.mean()[groups.size() == len(parts)].reset_index()
         kind = study.task_kind(task) or AVERAGE
         names = {"language": language, "task": task, "kind": kind, "run": 0, "metric": name}
-        frames.append(mean.assign(record="evaluation", **names))
+        frames.append(mean.assign(**names))
     titles = {
         language: {"name": language} for language, *_ in means if language not in study.languages
     }
-    numbers = pandas.concat(frames, ignore_index=True)[list(study.numbers)]
-    return replace(study, numbers=numbers, languages=study.languages | titles)
+    scores = pandas.concat(frames, ignore_index=True)[list(scores)]
+    return replace(study, scores=scores, languages=study.languages | titles)
 
 
 def in_order(columns: Sequence[Column], means: Mapping[Column, Sequence[Column]]) -> list[Column]:

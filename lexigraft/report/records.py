@@ -3,18 +3,19 @@
 import math
 import shlex
 from array import array
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas
+from pandas import DataFrame
 
 from lexigraft.artifacts.records import read_json, read_jsonl
 from lexigraft.errors import UserError
 from lexigraft.report.frame import (
     CELL,
-    NUMBERS,
+    SCORE,
     SEEDED,
     ContaminatedTests,
     NotScored,
@@ -22,6 +23,9 @@ from lexigraft.report.frame import (
     StudyResults,
 )
 from lexigraft.report.published import read_published
+
+Record = dict[str, Any]
+Records = dict[Path, Record]  # by the path of their file
 
 # Numbers in a line of a training log that figures draw, in addition to its event and step.
 _LOGGED = (
@@ -36,28 +40,6 @@ _LOGGED = (
 )
 
 
-class _File(NamedTuple):
-    """A record or a card."""
-
-    path: Path
-    content: dict[str, Any]
-
-
-class _Evaluation(NamedTuple):
-    """The record of a run of a task on a cell, of the task's own metrics or of a learned one."""
-
-    path: Path
-    cell: dict[str, Any]  # its strategy is `none` if it trains nothing
-    task: str
-    run: int
-    record: dict[str, Any]
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """What identifies the run: records of learned metrics have that of the scored run."""
-        return (*self.cell.values(), self.task, self.run)
-
-
 def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults:
     """Read the files of a report job, see `lexigraft.report.page.build_report`.
 
@@ -67,77 +49,93 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
     notes: list[str] = []
     untrained = settings.get("untrained", ())
 
-    def read(name: str, description: str) -> list[_File]:
-        return _read_files(map(Path, inputs.get(name, ())), description, notes)
+    def read(paths: Iterable[Path | str], description: str) -> Records:
+        """Read the existing files; note how many are missing: unfinished studies have reports."""
+        expected = dict.fromkeys(map(Path, paths))
+        missing = [path for path in expected if not path.is_file()]
+        if missing:
+            counts = f"{len(missing)} of {len(expected)} {description}"
+            notes.append(f"{counts} are missing, such as {missing[0]}.")
+        return {path: read_json(path) for path in expected if path not in missing}
 
-    evaluations = _evaluations(read("records", "evaluation records"), untrained)
-    tokenizers = [file.content for file in read("tokenizers", "records of tokenizers alone")]
-    if not evaluations and not tokenizers:
+    def evaluations(name: str, description: str) -> Records:
+        records = read(inputs.get(name, ()), description)
+        return {path: _checked(path, record, untrained) for path, record in records.items()}
+
+    def cards(name: str, description: str) -> list[tuple[Path, dict[str, Any], Record]]:
+        """The folder of each card, its axes, and its content."""
+        axes = {Path(folder): axes for folder, axes in inputs.get(name, {}).items()}
+        files = read([folder / "card.json" for folder in axes], description)
+        return [(path.parent, axes[path.parent], card) for path, card in files.items()]
+
+    records = evaluations("records", "evaluation records")
+    tokenizers = read(inputs.get("tokenizers", ()), "records of tokenizers alone")
+    if not records and not tokenizers:
         raise UserError(f"study {settings['study']}: no evaluation records to report on")
-    learned = _evaluations(read("learned", "records of learned metrics"), untrained)
-    checkpoints = _evaluations(read("checkpoints", "records of checkpoints"), untrained)
-    fragmentation = [file.content for file in read("fragmentation", "records of vocabularies")]
-    alignment = [file.content for file in read("alignment", "records of alignment")]
-
-    fits = {
-        Path(folder, "card.json"): fit for folder, fit in inputs.get("initialization", {}).items()
-    }
-    fit_cards = _read_files(fits, "cards of fitted initializers", notes)
-    cells = {
-        Path(folder, "card.json"): _with_none(cell, untrained)
-        for folder, cell in inputs.get("training", {}).items()
-    }
-    training_cards = _read_files(cells, "cards of trained cells", notes)
-
-    predictions = _predictions(evaluations, learned)
-    notes += _mixed_engines(predictions)
-
-    corpora = {Path(card): language for language, card in inputs.get("corpora", {}).items()}
-    corpus_cards = _read_files(corpora, "cards of texts", notes)
-    contamination = read("contamination", "counts of tests in training text")
-
-    rows = [
-        *_score_rows([*evaluations, *learned]),
-        *_score_rows(checkpoints, "checkpoint"),
-        *_metric_rows("fragmentation", fragmentation, CELL[:3]),
-        *_metric_rows("alignment", alignment, [*CELL[:4], "fit"]),
-        *_metric_rows("tokenizer", tokenizers, ["tokenizer", "language"]),
+    learned = evaluations("learned", "records of learned metrics")
+    checkpoints = evaluations("checkpoints", "records of checkpoints")
+    fragmentation = read(inputs.get("fragmentation", ()), "records of vocabularies")
+    alignment = read(inputs.get("alignment", ()), "records of alignment")
+    fits = cards("initialization", "cards of fitted initializers")
+    training = [
+        (folder, _with_none(cell, untrained), card)
+        for folder, cell, card in cards("training", "cards of trained cells")
     ]
-    examples = {}
-    for path, card in fit_cards:
-        fit = {axis: fits[path][axis] for axis in (*CELL[:4], "seed")}
-        rows += _initialization_rows(fit, card)
-        examples[tuple(fit.values())] = card.get("examples", [])
-    training = [_training_facts(card) | cells[path] for path, card in training_cards]
-    strategies = ((cells[path]["strategy"], _strategy(card)) for path, card in training_cards)
-    versioned = [file.content for file in training_cards]
-    versioned += [*(evaluation.record for evaluation in evaluations), *tokenizers]
+    predictions = _predictions(records, learned)
+    notes += _mixed_engines(predictions)
+    corpora = {Path(card): language for language, card in inputs.get("corpora", {}).items()}
+    corpus_cards = read(corpora, "cards of texts")
+    contamination = read(inputs.get("contamination", ()), "counts of tests in training text")
+    strategies = {cell["strategy"]: _settings(card).get("phases") for _, cell, card in training}
+    commands = {
+        tuple(_with_none(inputs["training"][folder], untrained)[axis] for axis in SEEDED): target
+        for folder, target in inputs.get("exports", {}).items()
+    }
+    versions: dict[str, dict[str, None]] = {}
+    for file in [card for *_, card in training] + [*records.values(), *tokenizers.values()]:
+        for package, version in file.get("versions", {}).items():
+            versions.setdefault(package, {})[version] = None
     return StudyResults(
         name=settings["study"],
         title=settings.get("title") or settings["study"],
         reference=settings.get("reference") or {},
         budget=settings.get("budget"),
         languages=inputs.get("languages") or {},
-        numbers=pandas.DataFrame(rows, columns=NUMBERS),
-        training=pandas.DataFrame(training, columns=None if training else SEEDED),
-        curves=read_logs((cells[path], path.with_name("log.jsonl")) for path, _ in training_cards),
+        scores=_scores([*records.values(), *learned.values()]),
+        checkpoints=_scores(checkpoints.values(), "checkpoint"),
+        fragmentation=_metrics(fragmentation.values(), CELL[:3]),
+        initialization=_initialization((fit, card) for _, fit, card in fits),
+        alignment=_metrics(alignment.values(), [*CELL[:4], "fit"]),
+        tokenizers=_metrics(tokenizers.values(), ["tokenizer", "language"]),
+        training=_training((cell, card) for _, cell, card in training),
+        curves=read_logs((cell, folder / "log.jsonl") for folder, cell, _ in training),
         predictions=predictions,
-        not_scored=_not_scored([*evaluations, *learned]),
-        prompts_from=_prompts_from(evaluations),
-        corpora={corpora[path]: card for path, card in corpus_cards},
-        contamination=_contamination(file.content for file in contamination),
+        not_scored=_not_scored([*records.values(), *learned.values()]),
+        prompts_from={
+            record["task"]: record.get("settings", {}).get("prompts_from") or "translation"
+            for record in records.values()
+            if record["kind"] == "speed"
+        },
+        corpora={corpora[path]: card for path, card in corpus_cards.items()},
+        contamination=_contamination(contamination.values()),
         planned=frozenset((language, task) for language, task in inputs.get("planned", ())),
-        examples=examples,
+        examples={
+            tuple(fit[axis] for axis in (*CELL[:4], "seed")): card.get("examples", [])
+            for _, fit, card in fits
+        },
         aliases=settings.get("aliases", []),
-        phases={name: entry["phases"] for name, entry in strategies if entry.get("phases")},
-        versions=_versions(versioned),
-        exports=_export_commands(inputs, cells),
+        phases={name: phases for name, phases in strategies.items() if phases},
+        versions={package: list(of_package) for package, of_package in versions.items()},
+        exports={
+            cell: shlex.join(["snakemake", target, *inputs.get("snakemake", [])])
+            for cell, target in commands.items()
+        },
         published=read_published(map(Path, inputs.get("published", ()))),
         notes=notes,
     )
 
 
-def read_logs(logs: Iterable[tuple[Mapping[str, Any], Path]]) -> pandas.DataFrame:
+def read_logs(logs: Iterable[tuple[Mapping[str, Any], Path]]) -> DataFrame:
     """The logs of trained cells as one frame: the grid of a paper logs millions of steps.
 
     `logs` has the axes and the log of each cell. Returns one row per line: the cell and the
@@ -167,43 +165,17 @@ def read_logs(logs: Iterable[tuple[Mapping[str, Any], Path]]) -> pandas.DataFram
     for name, values in numbers.items():
         if not np.isnan(values).all():
             columns[name] = np.asarray(values)
-    return pandas.DataFrame(columns)
+    return DataFrame(columns)
 
 
-def _read_files(paths: Iterable[Path], description: str, notes: list[str]) -> list[_File]:
-    """Read the existing files.
-
-    Notes how many are missing, since unfinished studies have reports too.
-    """
-    expected = list(paths)
-    missing = {path: None for path in expected if not path.is_file()}
+def _checked(path: Path, record: Record, untrained: Collection[str]) -> Record:
+    """An evaluation record with the axes of its cell in order, and whole numbers."""
+    missing = {"task", "kind", "cell", "run", "metrics"} - set(record)
     if missing:
-        count = sum(path in missing for path in expected)
-        example = next(iter(missing))
-        notes.append(f"{count} of {len(expected)} {description} are missing, such as {example}.")
-    return [_File(path, read_json(path)) for path in expected if path not in missing]
-
-
-def _evaluations(files: Iterable[_File], untrained: Collection[str]) -> list[_Evaluation]:
-    """Check evaluation records; their cells get the strategy `none` if it trains nothing."""
-    evaluations = []
-    for path, record in files:
-        missing = {"task", "kind", "cell", "run", "metrics"} - set(record)
-        if missing:
-            fields = ", ".join(sorted(missing))
-            raise UserError(f"{path}: not an evaluation record (missing: {fields})")
-        cell = {axis: record["cell"][axis] for axis in SEEDED}
-        cell["seed"] = int(cell["seed"])
-        evaluations.append(
-            _Evaluation(
-                path=path,
-                cell=_with_none(cell, untrained),
-                task=record["task"],
-                run=int(record["run"]),
-                record=record,
-            )
-        )
-    return evaluations
+        fields = ", ".join(sorted(missing))
+        raise UserError(f"{path}: not an evaluation record (missing: {fields})")
+    cell = {axis: record["cell"][axis] for axis in SEEDED} | {"seed": int(record["cell"]["seed"])}
+    return record | {"cell": _with_none(cell, untrained), "run": int(record["run"])}
 
 
 def _with_none(cell: dict[str, Any], untrained: Collection[str]) -> dict[str, Any]:
@@ -211,51 +183,46 @@ def _with_none(cell: dict[str, Any], untrained: Collection[str]) -> dict[str, An
     return cell | {"strategy": "none"} if cell["strategy"] in untrained else cell
 
 
-def _strategy(card: dict[str, Any]) -> dict[str, Any]:
-    """The settings of the strategy that a cell was trained with."""
+def _settings(card: Record) -> dict[str, Any]:
     return card.get("job", {}).get("settings", {})
 
 
-def _score_rows(evaluations: Iterable[_Evaluation], *axes: str) -> list[dict[str, Any]]:
-    """A row per score; `axes` are fields of the records that name it too."""
+def _scores(records: Iterable[Record], *fields: str) -> DataFrame:
+    """A row per score; `fields` of the records name it too."""
     rows = []
-    for evaluation in evaluations:
-        names = {
-            "record": "evaluation",
-            **evaluation.cell,
-            "task": evaluation.task,
-            "kind": evaluation.record["kind"],
-            "run": evaluation.run,
-            **{axis: evaluation.record[axis] for axis in axes},
-        }
-        rows += _number_rows(names, evaluation.record["metrics"])
-    return rows
-
-
-def _metric_rows(
-    record_kind: str, records: Iterable[dict[str, Any]], axes: Iterable[str]
-) -> list[dict[str, Any]]:
-    """A row per metric, with those of each member of a group: `fertility_<language>`."""
-    axes, rows = list(axes), []
     for record in records:
-        metrics_of_members = {
+        names = record["cell"] | {name: record[name] for name in ("task", "kind", "run", *fields)}
+        rows += _numbers(names, record["metrics"])
+    return DataFrame(rows, columns=[*SCORE, *fields])
+
+
+def _metrics(records: Iterable[Record], axes: Sequence[str]) -> DataFrame:
+    """A row per metric, with those of each member of a group: `fertility_<language>`."""
+    rows = []
+    for record in records:
+        of_members = {
             f"{name}_{member}": value
             for member, metrics in record.get("members", {}).items()
             for name, value in metrics.items()
         }
-        names = {"record": record_kind, **{axis: record[axis] for axis in axes}}
-        rows += _number_rows(names, record["metrics"] | metrics_of_members)
-    return rows
+        rows += _numbers({axis: record[axis] for axis in axes}, record["metrics"] | of_members)
+    return DataFrame(rows, columns=[*axes, "metric", "value"])
 
 
-def _initialization_rows(fit: dict[str, Any], card: dict[str, Any]) -> list[dict[str, Any]]:
+def _initialization(fits: Iterable[tuple[Mapping[str, Any], Record]]) -> DataFrame:
     """A row per number in the card of a fitted initializer."""
-    facts = {key: card[key] for key in card if key not in ("job", "files", "versions")}
-    facts |= facts.pop("statistics", None) or {}
-    return _number_rows({"record": "initialization", **fit}, facts)
+    axes, rows = [*CELL[:4], "seed"], []
+    for fit, card in fits:
+        facts = {key: card[key] for key in card if key not in ("job", "files", "versions")}
+        facts |= facts.pop("statistics", None) or {}
+        rows += _numbers({axis: fit[axis] for axis in axes}, facts)
+    frame = DataFrame(rows, columns=[*axes, "metric", "value"]).rename(
+        columns={"metric": "statistic"}
+    )
+    return frame.astype({"seed": float})
 
 
-def _number_rows(names: Mapping[str, Any], values: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _numbers(names: Mapping[str, Any], values: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A row per number, with these names."""
     return [
         {**names, "metric": name, "value": float(value)}
@@ -264,78 +231,51 @@ def _number_rows(names: Mapping[str, Any], values: Mapping[str, Any]) -> list[di
     ]
 
 
-def _training_facts(card: dict[str, Any]) -> dict[str, Any]:
-    """The numbers and texts in the card of a trained cell."""
-    facts = {key: value for key, value in card.items() if isinstance(value, int | float | str)}
-    facts["curve_sentences"] = _strategy(card).get("curve", {}).get("sentences", math.nan)
-    return facts
+def _training(cards: Iterable[tuple[dict[str, Any], Record]]) -> DataFrame:
+    """A row per trained cell, with the numbers and texts of its card."""
+    rows = []
+    for cell, card in cards:
+        facts = {key: value for key, value in card.items() if isinstance(value, int | float | str)}
+        facts["curve_sentences"] = _settings(card).get("curve", {}).get("sentences", math.nan)
+        rows.append(facts | cell)
+    return DataFrame(rows, columns=None if rows else SEEDED)
 
 
-def _predictions(
-    evaluations: Iterable[_Evaluation], learned: Iterable[_Evaluation]
-) -> list[Predictions]:
+def _predictions(records: Records, learned: Records) -> list[Predictions]:
     """The runs with recorded outputs, each with the records of learned metrics that scored them."""
+
+    def key(record: Record) -> tuple[Any, ...]:
+        return (*record["cell"].values(), record["task"], record["run"])
+
     learned_paths: dict[tuple[Any, ...], list[Path]] = {}
-    for evaluation in learned:
-        learned_paths.setdefault(evaluation.key, []).append(evaluation.path)
-    predictions = []
-    for evaluation in evaluations:
-        outputs = evaluation.path.with_name("predictions.jsonl")
-        if outputs.is_file():
-            predictions.append(
-                Predictions(
-                    cell=evaluation.cell,
-                    task=evaluation.task,
-                    run=evaluation.run,
-                    path=outputs,
-                    metrics=evaluation.record["metrics"],
-                    details=evaluation.record.get("details") or {},
-                    learned=tuple(learned_paths.get(evaluation.key, ())),
-                )
-            )
-    return predictions
+    for path, record in learned.items():
+        learned_paths.setdefault(key(record), []).append(path)
+    return [
+        Predictions(
+            cell=record["cell"],
+            task=record["task"],
+            run=record["run"],
+            path=path.with_name("predictions.jsonl"),
+            metrics=record["metrics"],
+            details=record.get("details") or {},
+            learned=tuple(learned_paths.get(key(record), ())),
+        )
+        for path, record in records.items()
+        if path.with_name("predictions.jsonl").is_file()
+    ]
 
 
-def _not_scored(evaluations: Iterable[_Evaluation]) -> list[NotScored]:
+def _not_scored(records: Iterable[Record]) -> list[NotScored]:
     """Runs without a score: of a learned metric, or of a multiple-choice task."""
     runs = []
-    for evaluation in evaluations:
-        record = evaluation.record
-        if "not_scored" not in record:
-            continue
-        metric = record.get("learned_metric")
-        # Only multiple-choice tasks can be unscored, and their score is an accuracy.
-        score = (record.get("settings", {}).get("metric") or metric) if metric else "accuracy"
-        runs.append(
-            NotScored(
-                cell=evaluation.cell,
-                task=evaluation.task,
-                run=evaluation.run,
-                metric=metric or evaluation.task,
-                score=score,
-                why=record["not_scored"],
-            )
-        )
+    for record in records:
+        if "not_scored" in record:
+            metric, task = record.get("learned_metric"), record["task"]
+            # Only multiple-choice tasks can be unscored, and their score is an accuracy.
+            score = (record.get("settings", {}).get("metric") or metric) if metric else "accuracy"
+            why = record["not_scored"]
+            runs.append(NotScored(record["cell"], task, record["run"], metric or task, score, why))
     return runs
-
-
-def _prompts_from(evaluations: Iterable[_Evaluation]) -> dict[str, str]:
-    """Speed task -> the kind of task whose prompts it generates from."""
-    speeds = [evaluation for evaluation in evaluations if evaluation.record["kind"] == "speed"]
-    settings = ((speed.task, speed.record.get("settings", {})) for speed in speeds)
-    return {task: options.get("prompts_from") or "translation" for task, options in settings}
-
-
-def _export_commands(
-    inputs: Mapping[str, Any], cells: Mapping[Path, dict[str, Any]]
-) -> dict[tuple[Any, ...], str]:
-    """Trained cell -> the command that exports it; `cells` are by path of their card."""
-    commands = {}
-    for folder, target in inputs.get("exports", {}).items():
-        cell = cells[Path(folder, "card.json")]
-        command = ["snakemake", target, *inputs.get("snakemake", [])]
-        commands[tuple(cell[axis] for axis in SEEDED)] = shlex.join(command)
-    return commands
 
 
 def _mixed_engines(predictions: list[Predictions]) -> list[str]:
@@ -351,16 +291,7 @@ def _mixed_engines(predictions: list[Predictions]) -> list[str]:
     ]
 
 
-def _versions(files: Iterable[dict[str, Any]]) -> dict[str, list[str]]:
-    """The versions of each package in records and cards."""
-    versions: dict[str, dict[str, None]] = {}
-    for file in files:
-        for package, version in file.get("versions", {}).items():
-            versions.setdefault(package, {})[version] = None
-    return {package: list(of_package) for package, of_package in versions.items()}
-
-
-def _contamination(records: Iterable[dict[str, Any]]) -> list[ContaminatedTests]:
+def _contamination(records: Iterable[Record]) -> list[ContaminatedTests]:
     """Counts of each set of tests, whose name consists of its task, language and part."""
     counted = []
     for record in records:

@@ -138,7 +138,7 @@ def compared_families(study: StudyResults) -> ComparedFamilies | None:
     unique = {(run.path, *run.cell.values()): run for run in predictions}
     part = replace(
         study,
-        numbers=scores.assign(record="evaluation").reindex(columns=study.numbers.columns),
+        scores=scores,
         predictions=list(unique.values()),
         item=replace(study.item, where={}),
         whole=None,
