@@ -83,7 +83,9 @@ def gaps(study: StudyResults) -> dict[tuple[str, str, str], Gap]:
         grafts = [Model(source, vocabulary, name, "none") for name in study.initializers]
         grafts = [model for model in grafts if model in untrained]
         lowest = next((model for model in grafts if model.initializer == floor), None)
-        for task in tasks if lowest else ():
+        if lowest is None:
+            continue
+        for task in tasks:
             shares = _shares(study, grafts, lowest, task)
             by_panel[source, vocabulary, task] = _gap(shares, source, vocabulary, task)
     study.cache[key] = by_panel if any(gap.means for gap in by_panel.values()) else {}
