@@ -53,9 +53,8 @@ def evaluate_cell(job: Job) -> list[str]:
     """Evaluate a cell on all tasks of a job; complete records are not computed again.
 
     The model is loaded when the first run needs it, and again only for tasks that need another
-    engine or precision. No task changes its weights: tasks that fine-tune train a copy
-    (`transfer.Transfer`). A task that fails (`UserError`), for instance because one of its texts is
-    damaged, does not stop the other tasks.
+    engine or precision. No task changes its weights. A task that fails (`UserError`) does not stop
+    the other tasks.
 
     `inputs.cell` of the job is the folder of the cell or of a checkpoint; `tasks` are described in
     `run_jobs`. Returns the files of all runs, relative to `outputs.folder`. Raises `UserError` if
@@ -73,19 +72,17 @@ def evaluate_cell(job: Job) -> list[str]:
             logger.error("%s cannot be evaluated: %s", task, error)
             failures[task] = str(error)
     groups: dict[Opening, list[Job]] = {}
-    for run in unfinished:
-        if run["task"] in failures:
-            continue
+    for run in (run for run in unfinished if run["task"] not in failures):
         benchmarks = run["inputs"].get("benchmarks", {}).values()
         cards = [json.loads(Path(folder, "card.json").read_text("utf-8")) for folder in benchmarks]
         reasons = [card["why"] for card in cards if not card["available"]]
         if reasons:
             # This neither stops the study nor needs a model. One language without data is enough:
             # means over fewer languages would not be comparable.
-            reason = "; ".join(dict.fromkeys(reasons))
-            with _locked(run):
+            with _locked(run) as begun:
                 Path(run["outputs"]["predictions"]).unlink(missing_ok=True)
-                _finish(run, {**record(run, Measurement({})), "not_scored": reason}, begin(run))
+                not_scored = {"not_scored": "; ".join(dict.fromkeys(reasons))}
+                _finish(run, record(run, Measurement({})) | not_scored, begun)
         else:
             groups.setdefault(_opening(run["settings"]), []).append(run)
     # vLLM last: it reserves most of the memory.
@@ -109,9 +106,6 @@ def run_jobs(job: Job) -> list[Job]:
     `versions` (of the kind of task, in addition to those of the job); `inputs.read`: name ->
     `corpus`, and if the task has them `prompts`, `examples`, `test_sets`, `benchmarks`;
     `outputs.records`: the folder of the records, by default that of the job.
-
-    Each job has the `run`, its seed, a folder `run-<number>`, and as inputs the cell and the source
-    model and tokenizer that it is loaded with.
     """
     cell = job["inputs"]["cell"]
     records = job["outputs"].get("records") or job["outputs"]["folder"]
@@ -166,10 +160,9 @@ def open_cell(
 ) -> Iterator[tuple[Any, PreTrainedTokenizerFast]]:
     """The model of a cell, a `PreTrainedModel` or `VllmModel`, and its tokenizer.
 
-    This is the only place where evaluation loads the model of a cell. vLLM reads plain folders: the
-    cell is exported for it to `exported` in `folder`, once for all tasks, and the export is deleted
-    afterwards. Raises `UserError` if the cell is incomplete or damaged, or if vLLM is requested but
-    not installed.
+    vLLM reads plain folders: the cell is exported for it to `exported` in `folder`, once for all
+    tasks, and the export is deleted afterwards. Raises `UserError` if the cell is incomplete or
+    damaged, or if vLLM is requested but not installed.
     """
     logger.info("loading %s for %s in %s", cell, opening.engine, opening.dtype)
     if opening.autocast:
@@ -201,30 +194,20 @@ def _opening(settings: dict[str, Any]) -> Opening:
     text may depend on the batch (with SmolLM2, one of six did), and it saves at most a third of the
     time.
     """
-    kind, engine = task_kind(settings["kind"]), _engine(settings)
-    generates = kind.generates and engine != VLLM and device().type == "cpu"
-    if kind.fine_tunes or (generates and setting("precision") is None):
+    kind, engine = task_kind(settings["kind"]), TRANSFORMERS
+    if kind.generates:
+        engine = settings.get("engine", "auto")
+        if engine == "auto" and settings.get("beams", 1) > 1:
+            engine = TRANSFORMERS
+        elif engine == "auto":
+            engine = setting("engine") or "auto"
+        if engine == "auto":
+            has_vllm = device().type == "cuda" and importlib.util.find_spec("vllm")
+            engine = VLLM if has_vllm else TRANSFORMERS
+    generates_on_cpu = kind.generates and engine != VLLM and device().type == "cpu"
+    if kind.fine_tunes or (generates_on_cpu and setting("precision") is None):
         return Opening(engine, torch.float32)
     return Opening(engine, precision(), kind.measured_in_training and precision() == torch.bfloat16)
-
-
-def _engine(settings: dict[str, Any]) -> str:
-    """The engine for a task: by default vLLM if it is installed, on a GPU, with greedy decoding.
-
-    Raises a UserError if `LEXIGRAFT_ENGINE` is not an engine.
-    """
-    if not task_kind(settings["kind"]).generates:
-        return TRANSFORMERS
-    engine = settings.get("engine", "auto")
-    if engine != "auto":
-        return engine
-    if settings.get("beams", 1) > 1:
-        return TRANSFORMERS
-    engine = setting("engine")
-    if engine not in (None, "auto"):
-        return engine
-    has_vllm = device().type == "cuda" and importlib.util.find_spec("vllm")
-    return VLLM if has_vllm else TRANSFORMERS
 
 
 def _evaluate_group(job: Job, opening: Opening, group: list[Job], failures: dict[str, str]) -> None:
@@ -236,32 +219,34 @@ def _evaluate_group(job: Job, opening: Opening, group: list[Job], failures: dict
         with open_cell(job["inputs"]["cell"], opening, job["outputs"]["folder"]) as opened:
             for run in group:
                 logger.info("evaluating %s, run %d", run["task"], run["run"])
-                with _locked(run):
-                    begun, kind = begin(run), task_kind(run["settings"]["kind"])
+                kind = task_kind(run["settings"]["kind"])
+                with _locked(run) as begun:
                     try:
-                        measured = kind.evaluate(*opened, run)
+                        written = record(run, kind.evaluate(*opened, run))
                     except UserError as error:
                         logger.error("%s failed: %s", run["task"], error)
                         failures.setdefault(run["task"], str(error))
-                    else:
-                        written = record(run, measured)
-                        # lm-evaluation-harness and encoders read what the tokenizer itself adds.
-                        if kind.tests != "benchmark" and not kind.fine_tunes:
-                            written[DOCUMENT_START] = document_start(opened[1])
-                        _finish(run, written, begun)
+                        continue
+                    # lm-evaluation-harness and encoders read what the tokenizer itself adds.
+                    if kind.tests != "benchmark" and not kind.fine_tunes:
+                        written[DOCUMENT_START] = document_start(opened[1])
+                    _finish(run, written, begun)
     except UserError as error:  # the model cannot be loaded in this way
         for run in group:
             failures.setdefault(run["task"], str(error))
 
 
 @contextmanager
-def _locked(run: Job) -> Iterator[None]:
-    """Lock the folder of a run, so that the cell's other job, in the folder above, skips it."""
+def _locked(run: Job) -> Iterator[str]:
+    """Begin a run; locks its folder, so that the cell's other job, in the folder above, skips it.
+
+    Yields the digest from `completion.begin`.
+    """
     folder = Path(run["outputs"]["folder"])
     folder.mkdir(parents=True, exist_ok=True)
     with lock_folder(folder):
         delete_leftovers(folder)
-        yield
+        yield begin(run)
 
 
 def _finish(run: Job, written: dict[str, Any], begun: str) -> None:

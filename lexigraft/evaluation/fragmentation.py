@@ -120,19 +120,17 @@ def fragmentation(
     Metrics whose text is empty are left out. Special tokens do not count. Raises `UserError` if the
     held-out text has no words.
     """
-    words = sum(len(sentence.split()) for sentence in heldout)
-    if not words:
-        raise UserError("heldout.txt: has no words to measure; give the language more text")
     token_ids = list(tokenize(target, heldout))
-    tokens = sum(map(len, token_ids))
+    tokens, source_rates = sum(map(len, token_ids)), _rates(_count(source, heldout), heldout)
     metrics: dict[str, float | int] = {
-        **_rates(tokens, heldout, words),
-        **_rates(_count(source, heldout), heldout, words, "source_"),
+        **_rates(tokens, heldout),
+        **{f"source_{name}": rate for name, rate in source_rates.items()},
         "new_tokens": len(new),
         "new_token_share_input": sum(token in new for ids in token_ids for token in ids) / tokens,
     }
+    tokenizers = {"": target, "source_": source}
     if train:
-        for prefix, tokenizer in (("", target), ("source_", source)):
+        for prefix, tokenizer in tokenizers.items():
             length = _count(tokenizer, train) / len(train)
             metrics[f"{prefix}train_tokens_per_sentence"] = length
     if train and new:
@@ -144,7 +142,7 @@ def fragmentation(
         metrics["english_tokens_growth"] = sum(map(len, after)) / sum(map(len, before)) - 1
     if parallel:
         originals, translations = zip(*parallel, strict=True)
-        for prefix, tokenizer in (("", target), ("source_", source)):
+        for prefix, tokenizer in tokenizers.items():
             parity = _count(tokenizer, translations) / _count(tokenizer, originals)
             metrics[f"{prefix}english_parity"] = parity
     return metrics
@@ -179,9 +177,6 @@ def measure_tokenizer(
 
     Metrics whose text is empty are left out. Raises `UserError` if the texts have no words.
     """
-    words = sum(len(text.split()) for text in texts)
-    if not words:
-        raise UserError("there are no words to measure; give the language more text")
     lengths: list[int] = []
     unknown = 0
     for ids in tokenize(tokenizer, texts):
@@ -190,7 +185,7 @@ def measure_tokenizer(
     tokens = sum(lengths)
     ordinary = set(tokenizer.get_vocab().values()) - special_ids(tokenizer)
     metrics: dict[str, float | int] = {
-        **_rates(tokens, texts, words),
+        **_rates(tokens, texts),
         "unknown_tokens": unknown / tokens,
         "lost_text": lost_text(tokenizer, texts),
         "size": len(tokenizer),
@@ -205,12 +200,15 @@ def measure_tokenizer(
     return TokenizerMeasurement(metrics, lengths)
 
 
-def _rates(tokens: int, texts: Sequence[str], words: int, prefix: str = "") -> dict[str, float]:
+def _rates(tokens: int, texts: Sequence[str]) -> dict[str, float]:
+    words = sum(len(text.split()) for text in texts)
+    if not words:
+        raise UserError("the text has no words to measure; give the language more text")
     return {
-        f"{prefix}fertility": tokens / words,
-        f"{prefix}tokens_per_sentence": tokens / len(texts),
-        f"{prefix}bytes_per_token": sum(len(text.encode()) for text in texts) / tokens,
-        f"{prefix}characters_per_token": sum(map(len, texts)) / tokens,
+        "fertility": tokens / words,
+        "tokens_per_sentence": tokens / len(texts),
+        "bytes_per_token": sum(len(text.encode()) for text in texts) / tokens,
+        "characters_per_token": sum(map(len, texts)) / tokens,
     }
 
 

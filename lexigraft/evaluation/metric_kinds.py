@@ -103,6 +103,11 @@ def _known(names: list[str]) -> list[str]:
 TextMetrics = Annotated[list[str], AfterValidator(_known), Field(min_length=1)]
 
 
+def texts_of(rows: Rows) -> tuple[list[str], list[str]]:
+    """Outputs and references of predictions."""
+    return [row["output"] for row in rows], [row["reference"] for row in rows]
+
+
 def check_pairs(predictions: Sequence[str], references: Sequence[str]) -> None:
     """Raise `ValueError` if there is nothing to score, or if the numbers of texts differ."""
     if not references or len(predictions) != len(references):
@@ -123,7 +128,7 @@ def score_texts(
     Adds the scores of single texts to the rows. Returns the metrics of the record, and its details:
     the signature of each metric (`signature` is that of the first one), then `details`.
     """
-    outputs, references = ([row[key] for row in rows] for key in ("output", "reference"))
+    outputs, references = texts_of(rows)
     scores: dict[str, float] = {}
     signatures: dict[str, str] = {}
     for name, scorer in scorers.items():

@@ -15,7 +15,6 @@ from typing import Any, Literal, TypeVar
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.costs import TaskSizes, Work
-from lexigraft.evaluation.learned.checkpoint import learned_kind, learned_kinds
 from lexigraft.evaluation.metric_kinds import MetricKind, text_metrics
 from lexigraft.settings import Settings, validate
 
@@ -64,8 +63,7 @@ class TaskKind:
     # or the task's own test sets), `test_sets` (only its own), `examples` (labelled ones, with
     # separate training examples), `benchmark` (a task of lm-evaluation-harness) or `none`.
     tests: Literal["heldout", "corpus", "test_sets", "examples", "benchmark", "none"]
-    # What its runs compute: `cost(settings, sizes)`.
-    cost: Callable[[Any, TaskSizes], Work]
+    cost: Callable[[Any, TaskSizes], Work]  # what its runs compute: `cost(settings, sizes)`
     # The metric that stands for the task in reports; None if it does not measure quality.
     primary_metric: str | None = None
     # A usual name, short enough to repeat in tables; by default, reports use the name of the task.
@@ -81,8 +79,7 @@ class TaskKind:
     # `corpus.examples`: `pairs`, `articles` or `questions` of tasks that generate; `labels`, `tags`
     # or `spans` of tasks that fine-tune.
     rows: Literal["pairs", "articles", "questions", "labels", "tags", "spans"] | None = None
-    # The default columns of a table of test rows.
-    columns: Mapping[str, str] | None = None
+    columns: Mapping[str, str] | None = None  # the default columns of a table of test rows
     generates: bool = False  # whether it generates text, with any engine
     fine_tunes: bool = False  # a masked language model; all other kinds use causal ones
     shows_outputs: bool = False  # whether reports show outputs of its predictions as samples
@@ -92,8 +89,7 @@ class TaskKind:
     # Whether training measures the same number: both then compute it in the same precision.
     measured_in_training: bool = False
     runs_alone: bool = False  # other jobs on the machine would distort its measurements
-    # The file in config/prompts that its prompts are built from, unless its setting `prompts_from`
-    # names another; None if it has none.
+    # The default file in config/prompts that its prompts are built from; None if it has none.
     prompts: str | None = None
     # Values of its setting `prompt` in addition to the entries of `named` in that file.
     built_in_prompts: tuple[str, ...] = ()
@@ -127,58 +123,30 @@ def kinds_with(attribute: str) -> list[str]:
 
 
 def task_file(name: str) -> str:
-    """Path of the module of a kind, relative to the repository; of a registered one, absolute.
-
-    Raises `UserError` if there is no such kind.
-    """
-    if name not in kinds():
-        raise UserError(f"config/tasks.yaml: kind '{name}' is not one of {', '.join(kinds())}")
+    """Path of the module of a kind, relative to the repository; of a registered one, absolute."""
     if name in _REGISTERED:
         return getfile(_REGISTERED[name].evaluate)
     return f"lexigraft/evaluation/tasks/{name}.py"
 
 
-def task_kind(name: str) -> TaskKind:
-    """The declaration of a kind of task; raises `UserError` if there is no such kind."""
-    if name in _REGISTERED:
-        return _REGISTERED[name]
-    return _bundled(name)
-
-
 @cache
 def _bundled(name: str) -> TaskKind:
-    task_file(name)
+    if name not in kinds():
+        raise UserError(f"config/tasks.yaml: kind '{name}' is not one of {', '.join(kinds())}")
     return import_module(f"lexigraft.evaluation.tasks.{name}").TASK
 
 
-def declared_metrics() -> dict[str, MetricKind]:
-    """Every metric of records of tasks, by name; some have a language in addition."""
-    metrics = [*text_metrics().values()]
-    metrics += [
-        MetricKind(name, title, decimals=3)
-        for learned in map(learned_kind, learned_kinds())
-        for name, title in learned.TITLES.items()
-    ]
-    metrics += [metric for name in kinds() for metric in task_kind(name).metrics]
-    metrics += [metric.companion for metric in metrics if metric.companion]
-    return {metric.name: metric for metric in metrics}
-
-
-def settings_of(task: str, entry: Mapping[str, Any]) -> Any:
-    """The settings of an entry of config/tasks.yaml, with the defaults of its kind.
-
-    Keys that do not belong to the kind, such as `engine` and `examples`, are left out. Raises
-    `UserError` if the value of a setting is invalid.
-    """
-    kind = task_kind(entry["kind"]).settings
-    values = {key: value for key, value in entry.items() if key in kind.model_fields}
-    return validate(kind, values, f"tasks.{task}")
+def task_kind(name: str) -> TaskKind:
+    """The declaration of a kind of task; raises `UserError` if there is no such kind."""
+    return _REGISTERED.get(name) or _bundled(name)
 
 
 def versions_of(task: str, entry: Mapping[str, Any]) -> dict[str, int]:
     """The versions that the records of a task depend on: of its kind, and of its metrics."""
-    names = getattr(settings_of(task, entry), "metrics", ())
-    return {f"task {entry['kind']}": task_kind(entry["kind"]).version} | {
+    kind = task_kind(entry["kind"])
+    values = {key: value for key, value in entry.items() if key in kind.settings.model_fields}
+    names = getattr(validate(kind.settings, values, f"tasks.{task}"), "metrics", ())
+    return {f"task {entry['kind']}": kind.version} | {
         f"metric {name}": text_metrics()[name].version for name in names
     }
 
@@ -189,11 +157,7 @@ def prompts_of(entry: Mapping[str, Any]) -> str | None:
 
 
 def read_settings(kind: type[KindSettings], job: dict[str, Any]) -> KindSettings:
-    """Read the settings of a kind from a job, with defaults for those that are absent.
-
-    The `engine` is not a setting of a kind: see `evaluate.open_cell`. Raises `UserError` if the
-    name or the value of a setting is invalid.
-    """
+    """The settings of a job, with defaults for those that are absent; a UserError if invalid."""
     values = {key: value for key, value in job["settings"].items() if key not in ("kind", "engine")}
     return validate(kind, values, f"tasks.{job['task']}")
 
@@ -206,9 +170,8 @@ def of_adapted_languages(tests: dict[str, Any]) -> dict[str, Any]:
 def metrics_by_language(scores: dict[str, dict[str, float]]) -> dict[str, float]:
     """Metrics of a record, from the metrics of each test.
 
-    Without a prefix or suffix: the mean over the languages that a cell is adapted to, `avg` in
-    CW2V's Table 2. Each language of a group also has its own metrics (`f1_<language>`), and so does
-    English (`english_f1`).
+    Without prefix or suffix: the mean over the languages that a cell is adapted to (`avg` in CW2V's
+    Table 2). Each language of a group has its own (`f1_<language>`), and English (`english_f1`).
     """
     adapted = of_adapted_languages(scores)
     metrics = {

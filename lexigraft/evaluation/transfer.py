@@ -28,11 +28,11 @@ from lexigraft.training.schedule import Schedule
 
 logger = logging.getLogger(__name__)
 
-Feature = dict[str, Any]
 Row = dict[str, Any]
 # From features to the logits of the head: numpy arrays, padded to the longest feature.
-Predict = Callable[[list[Feature]], Any]
-Scores = tuple[dict[str, float], list[Row]]  # metrics of a test, and rows of predictions
+Predict = Callable[[list[Row]], Any]
+# From test examples to the metrics, and a row of predictions for each example.
+Score = Callable[[list[Example], Predict], tuple[dict[str, float], list[Row]]]
 VALIDATION = "validation"  # the part of the examples that selects the epoch
 
 
@@ -60,13 +60,7 @@ class Transfer:
         self.length = min(settings.length, positions_of(model) or settings.length)
         self.token_types = getattr(model.config, "type_vocab_size", 0) > 1
 
-    def measure(
-        self,
-        head: Any,
-        collator: Any,
-        features: list[Feature],
-        score: Callable[[str, list[Example], Predict], Scores],
-    ) -> Measurement:
+    def measure(self, head: Any, collator: Any, features: list[Row], score: Score) -> Measurement:
         """Fine-tune all weights of the copy, and score it on each test.
 
         With validation examples, the weights of the epoch with the highest first metric of `score`
@@ -76,10 +70,9 @@ class Transfer:
         and so is arithmetic unless bfloat16 is faster.
 
         `head` is one of transformers' auto classes; `collator` builds a batch of `features`, the
-        encoded training examples with labels. `score` scores the fine-tuned model on a test, given
-        its name and its examples. Writes `outputs["predictions"]`: one JSON object per test
-        example, its `id` prefixed with the name of the test. Raises `UserError` if the loss is not
-        finite.
+        encoded training examples with labels. Writes `outputs["predictions"]`: one JSON object per
+        test example, with `test` and the example's `id`, prefixed with the name of the test. Raises
+        `UserError` if the loss is not finite.
         """
         job, settings, scores, rows = self.job, self.settings, {}, []
         seed = seed_from(*job["seed"], "fine-tuning")
@@ -119,13 +112,13 @@ class Transfer:
             schedule = Schedule("linear", math.ceil(settings.warmup * steps), steps)
             trainer.lr_scheduler = LambdaLR(trainer.create_optimizer(), schedule.factor)
 
-            def predict(features: list[Feature]) -> Any:
+            def predict(features: list[Row]) -> Any:
                 return trainer.predict(features).predictions  # type: ignore[arg-type]  # as above
 
             epochs = None
             if self.validation is not None:
                 examples = self.validation
-                epochs = _BestEpoch(tuned, lambda: score(VALIDATION, examples, predict)[0])
+                epochs = _BestEpoch(tuned, lambda: score(examples, predict)[0])
                 trainer.add_callback(epochs)
             loss = trainer.train().training_loss
             if not math.isfinite(loss):
@@ -136,8 +129,11 @@ class Transfer:
             if epochs:
                 tuned.load_state_dict(epochs.weights)
             for name, examples in self.tests.items():
-                scores[name], predictions = score(name, examples, predict)
-                rows += [{**row, "id": f"{name}-{row['id']}"} for row in predictions]
+                scores[name], predictions = score(examples, predict)
+                rows += [
+                    {"id": f"{name}-{example['id']}", "test": name, **row}
+                    for example, row in zip(examples, predictions, strict=True)
+                ]
         write_jsonl(job["outputs"]["predictions"], rows)
         counts = {name: len(examples) for name, examples in self.tests.items()}
         details = {"train_examples": len(self.train), "test_examples": counts}

@@ -149,7 +149,7 @@ def test_answers_are_found_in_contexts_of_one_or_several_windows(
     assert sum(row["f1"] for row in rows) / len(rows) == pytest.approx(found.metrics["f1"])
 
 
-def logits_of(model, tokenizer, described, validated=None, **settings):
+def logits_of(model, tokenizer, described, validated=(), **settings):
     """The logits of the validation examples after each epoch and of the test, and the details.
 
     `validated` are the scores that the epochs get, in order.
@@ -157,33 +157,33 @@ def logits_of(model, tokenizer, described, validated=None, **settings):
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 
     task = Transfer(model, described, FineTuning(**LEARNED | settings))
-    given, seen = iter(validated or ()), {"validation": [], "te": []}
+    scores, logits = iter([*validated, 0.0]), []
     encoded = tokenizer([row["second"] for row in task.train], max_length=task.length)
     features = [{"input_ids": ids, "labels": at % 2} for at, ids in enumerate(encoded["input_ids"])]
 
-    def score(test, examples, predict):
-        seen[test].append(predict(features[:4]))
-        return {"accuracy": next(given) if test == "validation" else 0.0}, []
+    def score(examples, predict):
+        logits.append(predict(features[:4]))
+        return {"accuracy": next(scores)}, [{}] * len(examples)
 
     head, collator = AutoModelForSequenceClassification, DataCollatorWithPadding(tokenizer)
-    return seen, task.measure(head, collator, features, score).details
+    return logits, task.measure(head, collator, features, score).details
 
 
 def test_the_best_epoch_of_the_validation_examples_is_tested(model, roberta_tokenizer, job):
     described = nli(job, tests=("te",))
-    places = described["inputs"]["examples"]
-    places["validation"] = places["train"]
-    seen, details = logits_of(model, roberta_tokenizer, described, [0.2, 0.9, 0.9, 0.1], epochs=4)
-    assert details["validation_scores"] == [0.2, 0.9, 0.9, 0.1] and details["epoch"] == 2
-    assert (seen["te"][0] == seen["validation"][1]).all()
-    assert (seen["te"][0] != seen["validation"][3]).any()
+    folders = described["inputs"]["examples"]
+    folders["validation"] = folders["train"]
+    scores = [0.2, 0.9, 0.9, 0.1]
+    logits, details = logits_of(model, roberta_tokenizer, described, scores, epochs=4)
+    assert details["validation_scores"] == scores and details["epoch"] == 2
+    assert (logits[4] == logits[1]).all() and (logits[4] != logits[3]).any()
 
 
 def test_the_only_step_of_a_fine_tuning_learns(model, roberta_tokenizer, job):
     described = nli(job, tests=("te",))
-    one = {"epochs": 1, "batch_size": 48}
+    step = {"epochs": 1, "batch_size": 48}
     learned, resting = (
-        logits_of(model, roberta_tokenizer, described, **one, learning_rate=rate)[0]["te"][0]
+        logits_of(model, roberta_tokenizer, described, **step, learning_rate=rate)[0][0]
         for rate in (1e-2, 1e-20)
     )
     assert abs(learned - resting).max() > 1e-3

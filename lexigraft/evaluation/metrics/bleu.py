@@ -1,13 +1,11 @@
 """BLEU by sacrebleu, with a tokenizer that suits the script (Papineni et al. 2002)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from lexigraft.evaluation.metric_kinds import MetricKind, Scorer, TextScores, check_pairs
+from lexigraft.evaluation.metric_kinds import MetricKind, TextScores, check_pairs, texts_of
 from lexigraft.evaluation.unspaced_scripts import UNSPACED_LANGUAGES
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _ORDER = 4  # n-grams of tokens up to this length
 
@@ -47,8 +45,8 @@ def bleu_statistics(
     return [[score.sys_len, score.ref_len, *score.counts, *score.totals] for score in scores]
 
 
-def bleu_score(totals: "np.ndarray") -> "np.ndarray":
-    """BLEU, 0 to 100, of summed statistics: [..., 10] -> [...].
+def bleu_score(totals: Any) -> Any:
+    """BLEU, 0 to 100, of arrays of summed statistics: [..., 10] -> [...].
 
     As in sacrebleu, n-gram lengths without a match count as 1/2, 1/4, … matches (smoothing `exp`).
     """
@@ -69,18 +67,10 @@ def bleu_score(totals: "np.ndarray") -> "np.ndarray":
     return np.where(counted, score, 0.0)
 
 
-def _scorer(settings: Any, language: str | None) -> Scorer:
-    return lambda outputs, references: bleu(outputs, references, language)
-
-
 METRIC = MetricKind(
     "bleu",
     "BLEU",
-    scorer=_scorer,
-    statistics=lambda rows, details: bleu_statistics(
-        [row["output"] for row in rows],
-        [row["reference"] for row in rows],
-        details["bleu_signature"],
-    ),
+    scorer=lambda settings, language: partial(bleu, language=language),
+    statistics=lambda rows, details: bleu_statistics(*texts_of(rows), details["bleu_signature"]),
     total=bleu_score,
 )

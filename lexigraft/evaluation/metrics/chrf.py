@@ -1,12 +1,9 @@
 """chrF, and chrF++, by sacrebleu: F-scores of character n-grams (Popović 2015, 2017)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lexigraft.evaluation.metric_kinds import MetricKind, Scorer, TextScores, check_pairs
-
-if TYPE_CHECKING:
-    import numpy as np
+from lexigraft.evaluation.metric_kinds import MetricKind, TextScores, check_pairs, texts_of
 
 _BETA = 2  # recall weighs twice as much as precision
 
@@ -45,8 +42,8 @@ def chrf_statistics(
     return metric._extract_corpus_statistics(list(predictions), [list(references)])
 
 
-def chrf_score(totals: "np.ndarray") -> "np.ndarray":
-    """chrF or chrF++, 0 to 100, of summed statistics: [..., 18 or 24] -> [...].
+def chrf_score(totals: Any) -> Any:
+    """chrF or chrF++, 0 to 100, of arrays of summed statistics: [..., 18 or 24] -> [...].
 
     Precision and recall are averaged over the lengths that both texts have.
     """
@@ -55,15 +52,12 @@ def chrf_score(totals: "np.ndarray") -> "np.ndarray":
     output, reference, matches = np.moveaxis(totals.reshape(*totals.shape[:-1], -1, 3), -1, 0)
     usable = (output > 0) & (reference > 0)
     orders = np.maximum(usable.sum(axis=-1), 1)
-    ones = np.ones_like(output)
-    precision = (matches / np.where(usable, output, ones) * usable).sum(axis=-1) / orders
-    recall = (matches / np.where(usable, reference, ones) * usable).sum(axis=-1) / orders
+    precision, recall = (
+        (matches / np.where(usable, counts, 1) * usable).sum(axis=-1) / orders
+        for counts in (output, reference)
+    )
     below = _BETA**2 * precision + recall
     return 100 * (1 + _BETA**2) * precision * recall / np.where(below > 0, below, 1)
-
-
-def _scorer(settings: Any, language: str | None) -> Scorer:
-    return chrf
 
 
 # Repetitions of a language's frequent syllables score up to about 10.
@@ -72,12 +66,10 @@ METRIC = MetricKind(
     "chrf",
     "chrF",
     noise=NOISE,
-    scorer=_scorer,
+    scorer=lambda settings, language: chrf,
     companion=MetricKind("chrf_sentence_mean", "chrF, mean over sentences", noise=NOISE),
     companion_note="chrF is computed over all sentences, as sacrebleu does. The CSV file also has "
     "the mean of the chrF of each sentence (chrf_sentence_mean), which lighteval reports.",
-    statistics=lambda rows, details: chrf_statistics(
-        [row["output"] for row in rows], [row["reference"] for row in rows]
-    ),
+    statistics=lambda rows, details: chrf_statistics(*texts_of(rows)),
     total=chrf_score,
 )

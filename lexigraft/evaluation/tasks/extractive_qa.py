@@ -1,18 +1,13 @@
 """Extractive question answering (SQuAD, XQuAD), fine-tuned on English."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import Field
 
 from lexigraft.evaluation.answers import EXACT_MATCH, F1, squad_scores
 from lexigraft.evaluation.fine_tuning import FineTuning, fine_tuned_task
+from lexigraft.evaluation.metric_kinds import Rows
 from lexigraft.evaluation.task_kinds import Measurement, means, read_settings
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
-    from lexigraft.evaluation.spans import Window
-    from lexigraft.evaluation.transfer import Example, Predict, Scores
 
 
 class ExtractiveQASettings(FineTuning):
@@ -25,9 +20,7 @@ class ExtractiveQASettings(FineTuning):
     answer_tokens: int = Field(30, ge=1)  # maximum number of tokens of an answer
 
 
-def evaluate(
-    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
-) -> Measurement:
+def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """Fine-tune the cell's encoder on English questions and test it on its own language.
 
     `f1` and `exact_match` are means over the questions, from 0 to 100 (see `answers`). Raises
@@ -41,22 +34,11 @@ def evaluate(
     settings = read_settings(ExtractiveQASettings, job)
     task = Transfer(model, job, settings)
 
-    def windows_of(examples: "list[Example]") -> "list[Window]":
-        return split_into_windows(
-            tokenizer,
-            examples,
-            length=task.length,
-            stride=settings.stride,
-            token_types=task.token_types,
-        )
+    def windows_of(examples: Rows) -> list[Any]:
+        lengths = {"length": task.length, "stride": settings.stride}
+        return split_into_windows(tokenizer, examples, **lengths, token_types=task.token_types)
 
-    features = []
-    for window in windows_of(task.train):
-        answer = task.train[window.example]["answers"][0]
-        first, last = span_of(window, answer["start"], answer["start"] + len(answer["text"]))
-        features.append({**window.feature, "start_positions": first, "end_positions": last})
-
-    def score(test: str, examples: "list[Example]", predict: "Predict") -> "Scores":
+    def score(examples: Rows, predict: Any) -> tuple[dict[str, float], Rows]:
         windows = windows_of(examples)
         logits = predict([window.feature for window in windows])
         answers = best_answers(examples, windows, logits, settings.answer_tokens)
@@ -65,16 +47,19 @@ def evaluate(
             references = [reference["text"] for reference in example["answers"]]
             rows.append(
                 {
-                    "id": example["id"],
                     "source": example["question"],
                     "output": answer,
                     "reference": references[0],
                     **squad_scores(answer, references),
-                    "test": test,
                 }
             )
         return means(rows, "f1", "exact_match"), rows
 
+    features = []
+    for window in windows_of(task.train):
+        answer = task.train[window.example]["answers"][0]
+        first, last = span_of(window, answer["start"], answer["start"] + len(answer["text"]))
+        features.append({**window.feature, "start_positions": first, "end_positions": last})
     head, collator = AutoModelForQuestionAnswering, DataCollatorWithPadding(tokenizer)
     return task.measure(head, collator, features, score)
 

@@ -3,7 +3,7 @@
 CW2V, section 3.3: rows in the convex hull of the source rows leave it unchanged (Theorem 2).
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import Field
 
@@ -12,9 +12,6 @@ from lexigraft.evaluation.costs import TaskSizes, Work, generation
 from lexigraft.evaluation.metric_kinds import MetricKind
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.settings import Settings
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 _EXAMPLES = 5  # in the details of a record
 
@@ -32,9 +29,7 @@ class GreedyAgreementSettings(Settings):
     batch_size: int | None = Field(None, ge=1)
 
 
-def evaluate(
-    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
-) -> Measurement:
+def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """Compare the next tokens of the source model and the cell after the same source tokens.
 
     The source model continues each prompt greedily. Both models then read prompt and continuation,

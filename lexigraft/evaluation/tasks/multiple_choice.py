@@ -3,7 +3,7 @@
 import copy
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import Field
 
@@ -19,9 +19,6 @@ from lexigraft.evaluation.task_kinds import (
 )
 from lexigraft.settings import Settings
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
 
 class MultipleChoiceSettings(Settings):
     """Defaults of the harness; entries of config/tasks.yaml set the shots that a paper uses."""
@@ -36,9 +33,7 @@ class MultipleChoiceSettings(Settings):
     batch_size: int | None = Field(None, ge=1)
 
 
-def evaluate(
-    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
-) -> Measurement:
+def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """Score a cell on its language, or each language of a group with the task, and on English.
 
     `accuracy` is from 0 to 1; see `metrics_by_language`. The harness's other metrics keep their

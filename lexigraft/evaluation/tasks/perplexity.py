@@ -2,8 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import Field
 
@@ -12,12 +11,6 @@ from lexigraft.evaluation.costs import TaskSizes, Work
 from lexigraft.evaluation.metric_kinds import MetricKind
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.settings import Settings
-
-if TYPE_CHECKING:
-    import numpy as np
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
-    from lexigraft.inference.likelihood import Likelihood
 
 logger = logging.getLogger(__name__)
 
@@ -37,9 +30,7 @@ class PerplexitySettings(Settings):
     batch_tokens: int | None = Field(None, ge=1)
 
 
-def evaluate(
-    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
-) -> Measurement:
+def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """Score the held-out target-language text and the English text of the corpus.
 
     Perplexity is per token, as in Yamaguchi et al. and UnifyVocab, and comparable only between
@@ -60,7 +51,7 @@ def evaluate(
     from lexigraft.corpus.lines import corpus_sentences
     from lexigraft.evaluation.texts import draw, member_sentences
     from lexigraft.evaluation.windows import score_windows
-    from lexigraft.inference.likelihood import score_texts, sum_likelihoods
+    from lexigraft.inference.likelihood import Likelihood, score_texts, sum_likelihoods
     from lexigraft.source.positions import positions_of
     from lexigraft.vocabulary.token_bytes import lost_text
 
@@ -69,17 +60,15 @@ def evaluate(
     details: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
 
-    def score(name: str, test: str, texts: list[str], count: int | None) -> "Likelihood":
+    def score(name: str, test: str, texts: list[str], count: int | None) -> Likelihood:
         numbered = list(enumerate(texts))
         drawn = draw(numbered, count, job, name) if job["run"] else numbered[:count]
-        texts = [text for _, text in drawn]
+        texts, options = [text for _, text in drawn], {"batch_tokens": settings.batch_tokens}
         if settings.window is None:
-            likelihood = score_texts(model, tokenizer, texts, batch_tokens=settings.batch_tokens)
+            likelihood = score_texts(model, tokenizer, texts, **options)
         else:
             window = min(settings.window, positions_of(model) or settings.window)
-            likelihood = score_windows(
-                model, tokenizer, texts, window=window, batch_tokens=settings.batch_tokens
-            )
+            likelihood = score_windows(model, tokenizer, texts, window=window, **options)
         if not math.isfinite(likelihood.perplexity):
             raise UserError(
                 f"{job['inputs']['cell']}: the likelihood of {name}.txt is not a finite number; "
@@ -94,11 +83,9 @@ def evaluate(
                 name,
             )
             details[name]["lost_text"] = lost
-        rows.extend(
-            {"id": f"{test}-{line}", "test": test}
-            | {key: getattr(sentence, key) for key in ("nats", "tokens", "bytes")}
-            for (line, _), sentence in zip(drawn, likelihood.texts, strict=True)
-        )
+        for (line, _), sentence in zip(drawn, likelihood.texts, strict=True):
+            values = {key: getattr(sentence, key) for key in ("nats", "tokens", "bytes")}
+            rows.append({"id": f"{test}-{line}", "test": test, **values})
         return likelihood
 
     metrics: dict[str, float | int] = {}
@@ -122,7 +109,7 @@ def evaluate(
     return Measurement(metrics, details)
 
 
-def _figures(score: "Likelihood", prefix: str = "", suffix: str = "") -> dict[str, Any]:
+def _figures(score: Any, prefix: str = "", suffix: str = "") -> dict[str, Any]:
     figures = {
         "bits_per_byte": score.bits_per_byte,
         "perplexity": score.perplexity,
@@ -139,30 +126,16 @@ def _cost(settings: PerplexitySettings, sizes: TaskSizes) -> Work:
     return Work("perplexity", scored_tokens=sizes.runs * (heldout + english))
 
 
-def mean_nats(totals: "np.ndarray") -> "np.ndarray":
-    """Nats per unit, of summed nats and units: [..., 2] -> [...]; missing without text."""
-    import numpy as np
+def _metric(name: str, title: str, decimals: int, unit: str) -> MetricKind:
+    def total(totals: Any) -> Any:
+        """The metric of summed nats and units: [..., 2] -> [...]; missing without text."""
+        import numpy as np
 
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(totals[..., 1] > 0, totals[..., 0] / totals[..., 1], np.nan)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            mean = np.where(totals[..., 1] > 0, totals[..., 0] / totals[..., 1], np.nan)
+            scores = {"perplexity": np.exp(mean), "bits_per_byte": mean / math.log(2)}
+        return scores.get(name, mean)
 
-
-def bits(totals: "np.ndarray") -> "np.ndarray":
-    """Bits per byte, of summed nats and bytes: [..., 2] -> [...]."""
-    return mean_nats(totals) / math.log(2)
-
-
-def perplexity(totals: "np.ndarray") -> "np.ndarray":
-    """Perplexity, of summed nats and tokens: [..., 2] -> [...]."""
-    import numpy as np
-
-    with np.errstate(over="ignore"):
-        return np.exp(mean_nats(totals))
-
-
-def _metric(
-    name: str, title: str, decimals: int, unit: str, total: Callable[..., Any]
-) -> MetricKind:
     return MetricKind(
         name,
         title,
@@ -181,9 +154,9 @@ TASK = TaskKind(
     cost=_cost,
     primary_metric="bits_per_byte",
     metrics=(
-        _metric("bits_per_byte", "bits per byte", 3, "bytes", bits),
-        _metric("perplexity", "perplexity", 1, "tokens", perplexity),
-        _metric("nats_per_token", "nats per token", 3, "tokens", mean_nats),
+        _metric("bits_per_byte", "bits per byte", 3, "bytes"),
+        _metric("perplexity", "perplexity", 1, "tokens"),
+        _metric("nats_per_token", "nats per token", 3, "tokens"),
     ),
     measured_in_training=True,
 )

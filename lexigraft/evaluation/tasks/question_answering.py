@@ -1,6 +1,6 @@
 """Generative question answering about a text, by causal models: exact match and F1."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -21,9 +21,6 @@ from lexigraft.evaluation.task_kinds import (
     read_settings,
 )
 from lexigraft.settings import Settings
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
 class QuestionAnsweringSettings(Settings):
@@ -48,9 +45,7 @@ class QuestionAnsweringSettings(Settings):
     questions_in: str | None = None
 
 
-def evaluate(
-    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
-) -> Measurement:
+def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """Ask the questions of each language that the cell is adapted to, and English ones.
 
     SALT (section 4.3, three examples), CW2V (section 4.6, four). `f1` and `exact_match` are means

@@ -2,7 +2,7 @@
 
 import math
 from itertools import cycle, islice
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -11,9 +11,6 @@ from lexigraft.evaluation.costs import TaskSizes, Work
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings, task_kind
 from lexigraft.evaluation.tasks import summarization, translation
 from lexigraft.settings import KeyedError, Settings
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
 class SpeedSettings(Settings):
@@ -40,9 +37,7 @@ class SpeedSettings(Settings):
         return self
 
 
-def evaluate(
-    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
-) -> Measurement:
+def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """Time greedy generation on fixed prompts, the same texts for every cell.
 
     Tokens per second alone (Yamaguchi et al., section 6.5) reward a bad tokenizer: if it splits
@@ -121,8 +116,8 @@ def _sum(units: list[dict[str, int]]) -> dict[str, int]:
 
 
 def _prompts(
-    model: "PreTrainedModel",
-    tokenizer: "PreTrainedTokenizerFast",
+    model: Any,
+    tokenizer: Any,
     job: dict[str, Any],
     heldout: list[str],
     settings: SpeedSettings,

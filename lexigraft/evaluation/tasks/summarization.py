@@ -1,7 +1,7 @@
 """Summarization in the target language, scored by ROUGE-L."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -9,9 +9,6 @@ from lexigraft.evaluation.costs import ARTICLE, TaskSizes, Work, generation, pro
 from lexigraft.evaluation.metric_kinds import TextMetrics, score_texts, scorers_of
 from lexigraft.evaluation.task_kinds import ARTICLES, Measurement, TaskKind, read_settings
 from lexigraft.settings import Settings
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
 class SummarizationSettings(Settings):
@@ -37,9 +34,7 @@ class SummarizationSettings(Settings):
     metrics: TextMetrics = Field(["rouge_l"])  # of `evaluation.metrics`
 
 
-def evaluate(
-    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
-) -> Measurement:
+def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """Summarize a sample of articles, the task's own or the corpus's, and score the summaries.
 
     Each article is truncated to fit, and has as many examples before it as still fit. An output

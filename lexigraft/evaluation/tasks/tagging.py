@@ -1,18 +1,12 @@
 """Tagging of words (named entities, WikiANN), fine-tuned on English."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import Field
 
 from lexigraft.evaluation.fine_tuning import FineTuning, fine_tuned_task
-from lexigraft.evaluation.metric_kinds import MetricKind
+from lexigraft.evaluation.metric_kinds import MetricKind, Rows
 from lexigraft.evaluation.task_kinds import Measurement, read_settings
-
-if TYPE_CHECKING:
-    import numpy as np
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
-    from lexigraft.evaluation.transfer import Example, Feature, Predict, Scores
 
 IGNORED = -100  # label of a token without a word, by torch's convention
 OUTSIDE = "O"
@@ -24,9 +18,7 @@ class TaggingSettings(FineTuning):
     epochs: float = Field(10, gt=0)
 
 
-def evaluate(
-    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
-) -> Measurement:
+def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """Fine-tune the cell's encoder on tagged English words and test it on its own language.
 
     `f1` is that of whole entities with the right type and boundaries, from 0 to 100, by seqeval as
@@ -39,7 +31,7 @@ def evaluate(
     task = Transfer(model, job, read_settings(TaggingSettings, job))
     label_ids = {label: number for number, label in enumerate(task.labels)}
 
-    def encode(examples: "list[Example]") -> "tuple[list[Feature], list[list[int | None]]]":
+    def encode(examples: Rows) -> tuple[Rows, list[list[int | None]]]:
         """The model's inputs for each example, and the token that represents each of its words."""
         encoded = tokenizer(
             [" ".join(example["words"]) for example in examples],
@@ -63,7 +55,7 @@ def evaluate(
             tokens_of.append(tokens)
         return features, tokens_of
 
-    def score(test: str, examples: "list[Example]", predict: "Predict") -> "Scores":
+    def score(examples: Rows, predict: Any) -> tuple[dict[str, float], Rows]:
         features, tokens_of = encode(examples)
         logits = predict(features)  # [examples, tokens, labels]
         predicted = [
@@ -72,8 +64,6 @@ def evaluate(
         ]
         rows = [
             {
-                "id": example["id"],
-                "test": test,
                 "source": " ".join(example["words"]),
                 "output": " ".join(tags),
                 "reference": " ".join(example["tags"]),
@@ -83,8 +73,7 @@ def evaluate(
         return {"f1": entity_f1([example["tags"] for example in examples], predicted)}, rows
 
     head, collator = AutoModelForTokenClassification, DataCollatorForTokenClassification(tokenizer)
-    features, _ = encode(task.train)
-    return task.measure(head, collator, features, score)
+    return task.measure(head, collator, encode(task.train)[0], score)
 
 
 def entity_f1(expected: list[list[str]], predicted: list[list[str]]) -> float:
@@ -102,7 +91,7 @@ def entity_statistics(output: str, reference: str) -> list[int]:
     return [len(predicted), len(expected), len(predicted & expected)]
 
 
-def entity_score(totals: "np.ndarray") -> "np.ndarray":
+def entity_score(totals: Any) -> Any:
     """F1 of entities, 0 to 100, of summed statistics: [..., 3] -> [...]; 0 if there are none."""
     import numpy as np
 

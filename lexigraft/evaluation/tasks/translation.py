@@ -1,7 +1,7 @@
 """Translation between English and the target language, scored with chrF, chrF++ and BLEU."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import Field
 
@@ -15,9 +15,6 @@ from lexigraft.evaluation.costs import (
 from lexigraft.evaluation.metric_kinds import TextMetrics, score_texts, scorers_of
 from lexigraft.evaluation.task_kinds import TRANSLATIONS, Measurement, TaskKind, read_settings
 from lexigraft.settings import Settings
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
 class TranslationSettings(Settings):
@@ -35,9 +32,7 @@ class TranslationSettings(Settings):
     metrics: TextMetrics = Field(["chrf", "chrf_plus_plus", "bleu"])  # of `evaluation.metrics`
 
 
-def evaluate(
-    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", job: dict[str, Any]
-) -> Measurement:
+def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """Translate a sample of parallel sentences, the task's own or the corpus's, and score them.
 
     An output ends at its first line feed, and an empty one scores 0. See

@@ -4,7 +4,6 @@ from pathlib import Path
 
 VERSION = 1  # raise it if the same texts get other scores
 PACKAGES = ("bleurt-pytorch",)
-TITLES = {"bleurt": "BLEURT"}  # names of scores in records -> their usual names
 # Part of a checkpoint -> groups of file names; the first file of each group that exists is used.
 FILES = {
     "checkpoint": (

@@ -4,7 +4,6 @@ from pathlib import Path
 
 VERSION = 1  # raise it if the same texts get other scores
 PACKAGES = ("unbabel-comet",)
-TITLES = {"comet": "COMET", "xcomet": "xCOMET"}  # names of scores in records -> their usual names
 # Part of a checkpoint -> groups of file names; the first file of each group that exists is used. Of
 # the encoder, only the tokenizer and the configuration are read.
 FILES = {
