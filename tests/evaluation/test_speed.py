@@ -5,9 +5,8 @@ import pytest
 import torch
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation import timing
-from lexigraft.evaluation.tasks.speed import evaluate
-from lexigraft.evaluation.timing import Pass
+from lexigraft.evaluation.tasks import speed
+from lexigraft.evaluation.tasks.speed import Pass, evaluate
 from lexigraft.inference.text_encoding import encode
 
 
@@ -39,7 +38,7 @@ def test_rates_are_medians_over_repeats(model, byte_tokenizer, job, monkeypatch)
         took = next(seconds)
         return Pass(took / 10, took * 9 / 10, ["ab"] * len(prompts))
 
-    monkeypatch.setattr(timing, "time_pass", timed)
+    monkeypatch.setattr(speed, "time_pass", timed)
     job["settings"]["batch_sizes"] = [2]
     metrics = evaluate(model, byte_tokenizer(), job).metrics
     assert metrics["tokens_per_second_batch_2"] == 4 * 5 / 5

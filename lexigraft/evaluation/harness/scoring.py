@@ -18,8 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.artifacts.atomic import write_lines
 from lexigraft.artifacts.records import read_jsonl
-from lexigraft.evaluation.harness.benchmarks import load_task
-from lexigraft.evaluation.harness.data import stored_data_sets
+from lexigraft.evaluation.harness.benchmarks import load_task, stored_data_sets
 from lexigraft.inference.batch_sizes import default_prompts, texts_with_logits
 from lexigraft.source.document_start import start_ids
 

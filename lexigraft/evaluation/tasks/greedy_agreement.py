@@ -3,7 +3,8 @@
 CW2V, section 3.3: rows in the convex hull of the source rows leave it unchanged (Theorem 2).
 """
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 from pydantic import Field
 
@@ -29,6 +30,15 @@ class GreedyAgreementSettings(Settings):
     batch_size: int | None = Field(None, ge=1)
 
 
+class PromptAgreement(NamedTuple):
+    """Next tokens after the prefixes of a prompt and of its continuation by the source model."""
+
+    same: bool  # whether the cell generates the same continuation
+    prefixes: int  # number of compared prefixes, of which:
+    changed: int  # number after which the most likely token differs
+    new: int  # number after which it is a new token
+
+
 def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """Compare the next tokens of the source model and the cell after the same source tokens.
 
@@ -39,16 +49,16 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     `greedy_agreement` is the share of prompts whose whole continuation is the same,
     `next_token_agreement` is the share of prefixes after which the most likely token is the same,
     and `new_token_choices` is the share of prefixes after which a new token is more likely than
-    every source token: zero for rows in the convex hull of the source rows. Without training, the
-    three measure only the initialization; with training, they measure how English has changed.
+    every source token: zero for rows in the convex hull of the source rows. With training, the
+    three also measure how English has changed.
 
     A vocabulary that replaces the source's has other prefixes: it gets no metrics, and `details`
     say so. Needs memory for the source model in addition to the cell's. Raises `UserError` if the
     corpus has no English sentences.
     """
     from lexigraft.corpus.lines import corpus_sentences
-    from lexigraft.evaluation.next_tokens import compare_next_tokens, continue_texts
     from lexigraft.evaluation.texts import draw
+    from lexigraft.inference.batch_sizes import run_batches, texts_with_logits
     from lexigraft.inference.generation import decode
     from lexigraft.inference.text_encoding import encode
     from lexigraft.initialization.pairing import pair_vocabularies
@@ -63,7 +73,7 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
         why = "the vocabulary replaces the source's and does not have its prefixes"
         return Measurement({}, {"not_measured": why})
     source: Any = load_model(folder, model.dtype, model.device)
-    corpus = job["inputs"]["corpus"]
+    corpus, length = job["inputs"]["corpus"], settings.max_new_tokens
     texts = draw(corpus_sentences(corpus, "english"), settings.sentences, job, "sentences")
     if not texts:
         raise UserError(
@@ -71,14 +81,14 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
             "language an `english` text or remove the task from run_tasks"
         )
     prompts = [ids[: settings.prompt_tokens] for ids in encode(source_tokenizer, texts)]
-    agreements = compare_next_tokens(
-        (source, source_tokenizer),
-        model,
-        prompts,
-        is_new=pair.source_of < 0,
-        max_new_tokens=settings.max_new_tokens,
-        batch_size=settings.batch_size,
-    )
+
+    def compare(batch: Any) -> list[PromptAgreement]:
+        continuations = continue_texts(source, source_tokenizer, list(batch), length)
+        return compare_next_tokens(source, model, batch, continuations, pair.source_of < 0)
+
+    max_texts = texts_with_logits(model, max(map(len, prompts)) + length, settings.batch_size)
+    batches = run_batches(prompts, len, compare, max_tokens=math.inf, max_items=max_texts)
+    agreements = [agreement for _, compared in batches for agreement in compared]
     prefixes = sum(agreement.prefixes for agreement in agreements)
     metrics = {
         "greedy_agreement": sum(agreement.same for agreement in agreements) / len(agreements),
@@ -91,8 +101,7 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     if changed:
         columns["prompt"] = decode(source_tokenizer, changed)
         for name, opened in (("source", (source, source_tokenizer)), ("cell", (model, tokenizer))):
-            continuations = continue_texts(*opened, changed, settings.max_new_tokens)
-            columns[name] = decode(opened[1], continuations)
+            columns[name] = decode(opened[1], continue_texts(*opened, changed, length))
     details = {
         "prompts": len(prompts),
         "prefixes": prefixes,
@@ -103,6 +112,61 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
         ],
     }
     return Measurement(metrics, details)
+
+
+def continue_texts(
+    model: Any, tokenizer: Any, prompts: list[list[int]], max_new_tokens: int
+) -> list[list[int]]:
+    """The greedy continuation of each prompt, up to and including the token that ends a text."""
+    from lexigraft.inference.generation import continue_greedily, end_tokens, padding_token
+
+    ends = end_tokens(model, tokenizer)
+    rows = continue_greedily(
+        model,
+        prompts,
+        padding=padding_token(tokenizer),
+        stop_tokens=sorted(ends),
+        max_new_tokens=max_new_tokens,
+    ).tolist()
+    stops = [next((i for i, token in enumerate(row) if token in ends), len(row)) for row in rows]
+    return [row[: stop + 1] for row, stop in zip(rows, stops, strict=True)]
+
+
+def compare_next_tokens(
+    source: Any, model: Any, prompts: Any, continuations: Any, is_new: Any
+) -> list[PromptAgreement]:
+    """Compare two models on prompts and their continuations; `is_new` [n_target] marks tokens."""
+    import torch
+
+    from lexigraft.inference.likelihood import pad_batch
+
+    texts = [prompt + row for prompt, row in zip(prompts, continuations, strict=True)]
+    # Padding is after the text, where no prefix attends to it.
+    padded = pad_batch(texts, texts)
+    inputs = {name: padded[name].to(model.device) for name in ("input_ids", "attention_mask")}
+    with torch.no_grad():
+        all_source_choices = source(**inputs, use_cache=False).logits.argmax(dim=-1)
+        all_choices = model(**inputs, use_cache=False).logits.argmax(dim=-1)
+    head, new = model.get_output_embeddings(), torch.from_numpy(is_new).to(model.device)
+    agreements = []
+    for prompt, ids, source_choices, choices in zip(
+        prompts, texts, all_source_choices, all_choices, strict=True
+    ):
+        # No prediction is needed after the last token.
+        source_choices, choices = source_choices[: len(ids) - 1], choices[: len(ids) - 1]
+        ties = (head.weight[source_choices] == head.weight[choices]).all(dim=1)
+        if head.bias is not None:
+            ties &= head.bias[source_choices] == head.bias[choices]
+        differs = (source_choices != choices) & ~ties
+        agreements.append(
+            PromptAgreement(
+                same=not differs[len(prompt) - 1 :].any(),
+                prefixes=len(choices),
+                changed=int(differs.sum()),
+                new=int((differs & new[choices]).sum()),
+            )
+        )
+    return agreements
 
 
 def _cost(settings: GreedyAgreementSettings, sizes: TaskSizes) -> Work:

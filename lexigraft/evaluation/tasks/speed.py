@@ -1,8 +1,11 @@
 """Generation speed of a cell: tokens, characters and bytes per second, also on the same text."""
 
 import math
+import time
+from collections.abc import Sequence
 from itertools import cycle, islice
-from typing import Annotated, Any, Literal
+from statistics import median
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -37,6 +40,14 @@ class SpeedSettings(Settings):
         return self
 
 
+class Pass(NamedTuple):
+    """A timed pass over all prompts."""
+
+    reading: float  # seconds up to the first tokens
+    decoding: float  # seconds after them
+    texts: list[str]
+
+
 def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """Time greedy generation on fixed prompts, the same texts for every cell.
 
@@ -67,11 +78,10 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     from lexigraft.artifacts.atomic import write_jsonl
     from lexigraft.corpus.lines import corpus_sentences
     from lexigraft.evaluation.texts import group_rows
-    from lexigraft.evaluation.timing import rates, time_pass
     from lexigraft.inference.text_encoding import encode, tokenize
 
     settings = read_settings(SpeedSettings, job)
-    corpus = job["inputs"]["corpus"]
+    corpus, new_tokens = job["inputs"]["corpus"], settings.new_tokens
     heldout = corpus_sentences(corpus, "heldout")
     if not heldout:
         raise UserError(f"{corpus}/heldout.txt: empty; give the language more text")
@@ -87,14 +97,11 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     timings = {}
     for size in settings.batch_sizes:
         for _ in range(settings.warmup):
-            time_pass(model, tokenizer, encoded[:size], size, settings.new_tokens)
+            time_pass(model, tokenizer, encoded[:size], size, new_tokens)
         passes = [
-            time_pass(model, tokenizer, encoded, size, settings.new_tokens)
-            for _ in range(settings.repeats)
+            time_pass(model, tokenizer, encoded, size, new_tokens) for _ in range(settings.repeats)
         ]
-        measured, timings[f"batch_{size}"] = rates(
-            passes, len(encoded), size, settings.new_tokens, text
-        )
+        measured, timings[f"batch_{size}"] = rates(passes, len(encoded), size, new_tokens, text)
         metrics |= {f"{name}_batch_{size}": value for name, value in measured.items()}
     rows = [{"id": f"heldout-{number}", **group} for number, group in enumerate(groups)]
     write_jsonl(job["outputs"]["predictions"], rows)
@@ -102,13 +109,91 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     conditions = {
         "prompts": prompts,
         "prompt_tokens": [len(ids) for ids in encoded],
-        "new_tokens": settings.new_tokens,
+        "new_tokens": new_tokens,
         **{f"reference_{unit}": count for unit, count in text.items()},
         "threads": torch.get_num_threads(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
         "precision": str(model.dtype).removeprefix("torch."),
     }
     return Measurement(metrics, conditions | timings)
+
+
+def time_pass(
+    model: Any, tokenizer: Any, prompts: list[list[int]], batch_size: int, new_tokens: int
+) -> Pass:
+    """Continue each prompt greedily by exactly `new_tokens`, in batches, and take the times."""
+    import torch
+    from transformers import StoppingCriteriaList
+
+    from lexigraft.inference import generation
+
+    def seconds() -> float:
+        if model.device.type == "cuda":
+            torch.cuda.synchronize(model.device)  # the device has finished its work
+        return time.perf_counter()
+
+    moments: list[float] = []  # when a batch begins, and when its first token is there
+
+    def note_first_token(ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+        if len(moments) == 1:
+            moments.append(seconds())
+        return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
+
+    reading = decoding = 0.0
+    rows: list[list[int]] = []
+    for first in range(0, len(prompts), batch_size):
+        moments[:] = [seconds()]
+        ids = generation.continue_greedily(
+            model,
+            prompts[first : first + batch_size],
+            padding=generation.padding_token(tokenizer),
+            stop_tokens=sorted(generation.end_tokens(model, tokenizer)),
+            max_new_tokens=new_tokens,
+            min_new_tokens=new_tokens,
+            criteria=StoppingCriteriaList([note_first_token]),
+        )
+        begin, first_token, end = *moments, seconds()
+        reading += first_token - begin
+        decoding += end - first_token
+        rows.extend(ids.tolist())
+    return Pass(reading, decoding, generation.decode(tokenizer, rows))
+
+
+def rates(
+    passes: Sequence[Pass], prompts: int, batch_size: int, new_tokens: int, text: dict[str, int]
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """The metrics of a batch size from its passes, and the measurements behind them.
+
+    `text` are the `characters`, `bytes` and `tokens` of a text that is the same for every cell.
+    """
+    seconds = [timed.reading + timed.decoding for timed in passes]
+    batches = prompts // batch_size
+    steps = batches * (new_tokens - 1)  # reading the prompt yields the first token
+    steps_per_second = steps / median(timed.decoding for timed in passes)
+    # Replacement characters represent invalid bytes.
+    texts = [output.replace("\N{REPLACEMENT CHARACTER}", "") for output in passes[-1].texts]
+    generated = {
+        "tokens": prompts * new_tokens,
+        "characters": sum(map(len, texts)),
+        "bytes": sum(len(output.encode()) for output in texts),
+    }
+    text_steps = text["tokens"] / batch_size  # with all rows of a batch in use
+    metrics = {
+        **{f"{unit}_per_second": count / median(seconds) for unit, count in generated.items()},
+        "steps_per_second": steps_per_second,
+        "same_text_characters_per_second": text["characters"] / text_steps * steps_per_second,
+        "same_text_bytes_per_second": text["bytes"] / text_steps * steps_per_second,
+        "first_token_seconds": median(timed.reading for timed in passes) / batches,
+        "spread": (max(seconds) - min(seconds)) / median(seconds),
+    }
+    details = {
+        "seconds": seconds,
+        "seconds_reading_prompts": [timed.reading for timed in passes],
+        "steps": steps,
+        "generated": generated,
+        "texts": passes[-1].texts,
+    }
+    return metrics, details
 
 
 def _sum(units: list[dict[str, int]]) -> dict[str, int]:

@@ -15,8 +15,7 @@ from tests.conftest import REPOSITORY
 
 
 def test_the_data_sets_of_a_task_are_stored_and_read_without_the_hub(prepared, tmp_path):
-    from lexigraft.evaluation.harness.benchmarks import load_task
-    from lexigraft.evaluation.harness.data import stored_data_sets
+    from lexigraft.evaluation.harness.benchmarks import load_task, stored_data_sets
 
     place = prepared("xnli_de", "xnli")
     card = json.loads((place / "card.json").read_text())
@@ -75,7 +74,7 @@ def test_the_parquet_copy_is_read_of_a_data_set_with_a_script(hub, tmp_path, mon
     """On a branch of its own the hub keeps each data set as Parquet: config/split/n.parquet."""
     import datasets
 
-    from lexigraft.evaluation.harness import data
+    from lexigraft.evaluation.harness import benchmarks as data
 
     rows = hub / "Muennighoff/xwinograd/jp/test.jsonl"
     asked = []
@@ -132,7 +131,7 @@ def test_a_data_set_is_read_at_the_commit_that_is_locked(tmp_path, monkeypatch):
     """The one of its branch when it was first read; another lock prepares the benchmark anew."""
     import datasets
 
-    from lexigraft.evaluation.harness import data
+    from lexigraft.evaluation.harness import benchmarks as data
     from lexigraft.source import revision_lock
     from lexigraft.source.hub_check import HubAnswer
 
@@ -218,8 +217,11 @@ def test_a_benchmark_is_counted_and_one_without_data_says_why(prepared, tmp_path
 
 
 def test_our_definition_of_xnli_has_the_prompt_of_cw2v(hub, tmp_path):
-    from lexigraft.evaluation.harness.benchmarks import load_task, prepare_benchmark
-    from lexigraft.evaluation.harness.data import stored_data_sets
+    from lexigraft.evaluation.harness.benchmarks import (
+        load_task,
+        prepare_benchmark,
+        stored_data_sets,
+    )
 
     rows = [{"premise": f"p{at} ", "hypothesis": f"h{at}", "label": at % 3} for at in range(5)]
     place = hub / "Divyanshu/indicxnli/ta"
