@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 from runpy import run_path
-from shutil import copytree
 
 import numpy as np
 import pytest
@@ -146,15 +145,6 @@ def test_equal_texts_have_similarity_one(encoder_folder, source, byte_tokenizer)
 def test_a_folder_without_an_encoder_is_the_users_error(tmp_path):
     with pytest.raises(UserError, match=r"alignment\.encoder: .* cannot be loaded"):
         SentenceEncoder({"folder": str(tmp_path)}, "alignment.encoder")
-
-
-def test_an_encoder_without_a_padding_token_is_the_users_error(
-    tmp_path, encoder_folder, byte_tokenizer
-):
-    folder = copytree(encoder_folder, tmp_path / "encoder")
-    byte_tokenizer().save_pretrained(folder)
-    with pytest.raises(UserError, match="has no padding token"):
-        SentenceEncoder({"folder": str(folder)})
 
 
 @pytest.fixture

@@ -2,23 +2,17 @@
 
 import json
 import math
-import shutil
 import sys
 import weakref
-from dataclasses import replace
 from pathlib import Path
-from runpy import run_path
 
 import pytest
 import torch
 
-from lexigraft.artifacts.atomic import delete_leftovers
 from lexigraft.errors import UserError
 from lexigraft.evaluation import evaluate
 from lexigraft.evaluation.evaluate import Opening, evaluate_cell, run_jobs
-from lexigraft.evaluation.task_kinds import Measurement, kinds, task_kind
-from lexigraft.job import carry_out
-from tests.conftest import REPOSITORY
+from lexigraft.evaluation.task_kinds import task_kind
 from tests.fake_vllm import LLM, install
 
 TRANSLATION = {"max_new_tokens": 4, "samples": 3, "batch_size": 1}
@@ -72,20 +66,6 @@ def test_all_tasks_and_runs_of_a_cell_load_its_model_once(cell_job, loads):
         assert all(map(math.isfinite, found["metrics"].values()))
 
 
-def test_records_name_the_start_token_if_the_task_adds_it(cell_job, monkeypatch):
-    """lm-evaluation-harness and encoders read what the tokenizer itself adds."""
-    measure = lambda model, tokenizer, job: Measurement({})  # noqa: E731
-    monkeypatch.setattr(
-        evaluate, "task_kind", lambda kind: replace(task_kind(kind), evaluate=measure)
-    )
-    job = cell_job(**{kind: {} for kind in kinds()})
-    evaluate_cell(job)
-    assert {kind for kind in kinds() if "document_start" in record(job, kind)} == {
-        "perplexity", "translation", "summarization", "question_answering", "speed",
-        "greedy_agreement",
-    }  # fmt: skip
-
-
 def test_no_model_is_loaded_if_every_record_is_complete(cell_job, loads):
     job = cell_job(perplexity={}, translation={**TRANSLATION})
     files, before = evaluate_cell(job), dates(job)
@@ -113,38 +93,6 @@ def test_a_changed_version_corpus_or_cell_computes_a_record_again(cell_job, cell
         return
     evaluate_cell(job)
     assert dates(job) != before
-
-
-def test_a_changed_file_of_prompts_repeats_only_the_tasks_that_read_it(cell_job, tmp_path):
-    prompts = Path(shutil.copytree(REPOSITORY / "config" / "prompts", tmp_path / "prompts"))
-    job = cell_job(perplexity={}, translation=dict(TRANSLATION), summarization={"samples": 1})
-    for task, texts in job["inputs"]["read"].items():
-        texts["prompts"] = {one: str(prompts / f"{one}.yaml") for one in (task, "names")}
-    del job["inputs"]["read"]["perplexity"]["prompts"]
-    evaluate_cell(job)
-    before = dates(job)
-    file = prompts / "translation.yaml"
-    file.write_text(file.read_text("utf-8") + "# a comment\n", "utf-8")
-    evaluate_cell(job)
-    after = dates(job)
-    assert {name for name in before if before[name] != after[name]} == {"translation-run-0"}
-
-
-def test_the_other_job_of_a_cell_keeps_the_partial_files_of_a_run(cell_job, monkeypatch):
-    job = cell_job(perplexity={})
-    kind = task_kind("perplexity")
-    inner, left = kind.evaluate, []
-
-    def disturbed(model, tokenizer, run):
-        writing = Path(run["outputs"]["folder"], ".partial-record-abcdefgh.json")
-        writing.touch()
-        delete_leftovers(job["outputs"]["folder"])  # as a job that begins there does
-        left.append(writing.exists())
-        return inner(model, tokenizer, run)
-
-    monkeypatch.setitem(vars(kind), "evaluate", disturbed)
-    evaluate_cell(job)
-    assert left == [True]
 
 
 @pytest.mark.fault(
@@ -305,13 +253,3 @@ def test_without_vllm_only_its_task_fails(cell_job, monkeypatch):
         evaluate_cell(job)
     assert set(dates(job)) == {"perplexity-run-0"}
     assert not (Path(job["outputs"]["folder"]) / "exported").exists()
-
-
-def test_the_script_lists_all_records_in_the_card_of_the_study(cell_job):
-    job = cell_job("mine", perplexity={"runs": 2})
-    carry_out(run_path(str(REPOSITORY / "scripts" / "evaluate.py"))["stage"], job)
-    card = json.loads(Path(job["outputs"]["card"]).read_text("utf-8"))
-    assert Path(job["outputs"]["card"]).name == "card-mine.json"
-    assert {"perplexity/run-1/record.json", "perplexity/run-0/predictions.jsonl"} <= set(
-        card["files"]
-    )

@@ -4,7 +4,7 @@ from runpy import run_path
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.fragmentation import _sample, fragmentation, measure_tokenizer
+from lexigraft.evaluation.fragmentation import fragmentation, measure_tokenizer
 from lexigraft.vocabulary.expand import expand_tokenizer
 from tests.conftest import REPOSITORY
 
@@ -43,17 +43,6 @@ def test_new_tokens_that_the_training_text_never_uses_are_counted(source, target
     assert metrics["unused_new_tokens"] == pytest.approx(1 / 3)
     assert metrics["train_tokens_per_sentence"] == (1 + 3) / 2
     assert metrics["source_train_tokens_per_sentence"] == (2 + 6) / 2
-
-
-def test_a_sample_of_the_training_text_is_measured(monkeypatch):
-    monkeypatch.setattr("lexigraft.evaluation.fragmentation.MEASURED", 3)
-    texts = [f"{number}" for number in range(100)]
-    found = _sample(texts)
-    assert len(found) == 3
-    assert sorted(found, key=int) == found != texts[:3]
-    assert _sample(texts[:2]) == texts[:2]
-    monkeypatch.setattr("lexigraft.evaluation.fragmentation._BEGINNING", 3)
-    assert _sample(texts) == texts[:3]
 
 
 def test_english_growth_and_changed_sentences_by_hand(source, target):

@@ -5,12 +5,11 @@ import json
 import numpy as np
 import pytest
 import torch
-from scipy.sparse import csr_array
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.tasks.greedy_agreement import evaluate
 from lexigraft.initialization.graft import graft
-from lexigraft.initialization.recipe import DenseRows, assemble_recipe
+from lexigraft.initialization.recipe import DenseRows
 from lexigraft.initialization.registry import initializer
 from lexigraft.source.model import load_model
 
@@ -64,29 +63,6 @@ def test_rows_in_the_hull_leave_greedy_output_as_it_is(measure, method):
 def likeliest(model, ids):
     with torch.inference_mode():
         return model(torch.tensor([ids])).logits[0].argmax(dim=-1)
-
-
-def copies(tokenizer, row, times=1.0):
-    """All new rows are `times` the source row `row`."""
-    rows = np.zeros((len(MERGES), len(tokenizer) + 1))
-    rows[:, row] = times
-    return assemble_recipe(
-        csr_array(rows), source_of(len(MERGES), tokenizer), np.arange(len(tokenizer))
-    )
-
-
-def test_a_row_twice_as_long_as_the_most_likely_token_replaces_it(measure, model, byte_tokenizer):
-    tokenizer = byte_tokenizer()
-    favourite = int(likeliest(model, [0, *tokenizer("Good ")["input_ids"]]).mode().values)
-    measured, grafted = measure(copies(tokenizer, favourite, 2.0), sentences=1, max_new_tokens=1)
-    assert measured.metrics["new_token_choices"] > 0
-    # By hand: of each prefix, whether the grafted model's choice is new.
-    sentences = ["Good morning", "one two three"]
-    shares = []
-    for text in sentences:
-        ids = [0, *tokenizer(text)["input_ids"]][:6]
-        shares.append((likeliest(grafted, ids) >= len(tokenizer)).float().mean().item())
-    assert measured.metrics["new_token_choices"] in [pytest.approx(share) for share in shares]
 
 
 def test_agreement_is_that_of_two_texts_written_token_by_token(measure, model, byte_tokenizer):

@@ -1,15 +1,12 @@
 """Questions that a causal model answers in words of its own."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.tasks.question_answering import evaluate
-from tests.conftest import REPOSITORY
 
 TEXTS = {
     "greek": [
@@ -71,22 +68,6 @@ def test_a_question_is_asked_with_its_text_in_its_language(model, byte_tokenizer
     assert details["tests"] == {"greek": {"drawn_from": 4, "questions": 4}}
 
 
-def test_tasks_across_languages_name_the_languages_of_questions_and_answers():
-    """MLQA names a file `mlqa.CONTEXT.QUESTION`."""
-    tasks = yaml.safe_load((REPOSITORY / "config/tasks.yaml").read_text("utf-8"))["tasks"]
-    across = 0
-    for name, task in tasks.items():
-        if task.get("kind") != "question_answering" or not isinstance(task["examples"], dict):
-            continue
-        for text in (text for part in task["examples"].values() for text in part):
-            files = re.match(r"mlqa\.([^.]+)\.([^/]+)/", text.get("data_files", ""))
-            if files and files[1] != files[2]:
-                context, question = (None if code == "{code}" else code for code in files.groups())
-                assert (task["answers_in"], task["questions_in"]) == (context, question), name
-                across += 1
-    assert across == 4
-
-
 def test_answers_are_scored_by_the_best_reference(model, byte_tokenizer, job, writing):
     tokenizer = byte_tokenizer()
     writing("«Βόλο»!", tokenizer)
@@ -135,13 +116,6 @@ def test_examples_precede_questions_and_are_not_tested(model, byte_tokenizer, jo
         assert text == f"Κείμενο: {context}\nΕρώτηση: {question}\nΑπάντηση: {answer}\n\n"
     whole = len("".join(examples.values()).encode())
     assert all(row["prompt_tokens"] == 1 + whole + len(row["prompt"].encode()) for row in rows)
-
-
-def test_separate_examples_leave_all_questions(model, byte_tokenizer, job):
-    asked = job(pool=True, shots=3, max_new_tokens=2)
-    details = evaluate(model, byte_tokenizer(), asked).details["tests"]["greek"]
-    assert details["questions"] == 4
-    assert all("Κείμενο: Άλλο. " in one["text"] for one in details["examples"])
 
 
 def test_examples_and_contexts_are_shortened_but_not_questions(model, byte_tokenizer, job):

@@ -20,16 +20,6 @@ def measured(model, byte_tokenizer, job):
     return evaluate(model, byte_tokenizer(), job)
 
 
-def test_every_batch_size_has_its_metrics(measured):
-    units = ("tokens", "characters", "bytes", "steps", "same_text_characters", "same_text_bytes")
-    rates = {f"{unit}_per_second_batch_{size}" for unit in units for size in (1, 2)}
-    others = {
-        f"{name}_batch_{size}" for name in ("first_token_seconds", "spread") for size in (1, 2)
-    }
-    assert set(measured.metrics) == rates | others | {"steps_per_sentence"}
-    assert all(measured.metrics[name] > 0 for name in rates if "text" in name or "steps" in name)
-
-
 def test_rates_are_medians_over_repeats(model, byte_tokenizer, job, monkeypatch):
     """Three passes over four prompts, of 4, 8 and 5 seconds; a tenth of each reads the prompts."""
     seconds = iter([1.0, 4.0, 8.0, 5.0])  # the first warms up
@@ -60,22 +50,6 @@ def test_the_same_text_costs_its_decoding_steps(measured, job):
         assert rate == pytest.approx(expected)
         in_bytes = measured.metrics[f"same_text_bytes_per_second_batch_{size}"]
         assert in_bytes / rate == pytest.approx(tokens / characters)  # a token is a byte here
-
-
-def lengths(job):
-    lines = Path(job["outputs"]["predictions"]).read_text("utf-8").splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def test_the_length_of_each_sentence_is_stored(measured, job):
-    lines = (Path(job["inputs"]["corpus"]) / "heldout.txt").read_text("utf-8").splitlines()
-    assert lengths(job) == [
-        {"id": f"heldout-{at}", "sentences": 1, "characters": len(line),
-         "bytes": len(line.encode()), "tokens": len(line.encode())}
-        for at, line in enumerate(lines)
-    ]  # fmt: skip
-    for unit in ("sentences", "characters", "bytes", "tokens"):
-        assert sum(row[unit] for row in lengths(job)) == measured.details[f"reference_{unit}"]
 
 
 def test_exactly_new_tokens_are_generated_for_every_prompt(model, byte_tokenizer, job, monkeypatch):
@@ -129,13 +103,6 @@ def test_truncated_articles_can_be_the_prompts(model, byte_tokenizer, make_job):
     assert "όλη μέρα" not in first
     assert " Άρθρο: Βροχή. " in second
     assert max(details["prompt_tokens"]) <= 190
-
-
-def test_prompts_from_articles_need_articles(model, byte_tokenizer, make_job):
-    job = make_job("speed", prompts_from="summarization", batch_sizes=[1], prompts=2)
-    (Path(job["inputs"]["corpus"]) / "tasks" / "summarization.jsonl").write_text("")
-    with pytest.raises(UserError, match=r"has no texts for summarization"):
-        evaluate(model, byte_tokenizer(), job)
 
 
 def test_settings_that_do_not_fit_together_are_refused(model, byte_tokenizer, make_job):

@@ -39,18 +39,6 @@ def test_a_model_that_writes_the_reference_scores_by_hand(model, byte_tokenizer,
     assert measured.details["unfinished_outputs"] == measured.details["empty_outputs"] == 0
 
 
-def test_predictions_have_the_article_of_the_prompt(model, byte_tokenizer, job):
-    evaluate(model, byte_tokenizer(), job)
-    row = predictions(job)[0]
-    assert row["source"] == "Ο ήλιος βγήκε νωρίς.\nΈκανε ζέστη όλη μέρα."
-    assert row["reference"] == "ήλιος και ζέστη"
-    prompt = (
-        "Γράψε μια σύντομη περίληψη του παρακάτω κειμένου στα ελληνικά. Άρθρο: "
-        f"{row['source']} Περίληψη:"
-    )
-    assert row["prompt_tokens"] == 1 + len(prompt.encode())  # a token is a byte here
-
-
 def test_truncated_articles_are_counted_and_stored(model, byte_tokenizer, make_job):
     job = make_job("summarization", max_new_tokens=4, max_prompt_tokens=190)
     details = evaluate(model, byte_tokenizer(), job).details
@@ -66,12 +54,6 @@ def test_the_shortest_are_the_same_for_every_run(model, byte_tokenizer, make_job
         job = make_job("summarization", run=run, samples=2, select="shortest", max_new_tokens=2)
         evaluate(model, byte_tokenizer(), job)
         assert [row["id"] for row in predictions(job)] == ["a1", "a3"]
-
-
-def test_rouge_can_compare_the_pieces_of_a_tokenizer(model, byte_tokenizer, make_job, tmp_path):
-    byte_tokenizer().save_pretrained(tmp_path / "pieces")
-    job = make_job("summarization", max_new_tokens=8, rouge_tokenizer=str(tmp_path / "pieces"))
-    assert str(tmp_path / "pieces") in evaluate(model, byte_tokenizer(), job).details["signature"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.evaluate import run_jobs
 from lexigraft.evaluation.texts import draw, group_rows
 from tests.workflow.plan import Plan
-from workflow.config.registries import ROOT, open_study
 
 CELL = {
     "source": "tiny", "language": "te-mine", "vocabulary": "source", "initializer": "none",
@@ -106,14 +105,3 @@ def test_a_task_whose_texts_are_missing_is_refused_before_any_job(task, texts, m
 )
 def test_groups_have_one_row_each_if_there_are_few_rows(rows, most, groups):
     assert group_rows(rows, most) == groups
-
-
-@pytest.mark.parametrize("name", ["config.yaml", "studies/demo-more.yaml", "studies/showcase.yaml"])
-def test_learning_curves_and_perplexity_use_the_same_sentences(name):
-    study = open_study(str(ROOT / "config" / name))
-    strategies, tasks = study.config["strategies"], study.config["tasks"]
-    used = [strategies[cell.strategy] for cell in study.cells]
-    watched = {strategy["curve"]["sentences"] for strategy in used if strategy["phases"]}
-    asked = [tasks[task] for task in study.config["run_tasks"]]
-    (scored,) = [task for task in asked if task["kind"] == "perplexity" and "language" not in task]
-    assert watched == {scored["heldout_sentences"]} == {scored["english_sentences"]}

@@ -39,23 +39,6 @@ def test_predictions_have_id_prompt_and_reference(model, byte_tokenizer, job):
     assert row["prompt_tokens"] == 1 + len(row["prompt"].encode())  # a token is a byte here
 
 
-def test_a_cell_that_was_trained_again_is_generated_again(model, byte_tokenizer, job, monkeypatch):
-    partial = Path(job["outputs"]["folder"]) / "predictions.partial.jsonl"
-    evaluate(model, byte_tokenizer(), job)
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "unlink", lambda *_, **__: None)
-        evaluate(model, byte_tokenizer(), job)
-    assert partial.exists()
-    card = Path(job["inputs"]["cell"]) / "card.json"
-    changed = {"changed.safetensors": {"bytes": 1, "sha256": "1"}}
-    card.write_text(json.dumps(json.loads(card.read_text()) | {"files": changed}))
-    calls = []
-    inner = model.generate
-    monkeypatch.setattr(model, "generate", lambda *a, **k: calls.append(1) or inner(*a, **k))
-    evaluate(model, byte_tokenizer(), job)
-    assert len(calls) == 2
-
-
 def test_new_tokens_are_counted_in_prompts_and_outputs(model, byte_tokenizer, job, monkeypatch):
     tokenizer = byte_tokenizer()
     vocabulary = Path(job["inputs"]["cell"]).parent / "tokenizer" / "vocabulary.json"
@@ -73,18 +56,6 @@ def test_new_tokens_are_counted_in_prompts_and_outputs(model, byte_tokenizer, jo
     prompts = [token for ids in encode(tokenizer, texts) for token in ids]
     assert metrics["new_token_share_input"] == sum(t >= 30 for t in prompts) / len(prompts)
     assert 0 < metrics["new_token_share_input"] < 1
-
-
-def test_samples_are_drawn_by_run_and_not_by_cell(model, byte_tokenizer, make_job):
-    drawn = []
-    for run, vocabulary in ((0, "source"), (0, "expand-100"), (1, "source"), (2, "source")):
-        job = make_job("translation", run=run, samples=2, max_new_tokens=2)
-        job["cell"]["vocabulary"] = vocabulary
-        measured = evaluate(model, byte_tokenizer(), job)
-        assert measured.details["drawn_from"] == 4
-        drawn.append([row["id"] for row in predictions(job)])
-    assert drawn[0] == drawn[1]
-    assert len({tuple(ids) for ids in drawn}) > 1
 
 
 def test_a_corpus_without_parallel_text_is_named(model, byte_tokenizer, job):
@@ -105,13 +76,6 @@ def test_the_alma_prompt_is_that_of_training_in_both_directions(model, byte_toke
     assert (asked[False]["source"], asked[False]["reference"]) == ("yes", "ναι")
     assert asked[True]["prompt"] == "Translate this from Greek to English:\nGreek: ναι\nEnglish:"
     assert (asked[True]["source"], asked[True]["reference"]) == ("ναι", "yes")
-
-
-def test_bleu_uses_the_tokenizer_of_the_target_language(model, byte_tokenizer, make_job):
-    for settings, tokens in (({}, "tok:char"), ({"into_english": True}, "tok:13a")):
-        job = make_job("translation", prompt="names", max_new_tokens=2, **settings)
-        details = evaluate(model, byte_tokenizer(), job | {"language": "my"}).details
-        assert tokens in details["bleu_signature"]
 
 
 def test_examples_precede_sentences_and_are_not_tested(model, byte_tokenizer, make_job):

@@ -85,16 +85,6 @@ def test_a_tested_example_is_not_in_its_own_prompt(scored):
             assert row["prompt"].count(end) == (number != at)
 
 
-def test_only_the_drawn_examples_are_scored(scored):
-    rows = scored("arc_de", "okapi/arc_multilingual", 0).rows
-    found = scored("arc_de", "okapi/arc_multilingual", 0, draw=lambda task, count: [0, count - 1])
-    # How many texts are scored together moves a likelihood's last bits.
-    near = [row | {"loglikelihoods": pytest.approx(row["loglikelihoods"])} for row in rows]
-    assert found.rows == [near[0], near[2]]
-    assert (found.facts["examples"], found.facts["scored"]) == (3, 2)
-    assert found.metrics["acc"] == sum(row["acc"] for row in found.rows) / 2
-
-
 @pytest.mark.fault(
     "machine",
     "GPU memory runs out while texts are generated or scored",

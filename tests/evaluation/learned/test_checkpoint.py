@@ -103,12 +103,6 @@ def test_a_failed_preparation_is_stale_when_what_it_lacked_appears(
     assert stale()
 
 
-def test_a_forbidden_fetch_is_tried_again_when_it_is_allowed(prepare, settings, monkeypatch):
-    stale = prepare(settings("bleurt", "org/name", revision=COMMIT))
-    monkeypatch.delenv("HF_HUB_OFFLINE")
-    assert stale()
-
-
 def test_scores_outlive_the_checkpoint_and_the_environment_but_not_its_replacement(
     prepare, settings, python, tmp_path, fill
 ):

@@ -134,22 +134,6 @@ def test_only_new_and_changed_predictions_are_scored(job, scorer):
     assert starts(job) == 2
 
 
-@pytest.mark.parametrize("changed", ["settings", "version", "metric"])
-def test_a_changed_checkpoint_or_setting_repeats_all_scores(job, scorer, changed):
-    scorer(COUNTED)
-    score_predictions(job)
-    if changed == "settings":
-        job["settings"]["batch_size"] = 3
-    elif changed == "version":
-        job["versions"] = {"metric comet": 2}
-    else:
-        card = json.loads(Path(job["inputs"]["metric"]).read_text())
-        card["checkpoint"]["files"] = {"model": {"bytes": 1, "sha256": "other"}}
-        Path(job["inputs"]["metric"]).write_text(json.dumps(card))
-    score_predictions(job)
-    assert starts(job) == 2
-
-
 @pytest.mark.fault(
     "kill",
     "the scoring process of a learned metric is killed between two runs",

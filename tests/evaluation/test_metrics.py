@@ -1,12 +1,90 @@
+"""Metrics of generated text, held against sacrebleu and numbers by hand."""
+
 from unicodedata import normalize
 
+import numpy as np
 import pytest
 import regex
+import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lexigraft.errors import UserError
+from lexigraft.evaluation.answers import mlqa_words
+from lexigraft.evaluation.metrics.bleu import bleu, bleu_score, bleu_statistics
+from lexigraft.evaluation.metrics.chrf import chrf, chrf_score, chrf_statistics
 from lexigraft.evaluation.metrics.rouge_l import PieceTokenizer, ScriptTokenizer, rouge_l
+from lexigraft.evaluation.unspaced_scripts import UNSPACED_LANGUAGES
+from tests.evaluation.conftest import drawn_pairs
+
+BLEU_OUTPUTS = ["the cat sat on the mat", "a dog , barks loudly at night"]
+BLEU_REFERENCES = ["the cat sat on a mat", "a dog barks loudly at night."]
+
+
+def test_bleu_is_that_of_sacrebleu():
+    found = bleu(BLEU_OUTPUTS, BLEU_REFERENCES, "sw")
+    assert found.score == sacrebleu.corpus_bleu(BLEU_OUTPUTS, [BLEU_REFERENCES]).score
+    assert "tok:13a" in found.signature
+    assert bleu(BLEU_OUTPUTS, BLEU_REFERENCES, None) == found
+
+
+@pytest.mark.parametrize("language", ["th", "ja", "my", "km", "lo"])
+def test_characters_are_tokens_of_languages_without_spaces(language):
+    found = bleu(["abcdefgh"], ["abcdefgx"], language)
+    # 7 of 8 characters, 6 of 7 pairs, 5 of 6, 4 of 5.
+    assert found.score == pytest.approx(100 * (7 / 8 * 6 / 7 * 5 / 6 * 4 / 5) ** 0.25)
+    assert "tok:char" in found.signature
+    assert bleu(["abcdefgh"], ["abcdefgx"], "de").score < 1
+
+
+@pytest.mark.parametrize("language", ["de", "th", "zh"])
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.95])
+def test_bleu_of_summed_statistics_is_that_of_sacrebleu(language, share):
+    outputs, references = drawn_pairs(5, share=share)
+    whole = bleu(outputs, references, language)
+    rows = np.array(bleu_statistics(outputs, references, whole.signature))
+    assert bleu_score(rows.sum(0)) == pytest.approx(whole.score)
+    # Few sentences, so that longer n-grams have no match, or there are none of them at all.
+    for begin in range(0, len(outputs), 3):
+        some = slice(begin, begin + 3)
+        expected = bleu(outputs[some], references[some], language).score
+        assert bleu_score(rows[some].sum(0)) == pytest.approx(expected)
+
+
+CHRF_OUTPUTS = ["ένα δύο", "καλημέρα", ""]
+CHRF_REFERENCES = ["ένα δύο τρία", "καλησπέρα κόσμε", "ναι"]
+
+
+def test_chrf_of_corpus_and_sentences_are_those_of_sacrebleu():
+    scores = chrf(CHRF_OUTPUTS, CHRF_REFERENCES)
+    assert scores.score == sacrebleu.corpus_chrf(CHRF_OUTPUTS, [CHRF_REFERENCES]).score
+    assert scores.examples == [
+        sacrebleu.sentence_chrf(output, [reference]).score
+        for output, reference in zip(CHRF_OUTPUTS, CHRF_REFERENCES, strict=True)
+    ]
+
+
+def test_ab_for_abc_scores_what_it_does_by_hand():
+    # Unigrams: 2 of 2 right, 2 of 3 found; bigrams: 1 of 1, 1 of 2. No trigram in the output.
+    # Precision (1 + 1) / 2 = 1, recall (2/3 + 1/2) / 2 = 7/12, F with beta 2: 5PR / (4P + R).
+    expected = 100 * 5 * (7 / 12) / (4 + 7 / 12)
+    assert chrf(["ab"], ["abc"]).examples == [pytest.approx(expected)]
+
+
+@pytest.mark.parametrize("word_order", [0, 2])
+def test_chrf_of_summed_statistics_is_that_of_sacrebleu(word_order):
+    outputs, references = drawn_pairs(3)
+    rows = np.array(chrf_statistics(outputs, references, word_order))
+    scores = chrf(outputs, references, word_order)
+    assert chrf_score(rows.sum(0)) == pytest.approx(scores.score)
+    assert chrf_score(rows) == pytest.approx(scores.examples)
+
+
+def test_the_statistics_of_ab_for_abc_are_those_counted_by_hand():
+    # Of each length: n-grams of "ab", of "abc", and of both; words: one each, which differ.
+    (row,) = chrf_statistics(["ab"], ["abc"], 2)
+    assert row == [2, 3, 2, 1, 2, 1, 0, 1, 0, *[0] * 9, 1, 1, 0, 0, 0, 0]
+
 
 BURMESE = "မြန်မာနိုင်ငံတွင် မိုးများ ရွာသွန်းခဲ့သည်။"
 REAL = {
@@ -122,3 +200,27 @@ def test_a_tokenizer_of_a_folder_gives_its_pieces(byte_tokenizer, tmp_path):
 def test_a_tokenizer_that_cannot_be_loaded_is_named(tmp_path):
     with pytest.raises(UserError, match=r"rouge_tokenizer: '.*nothing' cannot be loaded"):
         PieceTokenizer(str(tmp_path / "nothing"))
+
+
+TEXTS = {
+    "bo": "བོད", "ja": "日本かな", "km": "ខ្មែរ", "lo": "ລາວ", "my": "မြန်မာ", "th": "ไทย",
+    "zh": "中文",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("language", UNSPACED_LANGUAGES)
+def test_letters_with_their_marks_are_tokens_in_unspaced_scripts(language):
+    words = mlqa_words(TEXTS[language], language)
+    assert len(words) > 1
+    assert "".join(words) == TEXTS[language]
+    assert ScriptTokenizer().tokenize(TEXTS[language]) == words
+
+
+@pytest.mark.parametrize(("outputs", "references"), [([], []), (["a"], []), (["a"], ["a", "b"])])
+@pytest.mark.parametrize(
+    "score",
+    [chrf, lambda *texts: bleu(*texts, None), lambda *texts: rouge_l(*texts, ScriptTokenizer())],
+)
+def test_each_metric_requires_one_reference_for_each_output(score, outputs, references):
+    with pytest.raises(ValueError, match=f"{len(outputs)} predictions for {len(references)}"):
+        score(outputs, references)
