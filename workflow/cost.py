@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from lexigraft.evaluation.costs import (
     QUESTION,
@@ -40,9 +40,7 @@ from lexigraft.machine import PEAKS, known_device, setting
 from lexigraft.training.registry import objective
 from lexigraft.training.settings import phase_teacher
 from workflow.jobs import Job
-
-if TYPE_CHECKING:
-    from workflow.study import Study
+from workflow.study import Study, once
 
 Seconds = Mapping[str, float]  # kind of work -> seconds
 
@@ -90,7 +88,7 @@ class CostModel:
     With `jobs`, the values in their cards replace assumptions.
     """
 
-    def __init__(self, study: "Study", device: str, jobs: Iterable[Job] | None = None) -> None:
+    def __init__(self, study: Study, device: str, jobs: Iterable[Job] | None = None) -> None:
         self.study, self.device = study, device
         self.peak = PEAKS[known_device(device) or DEVICE]
         self._cards = {(job.rule, *sorted(job.wildcards.items())): job.card for job in jobs or ()}
@@ -327,6 +325,12 @@ class CostModel:
             return content
         except (KeyError, OSError, ValueError):
             return {}
+
+
+@once
+def cost_model(study: Study) -> CostModel:
+    """The model for time limits, which depend on the config alone, not on finished jobs."""
+    return CostModel(study, chosen_device(study.config) or DEVICE)
 
 
 def training_flops(phase: Mapping[str, Any], recomputes: bool, parameters: float) -> float:

@@ -18,7 +18,6 @@ from lexigraft.machine import job_environment
 from lexigraft.source.revision_lock import read_lock
 from lexigraft.training.settings import samples_of, teacher_of, trains_whole_model
 from workflow.config.revisions import with_commits
-from workflow.cost import DEVICE, CostModel, chosen_device
 from workflow.rule_files import rules
 
 P = ParamSpec("P")
@@ -143,8 +142,8 @@ class Study:
             for name in samples_of(self.strategies[strategy]):
                 yield language, f"strategy '{strategy}' trains on", name
         for language, initializer in self.used("languages", "initializers"):
-            if name := self.initializers.get(initializer, {}).get("samples"):
-                yield language, f"initializer '{initializer}' aligns", name
+            if pairs := self.initializers.get(initializer, {}).get("samples"):
+                yield language, f"initializer '{initializer}' aligns", pairs
 
     def answered_samples(self) -> list[tuple[str, str, Entry]]:
         """Language, name and settings of the answered samples that cells read, once each."""
@@ -160,8 +159,9 @@ class Study:
     def teachers(self) -> set[str]:
         """All source models that are teachers in cells."""
         strategies = (self.strategies[name] for name in self.used("strategies"))
-        imitated = {teacher_of(strategy) for strategy in strategies} - {None}
-        return {*imitated, *(entry["teacher"] for _, _, entry in self.answered_samples())}
+        imitated = (teacher_of(strategy) for strategy in strategies)
+        answering = {entry["teacher"] for _, _, entry in self.answered_samples()}
+        return answering.union(name for name in imitated if name)
 
     def training_gpus(self, source: str, strategy: str) -> tuple[int, int, bool]:
         """GPUs of a training, megabytes for the process on each, and if the model is sharded."""
@@ -194,7 +194,7 @@ class Study:
         entry = self.initializers.get(initializer, {})
         if "languages" not in entry:
             return {}
-        code = entry["options"].get("language") or self.languages[language].get("code")
+        code: str = entry["options"].get("language") or self.languages[language].get("code", "")
         if code not in entry["languages"]:
             what = f"'{language}' has code '{code}'" if code else f"'{language}' is a group"
             raise UserError(
@@ -312,11 +312,6 @@ class Study:
         return paths | plugins | job_environment(self.config["machine"])
 
     @cached_property
-    def cost_model(self) -> CostModel:
-        """The model for time limits, which depend on the config alone, not on finished jobs."""
-        return CostModel(self, chosen_device(self.config) or DEVICE)
-
-    @cached_property
     def metrics_python(self) -> str:
         """The Python of learned metrics: in the working folder, otherwise in the repository."""
         python: str = self.config["metrics_python"]
@@ -351,7 +346,7 @@ class Study:
 
 def is_answered(samples: Mapping[str, Any] | None) -> bool:
     """Whether samples are answers of a teacher."""
-    return bool(samples) and samples["kind"] == "answered"
+    return samples is not None and samples["kind"] == "answered"
 
 
 def codes_of(texts: Iterable[Mapping[str, Any]]) -> set[str]:

@@ -108,8 +108,9 @@ def check_local_files(study: Study) -> None:
         if folder := study.config["tokenizers"][name].get("folder"):
             check_folder(folder, f"tokenizers.{name}.folder", TOKENIZER, "source.json")
     sources = {*study.used("sources")} | study.teachers()
-    same_tokenizer = {study.sources[name].get("tokenizer_of") for name in sources} - {None}
-    for name in sorted(sources | same_tokenizer):
+    for name in sorted(
+        {study.sources[name].get("tokenizer_of", name) for name in sources} | sources
+    ):
         if folder := study.sources[name].get("folder"):
             check_folder(folder, f"sources.{name}.folder", MODEL)
     for name in study.used_auxiliaries():

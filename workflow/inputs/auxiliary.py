@@ -7,6 +7,7 @@ from typing import Any
 from lexigraft.auxiliary.language_files import BINARY, word_vector_files
 from lexigraft.auxiliary.registry import AuxiliaryKind, auxiliary_kind
 from lexigraft.cells import SOURCE_VOCABULARY
+from workflow.cost import cost_model
 from workflow.inputs.corpus import texts_of
 from workflow.inputs.rule import Output, Wildcards, output
 from workflow.inputs.source import sentence_encoder
@@ -119,7 +120,7 @@ def _per_million_tokens(study: Study, wildcards: Wildcards, amount: int) -> int:
     """An amount for each million training tokens, in the tokenizer whose tokens get vectors."""
     if not amount:
         return 0
-    entry, model = study.auxiliary[wildcards["auxiliary"]], study.cost_model
+    entry, model = study.auxiliary[wildcards["auxiliary"]], cost_model(study)
     language = entry.get("corpus") or wildcards["language"]
     density = model.density(wildcards["source"], language, wildcards["vocabulary"])
     sentence = model.text(language).characters * density

@@ -6,6 +6,7 @@ from typing import Any
 from lexigraft.corpus.sample_file import SAMPLES, TEST_SET
 from lexigraft.evaluation.task_kinds import ENGLISH, prompts_of
 from workflow.config.languages import OF_GROUP
+from workflow.cost import cost_model
 from workflow.inputs.rule import Output, Wildcards, output
 from workflow.inputs.source import package_of
 from workflow.study import Study, in_repository, once
@@ -119,7 +120,7 @@ def answer_memory(study: Study, wildcards: Wildcards) -> int:
 
 def answer_minutes(study: Study, wildcards: Wildcards) -> int:
     """Minutes for all answers."""
-    model, resources = study.cost_model, study.sources[_teacher(study, wildcards)]["resources"]
+    model, resources = cost_model(study), study.sources[_teacher(study, wildcards)]["resources"]
     return model.minutes(
         resources,
         "evaluation_minutes",

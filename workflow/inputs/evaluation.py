@@ -9,6 +9,7 @@ from lexigraft.evaluation.harness.benchmark_state import benchmark_state as data
 from lexigraft.evaluation.learned.checkpoint import learned_kind, state
 from lexigraft.evaluation.task_kinds import versions_of
 from lexigraft.plugins import with_digests
+from workflow.cost import cost_model
 from workflow.inputs.corpus import task_inputs
 from workflow.inputs.rule import Output, Wildcards, output
 from workflow.inputs.source import package_of, sentence_encoder
@@ -37,7 +38,7 @@ def texts(study: Study, wildcards: Wildcards, alone: bool = False) -> dict[str, 
 
 def minutes(study: Study, wildcards: Wildcards, alone: bool = False) -> int:
     """Minutes of these tasks."""
-    resources, model = study.sources[wildcards["source"]]["resources"], study.cost_model
+    resources, model = study.sources[wildcards["source"]]["resources"], cost_model(study)
     names = _task_names(study, wildcards, alone)
     runs = sum(study.run_tasks[task]["runs"] for task in names)
     estimate = model.minutes(
@@ -154,7 +155,7 @@ def metric_versions(study: Study, wildcards: Wildcards) -> dict[str, int]:
 
 def scoring_minutes(study: Study, wildcards: Wildcards) -> int:
     """Minutes of a metric on all predictions."""
-    model, scored = study.cost_model, [*_scored(study, wildcards)]
+    model, scored = cost_model(study), [*_scored(study, wildcards)]
     tasks = [(task, cell.language) for cell, runs in scored for task in runs]
     minutes = model.minutes(
         study.metrics[wildcards["metric"]]["resources"],

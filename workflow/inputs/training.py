@@ -7,6 +7,7 @@ from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.training.registry import objective
 from lexigraft.training.settings import samples_of as samples_in
 from lexigraft.training.settings import teacher_of
+from workflow.cost import cost_model
 from workflow.inputs.corpus import samples_of
 from workflow.inputs.initialization import fit_of
 from workflow.inputs.rule import Output, Wildcards, output
@@ -71,7 +72,7 @@ def memory(study: Study, wildcards: Wildcards) -> int:
 
 def minutes(study: Study, wildcards: Wildcards) -> int:
     """Minutes on all GPUs."""
-    resources, model = study.sources[wildcards["source"]]["resources"], study.cost_model
+    resources, model = study.sources[wildcards["source"]]["resources"], cost_model(study)
     strategy = study.strategies[wildcards["strategy"]]
     if not strategy["phases"]:
         return model.minutes(resources, "evaluation_minutes", lambda: model.training(wildcards))

@@ -7,7 +7,7 @@ from typing import Any
 from lexigraft.cells import SOURCE_VOCABULARY
 from lexigraft.evaluation.unspaced_scripts import UNSPACED_LANGUAGES
 from workflow.config.vocabularies import is_taken, is_trained
-from workflow.cost import ENGLISH
+from workflow.cost import ENGLISH, cost_model
 from workflow.inputs.corpus import texts_of
 from workflow.inputs.rule import Output, Wildcards, output
 from workflow.study import Study
@@ -70,7 +70,7 @@ def corpus_amount(
     The unit is that of `sentence_size` and `token_size`, the sizes of a sentence and of a token of
     the source: bytes or tokens.
     """
-    corpus_size = study.cost_model.text(language).sentences * sentence_size
+    corpus_size = cost_model(study).text(language).sentences * sentence_size
     if "text" not in entry:
         return corpus_size
     limit, languages = entry["text"], len(study.members(language))
@@ -88,7 +88,7 @@ def _for_text(
     group have equal shares of the corpus.
     """
     language = _corpus(study, wildcards)
-    text, entry = study.cost_model.text(language), study.vocabularies[wildcards["vocabulary"]]
+    text, entry = cost_model(study).text(language), study.vocabularies[wildcards["vocabulary"]]
     size = corpus_amount(study, language, entry, text.bytes, ENGLISH * text.bytes / text.characters)
     parts = math.ceil(max(0.0, size - 5e7) / 1e8)
     codes = [study.languages[name]["code"] for name in study.members(language)]
