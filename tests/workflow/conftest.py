@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from contextlib import chdir
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +55,21 @@ def shown(study, axis, registry):
     """What the report calls the names that a study's cells have on an axis."""
     titles = study.config["titles"].get(registry, {})
     return {titles.get(name, name) for name in (getattr(cell, axis) for cell in study.cells)}
+
+
+def changed(config: dict, changes: dict) -> dict:
+    """A copy of a config with values at other keys, such as `cells.0.sources`."""
+    config = deepcopy(config)
+    for key, value in changes.items():
+        *path, last = key.split("/")
+        place = config
+        for part in path:
+            place = place[int(part) if isinstance(place, list) else part]
+        if value == "<removed>":
+            del place[last]
+        else:
+            place[int(last) if isinstance(place, list) else last] = value
+    return config
 
 
 @dataclass
@@ -239,6 +255,89 @@ def miniature(smollm2_folder_tiny, texts) -> dict:
         },
         "report": {"fonts": None},
     }
+
+
+@pytest.fixture(scope="session")
+def full_study(miniature, word_files, texts, smollm2_folder_tiny, tmp_path_factory) -> dict:
+    """The miniature with cells and tasks that read everything that a study can read."""
+    folder = tmp_path_factory.mktemp("config")
+    model, question = folder / "bert", {"question": "Which?", "answers": {"text": ["this"]}}
+    model.mkdir()
+    for name in ("config.json", "tokenizer.json"):
+        (model / name).touch()
+    (folder / "questions.jsonl").write_text(json.dumps(question | {"context": "this"}) + "\n")
+    config = deepcopy(miniature)
+    telugu, greek = (config["languages"][name] for name in ("telugu", "greek"))
+    text = {"loader": "tsv", "path": str(texts / "telugu.tsv")}
+    pairs = {"kind": "parallel", "text": text}
+    answers = {"kind": "answered", "prompts": "pairs", "teacher": "large"}
+    telugu |= {**word_files, "samples": {"pairs": pairs, "answers": answers}}
+    telugu["plms"] = {"bert": {"model": str(model)}}
+    greek["samples"] = {"pairs": deepcopy(pairs)}
+    config["languages"]["both"] = {"name": "Both", "group": {"members": ["telugu", "greek"]}}
+    config["sources"]["large"] = {"folder": str(smollm2_folder_tiny)}
+    short = config["strategies"]["short"] | {"checkpoints": 3}
+    phase = {"trainable": ["all"], "length": 64}
+    taught = phase | {"objective": "distill", "distill": {"teacher": "large"}}
+    matched = [part | {"objective": "alm"} for part in short["phases"]]
+    mixed = [phase | {"share": 0.5}, phase | {"share": 0.5, "data": {"pairs": 0.5, "answers": 0.5}}]
+    config["strategies"] = {
+        "short": short,
+        "taught": short | {"phases": [taught], "checkpoints": 1},
+        "mixed": short | {"phases": mixed, "checkpoints": 1},
+        "matched": short | {"phases": matched, "checkpoints": 1},
+    }
+    config["vocabularies"] = {"own": {"mode": "replace", "plm": "bert"}}
+    config["auxiliary"] = {
+        "english": {"base": "english-word-vectors", "unlisted_words": False},
+        "aligned": {"base": "aligned-word-vectors", "unlisted_words": False},
+        "trained": {"kind": "glove", "corpus": "greek"},
+    }
+    config["initializers"] = {
+        "words": {"base": "wechsel", "auxiliary": {"target": "aligned", "source": "english"}},
+        "translated": {"method": "transtokenizers", "samples": "pairs"},
+        "mine": {"base": "align"},
+        "focused": {"base": "focus", "auxiliary": "trained"},
+        "encoded": {"base": "tokenadapt"},
+        "bilingual": {"method": "dictionary-alignment", "dictionary": True},
+        "model": {"base": "omp", "auxiliary": {"plm": "plm-bert"}},
+    }
+    cells = config["cells"][1] | {"strategies": ["none"]}
+    config["cells"] += [
+        cells | {"initializers": ["words", "translated", "mine", "focused", "bilingual"]},
+        cells | {"vocabularies": ["own"], "initializers": ["model"]},
+        config["cells"][0] | {"languages": ["telugu", "both"], "strategies": ["taught", "mixed"]},
+        config["cells"][0] | {"strategies": ["matched"]},
+        cells | {"languages": ["telugu", "greek"], "initializers": ["encoded"]},
+    ]
+    config["aliases"] = [{"initializer": "mine", "same_as": "align", "vocabularies": ["own"]}]
+    codes = {"languages": {"te": "te"}}
+    config["tasks"] |= {
+        "titles": {
+            "base": "translation",
+            "shots": 1,
+            "prompt": "names",
+            "examples": {"test": [text | codes], "shots": [text | codes]},
+        },
+        "asked": {
+            "kind": "question_answering",
+            "examples": {
+                "test": [
+                    {
+                        "loader": "jsonl",
+                        "path": str(folder / "questions.jsonl"),
+                        "languages": ["te", "en"],
+                    }
+                ]
+            },
+        },
+        "elsewhere": {"base": "perplexity", "language": "telugu"},
+    }
+    telugu_only = {"languages": ["telugu"]}
+    config["run_tasks"] |= {"titles": telugu_only, "asked": telugu_only, "elsewhere": {}}
+    config["run_tasks"]["perplexity"] = {"checkpoints": True}
+    config["run_tasks"]["translation-short"] = {"languages": ["telugu", "greek"]}
+    return config
 
 
 @pytest.fixture

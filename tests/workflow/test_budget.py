@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from lexigraft.errors import UserError
 from lexigraft.report.inputs import report_settings
 from lexigraft.report.page import study_caveats
 from lexigraft.report.records import read_study
@@ -73,17 +72,6 @@ def test_every_amount_is_this_part_of_it_and_nothing_else_changes(whole, small):
 
 def test_its_results_lie_in_a_folder_of_their_own(small):
     assert small["results"].endswith("/budget-0.01")
-
-
-@pytest.mark.bad_input(
-    "config",
-    "a budget that is not a fraction between 0 and 1",
-    "rejected with a message that gives its bounds",
-)
-@pytest.mark.parametrize("budget", [0, 1, 2, "small"])
-def test_a_budget_that_is_no_part_is_refused(config, registries, budget):
-    with pytest.raises(UserError, match=r"^config\.budget"):
-        resolve(config | {"budget": budget}, registries)
 
 
 def test_the_report_says_so(whole, small, tmp_path):

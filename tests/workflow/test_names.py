@@ -79,39 +79,6 @@ def test_a_registry_s_own_entries_may_have_bases(config, registries):
     assert study["vocabularies"]["expand-75"]["new_tokens"] == 75
 
 
-@pytest.mark.bad_input(
-    "config",
-    "an unknown or circular `base`, or a title that is not text",
-    "rejected with a message that names the key or shows the circle",
-)
-@pytest.mark.parametrize(
-    ("entries", "message"),
-    [
-        ({"a": {"base": "exp-50"}}, "vocabularies.a.base: 'exp-50' is not known; did you mean"),
-        (
-            {"a": {"base": "b"}, "b": {"base": "a"}},
-            "vocabularies.b.base: a -> b -> a is circular; remove one of these bases",
-        ),
-        ({"a": {"base": "a"}}, "vocabularies.a.base: a -> a is circular; remove one"),
-        ({"a": {"base": "expand-50", "title": 3}}, "vocabularies.a.title: 3 is not text"),
-        ({"a": ["expand-50"]}, "vocabularies.a: ['expand-50'] is not a mapping"),
-        ({"a": {"base": ["b"]}}, "vocabularies.a.base: ['b'] is not text"),
-        ({"a": {"base": "expand-50", "new_token": 3}}, "vocabularies.a: unknown key 'new_token'"),
-    ],
-)
-def test_a_base_or_title_that_cannot_be_is_named(config, registries, entries, message):
-    config["vocabularies"] = entries
-    assert message in refused(config, registries)
-
-
-def test_a_study_has_one_strategy_that_trains_nothing(config, registries):
-    config["cells"][0]["strategies"] = ["none-16"]
-    resolve(config, registries)
-    config["cells"][1]["strategies"] = ["none"]
-    message = refused(config, registries)
-    assert message.startswith("config.cells: strategies none and none-16 train nothing")
-
-
 def test_titles_are_what_the_report_shows_and_no_settings(config, registries):
     config["initializers"] = {"own": {"base": "focus", "title": "focus"}}
     config["strategies"]["brief"] = {"base": "2x2ls-clm-512", "title": "2x2ls-clm-512"}

@@ -1,17 +1,11 @@
 """Test sets and examples of a task's own: which a cell is evaluated on, and what is refused."""
 
 import json
-from collections import Counter
 
 import pytest
 
-from lexigraft.cells import cell_of
-from lexigraft.errors import UserError
-from lexigraft.yaml_files import read_yaml
-from tests.workflow.conftest import study_of_entries
+from tests.workflow.conftest import refused, study_of_entries
 from tests.workflow.plan import Plan
-from workflow.config.checks import check_local_files
-from workflow.config.registries import ROOT, resolve
 
 AXES = {
     "source": "tiny", "vocabulary": "source", "initializer": "none", "strategy": "none",
@@ -89,20 +83,6 @@ def evaluated(config, registries, task, language="telugu"):
     return job["tasks"][task], job["inputs"]["read"][task]
 
 
-def parts_read(study, task, cell):
-    """Names of the parts of its examples that a task reads for a cell."""
-    folders = [place for place in study.inputs("evaluate", cell.wildcards)
-               if place.startswith(f"results/examples/{task}/")]  # fmt: skip
-    return [folder.split("/")[-2] for folder in folders]
-
-
-def refused(config, registries):
-    with pytest.raises(UserError) as error:
-        check_local_files(resolve(config, registries))
-    assert "\n" not in str(error.value)
-    return str(error.value)
-
-
 def test_a_cell_is_evaluated_on_the_texts_of_its_language(config, registries):
     given, read = evaluated(config, registries, "mine")
     folder = "results/examples/mine"
@@ -151,47 +131,6 @@ def test_a_text_is_read_by_its_own_name_of_the_language(config, registries, file
     assert given["settings"]["columns"]["answers"] == "answers.text"
 
 
-def test_a_task_with_a_test_set_needs_no_parallel_text(config, registries):
-    config["languages"]["telugu"] = {
-        **config["languages"]["telugu"], "parallel": None,
-        "english": {"loader": "text", "paths": config["languages"]["greek"]["text"]["paths"]},
-    }  # fmt: skip
-    resolve(config, registries)
-    del config["tasks"]["mine"]["examples"]["test"]
-    assert "languages.telugu.parallel: missing, but task 'mine'" in refused(config, registries)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda t: t["mine"]["examples"]["shots"][0]["languages"].pop("te"),
-         "tasks.mine.examples.shots: has no text in 'te', the language of 'telugu'"),
-        (lambda t: t["questions"]["examples"]["test"][0].update(languages=["hi"]),
-         "tasks.questions.examples.test: has no text in 'te', the language of 'telugu'"),
-        (lambda t: t["mine"].pop("shots"), "tasks.mine.shots: missing, but examples.shots is set"),
-        (lambda t: t["mine"].update(engine="vllm", beams=5),
-         "tasks.mine.beams: vLLM only decodes greedily here"),
-        (lambda t: t["mine"]["examples"]["test"][0].update(path="no/such.tsv"),
-         "tasks.mine.examples (test-te).text.path: no/such.tsv: there is no such file"),
-        (lambda t: t["mine"].update(examples={}), "tasks.mine.examples: "),
-        (lambda t: t["mine"]["examples"]["test"][0].pop("languages"),
-         "tasks.mine.examples.test[0]: 'languages' is missing"),
-        (lambda t: t["mine"]["examples"]["test"][0].update(loader="squad"),
-         "tasks.mine.examples.test[0]: needs a loader: "),
-        (lambda t: t["questions"].pop("examples"), "tasks.questions: 'examples' is missing"),
-        (lambda t: t["questions"]["examples"]["test"][0].update(loader="tsv"),
-         "tasks.questions.examples.test[0]: needs a loader: "),
-        (
-            lambda t: t["questions"]["examples"]["test"][0].update(languages=["Telugu"]),
-            "ISO 639 codes",
-        ),
-    ],
-)  # fmt: skip
-def test_an_invalid_test_set_is_an_error(config, registries, change, message):
-    change(config["tasks"])
-    assert message in refused(config, registries)
-
-
 def test_every_registered_test_set_has_a_text_for_each_language(registries):
     """`{code}` is replaced by the language, and the tests of the papers' languages are there."""
     study = study_of_entries(**registries)
@@ -215,69 +154,6 @@ def test_every_registered_test_set_has_a_text_for_each_language(registries):
         assert {("mlqa", f"test-{code}"), ("mlqa", f"shots-{code}"), ("xquad", f"test-{code}")} <= (
             parts
         )
-
-
-@pytest.fixture(scope="module")
-def studies(registries):
-    return {
-        name: Plan(read_yaml(ROOT / "config" / "studies" / f"{name}.yaml"))
-        for name in ("vocadt", "salt", "cw2v")
-    }
-
-
-@pytest.mark.parametrize("task", ["translation", "titles-4-shot", "questions-4-shot"])
-def test_an_unknown_prompt_is_an_error_before_the_first_job(config, registries, task):
-    config["run_tasks"] = {"asked": {}}
-    config["tasks"] = {"asked": {"base": task, "prompt": "cw2w"}}
-    with pytest.raises(UserError, match=r"tasks\.asked\.prompt: 'cw2w' is not in config/prompts"):
-        resolve(config, registries)
-
-
-def test_the_models_of_vocadt_translate_after_five_examples_before_alma(studies):
-    study = studies["vocadt"]
-    for code in ("sw", "id", "et", "ht", "ko", "el", "ru", "bg", "uk", "kk"):
-        for task in (f"en-{code}-5-shot", f"{code}-en-5-shot"):
-            entry, wanted = study.config["tasks"][task], study.config["run_tasks"][task]
-            assert (entry["shots"], entry["prompt"], entry["max_new_tokens"]) == (5, "names", 256)
-            assert not any("alma" in name for name in wanted["strategies"])
-            zero_shot = study.config["run_tasks"][task.removesuffix("-5-shot")]
-            assert wanted["languages"] == zero_shot["languages"]
-            cell = next(cell for cell in study.cells if cell.language == f"madlad-{code}"
-                        and task in study.tasks_of(cell))  # fmt: skip
-            assert parts_read(study, task, cell) == [f"shots-{code}"]
-
-
-def test_gemma_of_salt_answers_questions_in_both_languages_and_across_them(studies):
-    study = studies["salt"]
-    for task in ("mlqa", "xquad", "mlqa-english-text", "mlqa-english-question"):
-        assert study.config["tasks"][task]["shots"] == 3
-        assert study.config["run_tasks"][task]["sources"] == ["gemma-2b"]
-        cell = next(cell for cell in study.cells if cell.language == "vi-wiki"
-                    and task in study.tasks_of(cell))  # fmt: skip
-        tested = {part for part in parts_read(study, task, cell) if part.startswith("test-")}
-        assert tested == ({"test-vi"} if "english" in task else {"test-vi", "test-en"})
-
-
-def test_the_models_of_cw2v_are_tested_in_every_language_at_every_checkpoint(studies):
-    study = studies["cw2v"]
-    own = [name for name, entry in study.config["tasks"].items()
-            if name in study.config["run_tasks"] and "examples" in entry]  # fmt: skip
-    assert len(own) == 1 + 4 + 4 + 5  # questions, translation out and in, headlines of English too
-    assert {study.config["tasks"][task]["shots"] for task in own} == {4}
-    checkpoints = [job.wildcards for job in study.jobs().values()
-                   if job.rule == "evaluate_checkpoint"]  # fmt: skip
-    tested = Counter(
-        task
-        for wildcards in checkpoints
-        if wildcards["strategy"] == "cpt"
-        for task in study.described("evaluate_checkpoint", wildcards)["tasks"]
-    )
-    assert {tested[task] for task in own} == {6 * 4}
-    cell = cell_of(checkpoints[0])
-    assert cell.language == "cw2v-mix"
-    assert set(parts_read(study, "questions-4-shot", cell)) == {
-        f"test-{code}" for code in ("en", "hi", "ta", "ru", "de")
-    }
 
 
 def test_the_real_workflow_evaluates_on_the_test_sets_of_a_user(checkout, config):

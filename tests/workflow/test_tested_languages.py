@@ -4,10 +4,8 @@ from copy import deepcopy
 
 import pytest
 
-from lexigraft.errors import UserError
 from lexigraft.report.inputs import report_inputs
 from tests.workflow.plan import Plan
-from workflow.config.registries import resolve
 
 AXES = {
     "source": "tiny", "language": "greek", "vocabulary": "expand-50", "initializer": "align",
@@ -94,31 +92,3 @@ def test_a_checkpoint_is_evaluated_as_its_cell_is(study):
     assert found["inputs"]["read"] == {"perplexity": cell["inputs"]["read"]["perplexity"]}
     assert found["outputs"]["folder"] == cell["outputs"]["folder"] + "/checkpoint-2"
     assert found["checkpoint"] == 2
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda c: c["strategies"]["short"].update(checkpoints=1),
-         "config.run_tasks.perplexity.checkpoints: no strategy of this study keeps checkpoints"),
-        (lambda c: c["tasks"]["translation-te"].update(language="telugo"),
-         "tasks.translation-te.language: 'telugo' is not known; did you mean 'telugu'?"),
-        (lambda c: c["tasks"]["translation-te"].update(language={"greek": "telugo"}),
-         "tasks.translation-te.language: 'telugo' is not known; did you mean 'telugu'?"),
-        (lambda c: c["tasks"]["translation-te"].update(language={"telugu": "greek"}),
-         "tasks.translation-te.language: has no entry for 'greek'; add one, or leave the language "
-         "out of config.run_tasks.translation-te.languages"),
-        (lambda c: c["tasks"]["translation-te"].update(language=3),
-         "tasks.translation-te.language: needs a name of languages.yaml, or a mapping from "),
-        (lambda c: c["run_tasks"]["perplexity"].update(languages=["grek"]),
-         "config.run_tasks.perplexity.languages: 'grek' is not used in any cell; did you mean "
-         "'greek'?"),
-        (lambda c: c["strategies"]["short"].update(checkpoints=0),
-         "strategies.short.checkpoints: 0 is not at least 1"),
-    ],
-)  # fmt: skip
-def test_an_invalid_selection_is_an_error(change, message, config, registries):
-    change(config)
-    with pytest.raises(UserError) as error:
-        resolve(config, registries)
-    assert message in str(error.value)
