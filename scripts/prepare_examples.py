@@ -1,7 +1,6 @@
 """Read one part of a task's examples: to fine-tune on, to test on, or to show in prompts."""
 
-from lexigraft.corpus.examples import prepare_examples
-from lexigraft.corpus.test_sets import prepare_test_set
+from lexigraft.corpus.examples import prepare_examples, prepare_test_set
 from lexigraft.job import Job, Written, run
 
 

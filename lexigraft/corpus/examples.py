@@ -1,21 +1,27 @@
-"""Examples to fine-tune and test encoders: labelled texts, tagged words, questions.
+"""Rows of a task's tables as JSON lines: test sets, answered examples, and examples for encoders.
 
-All are written in the same format, one JSON object per line:
-
+- `pairs`: `{"id", "source" (English), "target"}`;
+- `articles`: `{"id", "source" (the article), "reference"}`;
+- `questions`: `{"id", "question", "context", "answers": [text, …]}`;
 - `labels`: `{"id", "first", "second" (or null), "label"}`;
 - `tags`: `{"id", "words": […], "tags": […]}`;
 - `spans`: `{"id", "question", "context", "answers": [{"text", "start"}, …]}`.
+
+An id is the number of the row in its table.
 """
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from lexigraft.artifacts.atomic import write_jsonl
+from lexigraft.corpus.cleaning import CleaningCounts, cleaned_pairs, repair
 from lexigraft.corpus.lines import read_lines
-from lexigraft.corpus.readers import read_rows
+from lexigraft.corpus.readers import read_articles, read_pairs, read_rows
+from lexigraft.corpus.sample_file import TEST_SET
 from lexigraft.corpus.tables import list_of, text_of, value_of
 from lexigraft.errors import UserError
 
@@ -26,22 +32,53 @@ Example = dict[str, Any]
 Row = Mapping[str, Any]
 
 
+def prepare_test_set(settings: Row, folder: str | Path) -> tuple[list[str], dict[str, Any]]:
+    """Write `test_set.jsonl` for a task in one language; returns its name, and facts for the card.
+
+    `settings` has `rows`: `pairs`, `articles` or `questions`; `text`: like a language's `parallel`
+    or `summarization` (without texts in packages), or for questions a table with `columns` that
+    name its `question`, `context` and `answers` (a text or a list); optionally `repair`. Texts are
+    cleaned as in a corpus. Questions without an answer (`unanswered`) are dropped.
+    """
+    form, repairs, cleaning = settings["rows"], settings.get("repair", ()), CleaningCounts()
+    if form == "questions":
+        tests = list(_questions(settings, cleaning))
+    else:
+        is_article, key = form == "articles", "reference" if form == "articles" else "target"
+        pairs = (read_articles if is_article else read_pairs)(settings["text"])
+        pairs = cleaned_pairs(pairs, cleaning, paragraphs=is_article, repairs=repairs)
+        tests = [
+            {"id": f"{cleaning.read:04d}", "source": source, key: target}
+            for source, target in pairs
+        ]
+    rows = [row for row in tests if row]
+    if not rows:
+        raise UserError(
+            f"{folder}: none of {cleaning.read} rows is a valid test; check the columns"
+        )
+    write_jsonl(Path(folder) / TEST_SET, rows)
+    logger.info("%s: %d of %d rows", folder, len(rows), cleaning.read)
+    counts = {"cleaning": asdict(cleaning), "unanswered": len(tests) - len(rows)}
+    return [TEST_SET], {"tests": len(rows), "rows": counts}
+
+
 def prepare_examples(settings: Row, folder: str | Path) -> tuple[list[str], dict[str, Any]]:
     """Write `examples.jsonl` for one part of a task; returns its name, and facts for the card.
 
-    `settings` has `rows`, one of the above; `text`, see `readers.read_rows`; `columns`, the table's
-    column names for the parts of an example: `first`, `second` (optional) and `label`; `words` and
-    `tags`; or `question`, `context`, `answers` and `starts`; `labels`, for the first two, the
-    names of the labels in the order of their numbers. Rows without text (`blank`) and questions
-    without an answer (`unanswered`) are dropped and counted; answers that do not occur at the
-    position given in the table are dropped.
+    `settings` has `rows`: `labels`, `tags` or `spans`; `text`, see `readers.read_rows`; `columns`,
+    the table's column names for the parts of an example: `first`, `second` (optional) and `label`;
+    `words` and `tags`; or `question`, `context`, `answers` and `starts`; `labels`, for the first
+    two, the names of the labels in the order of their numbers. Rows without text (`blank`) and
+    questions without an answer (`unanswered`) are dropped and counted; answers that do not occur at
+    the position given in the table are dropped.
     """
-    read, columns = _READERS[settings["rows"]], settings["columns"]
+    read = {"labels": _labelled, "tags": _tagged, "spans": _answered}[settings["rows"]]
+    columns, labels = settings["columns"], settings.get("labels") or []
     counts = {"read": 0, "blank": 0, "unanswered": 0}
     examples: list[Example] = []
     for row, where in read_rows(settings["text"], list(columns.values())):
         counts["read"] += 1
-        example = read(row, where, columns, settings.get("labels") or [])
+        example = read(row, where, columns, labels)
         if isinstance(example, str):
             counts[example] += 1
         else:
@@ -66,7 +103,33 @@ def labels_of(folder: str | Path) -> list[str]:
     return json.loads((Path(folder) / "card.json").read_text("utf-8"))["labels"] or []
 
 
-# Each reader returns an example without its id, or the reason why the row is dropped.
+def _questions(settings: Row, cleaning: CleaningCounts) -> Iterator[Example | None]:
+    """Questions as tests; None for a question without an answer."""
+    columns = settings["columns"]
+
+    def clean(line: str) -> str:
+        return repair(line, cleaning, settings.get("repair", ()))
+
+    for row, where in read_rows(settings["text"], list(columns.values())):
+        cleaning.read += 1
+        question = clean(text_of(row, columns["question"], where))
+        lines = text_of(row, columns["context"], where).split("\n")
+        context = "\n".join(filter(None, map(clean, lines)))
+        value = value_of(row, columns["answers"], where)
+        is_text = isinstance(value, str)
+        texts = [value] if is_text else list_of(row, columns["answers"], where, str)
+        answers = list(dict.fromkeys(filter(None, map(clean, texts))))
+        if not question or not context:
+            cleaning.blank += 1
+        elif not answers:
+            yield None
+        else:
+            cleaning.kept += 1
+            example = {"question": question, "context": context, "answers": answers}
+            yield {"id": f"{cleaning.read:04d}", **example}
+
+
+# These return an example without its id, or the reason why the row is dropped.
 
 
 def _labelled(row: Row, where: str, columns: Row, labels: list[str]) -> Example | str:
@@ -95,7 +158,7 @@ def _tagged(row: Row, where: str, columns: Row, labels: list[str]) -> Example | 
     }
 
 
-def _question(row: Row, where: str, columns: Row, labels: list[str]) -> Example | str:
+def _answered(row: Row, where: str, columns: Row, labels: list[str]) -> Example | str:
     question, context = (text_of(row, columns[part], where) for part in ("question", "context"))
     if not question.strip() or not context.strip():
         return "blank"
@@ -120,10 +183,3 @@ def _label_name(label: Any, labels: list[str], where: str) -> str:
     if isinstance(label, str) and label in labels:
         return label
     raise UserError(f"{where}: label {label!r} is not one of {', '.join(labels)}; correct `labels`")
-
-
-_READERS: dict[str, Callable[[Row, str, Row, list[str]], Example | str]] = {
-    "labels": _labelled,
-    "tags": _tagged,
-    "spans": _question,
-}

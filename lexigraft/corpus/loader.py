@@ -68,8 +68,6 @@ class Loader:
     # If texts and pairs are columns of rows, `read_rows` is enough. This ends the names of the keys
     # that name them: `column`, `source_column`, `target_column`, `quality_column`.
     column: str = "column"
-    # What identifies the version of files that are not local, in any JSON type.
-    versions: Callable[[Mapping[str, Any]], list[Any]] | None = None
     needs_package: bool = False  # whether the text is in a package of packages.yaml
 
 

@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from lexigraft.artifacts.completion import input_checksum
 from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned
-from lexigraft.corpus.loader import Shard, find_loader
+from lexigraft.corpus.loader import Shard
 from lexigraft.corpus.local_files import local_paths
 from lexigraft.corpus.readers import text_shards
 from lexigraft.corpus.sampling import StoredLines, StoredSample
@@ -55,13 +55,11 @@ def draw_text(
     minimum, limit = settings["minimum_characters"], settings.get("read_characters")
     text = settings["text"]
     shards = text_shards(text, package, Path(folder, FOLDER, _DOWNLOADS))
-    # The state's name is a digest of settings, and of the content or versions of files. Text files
-    # on the web are left out: their stored bytes are compared with the server's.
-    versions = find_loader(text["loader"]).versions
+    # The state's name is a digest of settings and of the content of files. Text files on the web
+    # are left out: their stored bytes are compared with the server's.
     content = [
         [text, minimum, settings.get("repair"), limit],
         [input_checksum(path) for path in local_paths(text)],
-        *(versions(text) if versions else []),
         (seed, lines, characters),
     ]
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

@@ -1,11 +1,9 @@
 """Large files of the web are read as they arrive; a reading that goes on fetches what is new."""
 
 import gzip
-import json
 import lzma
 import random
 
-import pyarrow
 import pytest
 
 from lexigraft.corpus import reading
@@ -163,46 +161,3 @@ def test_of_a_file_that_changed_no_sample_of_other_settings_is_left(files, tmp_p
     settings = language(files, minimum_characters=2)
     drawn = draw_text(settings, tmp_path, SEED, CleaningCounts(), None, None)
     assert len(drawn) == len(LINES) and all(line.endswith("x") for line in drawn)
-
-
-def json_text(files, name, lines):
-    """A language whose text is JSON lines on the web, which a library reads in pieces."""
-    content = "".join(json.dumps({"text": line}) + "\n" for line in lines).encode()
-    if name.endswith(".zst"):
-        content = pyarrow.compress(content, "zstd", asbytes=True)
-    files.contents[f"/{name}"] = content
-    text = {"loader": "datasets", "name": "json", "data_files": f"{files.address}/{name}"}
-    return language(files) | {"text": text}
-
-
-@pytest.mark.fault(
-    "network",
-    "a text on the web ends early or changes between two readings",
-    "it is read as one version of the file, or a one-line error message says what to do",
-)
-@pytest.mark.parametrize("name", ["te.jsonl", "te.jsonl.zst"])
-def test_a_library_reads_one_version_of_a_file_or_fails(files, tmp_path, monkeypatch, name):
-    settings, counts = json_text(files, name, LINES), CleaningCounts()
-    for framing, version, message in (
-        ("length", None, "reports no version of the file"),
-        ("chunked", "ETag", "does not say how long the file is"),
-    ):
-        files.framing, files.version = framing, version
-        with pytest.raises(UserError, match=message):
-            draw_text(settings, tmp_path, SEED, counts, None, None)
-    files.framing, files.version = "length", "Last-Modified"
-    monkeypatch.setattr(reading, "SAVE_SECONDS", -1.0)
-    cleaned, other = reading.cleaned, [f"{line[::-1]}" for line in LINES]
-
-    def interrupt(texts, counts, *more):
-        if counts.read == 500:
-            raise KeyboardInterrupt
-        return cleaned(texts, counts, *more)
-
-    monkeypatch.setattr(reading, "cleaned", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        draw_text(settings, tmp_path, SEED, counts, None, None)
-    monkeypatch.setattr(reading, "cleaned", cleaned)
-    json_text(files, name, other)
-    drawn = draw_text(settings, tmp_path, SEED, CleaningCounts(), None, None)
-    assert list(drawn) == other

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lexigraft.corpus.test_sets import prepare_test_set
+from lexigraft.corpus.examples import prepare_test_set
 from lexigraft.errors import UserError
 
 COLUMNS = {"question": "question", "context": "context", "answers": "answers.text"}

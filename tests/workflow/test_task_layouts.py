@@ -5,9 +5,8 @@ import pytest
 from pyarrow.parquet import write_table
 
 from lexigraft.artifacts.records import read_jsonl
-from lexigraft.corpus.examples import prepare_examples
+from lexigraft.corpus.examples import prepare_examples, prepare_test_set
 from lexigraft.corpus.readers import read_articles
-from lexigraft.corpus.test_sets import prepare_test_set
 from tests.workflow.conftest import study_of_entries
 from workflow.config.registries import entries_of
 

@@ -8,7 +8,6 @@ zstd, for which the library needs another package.
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -23,7 +22,6 @@ from lexigraft.corpus.tables import column_pairs, column_texts, json_rows, text_
 from lexigraft.errors import UserError, first_line
 from lexigraft.setting_types import Words
 from lexigraft.settings import Settings, by_shape, optional
-from lexigraft.source.download import ChangedError, EndlessError, Remote, ask_file
 
 DataFiles = Annotated[
     Annotated[str, Tag("@text")] | Annotated[list[str], Field(min_length=1), Tag("@list")],
@@ -80,7 +78,6 @@ def read_rows(text: Text, columns: list[str] | None, config: str | None = None) 
     addresses = _data_files(text)
     if name == "json" and any(address.endswith(".zst") for address in addresses):
         return _zstd_shards(addresses, subject)
-    _web_versions(addresses)  # the library does not say which file is missing
     files = {"data_files": text.get("data_files"), "revision": text.get("revision")}
     with _dataset_errors(subject):
         if any(Path(name, file).is_file() for file in ("dataset_dict.json", "state.json")):
@@ -95,7 +92,7 @@ def read_rows(text: Text, columns: list[str] | None, config: str | None = None) 
 
     def rows(index: int) -> Rows:
         is_empty = count == 1
-        with _check_unchanged(addresses[index::count]), _dataset_errors(subject):
+        with _dataset_errors(subject):
             for row in dataset.shard(count, index) if count > 1 else dataset:
                 is_empty = False
                 yield row, subject
@@ -138,45 +135,10 @@ def _read_pairs(text: Text, _: Inputs) -> Iterator[tuple[Pair, Any]]:
         yield (text_of(source, column, subject), text_of(target, column, subject)), None
 
 
-def _versions(text: Text) -> list[Any]:
-    """The versions of files on the web; text files are left out, since their bytes are compared."""
-    if _web_texts(text):
-        return []
-    return [asdict(version) for version in _web_versions(_data_files(text)).values()]
-
-
 def _web_texts(text: Text) -> list[str]:
     """The addresses of a text, if all are files on the web with one text per line; else none."""
     addresses = _data_files(text)
     return addresses if text["name"] == "text" and all(map(is_remote_text, addresses)) else []
-
-
-def _web_versions(addresses: Sequence[str]) -> dict[str, Remote]:
-    """Address on the web -> its version; a UserError if a server does not report version or size.
-
-    For files that libraries read in pieces: they notice neither a change nor a missing end.
-    """
-    on_web = [address for address in addresses if address.startswith(("https://", "http://"))]
-    versions = {address: ask_file(address) for address in on_web}
-    for address, remote in versions.items():
-        if remote.bytes is None:
-            raise EndlessError(address)
-        if not remote.is_same(remote):
-            raise UserError(
-                f"{address}: the server reports no version of the file (ETag, Last-Modified), so a "
-                "change during reading would go unnoticed; download it yourself and give its path"
-            )
-    return versions
-
-
-@contextmanager
-def _check_unchanged(addresses: Sequence[str]) -> Iterator[None]:
-    """Check that files on the web do not change meanwhile."""
-    versions = _web_versions(addresses)
-    yield
-    for address, remote in versions.items():
-        if not remote.is_same(ask_file(address)):
-            raise ChangedError(f"{address}: the file changed while it was read; run again")
 
 
 def _subject(text: Text) -> str:
@@ -198,7 +160,7 @@ def _zstd_shards(addresses: Sequence[str], subject: str) -> list[RowShard]:
     from fsspec.core import url_to_fs
 
     def rows(system: Any, file: str) -> Rows:
-        with _check_unchanged([file]), _dataset_errors(subject), system.open(file, "rb") as raw:
+        with _dataset_errors(subject), system.open(file, "rb") as raw:
             content = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, "r"), "zstd")
             yield from json_rows((line.decode() for line in io.BufferedReader(content)), file)
 
@@ -235,5 +197,4 @@ LOADER = table_loader(
     more_pairs=(HubConfigs,),
     read_texts=_read_texts,
     read_pairs=_read_pairs,
-    versions=_versions,
 )
