@@ -3,7 +3,7 @@
 The Snakefile imports the settings, so `read_amount` imports the tokenizer when it counts tokens.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -40,42 +40,33 @@ def text_amount_field(what: str) -> Any:
 def read_amount(
     corpus: str | Path, settings: Mapping[str, Any], source: str | Path
 ) -> Iterator[str]:
-    """Read the training text of a corpus (`mixture.read_part`) up to the amount `settings["text"]`.
+    """Read the training text of a corpus up to the amount `settings["text"]`, by default all of it.
 
-    Without `text`, all of it is read. `source` is the source model, whose tokenizer counts tokens.
-    A number of tokens is exceeded by at most the last text. For a group, amounts per language are
-    read one language after the other.
+    `source` is the source model, whose tokenizer counts tokens. A number of tokens is exceeded by
+    at most the last text. Amounts per language are read one language after the other.
     """
     if "text" not in settings:
         yield from read_part(corpus)
         return
     amount = validate(TextAmount, settings["text"], "text")
-    counts = amount.tokens or amount.tokens_per_language
-    encode = None
-    if counts:
-        from lexigraft.source.encoding import encoder
-        from lexigraft.source.model import open_tokenizer
-
-        encode = encoder(open_tokenizer(source))
-    if most := amount.sentences or amount.tokens:
-        yield from _up_to(read_part(corpus), most, encode)
-    else:
-        most = amount.sentences_per_language or amount.tokens_per_language or 0
-        for member in text_shares(corpus):
-            yield from _up_to(read_lines(text_file(corpus, member)), most, encode)
-
-
-def _up_to(
-    texts: Iterator[str], most: int, encode: Callable[[list[str]], list[list[int]]] | None
-) -> Iterator[str]:
-    if encode is None:
-        yield from islice(texts, most)
+    (limit,) = amount.model_dump(exclude_unset=True).values()
+    members = [read_part(corpus)]
+    if amount.sentences_per_language or amount.tokens_per_language:
+        members = [read_lines(text_file(corpus, member)) for member in text_shares(corpus)]
+    if amount.sentences or amount.sentences_per_language:
+        for texts in members:
+            yield from islice(texts, limit)
         return
-    from lexigraft.source.encoding import batches
+    from lexigraft.source.encoding import batches, encoder
+    from lexigraft.source.model import open_tokenizer
 
-    for batch in batches(texts):
-        for text, ids in zip(batch, encode(batch), strict=True):
-            yield text
-            most -= len(ids)
-            if most <= 0:
-                return
+    encode = encoder(open_tokenizer(source))
+    for texts in members:
+        tokens = 0
+        for batch in batches(texts):
+            for text, ids in zip(batch, encode(batch), strict=True):
+                if tokens < limit:
+                    yield text
+                tokens += len(ids)
+            if tokens >= limit:
+                break

@@ -42,32 +42,25 @@ _BURMESE = re.compile("[\u1000-\u109f]")
 
 @dataclass
 class CleaningCounts:
-    """Counts of lines; `read` = `kept` + the dropped lines.
-
-    - Dropped: `blank`, `too_short`, `placeholder`, `duplicate` (if `remembered` is limited, only
-      duplicates of the remembered sentences).
-    - Always repaired: `windows_line_ends`, `byte_order_mark`, `control_characters` and `not_nfc`
-      (not in Unicode normal form C).
-    - Repaired on request: `mojibake`, UTF-8 that was read as another encoding (`schÃ¶n`); `zawgyi`;
-      `csv_quotes`, a quoted field of a CSV file with its quotes doubled (FLORES-200 has such lines
-      in German, Korean, Telugu and other languages).
-    - Never repaired: `lost_characters`, with the replacement character that decoders insert for
-      bytes that they cannot decode.
-    """
+    """Counts of lines; `read` = `kept` + the dropped lines."""
 
     read: int = 0
     kept: int = 0
+    # Dropped.
     blank: int = 0
     too_short: int = 0
     placeholder: int = 0
     duplicate: int = 0
+    # Always repaired.
     windows_line_ends: int = 0
     byte_order_mark: int = 0
     control_characters: int = 0
-    not_nfc: int = 0
-    mojibake: int = 0
+    not_nfc: int = 0  # not in Unicode normal form C
+    # Repaired on request.
+    mojibake: int = 0  # UTF-8 that was read as another encoding: schÃ¶n
     zawgyi: int = 0
-    csv_quotes: int = 0
+    csv_quotes: int = 0  # a quoted field of a CSV file, as some lines of FLORES-200 are
+    # Never repaired: the replacement character for bytes that a decoder cannot decode.
     lost_characters: int = 0
 
 
@@ -92,9 +85,8 @@ def cleaned(
 ) -> Iterator[str]:
     """`clean` for streams: yields the sentences and updates `counts`.
 
-    To recognize duplicates, it stores a 16-byte fingerprint of each of the first `remembered`
-    distinct sentences (by default all), in `seen` if given. Duplicates of later sentences may be
-    yielded. `repairs` is a subset of `REPAIRS`, as in the other functions.
+    Duplicates are recognized of the first `remembered` distinct sentences (by default all), whose
+    fingerprints are in `seen`. `repairs` is a subset of `REPAIRS`, as in the other functions.
     """
     seen = set() if seen is None else seen
     for text in lines:
@@ -126,8 +118,6 @@ def cleaned_pairs(
     """Repair both sides of streamed pairs, each as one line; drop a pair if either side is debris.
 
     With `paragraphs`, the source side is an article: it keeps its line breaks, without blank lines.
-    A pair is `blank` if either side is, `duplicate` if the same pair occurred before. Repairs are
-    counted per side, and per line of an article.
     """
     seen: set[bytes] = set()
     for left, right in pairs:
@@ -156,7 +146,19 @@ def repair(line: str, counts: CleaningCounts, repairs: Collection[str] = ()) -> 
         counts.byte_order_mark += 1
         line = line.replace(_BYTE_ORDER_MARK, "")
     # Before control characters are removed, since they are part of mojibake.
-    line = _repair_encoding(line, counts, repairs)
+    if not line.isascii():
+        if _SUSPICIOUS.search(line):
+            # A byte order mark may have been misread, too.
+            fixed = ftfy.fix_encoding(line).replace(_BYTE_ORDER_MARK, "")
+            counts.mojibake += fixed != line
+            line = fixed if MOJIBAKE in repairs else line
+        if is_zawgyi(line):
+            counts.zawgyi += 1
+            line = zawgyi_to_unicode(line) if ZAWGYI in repairs else line
+        counts.lost_characters += _REPLACEMENT in line
+    if (plain := without_csv_quotes(line)) != line:
+        counts.csv_quotes += 1
+        line = plain if QUOTES in repairs else line
     if not line.isascii() or not line.isprintable():
         plain = line.translate(_DEBRIS)
         if plain != line.replace("\t", " "):
@@ -176,8 +178,7 @@ def fingerprint(*texts: str) -> bytes:
 def without_csv_quotes(line: str) -> str:
     r"""The content of a line that is a quoted field of a CSV file; any other line unchanged.
 
-    Such a line begins and ends with a quote and has at least one quote between them, all of which
-    are doubled. Quotations of whole lines and doubled quotes inside other text are left unchanged.
+    Such a line has at least one quote between its first and its last, all of which are doubled.
 
     >>> without_csv_quotes('"He said ""yes""."')
     'He said "yes".'
@@ -189,10 +190,7 @@ def without_csv_quotes(line: str) -> str:
 
 
 def is_zawgyi(text: str) -> bool:
-    """Whether a text with Burmese letters is almost certainly Zawgyi and differs from Unicode.
-
-    Short texts may be the same in both encodings; they count as Unicode.
-    """
+    """Whether a text with Burmese letters is almost certainly Zawgyi and differs from Unicode."""
     if not _BURMESE.search(text):
         return False
     probability = _zawgyi_detector().get_zawgyi_probability(text)
@@ -202,26 +200,6 @@ def is_zawgyi(text: str) -> bool:
 def zawgyi_to_unicode(text: str) -> str:
     """Convert a Zawgyi text to Unicode; text in other scripts is unchanged."""
     return _zawgyi_converter().transliterate(text)
-
-
-def _repair_encoding(line: str, counts: CleaningCounts, repairs: Collection[str]) -> str:
-    """Count the encoding errors of a line, and repair those that are in `repairs`."""
-    if not line.isascii():
-        if _SUSPICIOUS.search(line) and (fixed := _without_mojibake(line)) != line:
-            counts.mojibake += 1
-            line = fixed if MOJIBAKE in repairs else line
-        if is_zawgyi(line):
-            counts.zawgyi += 1
-            line = zawgyi_to_unicode(line) if ZAWGYI in repairs else line
-        counts.lost_characters += _REPLACEMENT in line
-    if (plain := without_csv_quotes(line)) != line:
-        counts.csv_quotes += 1
-        line = plain if QUOTES in repairs else line
-    return line
-
-
-def _without_mojibake(line: str) -> str:
-    return ftfy.fix_encoding(line).replace(_BYTE_ORDER_MARK, "")  # a misread byte order mark
 
 
 @cache

@@ -53,7 +53,7 @@ class Overlap:
                 self._runs.setdefault(run, []).append((offset, test))
 
     def __contains__(self, sentence: str) -> bool:
-        return next(self.matches(letters(sentence)), None) is not None
+        return any(True for _ in self.matches(letters(sentence)))
 
     def matches(self, text: str) -> Iterator[str]:
         """The letters of each test that `text` (letters only) is or contains, possibly repeated."""
@@ -68,10 +68,10 @@ class Overlap:
 
 
 class Contamination:
-    """Counts how much of several test sets a streamed training text contains.
+    """Counts how much of several test sets, by name, a streamed training text contains.
 
-    `sets` maps names to texts; blank texts are ignored, equal ones count once. `sentence in
-    Contamination(sets)` is true if a sentence is a test, contains one, or contains a piece of one.
+    `sentence in Contamination(sets)` is true if a sentence is a test, contains one, or contains a
+    piece of one.
     """
 
     def __init__(self, sets: Mapping[str, Iterable[str]]):
@@ -87,8 +87,7 @@ class Contamination:
 
     def __contains__(self, sentence: str) -> bool:
         text = letters(sentence)
-        is_match = next(self._overlap.matches(text), None) is not None
-        return is_match or next(self._known_pieces(text), None) is not None
+        return any(True for _ in self._overlap.matches(text)) or bool(self._known_pieces(text))
 
     def add(self, sentence: str) -> None:
         """Count one sentence of training text."""
@@ -116,10 +115,9 @@ class Contamination:
             for name, tests in self._sets.items()
         }
 
-    def _known_pieces(self, text: str) -> Iterator[int]:
+    def _known_pieces(self, text: str) -> set[int]:
         # Most languages have no tests with pieces; skip the search at every letter for them.
-        pieces = _pieces(text, 1) if self._pieces else iter(())
-        return (piece for piece in pieces if piece in self._pieces)
+        return self._pieces.intersection(_pieces(text, 1)) if self._pieces else set()
 
     def _is_mostly_found(self, test: str) -> bool:
         pieces = list(_pieces(test, _STEP))

@@ -75,9 +75,8 @@ class TaskKind:
     # Set of texts -> keys of a test row: the texts to search for in training text. Questions have
     # two sets: contexts often have the same origin as training text.
     test_texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # The form of a row of its own test sets or examples, see
-    # `corpus.examples`: `pairs`, `articles` or `questions` of tasks that generate; `labels`, `tags`
-    # or `spans` of tasks that fine-tune.
+    # The form of a row of its own test sets or examples, see `corpus.examples`: `pairs`, `articles`
+    # or `questions` of tasks that generate; `labels`, `tags` or `spans` of tasks that fine-tune.
     rows: Literal["pairs", "articles", "questions", "labels", "tags", "spans"] | None = None
     columns: Mapping[str, str] | None = None  # the default columns of a table of test rows
     generates: bool = False  # whether it generates text, with any engine
