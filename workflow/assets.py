@@ -23,9 +23,9 @@ from lexigraft.source.hub_check import (
     HubAnswer,
     HubAsset,
     ask_hub,
+    ask_web,
 )
 from lexigraft.source.revision_lock import REVISIONS_FILE, add, lock, read_lock
-from lexigraft.source.web_check import ask_web
 from workflow.config.revisions import assets_in
 from workflow.jobs import Job
 from workflow.recipes import FileRecipe, local_files, needed_recipes, recipes_of

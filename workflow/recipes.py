@@ -19,7 +19,7 @@ from lexigraft.artifacts.cards import folder_of, sha256_of
 from lexigraft.artifacts.checksums import files_at
 from lexigraft.errors import UserError
 from lexigraft.source.download import Remote, download
-from lexigraft.source.web_check import CHANGED, ask_web
+from lexigraft.source.hub_check import CHANGED, ask_web
 from workflow.config.sources import NAMED
 from workflow.jobs import Job
 

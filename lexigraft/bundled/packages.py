@@ -25,8 +25,7 @@ from lexigraft.artifacts.atomic import atomic_folder, write_json
 from lexigraft.artifacts.cards import describe_file, sealed, sha256_of
 from lexigraft.bundled.archives import licence_of, unpack
 from lexigraft.errors import UserError, refuse_secret
-from lexigraft.source.hub_check import MISSING, NO_ANSWER, OK, UNUSABLE, HubAnswer
-from lexigraft.source.web_check import ask_web
+from lexigraft.source.hub_check import MISSING, NO_ANSWER, OK, UNUSABLE, HubAnswer, ask_web
 
 logger = logging.getLogger(__name__)
 

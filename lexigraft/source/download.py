@@ -1,8 +1,7 @@
 """Query and download files from the web; an interrupted download resumes without loss.
 
-For files without a known checksum, size and ETag are recorded at the first download; later checks
-compare them with those of the server. A download only resumes if the server reports the same
-version of the file, and only ends where the server said that the file ends.
+A download only resumes if the server reports the same version of the file, and only ends where the
+server said that the file ends.
 """
 
 import json
@@ -56,15 +55,21 @@ class RefusedError(UserError):
         self.status = status
 
 
+class ChangedError(UserError):
+    """The bytes of a file that were on disk are deleted: the rest does not belong to them."""
+
+
+class _UnansweredError(UserError):
+    def __init__(self, url: str, cause: str):
+        reason = cause.splitlines()[0]
+        super().__init__(f"{url}: cannot be reached ({reason}); check the network, then run again")
+
+
 def ask_file(url: str, sleep: Callable[[float], None] = time.sleep) -> Remote:
     """Query a file on a server without fetching it; without an answer, retry once.
 
-    Raises
-    ------
-    RefusedError
-        The server does not have the file or refuses it.
-    UserError
-        The server cannot be reached.
+    Raises a `RefusedError` if the server does not have the file or refuses it, and another
+    `UserError` if it cannot be reached.
     """
     try:
         return _ask(url)
@@ -73,11 +78,7 @@ def ask_file(url: str, sleep: Callable[[float], None] = time.sleep) -> Remote:
     return _ask(url)
 
 
-def download(
-    url: str,
-    file: str | Path,
-    sleep: Callable[[float], None] = time.sleep,
-) -> Remote:
+def download(url: str, file: str | Path, sleep: Callable[[float], None] = time.sleep) -> Remote:
     """Fetch a file, resuming from `<name>.part` next to it if that exists.
 
     After a broken connection, the download resumes at the last received byte; a file that has
@@ -103,7 +104,7 @@ class PartialFile:
     """A partly downloaded file, whose remaining bytes are fetched on request.
 
     `path` holds the bytes, `remote` what the server reported about the whole file; both persist
-    between processes until `forget`. `size` is the number of bytes on disk.
+    between processes until `forget`.
     """
 
     def __init__(self, url: str, path: str | Path):
@@ -111,11 +112,12 @@ class PartialFile:
         self._notes = self.path.with_name(f"{self.path.name}.json")
         self.remote = Remote(url)
         try:
-            self.remote = Remote(**json.loads(self._notes.read_text("utf-8")))
+            remote = Remote(**json.loads(self._notes.read_text("utf-8")))
         except (OSError, ValueError, TypeError):
-            self.forget()
-        if self.remote.url != url:
-            self.remote = Remote(url)
+            remote = None
+        if remote is not None and remote.url == url:
+            self.remote = remote
+        else:
             self.forget()
 
     @property
@@ -123,28 +125,16 @@ class PartialFile:
         """Number of bytes on disk."""
         return self.path.stat().st_size if self.path.exists() else 0
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether the whole file is on disk."""
-        return self.remote.bytes is not None and self.size == self.remote.bytes
-
     def more(self, sleep: Callable[[float], None] = time.sleep) -> Iterator[bytes]:
         """Fetch the bytes that follow those on disk, block by block, to the end of the file.
 
         Each block is on disk when it is yielded. After a broken connection, the download resumes.
-
-        Raises
-        ------
-        RefusedError
-            The server does not have the file or refuses it.
-        ChangedError
-            The rest of the file cannot be fetched; its part on disk is deleted.
-        UserError
-            The server cannot be reached, or does not say where the file ends.
+        Raises the errors of `ask_file`, and a `ChangedError` if the rest of the file cannot be
+        fetched; then its part on disk is deleted.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         failures = 0
-        while not self.is_whole:
+        while self.remote.bytes is None or self.size != self.remote.bytes:
             before, cause = self.size, "no data was received"
             try:
                 with self._opened() as answer, self.path.open("ab") as out:
@@ -162,7 +152,7 @@ class PartialFile:
             failures = 0 if self.size > before else failures + 1
             if failures == _ATTEMPTS:
                 raise _UnansweredError(self.remote.url, cause)
-            if not self.is_whole:
+            if self.size != self.remote.bytes:
                 sleep(_pause(failures))
 
     def forget(self) -> None:
@@ -191,7 +181,8 @@ class PartialFile:
             remote = _described(known.url, answer)
             if not answer.ok and answer.status_code != _BEYOND:
                 raise RefusedError(known.url, answer.status_code)
-            is_rest = answer.status_code == 206 and _first_byte(answer) == size
+            content_range = answer.headers.get("Content-Range", "")
+            is_rest = answer.status_code == 206 and content_range.startswith(f"bytes {size}-")
             if size and not (is_rest and known.is_same(remote)):
                 self.forget()
                 self.remote = Remote(known.url)
@@ -200,33 +191,15 @@ class PartialFile:
                     "reports no version (ETag, Last-Modified) or no ranges; run again to download "
                     "it from the beginning, or download it yourself and give its path"
                 )
-            if remote.bytes is None and "chunked" not in answer.headers.get(
-                "Transfer-Encoding", ""
-            ):
-                raise EndlessError(known.url)
+            is_chunked = "chunked" in answer.headers.get("Transfer-Encoding", "")
+            if remote.bytes is None and not is_chunked:
+                raise UserError(
+                    f"{known.url}: the server does not say how long the file is, so a part of it "
+                    "would pass for the whole; download it yourself and give its path"
+                )
             if not size:
                 self._note(remote)
             yield answer
-
-
-class ChangedError(UserError):
-    """The bytes of a file that were on disk are deleted: the rest does not belong to them."""
-
-
-class EndlessError(UserError):
-    """A server does not say where a file ends, so a part of it would pass for the whole."""
-
-    def __init__(self, url: str):
-        super().__init__(
-            f"{url}: the server does not say how long the file is, so a part of it would pass for "
-            "the whole; download it yourself and give its path"
-        )
-
-
-class _UnansweredError(UserError):
-    def __init__(self, url: str, cause: str):
-        reason = cause.splitlines()[0]
-        super().__init__(f"{url}: cannot be reached ({reason}); check the network, then run again")
 
 
 def _ask(url: str) -> Remote:
@@ -252,17 +225,11 @@ def _ask(url: str) -> Remote:
 def _described(url: str, answer: "Response") -> Remote:
     """What the headers of an answer report about the whole file."""
     length = answer.headers.get("Content-Length")
-    if answer.status_code in (206, 416):
+    if answer.status_code in (206, _BEYOND):
         length = answer.headers.get("Content-Range", "").rpartition("/")[2]
     size = int(length) if length and length.isdigit() else None
     strong, dated = answer.headers.get("ETag"), answer.headers.get("Last-Modified")
     return Remote(url, size, dated if dated and (strong or "W/").startswith("W/") else strong)
-
-
-def _first_byte(answer: "Response") -> int:
-    """The offset of the first byte of an answer to a range request."""
-    first = answer.headers.get("Content-Range", "").removeprefix("bytes ").partition("-")[0]
-    return int(first) if first.isdigit() else 0
 
 
 def _broken() -> tuple[type[BaseException], ...]:

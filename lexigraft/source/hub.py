@@ -28,20 +28,11 @@ TOKENIZER = [
 def resolve(spec: Mapping[str, Any], patterns: list[str] = WANTED) -> tuple[Path, str | None]:
     """The folder and the commit of a model; a hub model is downloaded if it is not in the cache.
 
-    Parameters
-    ----------
-    spec
-        `{"hub": "org/name", "revision": …}`, where the revision is a branch, a tag or a commit
-        and is optional, or `{"folder": path}`, whose commit is None; the path may end in
-        `MODEL_FILES`.
-    patterns
-        Patterns of the files to download: `WANTED`, or `TOKENIZER` for the tokenizer alone.
-
-    Raises
-    ------
-    UserError
-        The folder, repository or revision does not exist or cannot be accessed; or the model is
-        not in the cache and the hub cannot be reached (or `HF_HUB_OFFLINE=1` is set).
+    `spec` is `{"hub": "org/name", "revision": …}`, where the revision is a branch, a tag or a
+    commit and is optional, or `{"folder": path}`, whose commit is None; the path may end in
+    `MODEL_FILES`. `patterns` are those of the files to download: `WANTED`, or `TOKENIZER` for the
+    tokenizer alone. Raises a `UserError` if the model does not exist, cannot be accessed, or is not
+    in the cache and the hub cannot be reached.
     """
     if "folder" in spec:
         path = folder_of(spec["folder"])
@@ -69,10 +60,8 @@ def resolve(spec: Mapping[str, Any], patterns: list[str] = WANTED) -> tuple[Path
     except (errors.HFValidationError, errors.HfHubHTTPError, OSError) as error:
         reason = _answer(error) or first_line(error)
     except errors.HTTPError as error:  # from the library's connections
-        reason = (
-            f"the download was interrupted ({type(error).__name__}); run again, complete files "
-            "are kept"
-        )
+        interrupted = f"the download was interrupted ({type(error).__name__})"
+        reason = f"{interrupted}; run again, complete files are kept"
     subject = f"{name} at revision {revision}" if revision else name
     raise UserError(f"source hub {subject}: {reason}")
 
@@ -99,15 +88,9 @@ def find_tokenizer(
 ) -> tuple[PreTrainedTokenizerFast, str | None]:
     """The tokenizer of one entry of config/tokenizers.yaml, without its model, and its commit.
 
-    `settings` is one of
-
-    - `{"hub": "org/name", "revision": …}`: only the tokenizer's files are downloaded;
-    - `{"folder": path}`: a folder with a `tokenizer.json` (such as a vocabulary under `results/`)
-      or of a source (`results/source/<name>`);
-    - `{"package": name, "file": path in it}`: a `tokenizer.json` or a SentencePiece model with any
-      file name in the folder `package`.
-
-    Only the first has a commit.
+    `settings` is a `spec` of `resolve`, whose folder may be that of a source, or
+    `{"package": name, "file": path in it}`: a `tokenizer.json` or a SentencePiece model with any
+    file name in the folder `package`.
     """
     if "package" not in settings:
         folder, commit = resolve(settings, TOKENIZER)

@@ -7,7 +7,7 @@ import pytest
 from lexigraft.bundled.packages import ask_package
 from lexigraft.errors import UserError
 from lexigraft.source.download import ChangedError, PartialFile, RefusedError, ask_file, download
-from lexigraft.source.web_check import CHANGED, ask_web
+from lexigraft.source.hub_check import CHANGED, ask_web
 from tests.web_server import serving
 
 CONTENT = bytes(range(256)) * 400

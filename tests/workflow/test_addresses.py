@@ -13,7 +13,7 @@ from lexigraft import UserError
 from lexigraft.addresses import has_secret, without_secrets
 from lexigraft.corpus.readers import read_sentences
 from lexigraft.source.download import PartialFile, ask_file, download
-from lexigraft.source.web_check import ask_web
+from lexigraft.source.hub_check import ask_web
 from tests.web_server import serving
 from workflow.config.registries import resolve
 

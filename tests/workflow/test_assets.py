@@ -8,9 +8,8 @@ import typer
 
 from lexigraft.errors import UserError
 from lexigraft.source.download import Remote
-from lexigraft.source.hub_check import GATED, OK, UNUSABLE, HubAnswer, HubAsset
+from lexigraft.source.hub_check import CHANGED, GATED, OK, UNUSABLE, HubAnswer, HubAsset
 from lexigraft.source.revision_lock import read_lock
-from lexigraft.source.web_check import CHANGED
 from tests.hub_server import COMMIT, FAULTS, MOVED, PARQUET, serving
 from tests.web_server import serving as serving_files
 from tests.workflow.conftest import REPOSITORY, open_study
