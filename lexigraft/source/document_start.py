@@ -65,7 +65,7 @@ def set_document_start(tokenizer: PreTrainedTokenizerFast, token: str, source: s
     if token and not added and token not in tokenizer.get_vocab():
         raise UserError(
             f"source {source}: document_start '{token}' is not a token of its tokenizer; choose "
-            f"from {', '.join(candidates(tokenizer)[:6]) or 'the tokens in its tokenizer.json'}"
+            f"from {', '.join(tokenizer.all_special_tokens) or 'the tokens in its tokenizer.json'}"
         )
     tokenizer.init_kwargs[DOCUMENT_START] = token
 
@@ -91,18 +91,6 @@ def _separator(tokenizer: PreTrainedTokenizerFast) -> str:
     if (token := tokenizer.init_kwargs.get(DOCUMENT_START)) is not None:
         return str(token)
     roles = [str(role) for role in (tokenizer.eos_token, tokenizer.bos_token) if role is not None]
-    named = _named(tokenizer)
-    return next(iter([*(role for role in roles[:1] if role in named), *named, *roles]), "")
-
-
-def _named(tokenizer: PreTrainedTokenizerFast) -> list[str]:
-    """The tokens that have the name of a document separator, likely ones first."""
     added = {token.content for token in tokenizer.added_tokens_decoder.values()}
-    return [token for token in _SEPARATORS if token in added]
-
-
-def candidates(tokenizer: PreTrainedTokenizerFast) -> list[str]:
-    """Tokens that might begin texts: roles, separators, then other special tokens."""
-    roles = [str(role) for role in (tokenizer.eos_token, tokenizer.bos_token) if role is not None]
-    special = [token.content for token in tokenizer.added_tokens_decoder.values() if token.special]
-    return list(dict.fromkeys([*roles, *_named(tokenizer), *special]))
+    named = [token for token in _SEPARATORS if token in added]
+    return next(iter([*(role for role in roles[:1] if role in named), *named, *roles]), "")

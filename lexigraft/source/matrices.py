@@ -40,11 +40,6 @@ class StoredMatrices:
         """Rows of the input matrix, padding rows included."""
         return self.locations["input"][2][0]
 
-    @property
-    def has_output(self) -> bool:
-        """Whether the output matrix is tied, or stored in the files."""
-        return self.tied_by_config or "output" in self.locations
-
     def is_tied(self) -> bool:
         """Whether one matrix serves as input and output.
 
@@ -80,8 +75,7 @@ def find_matrices(folder: str | Path, model: PreTrainedModel | None = None) -> S
     for which, layer in layers.items():
         if layer is None:
             raise UserError(f"source {folder}: {type(model).__name__} has no {which} matrix")
-    names = {which: _weight_name(model, layer) for which, layer in layers.items()}
-    locations = _locate(folder, model, names)
+    names, locations = _locate(folder, model, layers)
     return StoredMatrices(names, locations, layers["input"].weight is layers["output"].weight)
 
 
@@ -101,8 +95,7 @@ def read_matrices(
     """Read the input matrix and, unless tied, the output matrix, but no other tensor.
 
     Returns `input` and, for untied models, `output`: float32 arrays [rows, hidden]. `stored` are
-    the `StoredMatrices.tensors` of the model, if they are known: finding them takes seconds, since
-    it needs the model's class. Raises `UserError` if the files hold no input matrix.
+    the `StoredMatrices.tensors` of the model, if they are known: finding them takes seconds.
     """
     stored = find_matrices(folder).tensors() if stored is None else stored
     return {
@@ -112,14 +105,10 @@ def read_matrices(
 
 
 def read_input_matrix(folder: str | Path) -> numpy.ndarray:
-    """Read the input matrix, float32 [rows, hidden], of a model of any kind.
-
-    Kinds include encoders and encoder-decoders.
-    """
+    """The input matrix, float32 [rows, hidden], of a model of any kind, such as an encoder."""
     model = skeleton(folder, AutoModel)
-    name = _weight_name(model, model.get_input_embeddings())
-    file, tensor, _ = _locate(folder, model, {"input": name})["input"]
-    return read_tensor(file, tensor).float().numpy()
+    _, locations = _locate(folder, model, {"input": model.get_input_embeddings()})
+    return read_tensor(*locations["input"][:2]).float().numpy()
 
 
 def stored_parameters(folder: str | Path, model: PreTrainedModel) -> dict[str, Location]:
@@ -142,15 +131,15 @@ def stored_parameters(folder: str | Path, model: PreTrainedModel) -> dict[str, L
 
 
 def _locate(
-    folder: str | Path, model: PreTrainedModel, names: Mapping[str, str]
-) -> dict[str, Location]:
-    """Locations of the named parameters, without those that the files do not hold."""
+    folder: str | Path, model: PreTrainedModel, layers: Mapping[str, Any]
+) -> tuple[dict[str, str], dict[str, Location]]:
+    """Names of the weights of layers, and locations of those that the files hold."""
+    names = {
+        which: next(f"{name}.weight" for name, module in model.named_modules() if module is layer)
+        for which, layer in layers.items()
+    }
     stored = stored_parameters(folder, model)
     locations = {which: stored[name] for which, name in names.items() if name in stored}
     if "input" not in locations:
         raise UserError(f"source {folder}: its files contain no input matrix")
-    return locations
-
-
-def _weight_name(model: PreTrainedModel, layer: Any) -> str:
-    return next(f"{name}.weight" for name, module in model.named_modules() if module is layer)
+    return names, locations

@@ -50,10 +50,7 @@ class SourceModel:
 
 
 def open_source(folder: str | Path) -> SourceModel:
-    """Open `results/source/<name>`, whose `source.json` holds the path of the model.
-
-    Raises `UserError` if it cannot be read, or the model that it points to no longer exists.
-    """
+    """Open `results/source/<name>`, whose `source.json` holds the path of the model."""
     folder = Path(folder)
     file = folder / "source.json"
     try:
@@ -85,15 +82,13 @@ def open_tokenizer(folder: str | Path) -> PreTrainedTokenizerFast:
 
 def tokenizer_folder(folder: str | Path) -> Path:
     """The folder with the files of that tokenizer."""
-    is_source = (Path(folder) / "source.json").is_file()
-    return open_source(folder).folder if is_source else Path(folder)
+    return open_source(folder).folder if (Path(folder) / "source.json").is_file() else Path(folder)
 
 
 def load_config(folder: str | Path) -> PretrainedConfig:
     """The model's configuration.
 
-    Raises `UserError` if there is no readable `config.json`, this version of transformers does not
-    know its model type, or the model needs code from its repository.
+    Raises `UserError` if it cannot be read, or the model needs code from its repository.
     """
     file = Path(folder) / "config.json"
     if not file.is_file():
@@ -156,28 +151,28 @@ def skeleton(folder: str | Path, auto: Any = None) -> PreTrainedModel:
         ) from None
 
 
-def model_kind(config: PretrainedConfig) -> str | None:
-    """`causal`, `masked`, or None for any other architecture, such as encoder-decoders."""
-    return _kind_of_architecture((config.architectures or [""])[0], config)
+def model_kind(config: PretrainedConfig, architecture: str | None = None) -> str | None:
+    """`causal`, `masked`, or None for any other architecture, such as encoder-decoders.
 
-
-def is_masked(model: PreTrainedModel) -> bool:
-    """Whether a loaded model is a masked language model."""
-    return _kind_of_architecture(type(model).__name__, model.config) == MASKED
-
-
-def auto_class(config: PretrainedConfig) -> Any:
-    """The auto class of transformers for the model with its language modelling head."""
-    return AutoModelForMaskedLM if model_kind(config) == MASKED else AutoModelForCausalLM
-
-
-def _kind_of_architecture(architecture: str, config: PretrainedConfig) -> str | None:
+    The architecture is by default the first that the configuration names.
+    """
+    architecture = architecture or (config.architectures or [""])[0]
     if architecture in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
         return CAUSAL
     masked = modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()
     if architecture in masked and not getattr(config, "is_encoder_decoder", False):
         return MASKED
     return None
+
+
+def is_masked(model: PreTrainedModel) -> bool:
+    """Whether a loaded model is a masked language model."""
+    return model_kind(model.config, type(model).__name__) == MASKED
+
+
+def auto_class(config: PretrainedConfig) -> Any:
+    """The auto class of transformers for the model with its language modelling head."""
+    return AutoModelForMaskedLM if model_kind(config) == MASKED else AutoModelForCausalLM
 
 
 def _prepared_class(model_class: Any, prepare: Callable[[PreTrainedModel], None]) -> Any:

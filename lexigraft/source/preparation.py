@@ -61,27 +61,14 @@ class CheckedSource:
 def prepare_source(
     settings: Mapping[str, Any], folder: str | Path, package: str | Path | None = None
 ) -> tuple[list[str], dict[str, Any]]:
-    """Write a source to `folder`, for `open_source`.
+    """Write a source to `folder`, for `open_source`: `source.json`, and for packages the model.
 
     Returns the names of the written files, and facts about the model for the card. For models that
-    are not copied, `model_files` holds the size and checksum of each of their files.
-
-    Parameters
-    ----------
-    settings
-        `{"package": name, "file": path in it, "format": "gguf" or "llama2c"}`,
-        `{"folder": path}` or `{"hub": "org/name", "revision": …}`; optionally with the `kind` of
-        the model (see `check_source`), and the `document_start`, the token that begins a text.
-    folder
-        Receives `source.json`, and for packages the model itself.
-    package
-        The folder of the unpacked package.
-
-    Raises
-    ------
-    UserError
-        The model cannot be found, or cannot be grafted (see `check_source`), or a token's row is
-        not finite.
+    are not copied, `model_files` holds the size and checksum of each of their files. `settings` is
+    `{"package": name, "file": path in it, "format": "gguf" or "llama2c"}`, whose unpacked folder is
+    `package`, or a `spec` of `hub.resolve`; optionally with the `kind` of the model, and the
+    `document_start`, the token that begins a text. Raises the errors of `check_source`, and a
+    `UserError` if a token's row is not finite.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -109,7 +96,14 @@ def prepare_source(
         model_files = sorted(path for pattern in WANTED for path in model_folder.glob(pattern))
         facts["model_files"] = {path.name: describe_file(path) for path in model_files}
     tokenizer, matrices = source.tokenizer, source.matrices.tensors()
-    _compare_with_auto_tokenizer(source)
+    auto = auto_tokenizer(source.folder)
+    if auto is not None and auto.tokenize(_PROBE) != tokenizer.tokenize(_PROBE):
+        logger.warning(
+            "source %s: %s, which AutoTokenizer loads, tokenizes texts differently from the "
+            "source's tokenizer.json; lexigraft follows tokenizer.json, also in exports",
+            source.folder,
+            type(auto).__name__,
+        )
     for file, name in matrices.values():
         matrix = read_tensor(source.folder / file, name)
         check_finite(matrix, tokenizer, f"source {source.folder}: {name}")
@@ -129,32 +123,22 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> CheckedSource:
     """Check that a folder holds a language model and its tokenizer, and open it.
 
     The model must be `causal`, or `masked` for an encoder such as RoBERTa. Reads configuration,
-    tokenizer and file headers, but no weights.
-
-    Raises
-    ------
-    UserError
-        No `config.json`; a model that is not a language model of this kind, is quantized, or
-        needs remote code; a vocabulary that cannot be changed (`token_tables`); weights that are
-        missing, pickled, truncated or damaged; no `tokenizer.json`; a tokenizer with more tokens
-        than the input matrix has rows, unless they are added tokens that texts do not contain
-        (`tokens_without_row`).
+    tokenizer and file headers, but no weights. Raises a `UserError` if the model is not a language
+    model of this kind, is quantized or needs remote code, if its vocabulary cannot be changed
+    (`token_tables`), or if weights or tokenizer are missing, damaged or do not fit.
     """
     folder, subject = Path(folder), f"source {folder}"
     config = load_config(folder)
     actual_kind = model_kind(config)
     if actual_kind != kind:
         architecture = config.architectures[0] if config.architectures else "no architecture"
-        examples = {
-            CAUSAL: "LlamaForCausalLM, GPT2LMHeadModel …",
-            MASKED: "RobertaForMaskedLM, BertForMaskedLM …",
-        }
+        examples = {CAUSAL: "LlamaForCausalLM …", MASKED: "RobertaForMaskedLM …"}[kind]
         advice = "no other kind of model can be grafted"
         if actual_kind:
             advice = f"set `kind: {actual_kind}` in its entry of sources.yaml"
         raise UserError(
             f"{subject}: config.json names {architecture}, which is not a {kind} language "
-            f"model ({examples[kind]}); {advice}"
+            f"model ({examples}); {advice}"
         )
     if getattr(config, "quantization_config", None):
         raise UserError(
@@ -163,7 +147,7 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> CheckedSource:
         )
     model = skeleton(folder)
     matrices = find_matrices(folder, model)
-    if not matrices.has_output:
+    if not matrices.tied_by_config and "output" not in matrices.locations:
         raise UserError(
             f"{subject}: config.json says that the output matrix is not tied, but the files "
             f"contain no {matrices.names['output']}; transformers would initialize it at random"
@@ -201,32 +185,15 @@ def describe_model(source: CheckedSource) -> dict[str, Any]:
 
 
 def check_same_tokenizer(source: str | Path, other: str | Path) -> None:
-    """Check that the tokenizers of two prepared sources encode every text as the same ids.
-
-    Raises a UserError that names both if they do not.
-    """
-    if _segmentation(source) != _segmentation(other):
+    """Check that the tokenizers of two prepared sources encode every text as the same ids."""
+    first, second = (
+        json.loads(open_tokenizer(folder).backend_tokenizer.to_str()) for folder in (source, other)
+    )
+    parts = ("normalizer", "pre_tokenizer", "model", "added_tokens")
+    if any(first[part] != second[part] for part in parts):
         raise UserError(
             f"source {Path(source).name}: its tokenizer differs from that of {Path(other).name}, "
             "which its entry specifies as `tokenizer_of`; remove that key"
-        )
-
-
-def _segmentation(source: str | Path) -> dict[str, Any]:
-    """The parts of a source's tokenizer that determine how it segments texts."""
-    content = json.loads(open_tokenizer(source).backend_tokenizer.to_str())
-    return {key: content[key] for key in ("normalizer", "pre_tokenizer", "model", "added_tokens")}
-
-
-def _compare_with_auto_tokenizer(source: CheckedSource) -> None:
-    """Warn if `AutoTokenizer` segments texts otherwise than the folder's own tokenizer."""
-    auto = auto_tokenizer(source.folder)
-    if auto is not None and auto.tokenize(_PROBE) != source.tokenizer.tokenize(_PROBE):
-        logger.warning(
-            "source %s: %s, which AutoTokenizer loads, tokenizes texts differently from the "
-            "source's tokenizer.json; lexigraft follows tokenizer.json, also in exports",
-            source.folder,
-            type(auto).__name__,
         )
 
 

@@ -1,17 +1,14 @@
 """Lock the commits of hub assets that a study names without a commit.
 
 A branch can change between two reads. So its commit is looked up before the first read and written
-to `revisions.json` in the results folder, and all jobs read that commit. Studies that share a
-results folder share its commits, as they share its cells.
-
-The Snakefile imports this module each time it is parsed: no slow imports at the top.
+to `revisions.json` in the results folder, and all jobs read that commit.
 """
 
 import fcntl
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from lexigraft.artifacts.atomic import write_json
@@ -53,29 +50,23 @@ def lock(results: str | Path, assets: Iterable[HubAsset]) -> dict[str, str]:
     }
     if not unlocked:
         return known
+
+    def current_commit(asset: HubAsset) -> str | None:
+        return ask_hub(asset).commit or cached_commit(asset)
+
     with ThreadPoolExecutor(_THREADS) as pool:
-        commits = zip(unlocked, pool.map(_commit, unlocked.values()), strict=True)
+        commits = zip(unlocked, pool.map(current_commit, unlocked.values()), strict=True)
         return add(results, {key: commit for key, commit in commits if commit})
 
 
 def add(results: str | Path, commits: dict[str, str]) -> dict[str, str]:
     """Lock commits by their keys and return all locked commits; existing locks do not change."""
-    with _lock_revisions(Path(results)):
+    Path(results).mkdir(parents=True, exist_ok=True)
+    # Against other processes that add to the file, if the file system supports locks.
+    with Path(results, f".{REVISIONS_FILE}.lock").open("w") as file:
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
         locked = commits | read_lock(results)
         if commits:
             write_json(Path(results, REVISIONS_FILE), dict(sorted(locked.items())))
     return locked
-
-
-def _commit(asset: HubAsset) -> str | None:
-    return ask_hub(asset).commit or cached_commit(asset)
-
-
-@contextmanager
-def _lock_revisions(results: Path) -> Iterator[None]:
-    """Lock the file against other processes that add to it, if the file system supports locks."""
-    results.mkdir(parents=True, exist_ok=True)
-    with (results / f".{REVISIONS_FILE}.lock").open("w") as file:
-        with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield

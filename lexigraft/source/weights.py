@@ -41,10 +41,7 @@ def weight_files(folder: str | Path) -> list[Path]:
 
 
 def read_shapes(file: str | Path) -> dict[str, tuple[int, ...]]:
-    """Shape of every tensor in a safetensors file by name, read from its header.
-
-    Raises `UserError` if the header is invalid or does not match the size of the file.
-    """
+    """Shape of every tensor in a safetensors file by name, read from its header."""
     try:
         with safe_open(str(file), framework="np") as opened:
             names = opened.keys()

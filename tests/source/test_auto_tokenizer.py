@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from tokenizers import Tokenizer
-from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
@@ -18,14 +18,9 @@ from transformers.models.auto.tokenization_auto import (
     tokenizer_class_from_name,
 )
 
-from lexigraft.auxiliary.token_vectors import read_plm
 from lexigraft.errors import UserError
-from lexigraft.source.document_start import document_start
-from lexigraft.source.model import open_tokenizer
-from lexigraft.source.preparation import prepare_source
 from lexigraft.source.saving import write_tokenizer
 from lexigraft.source.tokenizer import ROLES, load_tokenizer
-from lexigraft.vocabulary.tokenizer_settings import take_tokenizer
 from lexigraft.vocabulary.train import train_tokenizer
 
 SENTENCES = [
@@ -110,25 +105,6 @@ def test_a_written_tokenizer_is_the_same_for_models_of_every_type(family, types,
         assert decoded == texts, folder
         assert settings["padding_side"] == "left", folder
         assert roles == tokenizer.special_tokens_map, folder
-
-
-@pytest.mark.parametrize("kind", sorted(WITHOUT_CONFIG))
-def test_the_types_that_are_left_out_have_no_configuration_of_their_own(kind, tmp_path):
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
-    with pytest.raises(Exception, match="must be"):
-        AutoConfig.from_pretrained(tmp_path)
-
-
-def test_code_that_is_trusted_loads_the_same_tokenizer(tmp_path):
-    tokenizer = trained("byte-level-bpe")
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen2"}))
-    write_tokenizer(tokenizer, tmp_path)
-    trusting = LOOK.replace("trust_remote_code=False", "trust_remote_code=True")
-    run = subprocess.run(
-        [sys.executable, "-I", "-c", trusting], input=json.dumps([[str(tmp_path)], SENTENCES]),
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert json.loads(run.stdout)[str(tmp_path)][0] == tokenizer(SENTENCES)["input_ids"]
 
 
 def test_a_written_tokenizer_can_be_read_and_written_again(tmp_path):
@@ -253,24 +229,6 @@ def test_a_folder_of_a_class_written_in_python_loads_with_the_settings_of_the_cl
         tokenizer("one two")["input_ids"]
         == Tokenizer.from_file(str(folder / "tokenizer.json")).encode("one two").ids
     )
-
-
-def test_a_source_of_a_class_written_in_python_is_prepared(of_python_class, tmp_path):
-    folder, _ = of_python_class
-    prepare_source({"folder": str(folder), "kind": "masked"}, tmp_path / "source")
-    tokenizer = open_tokenizer(tmp_path / "source")
-    assert document_start(tokenizer) == "<s>"
-
-
-def test_vectors_of_a_model_with_a_class_written_in_python_are_read(of_python_class):
-    folder, _ = of_python_class
-    assert len(read_plm(load_tokenizer(folder), folder).vectors) == len(load_tokenizer(folder))
-
-
-def test_a_tokenizer_with_a_class_written_in_python_is_taken(of_python_class, special_tokenizer):
-    source = special_tokenizer("<|endoftext|>", eos_token="<|endoftext|>")
-    taken = take_tokenizer(load_tokenizer(of_python_class[0]), source)
-    assert document_start(taken) == "</s>"
 
 
 def test_word_pieces_of_a_class_written_in_python_are_refused_in_one_line(tmp_path):

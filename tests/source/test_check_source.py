@@ -4,7 +4,7 @@ import json
 
 import pytest
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
+from transformers import AutoModelForCausalLM
 
 from lexigraft.errors import UserError
 from lexigraft.source.preparation import check_source
@@ -29,17 +29,6 @@ def test_a_whole_source_passes(whole_source):
 def test_no_config_is_reported(tiny_source):
     (tiny_source / "config.json").unlink()
     with pytest.raises(UserError, match=r"has no config\.json"):
-        check_source(tiny_source)
-
-
-@pytest.mark.bad_input(
-    "model",
-    "a model folder without config.json, or with a damaged one",
-    "a one-line error message names the file",
-)
-def test_a_damaged_config_is_reported(tiny_source):
-    (tiny_source / "config.json").write_text("{")
-    with pytest.raises(UserError, match=r"config\.json: cannot be used"):
         check_source(tiny_source)
 
 
@@ -85,42 +74,10 @@ def test_a_model_that_is_no_causal_language_model_is_named(kind, architecture, t
         check_source(tiny_source)
 
 
-@pytest.mark.bad_input(
-    "model",
-    "an unknown model type, or a config without an architecture",
-    "a one-line error message names the type or says that the architecture is missing",
-)
-def test_a_config_without_an_architecture_is_reported(tiny_source):
-    change_config(tiny_source, architectures=None)
-    with pytest.raises(UserError, match="names no architecture"):
-        check_source(tiny_source)
-
-
 @pytest.mark.bad_input("model", "quantized weights", "a one-line error message says so")
 def test_quantized_weights_are_refused(tiny_source):
     change_config(tiny_source, quantization_config={"quant_method": "awq", "bits": 4})
     with pytest.raises(UserError, match="weights are quantized"):
-        check_source(tiny_source)
-
-
-@pytest.mark.bad_input(
-    "hostile", "pickled weights", "never loaded; a one-line error message says how to convert them"
-)
-def test_pickled_weights_are_refused(tiny_source):
-    (tiny_source / "model.safetensors").rename(tiny_source / "pytorch_model.bin")
-    with pytest.raises(UserError, match=r"only pytorch_model\.bin"):
-        check_source(tiny_source)
-
-
-@pytest.mark.bad_input(
-    "model",
-    "weights that are truncated, too long, or not in safetensors format",
-    "a one-line error message names the file",
-)
-def test_truncated_weights_are_reported(tiny_source):
-    file = tiny_source / "model.safetensors"
-    file.write_bytes(file.read_bytes()[:-1000])
-    with pytest.raises(UserError, match="truncated or damaged"):
         check_source(tiny_source)
 
 
@@ -135,17 +92,6 @@ def test_a_matrix_that_the_files_lack_is_reported(name, tiny_source):
     del weights[name]
     save_file(weights, tiny_source / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(UserError, match=r"contain no (input matrix|lm_head\.weight)"):
-        check_source(tiny_source)
-
-
-@pytest.mark.bad_input(
-    "model",
-    "a model without a tokenizer, or with a slow one",
-    "a one-line error message says what is missing or how to convert it",
-)
-def test_no_tokenizer_is_reported(tiny_source):
-    (tiny_source / "tokenizer.json").unlink()
-    with pytest.raises(UserError, match=r"has no tokenizer\.json; only fast tokenizers"):
         check_source(tiny_source)
 
 
@@ -171,11 +117,6 @@ def test_a_tokenizer_with_more_tokens_than_rows_does_not_belong(tiny_source, tin
     tiny_llama(200).save_pretrained(tiny_source)
     with pytest.raises(UserError, match="tokens up to id 270 but the model has only 200 rows"):
         check_source(tiny_source)
-
-
-def test_a_model_with_padding_rows_passes(tiny_source, tiny_llama):
-    tiny_llama(512).save_pretrained(tiny_source)
-    check_source(tiny_source)
 
 
 def add_tokens(folder, *tokens, **roles):
@@ -227,29 +168,8 @@ def test_a_model_with_more_input_rows_than_output_rows_is_refused(tmp_path):
     "embeddings of hashed token ids",
     "a one-line error message gives the reason before any work",
 )
-def test_a_model_with_quantized_matrices_is_refused(tmp_path):
-    save_tiny(AutoModelForMaskedLM, "ibert", tmp_path)
-    with pytest.raises(UserError, match="are QuantEmbedding and Linear, not a plain embedding"):
-        check_source(tmp_path, "masked")
-
-
-@pytest.mark.bad_input(
-    "model",
-    "a vocabulary that cannot be changed: matrices of different sizes or quantized ones, "
-    "embeddings of hashed token ids",
-    "a one-line error message gives the reason before any work",
-)
 @pytest.mark.parametrize("setting", [{"ple_layer_ids": [0]}, {"encoder_hash_byte_group_vocab": 9}])
 def test_a_model_that_hashes_token_ids_is_refused(setting, tiny_source):
     change_config(tiny_source, **setting)
     with pytest.raises(UserError, match=f"hashes of token ids .{next(iter(setting))} in config"):
-        check_source(tiny_source)
-
-
-def test_an_architecture_that_needs_a_missing_package_is_named(tiny_source, monkeypatch):
-    def build(*arguments, **options):
-        raise ImportError("LlamaModel requires the timm library")
-
-    monkeypatch.setattr(AutoModelForCausalLM, "from_config", build)
-    with pytest.raises(UserError, match=r"needs a package \(LlamaModel requires the timm library"):
         check_source(tiny_source)

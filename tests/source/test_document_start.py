@@ -105,29 +105,9 @@ def test_a_token_that_a_source_names_is_kept_by_its_vocabularies(
     assert begins(load_tokenizer(chat_folder)) == TEXT
 
 
-def test_a_source_may_say_that_texts_begin_without_a_token(chat_folder, tmp_path):
-    prepare_source({"folder": str(chat_folder), "document_start": ""}, tmp_path / "bare")
-    assert begins(open_tokenizer(tmp_path / "bare")) == ""
-
-
 def test_a_token_that_the_tokenizer_lacks_is_refused(chat_folder, tmp_path):
     with pytest.raises(UserError, match=r"source x: document_start '<doc>' is not a token"):
         prepare_source({"folder": str(chat_folder), "document_start": "<doc>"}, tmp_path / "x")
-
-
-def test_a_token_beside_the_tokenizers_own_is_refused(whole_source, tmp_path):
-    from tokenizers.processors import TemplateProcessing
-
-    tokenizer = load_tokenizer(whole_source)
-    token = tokenizer.convert_ids_to_tokens(1)
-    tokenizer.add_special_tokens({"bos_token": token})
-    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
-        single=f"{token} $A", special_tokens=[(token, 1)]
-    )
-    tokenizer.save_pretrained(whole_source)
-    settings = {"folder": str(whole_source), "document_start": "a"}
-    with pytest.raises(UserError, match="tokenizer itself begins every text with"):
-        prepare_source(settings, tmp_path / "x")
 
 
 def test_a_folder_that_asks_for_bos_begins_texts_with_it(special_tokenizer, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from lexigraft.bundled.packages import ask_package
 from lexigraft.errors import UserError
-from lexigraft.source.download import ChangedError, PartialFile, RefusedError, ask_file, download
+from lexigraft.source.download import RefusedError, ask_file, download
 from lexigraft.source.hub_check import CHANGED, ask_web
 from tests.web_server import serving
 
@@ -66,15 +66,6 @@ def test_a_file_that_changed_meanwhile_is_fetched_from_its_beginning(
     assert (tmp_path / "big").read_bytes() == CONTENT[::-1]
 
 
-def test_who_reads_as_it_arrives_is_told_that_it_changed(files, url, tmp_path):
-    files.breaks = [40_000]
-    part = PartialFile(url, tmp_path / "part")
-    blocks = part.more(lambda _: files.contents.update({"/big": CONTENT[::-1]}))
-    with pytest.raises(ChangedError):
-        list(blocks)
-    assert not part.path.exists()
-
-
 def test_a_busy_server_is_asked_again_and_a_refusal_is_told_at_once(files, url, tmp_path):
     waited = []
     files.statuses = [503, 429]
@@ -86,11 +77,6 @@ def test_a_busy_server_is_asked_again_and_a_refusal_is_told_at_once(files, url, 
         with pytest.raises(RefusedError, match="returned status 404"):
             fetch(f"{files.address}/none")
     assert len(waited) == 3
-
-
-def test_a_server_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(UserError, match="cannot be reached"):
-        ask_file("http://127.0.0.1:9/big", no_sleep)
 
 
 def test_a_server_that_does_not_say_sizes_is_asked_for_a_first_byte(files, url):

@@ -3,13 +3,11 @@
 import json
 import shutil
 
-import numpy
 import pytest
 import torch
 from transformers import AutoConfig, AutoModelForMaskedLM
 
 from lexigraft.errors import UserError
-from lexigraft.source.matrices import find_matrices, is_tied, read_matrices
 from lexigraft.source.model import is_masked, load_model, model_kind
 from lexigraft.source.positions import first_position, follow_padding, positions_of
 from lexigraft.source.preparation import check_source, prepare_source
@@ -42,30 +40,6 @@ def test_an_encoder_is_loaded_with_its_masked_head(roberta_folder, tiny_roberta,
     assert torch.equal(model(tokens).logits, expected(tokens).logits)
 
 
-@pytest.mark.parametrize("family", ["roberta", "bert", "distilbert", "xlm-roberta", "electra"])
-def test_the_matrices_read_are_those_that_transformers_loads(family, tmp_path):
-    sizes = {"distilbert": {"dim": 32, "hidden_dim": 32, "n_layers": 1, "n_heads": 2}}.get(
-        family,
-        {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1,
-         "num_attention_heads": 2, "embedding_size": 32},
-    )  # fmt: skip
-    config = AutoConfig.for_model(family, vocab_size=50, pad_token_id=1, **sizes)
-    torch.manual_seed(0)
-    AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path)
-    model = load_model(tmp_path, torch.float32)
-    read = read_matrices(tmp_path)
-    loaded = {
-        "input": model.get_input_embeddings().weight.detach().numpy(),
-        "output": model.get_output_embeddings().weight.detach().numpy(),
-    }
-    numpy.testing.assert_array_equal(read["input"], loaded["input"])
-    numpy.testing.assert_array_equal(read.get("output", read["input"]), loaded["output"])
-    parameters = dict(model.named_parameters(remove_duplicate=False))
-    for which, name in find_matrices(tmp_path).names.items():
-        numpy.testing.assert_array_equal(parameters[name].detach().numpy(), loaded[which])
-    assert is_tied(tmp_path) == ("output" not in read)
-
-
 def test_a_source_must_be_what_its_entry_says(roberta_folder, tmp_path, tiny_llama):
     check_source(roberta_folder, "masked")
     with pytest.raises(UserError, match=r"not a causal language model .*set `kind: masked`"):
@@ -91,15 +65,6 @@ def test_roles_that_a_folder_leaves_to_its_class_are_found(roberta_folder, tmp_p
     texts = ["one <mask> two", " </s>", "x"]
     assert old(texts)["input_ids"] == whole(texts)["input_ids"]
     assert old("a", "b")["input_ids"] == whole("a", "b")["input_ids"]
-
-
-def test_a_role_that_a_folder_names_is_not_that_of_its_class(roberta_folder, tmp_path):
-    folder = shutil.copytree(roberta_folder, tmp_path / "own")
-    named = {"eos_token": "<pad>", "mask_token": None}
-    (folder / "tokenizer_config.json").write_text(json.dumps(named))
-    tokenizer = load_tokenizer(folder)
-    assert tokenizer.eos_token == "<pad>" and tokenizer.mask_token is None
-    assert tokenizer.bos_token == "<s>"  # not named
 
 
 def test_a_class_adds_no_token(roberta_folder, tmp_path):
@@ -140,10 +105,3 @@ def test_a_text_keeps_its_positions_when_another_token_pads(tiny_roberta, tmp_pa
         model.save_pretrained(tmp_path)
         again = AutoModelForMaskedLM.from_pretrained(tmp_path)
         assert torch.equal(again(texts).logits, before)
-
-
-def test_models_without_such_positions_are_not_changed(tiny_llama):
-    model = tiny_llama(40)
-    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    follow_padding(model, 7)
-    assert all(torch.equal(before[name], t) for name, t in model.state_dict().items())

@@ -7,19 +7,8 @@ from transformers import PreTrainedTokenizerFast
 from lexigraft.errors import UserError
 from lexigraft.evaluation.fragmentation import measure_tokenizer
 from lexigraft.inference.text_encoding import tokenize
-from lexigraft.source import encoding
-from lexigraft.source.encoding import batches, count_tokens, encoded_batches
-from lexigraft.vocabulary.expand import expand_tokenizer
-from lexigraft.vocabulary.prune import prune_tokenizer
+from lexigraft.source.encoding import count_tokens, encoded_batches
 from lexigraft.vocabulary.token_bytes import byte_alphabet, lost_text
-
-
-def test_long_texts_are_in_smaller_batches(monkeypatch):
-    monkeypatch.setattr(encoding, "_TEXTS_AT_ONCE", 3)
-    monkeypatch.setattr(encoding, "_CHARACTERS_AT_ONCE", 10)
-    texts = ["a", "b", "c", "d" * 9, "e", "f" * 20, "g"]
-    assert list(batches(texts)) == [texts[:3], texts[3:5], texts[5:6], texts[6:]]
-    assert list(batches([])) == []
 
 
 def test_texts_are_counted_whole_and_without_tokens_around_them():
@@ -76,10 +65,3 @@ def of(model):
 def test_a_tokenizer_that_fails_on_a_text_is_one_line(use, tokenizer, message):
     with pytest.raises(UserError, match=f"the tokenizer fails on a text .*{message}"):
         use(tokenizer, ["a" * 40 + "b", "a"])
-
-
-@pytest.mark.parametrize("use", [expand_tokenizer, prune_tokenizer])
-def test_so_it_is_where_its_vocabulary_changes(use):
-    arguments = {"new_tokens": 1} if use is expand_tokenizer else {}
-    with pytest.raises(UserError, match="the tokenizer fails on a text"):
-        use(with_pattern("(a+)+$"), ["a" * 40 + "b"] * 2, **arguments)

@@ -11,12 +11,6 @@ from tests.conftest import package_folder
 MISTRAL = {"package": "mistral-common", "file": "mistral_common/data/tokenizer.model.v1"}
 
 
-def test_a_folder_with_a_tokenizer(smollm2_folder_tiny, smollm2_cut, lines):
-    tokenizer, commit = find_tokenizer({"folder": str(smollm2_folder_tiny)})
-    assert commit is None
-    assert tokenizer(lines)["input_ids"] == smollm2_cut(lines)["input_ids"]
-
-
 def test_a_source_of_the_results(tmp_path, smollm2_folder_tiny, smollm2_cut):
     (tmp_path / "source.json").write_text(json.dumps({"path": str(smollm2_folder_tiny)}))
     tokenizer, _ = find_tokenizer({"folder": str(tmp_path)})
@@ -47,8 +41,3 @@ def test_what_is_no_tokenizer_is_named(tmp_path, content, message):
     with pytest.raises(UserError, match=message) as error:
         find_tokenizer({"package": "p", "file": "file"}, tmp_path)
     assert "\n" not in str(error.value)
-
-
-def test_a_folder_without_a_tokenizer_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"no tokenizer\.json"):
-        find_tokenizer({"folder": str(tmp_path)})

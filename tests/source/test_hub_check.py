@@ -48,11 +48,6 @@ def test_a_branch_is_not_pinned_and_its_commit_is_named(ask, revision):
     assert answer.state == NOT_PINNED and COMMIT in answer.detail
 
 
-def test_of_a_tokenizer_only_its_files_count(ask):
-    assert ask("tokenizer", "org/pickled", COMMIT)[0].size == 1
-    assert ask("tokenizer", "org/model", COMMIT)[0].size == 200
-
-
 def test_a_model_without_safe_weights_is_unusable(ask):
     answer, _ = ask("model", "org/pickled", COMMIT)
     assert answer.state == UNUSABLE and "*.safetensors" in answer.detail
@@ -82,19 +77,6 @@ def test_what_is_not_there_is_missing(ask, kind, name, revision):
     answer, waited = ask(kind, name, revision)
     assert answer.state == MISSING and waited == []
     assert ("v9" in answer.detail) == (revision == "v9")
-
-
-@pytest.mark.fault(
-    "network",
-    "the hub answers 401, 403 or 404 for a model or data set when a study is checked",
-    "it is reported as missing, or the message names its terms and `hf auth login`; no retries",
-)
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_refusal_without_a_reason_asks_for_a_token(ask, status):
-    FAULTS["models/org/model"] = [status]
-    answer, waited = ask("model", "org/model", COMMIT)
-    assert answer.state in (GATED, MISSING) and "hf auth login" in answer.detail
-    assert waited == []
 
 
 @pytest.mark.fault(
@@ -130,14 +112,3 @@ def test_of_a_data_set_the_files_of_its_patterns_count(ask):
     assert (answer.state, answer.size) == (OK, 700)
     answer, _ = ask("data set", "org/data", COMMIT, ("data/el/el_clean_*.jsonl.gz",))
     assert answer.state == UNUSABLE and "data/el" in answer.detail
-
-
-def test_a_data_set_with_a_script_alone_is_unusable(ask):
-    answer, _ = ask("data set", "org/script", COMMIT)
-    assert answer.state == UNUSABLE and "refs/convert/parquet" in answer.detail
-
-
-def test_the_user_s_token_is_sent(ask, monkeypatch):
-    monkeypatch.setenv("HF_TOKEN", "hf_secret")
-    ask("model", "org/model", COMMIT)
-    assert {token for _, token in Hub.seen} == {"Bearer hf_secret"}

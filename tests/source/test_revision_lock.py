@@ -1,7 +1,5 @@
 """What is read from the hub without a commit gets one when it is first looked up, and keeps it."""
 
-import json
-
 import pytest
 
 from lexigraft.errors import UserError
@@ -64,10 +62,3 @@ def test_a_lock_that_is_none_is_named(content, tmp_path):
     (tmp_path / REVISIONS_FILE).write_text(content)
     with pytest.raises(UserError, match=rf"{REVISIONS_FILE}.*delete it"):
         read_lock(tmp_path)
-
-
-def test_the_lock_can_be_read_and_edited(hub, tmp_path):
-    lock(tmp_path, [MODEL])
-    content = json.loads((tmp_path / REVISIONS_FILE).read_text())
-    (tmp_path / REVISIONS_FILE).write_text(json.dumps(content | {MODEL.key: OTHER}))
-    assert lock(tmp_path, [MODEL, DATA]) == {MODEL.key: OTHER, DATA.key: COMMIT}
