@@ -65,7 +65,7 @@ def set_document_start(tokenizer: PreTrainedTokenizerFast, token: str, source: s
     if token and not added and token not in tokenizer.get_vocab():
         raise UserError(
             f"source {source}: document_start '{token}' is not a token of its tokenizer; choose "
-            f"from {', '.join(tokenizer.all_special_tokens) or 'the tokens in its tokenizer.json'}"
+            f"from {', '.join(candidates(tokenizer)[:6]) or 'the tokens in its tokenizer.json'}"
         )
     tokenizer.init_kwargs[DOCUMENT_START] = token
 
@@ -90,7 +90,19 @@ def _separator(tokenizer: PreTrainedTokenizerFast) -> str:
     """The token by the rule of `start_ids`, for a tokenizer that adds none; may be empty."""
     if (token := tokenizer.init_kwargs.get(DOCUMENT_START)) is not None:
         return str(token)
+    roles, named = _roles_and_separators(tokenizer)
+    return next(iter([*(role for role in roles[:1] if role in named), *named, *roles]), "")
+
+
+def candidates(tokenizer: PreTrainedTokenizerFast) -> list[str]:
+    """Tokens that might begin texts: roles, separators, then other special tokens."""
+    roles, named = _roles_and_separators(tokenizer)
+    special = [token.content for token in tokenizer.added_tokens_decoder.values() if token.special]
+    return list(dict.fromkeys([*roles, *named, *special]))
+
+
+def _roles_and_separators(tokenizer: PreTrainedTokenizerFast) -> tuple[list[str], list[str]]:
+    """EOS and BOS, and the tokens with the name of a document separator, likely ones first."""
     roles = [str(role) for role in (tokenizer.eos_token, tokenizer.bos_token) if role is not None]
     added = {token.content for token in tokenizer.added_tokens_decoder.values()}
-    named = [token for token in _SEPARATORS if token in added]
-    return next(iter([*(role for role in roles[:1] if role in named), *named, *roles]), "")
+    return roles, [token for token in _SEPARATORS if token in added]
