@@ -20,10 +20,7 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def atomic_file(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path next to `path`, which replaces `path` on success.
-
-    The temporary name keeps the suffix of `path`, since some writers infer the format from it.
-    """
+    """Yield a temporary path next to `path`, with its suffix, which replaces `path` on success."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary_path(path, path.stem, path.suffix)
@@ -75,10 +72,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def delete_leftovers(folder: str | Path) -> None:
-    """Delete what killed processes left in and next to an output folder that this process locks.
-
-    Subfolders that belong to other jobs are left alone.
-    """
+    """Delete what killed processes left in and next to a folder that this process has locked."""
     folder = Path(folder)
     # The whole name: the folder `run-1-more` also has leftovers that begin like those of `run-1`.
     replacement = re.compile(re.escape(f"{TEMPORARY_PREFIX}{folder.name}-") + r"\w{8}")

@@ -1,9 +1,7 @@
-"""Cards: records of how an output was computed, used to check that its files are intact.
+"""Cards: settings, seeds and versions of an output, and the size and SHA-256 of each of its files.
 
-A `card.json` holds settings, seeds and versions, and the size and SHA-256 of every file. A stage
-checks its inputs: the size of every file, and the SHA-256 of files up to 64 MB and of larger ones
-that were written after their card. Other large files are hashed where they are read completely
-anyway (a cell's tensors), and by `lexigraft.artifacts.verification`.
+A stage checks its inputs: the size of every file, and the SHA-256 of files up to 64 MB and of
+larger ones that were written after their card; `lexigraft.artifacts.verification` hashes all.
 """
 
 import hashlib
@@ -48,10 +46,8 @@ def write_card(
 ) -> None:
     """Write a card after all other files: its presence means that the output is complete.
 
-    It also holds a checksum of its own content (`card_sha256`), since later stages read it.
-    `output` is the folder, in which the card is called `card.json`, or the path of a card; `files`
-    are the names of the output files in the folder, `read` are the `output_checksums` of the job's
-    inputs, and `facts` are named results of the stage: counts, fallbacks, statistics.
+    `output` is the folder, or the path of a card; `files` are the names of the output files, `read`
+    the `output_checksums` of the job's inputs, and `facts` named results of the stage.
     """
     file = Path(output) if Path(output).suffix == ".json" else Path(output, CARD)
     described = {name: describe_file(file.parent / name) for name in sorted(files)}
@@ -93,10 +89,7 @@ def versions() -> dict[str, str]:
 
 @cache
 def commit_of_code() -> str | None:
-    """The commit of the clone that lexigraft runs from, marked if files were changed.
-
-    None if lexigraft was not installed from a clone.
-    """
+    """The commit of the clone that lexigraft runs from, marked if files were changed, or None."""
     root = Path(__file__).resolve().parent.parent.parent
     if not (root / ".git").exists():
         return None
@@ -108,11 +101,10 @@ def commit_of_code() -> str | None:
 
 
 def check_inputs(inputs: Any) -> None:
-    """Check every file and folder in a job's inputs against the card that lists it, if one does.
+    """Check every file and folder in a job's nested inputs against the card that lists it, if any.
 
-    `inputs` are paths in nested lists and mappings. For a folder, all listed files in it are
-    checked; for a file, only that file. Anything else, such as a hub name, passes. A UserError
-    names the first file that is missing or damaged, what is wrong with it, and what to do.
+    For a folder, all listed files in it are checked; anything else, such as a hub name, passes. A
+    UserError names the first file that is missing or damaged.
     """
     for path in (Path(leaf) for leaf in leaves(inputs) if isinstance(leaf, str | Path)):
         for folder, file, described in listed_at(path):
@@ -157,10 +149,7 @@ def record_file(card: str | Path) -> Path:
 
 
 def read_record(card: str | Path) -> dict[str, Any] | None:
-    """`fingerprint` and `card` of the job that last completed the output of a card.
-
-    None if no job has, or if the record is damaged: the job then runs again.
-    """
+    """`fingerprint` and `card` of the job that last completed an output; None if damaged."""
     with suppress(OSError, ValueError):
         record = json.loads(record_file(card).read_text("utf-8"))
         if isinstance(record, dict) and isinstance(record.get("card"), dict):
@@ -169,10 +158,9 @@ def read_record(card: str | Path) -> dict[str, Any] | None:
 
 
 def cards_of(folder: Path) -> Iterator[dict[str, Any]]:
-    """The card of a folder, and the cards in the completion records of its evaluation records.
+    """The card of a folder, and those of its evaluation records: their completion records.
 
-    An evaluation record has no card file, but its completion record lists its files and what it was
-    made from. A damaged card raises a UserError.
+    A damaged card raises a UserError.
     """
     if (folder / CARD).is_file():
         yield read_card(folder)
@@ -188,20 +176,19 @@ def listed(folder: Path, card: Mapping[str, Any]) -> Iterator[tuple[Path, dict[s
 
     Files of a source model that is used in place are in the folder that `source.json` names.
     """
-    for name, described in _described(card, "files"):
+    for name, described in described_files(card, "files"):
         yield folder / name, described
-    if files := _described(card, "model_files"):
-        # Yielded above: a caller that checks each file has already checked source.json.
+    if files := described_files(card, "model_files"):
+        # A caller that checks each file has already checked source.json, yielded above.
         model = folder / json.loads((folder / "source.json").read_text("utf-8"))["path"]
         for name, described in files:
             yield model / name, described
 
 
 def listed_at(path: Path) -> Iterator[tuple[Path, Path, dict[str, Any]]]:
-    """What the nearest card lists at a path: the file itself, or all files of a folder.
+    """What the nearest card, in the folder or above, lists at a path: a file, or all of a folder.
 
-    The card is in the folder itself or anywhere above. Yields its folder, and each file, which may
-    be missing, with its size and checksum; nothing if no card lists the path.
+    Yields the folder of the card, and each file, which may be missing, with its size and checksum.
     """
     for folder in (path, *path.parents) if path.is_dir() else path.parents:
         # Records are next to their completion records: folders further up are not searched.
@@ -218,10 +205,9 @@ def listed_at(path: Path) -> Iterator[tuple[Path, Path, dict[str, Any]]]:
 
 
 def fault_of(file: Path, described: Mapping[str, Any], since: int = 0) -> str | None:
-    """What is wrong with a file, in words, given its `bytes` and `sha256`; None if it is intact.
+    """What is wrong with a file, given its `bytes` and `sha256`; None if it is intact.
 
-    `since` is the time at which its card was written, in nanoseconds of Unix time: a large file
-    that is not newer is not hashed. With 0, every file is hashed.
+    A large file that is not newer than `since`, the time of its card in nanoseconds, is not hashed.
     """
     try:
         facts = file.stat()
@@ -237,8 +223,8 @@ def fault_of(file: Path, described: Mapping[str, Any], since: int = 0) -> str | 
     return None
 
 
-def _described(card: Mapping[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
-    """The entries under a key of a card that describe files; other entries are skipped."""
+def described_files(card: Mapping[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
+    """The entries under a key of a card that describe files."""
     files = card.get(key)
     entries = files.items() if isinstance(files, dict) else ()
     return [

@@ -1,10 +1,7 @@
 """Checksums of the user's files and folders, by content; those of large files are remembered.
 
-A plan needs the checksum of every file that a study reads, and each job of a run plans again. Large
-files are therefore hashed once: the user's cache folder remembers a checksum by path, device,
-inode, size, and the times of the last modification and of the last change in nanoseconds. The last,
-which no program can set, also shows a file that was replaced by one of the same size and date.
-Standard library only: the Snakefile computes these checksums each time it is parsed.
+Each job of a run plans again, so the user's cache folder remembers a checksum by path, device,
+inode, size and times. Standard library only: the Snakefile computes checksums when it is parsed.
 """
 
 import hashlib
@@ -19,14 +16,13 @@ from functools import cache
 from glob import glob, has_magic
 from pathlib import Path
 
-from lexigraft.artifacts.cards import MODEL_FILES, SMALL, TEXT_FILES, folder_of, sha256_of
+from lexigraft.artifacts.cards import MODEL_FILES, TEXT_FILES, folder_of, sha256_of
 
 _LARGE = 1 << 20  # bytes; hashing a smaller file takes about as long as looking it up
 _SHOWN = 1 << 30  # bytes; hashing a larger file takes seconds, so that a bar is shown
 # File systems count time in steps of up to two seconds: a file that has just changed may change
 # again without another time.
 _SETTLED = 3 * 10**9
-_MOST = 20_000  # lines of the cache; then the older half is dropped
 _LINE = re.compile(r"([0-9a-f]{32} \d+ \d+ \d+ \d+ \d+) ([0-9a-f]{64})")
 MODEL_ENDINGS = tuple(f".{ending}" for ending in MODEL_FILES[4:-1].split(","))
 # Names of files that are read from a folder of texts.
@@ -49,8 +45,7 @@ def file_checksum(path: str | Path) -> str:
                 with _cache_file().open("a") as file:
                     file.write(f"{key} {checksum}\n")
             except (OSError, RuntimeError) as error:
-                if before.st_size > SMALL:
-                    _warn_of(str(error))
+                logger.info("the checksum of %s is not remembered: %s", path, error)
     return checksum
 
 
@@ -59,11 +54,8 @@ def state_of(path: str | Path) -> tuple[int, ...] | None:
 
     None for a folder, and for a file that has changed a moment ago: it may change again unnoticed.
     """
-    path = Path(path)
-    if not path.is_file():
-        return None
-    facts = path.stat()
-    if time.time_ns() - facts.st_ctime_ns <= _SETTLED:
+    facts = Path(path).stat() if Path(path).is_file() else None
+    if facts is None or time.time_ns() - facts.st_ctime_ns <= _SETTLED:
         return None
     return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
@@ -71,17 +63,14 @@ def state_of(path: str | Path) -> tuple[int, ...] | None:
 def is_private(folder: Path, allow_link: bool = False) -> bool:
     """Whether a folder belongs to this user, and nobody else can write to it.
 
-    A link is refused, or with `allow_link` must be the user's own: that of another user could be
-    led elsewhere at any time.
+    A link is refused, or with `allow_link` must be the user's: others could lead theirs elsewhere.
     """
     access, link = folder.stat(), folder.lstat()
-    is_own = access.st_uid == link.st_uid == os.getuid()
-    is_linked = stat.S_ISLNK(link.st_mode)
     return (
         stat.S_ISDIR(access.st_mode)
-        and is_own
+        and access.st_uid == link.st_uid == os.getuid()
         and not access.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        and (allow_link or not is_linked)
+        and (allow_link or not stat.S_ISLNK(link.st_mode))
     )
 
 
@@ -91,9 +80,9 @@ def files_at(path: str | Path) -> list[Path]:
     Of a folder that ends in `MODEL_FILES` or `TEXT_FILES`, those that are read of a model or texts.
     """
     location = Path(folder_of(path))
-    if location != Path(path):
-        if str(path).endswith(TEXT_FILES):
-            return [file for file in files_at(location) if TEXT_NAME.fullmatch(file.name)]
+    if str(path).endswith(TEXT_FILES):
+        return [file for file in files_at(location) if TEXT_NAME.fullmatch(file.name)]
+    if str(path).endswith(MODEL_FILES):
         files = sorted(location.iterdir()) if location.is_dir() else []
         return [file for file in files if file.suffix in MODEL_ENDINGS and file.is_file()]
     if location.is_dir():
@@ -110,9 +99,8 @@ def files_in(
 ) -> Iterator[Path]:
     """The files of a folder and its subfolders, with linked ones, without hidden ones.
 
-    Hidden files are not content: the tokens of a corpus, metadata of git and hubs. Neither is the
-    compiled code that Python writes next to a program. Each folder is entered once, so that links
-    in a circle end. `onerror` is called for a folder that cannot be read; by default it is skipped.
+    Hidden files and compiled code are not content. Each folder is entered once, so that links in a
+    circle end. `onerror` is called for a folder that cannot be read; by default it is skipped.
     """
     entered: set[str] = set()
     for parent, folders, names in os.walk(folder, onerror=onerror, followlinks=True):
@@ -154,15 +142,7 @@ def _sha256(path: Path, size: int) -> str:
 def _remembered() -> dict[str, str]:
     """Key of a file -> its checksum, of this process and of those before it."""
     with suppress(OSError, RuntimeError, UnicodeDecodeError):
-        cache_file = _cache_file()
-        lines = cache_file.read_text("ascii").splitlines()
-        if len(lines) > _MOST:
-            lines = lines[-_MOST // 2 :]
-            with suppress(OSError):
-                part = cache_file.with_name(f"{cache_file.name}-{os.getpid()}")
-                part.write_text("\n".join(lines) + "\n", "ascii")
-                part.replace(cache_file)
-        matches = (_LINE.fullmatch(line) for line in lines)
+        matches = map(_LINE.fullmatch, _cache_file().read_text("ascii").splitlines())
         return {match[1]: match[2] for match in matches if match}  # damaged lines are skipped
     return {}
 
@@ -174,12 +154,3 @@ def _cache_file() -> Path:
     if not is_private(folder, allow_link=True):
         raise PermissionError(f"{folder}: others can write to it")
     return folder / "checksums"
-
-
-@cache
-def _warn_of(reason: str) -> None:
-    logger.warning(
-        "checksums of large files cannot be remembered, so that each job and each plan reads the "
-        "files again: %s",
-        reason,
-    )

@@ -1,10 +1,7 @@
-"""Compare two results folders: outputs in only one, and jobs and contents of common outputs.
+"""Compare two results folders: outputs in only one of them, and jobs and contents of common ones.
 
-Cards record how each output was computed and list its files. Files with equal checksums are not
-read. In all others, numbers are compared one by one: in cards and records, in lines (logs,
-predictions) and in tensors. Paths do not matter. Reports, which are built from the records, and
-outputs that later ones replaced are not compared. `lexigraft.artifacts.verification` checks whether
-files match their cards.
+Files with equal checksums are not read. In all others, numbers are compared one by one: in cards,
+records, lines and tensors. Paths do not matter; reports and replaced outputs are left out.
 """
 
 import math
@@ -17,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zipfile import BadZipFile
 
-from lexigraft.artifacts.cards import INPUTS, SEAL, cards_of, read_card
+from lexigraft.artifacts.cards import INPUTS, SEAL, cards_of, described_files, read_card
 from lexigraft.artifacts.completion import CIRCUMSTANCES, PATH_KEYS
 from lexigraft.artifacts.records import read_json, read_jsonl
 from lexigraft.artifacts.verification import job_folders
@@ -30,41 +27,24 @@ ALONE, SETTING, VERSION, SEED = "alone", "setting", "version", "seed"
 CONTENT, NUMBER, CIRCUMSTANCE = "content", "number", "circumstance"
 KINDS = (ALONE, SETTING, VERSION, SEED, CONTENT, NUMBER, CIRCUMSTANCE)
 
-_REPORT = "build_report"  # the rule
 _SOURCE = "source.json"  # holds the path of a source model; its files are listed in the card
 # Speed metrics: seconds, amounts per second, and the spread of repeats.
 _TIMED = re.compile(r"(^|_)(seconds|per_second|spread)(_|$)")
 
-Keys = tuple[str | int, ...]  # of a value in nested mappings and lists
-
 
 @dataclass(frozen=True)
 class Difference:
-    """One difference between two results folders.
+    """One difference between two results folders."""
 
-    Attributes
-    ----------
-    kind
-        One of `KINDS`. `alone`: outputs and files in only one folder; `content`: values that are
-        not numbers; `circumstance`: times and facts about the machine.
-    place
-        The output or file, relative to both folders.
-    name
-        The key, column or tensor; for several values under one name, also how many differ.
-    first, second
-        The values, None where there is none. For several values, the pair that differs most.
-    absolute, relative
-        For numbers: the difference, and the difference divided by the larger magnitude; for
-        tensors: the largest difference, and the same divided by the largest magnitude.
-    """
-
+    # Of `KINDS`. `alone`: an output or file in only one folder; `content`: values that are not
+    # numbers; `circumstance`: times and facts about the machine.
     kind: str
-    place: str
-    name: str
-    first: Any
+    place: str  # the output or file, relative to both folders
+    name: str  # the key, column or tensor; for several values, also how many of them differ
+    first: Any  # of several values, the pair that differs most; None where there is none
     second: Any
-    absolute: float | None = None
-    relative: float | None = None
+    absolute: float | None = None  # of numbers; of tensors the largest
+    relative: float | None = None  # divided by the larger magnitude, of tensors the largest
 
 
 @dataclass(frozen=True)
@@ -77,8 +57,6 @@ class Comparison:
 
 
 class _Output(NamedTuple):
-    """The output of a finished job in a folder."""
-
     folder: Path
     cards: dict[str, dict[str, Any]]  # file -> its content without paths, files and checksum
     files: dict[str, str]  # name -> SHA-256
@@ -93,17 +71,14 @@ def compare(
     """Compare the outputs of finished jobs in two results folders, or in two of their subfolders.
 
     Numbers count as equal if their relative difference is at most `tolerance`; settings must be
-    the same. `advance` is called after each compared output.
-
-    Raises
-    ------
-    UserError
-        A folder does not exist or has no outputs, or one of its files is missing or damaged.
+    the same. `advance` is called after each compared output. Raises a UserError if a folder does
+    not exist or has no outputs, or one of its files is missing or damaged.
     """
     left, right = _outputs(Path(first)), _outputs(Path(second))
-    differences = [_alone(place, "", in_first=True) for place in left if place not in right]
-    differences += [_alone(place, "", in_first=False) for place in right if place not in left]
     common = [place for place in left if place in right]
+    differences = [
+        _alone(place, "", place in left) for place in (*left, *right) if place not in common
+    ]
     for place in common:
         differences += _of_output(place, left[place], right[place])
         advance()
@@ -137,20 +112,21 @@ def _outputs(top: Path) -> dict[str, _Output]:
         names = sorted(file.name for file in folder.glob("card*.json"))
         cards = {name: read_card(folder, name) for name in names}
         jobs = [card.get("job", {}) for card in cards.values()]
-        if any(job.get("rule") == _REPORT for job in jobs):
+        if any(job.get("rule") == "build_report" for job in jobs):
             continue
         paths = [job.get("outputs", {}).get("replaced") for job in jobs]
         archives |= {Path(path).name for path in paths if path}
-        listed = [card.get("files") for card in cards_of(folder)]
         files = {
             name: described["sha256"]
-            for entries in listed
-            if isinstance(entries, dict)
-            for name, described in entries.items()
-            if isinstance(described, dict)
+            for card in cards_of(folder)
+            for name, described in described_files(card, "files")
         }
-        contents = {name: _content(card) for name, card in cards.items()}
-        outputs[folder.relative_to(top).as_posix()] = _Output(folder, contents, files)
+        for card in cards.values():
+            for key in {"files", INPUTS, SEAL} & card.keys():
+                del card[key]
+            if isinstance(job := card.get("job"), dict):
+                card["job"] = {key: value for key, value in job.items() if key not in PATH_KEYS}
+        outputs[folder.relative_to(top).as_posix()] = _Output(folder, cards, files)
     outputs = {
         place: output
         for place, output in outputs.items()
@@ -161,62 +137,43 @@ def _outputs(top: Path) -> dict[str, _Output]:
     return outputs
 
 
-def _content(card: Mapping[str, Any]) -> dict[str, Any]:
-    """A card without its file list, the paths of its job, and checksums of itself and of inputs."""
-    content = {key: value for key, value in card.items() if key not in ("files", INPUTS, SEAL)}
-    if isinstance(job := content.get("job"), dict):
-        content["job"] = {key: value for key, value in job.items() if key not in PATH_KEYS}
-    return content
-
-
 def _of_output(place: str, first: _Output, second: _Output) -> Iterator[Difference]:
-    for name, other_name in _pairs(list(first.cards), list(second.cards)):
+    pairs = [(name, name) for name in first.cards if name in second.cards]
+    unpaired = [
+        [name for name in output.cards if (name, name) not in pairs] for output in (first, second)
+    ]
+    if list(map(len, unpaired)) == [1, 1]:  # cards of a renamed study
+        pairs.append((unpaired[0][0], unpaired[1][0]))
+    for name, other_name in pairs:
         yield from _of_values(f"{place}/{name}", first.cards[name], second.cards[other_name])
     for name in dict.fromkeys([*first.files, *second.files]):
         hashes = first.files.get(name), second.files.get(name)
-        where = f"{place}/{name}"
+        where, files = f"{place}/{name}", (first.folder / name, second.folder / name)
         if None in hashes:
             yield _alone(where, "", hashes[1] is None)
         elif hashes[0] != hashes[1] and name != _SOURCE:
-            files = first.folder / name, second.folder / name
-            for file in files:
-                if not file.is_file():
-                    raise UserError(
-                        f"{file}: missing; run `lexigraft verify` to list all missing files"
-                    )
-            yield from _of_files(where, files, hashes)
+            if missing := [file for file in files if not file.is_file()]:
+                raise UserError(
+                    f"{missing[0]}: missing; run `lexigraft verify` to list all missing files"
+                )
+            differences = _of_files(where, files)
+            unread = [Difference(CONTENT, where, "", *hashes)]
+            yield from unread if differences is None else differences
 
 
-def _pairs(first: list[str], second: list[str]) -> Iterator[tuple[str, str]]:
-    """Pair cards by name; if one is left on both sides, they belong to a renamed study."""
-    yield from ((name, name) for name in first if name in second)
-    left = [name for name in first if name not in second]
-    right = [name for name in second if name not in first]
-    if len(left) == len(right) == 1:
-        yield left[0], right[0]
-
-
-def _of_files(
-    where: str, files: tuple[Path, Path], hashes: tuple[str | None, str | None]
-) -> Iterator[Difference]:
-    """The differences between two files whose checksums differ."""
-    first, second = files
-    if first.suffix == ".jsonl":
-        yield from _of_values(where, {"": read_jsonl(first)}, {"": read_jsonl(second)})
-        return
-    if first.suffix == ".json":
-        contents = read_json(first), read_json(second)
+def _of_files(where: str, files: tuple[Path, Path]) -> list[Difference] | None:
+    """The differences in the values of two files; None if they have no values that differ."""
+    suffix = files[0].suffix
+    if suffix == ".jsonl":
+        return _of_values(where, *({"": read_jsonl(file)} for file in files))
+    if suffix == ".json":
+        contents = [read_json(file) for file in files]
         if all(isinstance(content, dict) and "metrics" in content for content in contents):
-            yield from _of_values(where, *contents)
-            return
-    has_arrays = first.suffix in (".safetensors", ".npz")
-    differences = list(_of_arrays(where, files)) if has_arrays else []
-    yield from differences or [Difference(CONTENT, where, "", *hashes)]
+            return _of_values(where, *contents)
+    return list(_of_arrays(where, files)) or None if suffix in (".safetensors", ".npz") else None
 
 
-def _of_values(
-    where: str, first: Mapping[str, Any], second: Mapping[str, Any]
-) -> Iterator[Difference]:
+def _of_values(where: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Difference]:
     """One difference per name and kind; indices of list items are not part of the name."""
     values = dict(_leaves(first)), dict(_leaves(second))
     counts: Counter[tuple[str, ...]] = Counter()
@@ -229,13 +186,17 @@ def _of_values(
         if left != right:
             difference = _difference(where, names, left, right)
             differing.setdefault((names, difference.kind), []).append(difference)
+    largest_of_names = []
     for (names, _), differences in differing.items():
         largest = max(differences, key=lambda difference: difference.relative or 0)
         count = f" ({len(differences)} of {counts[names]})" if counts[names] > 1 else ""
-        yield replace(largest, name=largest.name + count)
+        largest_of_names.append(replace(largest, name=largest.name + count))
+    return largest_of_names
 
 
-def _leaves(value: Any, keys: Keys = ()) -> Iterator[tuple[Keys, Any]]:
+def _leaves(
+    value: Any, keys: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     """The values in nested mappings and lists, each with the keys that lead to it."""
     if isinstance(value, Mapping):
         for name, item in value.items():
@@ -254,14 +215,15 @@ def _difference(where: str, names: tuple[str, ...], first: Any, second: Any) -> 
         return Difference(kind, where, name, first, second)
     if any(part in CIRCUMSTANCES or _TIMED.search(part) for part in names):
         return Difference(CIRCUMSTANCE, where, name, first, second)
-    if not (_is_number(first) and _is_number(second)):
+    if not all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in (first, second)
+    ):
         return Difference(CONTENT, where, name, first, second)
     return _of_numbers(where, name, first, second, max(abs(first), abs(second)))
 
 
 def _alone(where: str, name: str, in_first: bool) -> Difference:
-    first, second = ("there", None) if in_first else (None, "there")
-    return Difference(ALONE, where, name, first, second)
+    return Difference(ALONE, where, name, *(("there", None) if in_first else (None, "there")))
 
 
 def _of_numbers(where: str, name: str, first: float, second: float, largest: float) -> Difference:
@@ -272,15 +234,14 @@ def _of_numbers(where: str, name: str, first: float, second: float, largest: flo
     return Difference(NUMBER, where, name, first, second, absolute, relative)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _of_arrays(where: str, files: tuple[Path, Path]) -> Iterator[Difference]:
     """One difference per tensor that differs; none if only the bytes of the files differ."""
     import numpy as np
 
-    names = [_array_names(file) for file in files]
+    names = []
+    for file in files:
+        with _arrays(file) as arrays:
+            names.append(list(arrays.keys()))
     for name in dict.fromkeys([*names[0], *names[1]]):
         if name not in names[0] or name not in names[1]:
             yield _alone(where, name, name in names[0])
@@ -296,11 +257,6 @@ def _of_arrays(where: str, files: tuple[Path, Path]) -> Iterator[Difference]:
             index = np.unravel_index(gaps.argmax(), gaps.shape)
             largest = max(float(np.abs(values).max()) for values in (first, second))
             yield _of_numbers(where, name, float(first[index]), float(second[index]), largest)
-
-
-def _array_names(file: Path) -> list[str]:
-    with _arrays(file) as arrays:
-        return list(arrays.keys())
 
 
 def _array(file: Path, name: str) -> "tuple[str, np.ndarray]":

@@ -1,12 +1,9 @@
 """The completion record of a job: the one answer to whether its work is done.
 
-Each job writes one output that Snakemake knows, its card. The hidden file next to it has a copy of
-the card and a fingerprint of the job: settings, versions, seeds and the content of everything that
-it read. Before a job starts, it compares that fingerprint with its own. If they are equal and the
-files are intact, it restores the card and ends. So no finished work is lost or repeated when
-Snakemake deletes, forgets or distrusts an output, and an input that was rebuilt with the same bytes
-triggers nothing. `workflow/state.py` compares the same fingerprints to say what is done. Standard
-library only: a finished job ends without slow imports.
+The hidden file next to a card has a copy of the card and a fingerprint of the job: settings,
+versions, seeds and the content of everything that it read. A job that finds an equal fingerprint
+and intact files restores the card and ends. `workflow/state.py` compares the same fingerprints.
+Standard library only: a finished job ends without slow imports.
 """
 
 import fcntl
@@ -20,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +67,16 @@ def fingerprint(job: Job, checksum: Callable[[Any], str] | None = None) -> str:
 
     `checksum` may be a cached `input_checksum`, for many jobs with the same inputs.
     """
+
+    def checksums(inputs: Any) -> Any:
+        if isinstance(inputs, Mapping):
+            return {key: checksums(value) for key, value in inputs.items()}
+        if isinstance(inputs, list | tuple):
+            return [checksums(value) for value in inputs]
+        return None if inputs is None else (checksum or input_checksum)(inputs)
+
     description = {key: value for key, value in job.items() if key not in PATH_KEYS}
-    return _digest([description, _checksums(job["inputs"], checksum or input_checksum)])
+    return _digest([description, checksums(job["inputs"])])
 
 
 def card_of(job: Job) -> Path:
@@ -101,8 +107,7 @@ def complete(
     """Record that a job is complete, as its last step, after its card was written.
 
     `at_start` is its fingerprint at the start (`begin`). For a job without a card, `files` are the
-    names of its outputs, relative to its folder. `finds_inputs` says that the fingerprint covers
-    inputs that only the job's script knows.
+    names of its outputs. `finds_inputs`: the fingerprint covers inputs that only the script knows.
     """
     if files is None:
         card = json.loads(card_of(job).read_text("utf-8"))
@@ -128,10 +133,8 @@ def move_replaced(job: Job) -> Path | None:
     """Move aside the complete outputs of another job that this job will replace.
 
     Returns their new folder, or None if nothing was moved. Jobs request this with
-    `outputs.replaced`, the folder `replaced` of the results folder; with LEXIGRAFT_KEEP_REPLACED=0
-    in the environment nothing is kept. `<replaced>/<time>/` has the layout of the results folder.
-    It also has links to the inputs of the outputs, so that relative references stay valid, except
-    to inputs whose content has changed since.
+    `outputs.replaced`, the folder `replaced` of the results folder. `<replaced>/<time>/` has the
+    layout of the results folder, with links to the inputs whose content has not changed since.
     """
     archive, record = job["outputs"].get("replaced"), read_record(card_of(job))
     if not archive or record is None or not keeps_replaced():
@@ -139,7 +142,11 @@ def move_replaced(job: Job) -> Path | None:
     if record["fingerprint"] == fingerprint(job):
         return None  # the same outputs, damaged
     results, folder = Path(archive).parent, Path(job["outputs"]["folder"])
-    top = _new_folder(Path(archive, time.strftime("%Y-%m-%dT%H-%M-%S")))
+    time_of_move = time.strftime("%Y-%m-%dT%H-%M-%S")
+    for name in chain([time_of_move], (f"{time_of_move}-{number}" for number in count(2))):
+        with suppress(FileExistsError):
+            (top := Path(archive, name)).mkdir(parents=True)
+            break
     moved = top / folder.relative_to(results)
     moved.mkdir(parents=True)
     for relative, checksum in record["card"].get(INPUTS, {}).items():
@@ -159,7 +166,7 @@ def move_replaced(job: Job) -> Path | None:
 
 
 def keeps_replaced() -> bool:
-    """Whether `move_replaced` keeps anything."""
+    """Whether `move_replaced` keeps anything: not with LEXIGRAFT_KEEP_REPLACED=0."""
     return os.environ.get("LEXIGRAFT_KEEP_REPLACED") != "0"
 
 
@@ -202,17 +209,22 @@ def input_checksum(path: Any) -> str:
 def card_checksum(path: Path) -> str | None:
     """Digest of a folder, its card or a listed file, as cards describe it; None without a card."""
     folder = path.parent if path.name == CARD else path
-    if (folder / CARD).is_file():
-        return _content(read_card(folder))
-    return next(
-        (described["sha256"] for _, file, described in listed_at(path) if file == path), None
-    )
+    if not (folder / CARD).is_file():
+        hashes = (described["sha256"] for _, file, described in listed_at(path) if file == path)
+        return next(hashes, None)
+    card = read_card(folder)
+    hashes_of_files = {
+        name: described["sha256"] if isinstance(described, dict) else described
+        for name, described in card.get("files", {}).items()
+        if name not in _NOT_COMPARED
+    }
+    facts = {key: value for key, value in card.items() if key not in _NOT_CONTENT}
+    return _digest([hashes_of_files, facts])
 
 
 def output_checksums(inputs: Any) -> dict[str, str]:
     """The checksums of the outputs of other jobs among the inputs of a job, by path."""
-    paths = [Path(path) for path in leaves(inputs) if isinstance(path, str | Path)]
-    checksums = {str(path): card_checksum(path) for path in paths if path.exists()}
+    checksums = {str(path): card_checksum(path) for path in _paths(inputs) if path.exists()}
     return {path: checksum for path, checksum in checksums.items() if checksum}
 
 
@@ -236,11 +248,10 @@ def date_inputs(job: Job) -> None:
     """
     now = time.time_ns()
     files: set[Path] = set()  # files, and the cards of folders and of files in them
-    for path in (Path(leaf) for leaf in leaves(job["inputs"]) if isinstance(leaf, str | Path)):
+    for path in _paths(job["inputs"]):
         card = (path if path.is_dir() else path.parent) / CARD
-        if card.is_file() or path.is_file():
-            files |= {file for file in (path, card) if file.is_file()}
-        else:
+        files.update(file for file in (path, card) if file.is_file())
+        if not (card.is_file() or path.is_file()):
             files.update(files_at(path))
     for file in files:
         if file.stat().st_mtime_ns > now:
@@ -250,10 +261,9 @@ def date_inputs(job: Job) -> None:
 
 
 def check_contents(job: Job) -> None:
-    """Check that the user's files are still those whose checksums the description of a job has.
+    """Raise a UserError if a file of the user has changed since its job was described.
 
-    Snakemake describes a job again when it starts; a description from a file may be older. The card
-    would then name another content than was read. A UserError names the file.
+    A description from a file may be old; the card would name another content than was read.
     """
     for path, checksum in job.get("contents", {}).items():
         if checksum and files_at(path) and input_checksum(path) != checksum:
@@ -266,19 +276,18 @@ def check_origins(
     """Check that the inputs of a job belong together: none was made from an earlier other one.
 
     An output refers to others by their paths, where something else may be today. `cards` are the
-    folders and cards to check; by default those of the inputs: of a folder all cards, of a file
-    those that list it, since others beside it may describe what this job does not read. A UserError
-    names what has changed; what was rebuilt with the same content passes.
+    folders and cards to check; by default all cards of folders, and those that list an input file.
+    A UserError names what has changed; what was rebuilt with the same content passes.
     """
-    paths = [Path(path) for path in leaves(inputs) if isinstance(path, str | Path)]
-    paths = [path for path in paths if path.exists()]
-    # A report reads the same few outputs through thousands of cards.
-    output_of = cache(_output_of)
+    paths = [path for path in _paths(inputs) if path.exists()]
+
+    @cache  # a report reads the same few outputs through thousands of cards
+    def output_of(path: Path) -> Path:
+        return (path.parent if path.name == CARD else path).resolve()
+
     path_of = {output_of(path): path for path in paths}
-    if cards is None:
-        cards = _cards_of_inputs(paths)
     checksums: dict[Path, str | None] = {}
-    for folder, card in cards:
+    for folder, card in _cards_of_inputs(paths) if cards is None else cards:
         names = {path: name for name, path in card.get("references", {}).items()}
         for relative, recorded in card.get(INPUTS, {}).items():
             path = Path(os.path.normpath(folder / relative))
@@ -307,6 +316,7 @@ def _cards_of_inputs(paths: Iterable[Path]) -> Iterable[tuple[Path, Mapping[str,
         inputs_in[path if path.is_dir() else path.parent].add(path)
     for folder, inputs in inputs_in.items():
         for card in cards_of(folder):
+            # Others beside an input file may describe what this job does not read.
             is_read = any(
                 "job" in card if path.name == CARD else path.name in card.get("files", {})
                 for path in inputs
@@ -315,41 +325,8 @@ def _cards_of_inputs(paths: Iterable[Path]) -> Iterable[tuple[Path, Mapping[str,
                 yield folder, card
 
 
-def _output_of(path: Path) -> Path:
-    """The folder of an output also if only its card is read."""
-    return (path.parent if path.name == CARD else path).resolve()
-
-
-def _new_folder(path: Path) -> Path:
-    """Create a folder of this name, with a number appended if it already exists."""
-    number = 1
-    while True:
-        folder = path if number == 1 else path.with_name(f"{path.name}-{number}")
-        try:
-            folder.mkdir(parents=True)
-            return folder
-        except FileExistsError:
-            number += 1
-
-
-def _checksums(inputs: Any, checksum: Callable[[Any], str]) -> Any:
-    """The nested inputs, with each path replaced by the digest of its content."""
-    if isinstance(inputs, Mapping):
-        return {key: _checksums(value, checksum) for key, value in inputs.items()}
-    if isinstance(inputs, list | tuple):
-        return [_checksums(value, checksum) for value in inputs]
-    return None if inputs is None else checksum(inputs)
-
-
-def _content(card: Mapping[str, Any]) -> str:
-    """Digest of the part of a card that describes the content of its folder."""
-    hashes = {
-        name: described["sha256"] if isinstance(described, dict) else described
-        for name, described in card.get("files", {}).items()
-        if name not in _NOT_COMPARED
-    }
-    facts = {key: value for key, value in card.items() if key not in _NOT_CONTENT}
-    return _digest([hashes, facts])
+def _paths(inputs: Any) -> list[Path]:
+    return [Path(path) for path in leaves(inputs) if isinstance(path, str | Path)]
 
 
 def _digest(value: Any) -> str:

@@ -16,14 +16,11 @@ from lexigraft.errors import UserError
 
 @dataclass(frozen=True)
 class Fault:
-    """A file that does not match its card, or a missing folder.
-
-    `delete` lists the folders and cards to delete so that the next run rebuilds it.
-    """
+    """A file that does not match its card, or a missing folder."""
 
     file: Path
     what: str
-    delete: tuple[Path, ...]
+    delete: tuple[Path, ...]  # folders and cards to delete so that the next run rebuilds it
 
 
 @dataclass(frozen=True)
@@ -43,23 +40,19 @@ def verify(
     """Hash every file that the cards in these folders and in all folders below them list.
 
     A missing folder is reported if it is an input in a card, or if the card of a study lists a
-    record in it. `threads` files are read at a time; `advance` is called with the size of each in
-    bytes after it was read. Raises a UserError if a folder in `results` does not exist. Of replaced
-    cells only the files are checked: what they were made from may have changed since.
+    record in it. `threads` files are read at a time; `advance` is called with the size of each. Of
+    replaced cells only the files are checked. Raises a UserError if a folder does not exist.
     """
     archives = tuple(Path(top, REPLACED) for top in results)
-
-    def is_replaced(path: Path) -> bool:
-        return any(path.is_relative_to(archive) for archive in archives)
-
     entries = [(Path(top), *entry) for top in results for entry in job_folders(Path(top))]
     finished = {folder: top for top, folder, is_finished in entries if is_finished}
     unfinished = [
         folder for _, folder, is_finished in entries if not is_finished and not is_held(folder)
     ]
     faults, files = [], []
-    sources: dict[Path, Path] = {}  # input of other files -> the first card that names it
-    records: dict[Path, list[Path]] = defaultdict(list)  # record -> the cards of studies with it
+    # Inputs and records -> the cards that name them; those of records are the cards of studies.
+    users_of_input: dict[Path, list[Path]] = defaultdict(list)
+    users_of_record: dict[Path, list[Path]] = defaultdict(list)
     for folder, top in finished.items():
         cards = []
         try:
@@ -69,8 +62,7 @@ def verify(
         except UserError:
             faults.append(Fault(folder / CARD, "damaged", (folder / CARD,)))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            what = f"cannot be read ({error})"
-            faults.append(Fault(folder / "source.json", what, (folder,)))
+            faults.append(Fault(folder / "source.json", f"cannot be read ({error})", (folder,)))
         for file in sorted(folder.glob("card-*.json")):
             try:
                 cards.append((file, card := read_card(folder, file.name)))
@@ -78,22 +70,37 @@ def verify(
                 faults.append(Fault(file, "damaged", (file,)))
                 continue
             for record, _ in listed(folder, card):
-                records[Path(os.path.normpath(record))].append(file)
+                users_of_record[Path(os.path.normpath(record))].append(file)
         for file, card in cards:
             try:
-                if "references" in card and not is_replaced(folder):
+                if "references" in card and not any(map(folder.is_relative_to, archives)):
                     check_references(folder, card)
             except UserError as error:
                 faults.append(Fault(folder, str(error).removeprefix(f"{folder}: "), (folder,)))
             for source in _sources(card, folder, top):
-                sources.setdefault(source, file)
-    faults += _missing(sources, records)
+                users_of_input[source] = users_of_input[source] or [file]
+
+    users_of_missing: dict[Path, list[Path]] = defaultdict(list)
+    for path, users in [*users_of_input.items(), *users_of_record.items()]:
+        missing = next(parent for parent in (path, *path.parents) if parent.parent.exists())
+        # A missing file in a folder with a card is reported through that card. Another study may
+        # have rebuilt a record: then its completion record lists its files.
+        is_listed = (
+            any(path.parent.glob(COMPLETED.format("*")))
+            if path in users_of_record
+            else (missing.parent / CARD).exists()
+        )
+        if not path.exists() and not is_listed:
+            users_of_missing[missing] += users
+    for missing, users in users_of_missing.items():
+        what = f"missing, but listed in {users[0]}"
+        faults.append(Fault(missing, what, tuple(dict.fromkeys(users))))
 
     def check(entry: tuple[Path, Path, dict]) -> Fault | None:
         folder, file, described = entry
         fault = fault_of(file, described)
         advance(described["bytes"])
-        return Fault(file, fault, (folder, *records.get(file, ()))) if fault else None
+        return Fault(file, fault, (folder, *users_of_record.get(file, ()))) if fault else None
 
     with ThreadPoolExecutor(threads) as pool:
         faults += [fault for fault in pool.map(check, files) if fault]
@@ -102,7 +109,9 @@ def verify(
         folder / CARD for folder, top in finished.items() if folder.parent == top / "report"
     )
     faults = [
-        fault if is_replaced(fault.file) else replace(fault, delete=(*fault.delete, *reports))
+        fault
+        if any(map(fault.file.is_relative_to, archives))
+        else replace(fault, delete=(*fault.delete, *reports))
         for fault in faults
     ]
     size = sum(described["bytes"] for _, _, described in files)
@@ -112,39 +121,14 @@ def verify(
 def _sources(card: dict[str, Any], folder: Path, top: Path) -> Iterator[Path]:
     """The inputs of a card's job inside the results folder `top`.
 
-    A card holds the paths at the time of its job: results may have been moved since, and folders
-    that are not results, such as shared caches, have cards of jobs that wrote elsewhere.
+    A card holds the paths at the time of its job: results may have been moved since.
     """
     job, relative = card.get("job") or {}, folder.relative_to(top).as_posix()
     written_to = str(job.get("outputs", {}).get("folder"))
-    if not written_to.endswith(f"/{relative}"):
-        return
-    results = written_to.removesuffix(relative)  # at the time of the job
-    for path in leaves(job.get("inputs")):
+    results = written_to.removesuffix(relative)
+    for path in leaves(job.get("inputs")) if written_to.endswith(f"/{relative}") else ():
         if isinstance(path, str) and path.startswith(results):
             yield top / path.removeprefix(results)
-
-
-def _missing(sources: dict[Path, Path], records: dict[Path, list[Path]]) -> Iterator[Fault]:
-    """Missing folders among the inputs of files and the folders of records."""
-    cards_of_missing: dict[Path, list[Path]] = defaultdict(list)
-    for source, card in sources.items():
-        if not source.exists():
-            missing = _highest_missing(source)
-            # A missing file in a folder with a card is reported through that card.
-            if not (missing.parent / CARD).exists():
-                cards_of_missing[missing].append(card)
-    for record, cards in records.items():
-        # Another study may have rebuilt the record: then its completion record lists its files.
-        if not record.exists() and not any(record.parent.glob(COMPLETED.format("*"))):
-            cards_of_missing[_highest_missing(record)] += cards
-    for missing, cards in cards_of_missing.items():
-        yield Fault(missing, f"missing, but listed in {cards[0]}", tuple(dict.fromkeys(cards)))
-
-
-def _highest_missing(path: Path) -> Path:
-    """The highest folder of a path that does not exist."""
-    return next(parent for parent in (path, *path.parents) if parent.parent.exists())
 
 
 def job_folders(top: Path) -> Iterator[tuple[Path, bool]]:

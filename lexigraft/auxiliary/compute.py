@@ -14,17 +14,10 @@ from lexigraft.source.model import open_tokenizer
 
 
 def compute_auxiliary(job: Job) -> Written:
-    """Compute and store the vectors of a tokenizer's tokens.
+    """Compute and store the vectors of a tokenizer's tokens; returns the file's name and facts.
 
-    Returns the name of the file, and facts for the card: the numbers of tokens and of tokens with a
-    vector, what the kind reports, the files that it read, and the `seconds` that training took.
-
-    Parameters
-    ----------
-    job
-        `settings`: the entry's, with its `kind`; `inputs`: `tokenizer`, and what the kind reads, of
-        which `corpus` and `known` are folders here; `outputs`: `folder`; `seed`: a list, for kinds
-        that train.
+    The `job` has `settings`, those of an entry with its `kind`; `inputs`: `tokenizer`, and what the
+    kind reads, of which `corpus` and `known` are folders here; `outputs`; and a `seed`.
     """
     settings, inputs = job["settings"], dict(job["inputs"])
     kind = auxiliary_kind(settings["kind"])

@@ -42,12 +42,11 @@ def train_fasttext(
     minimum_words: int = 0,
     seed: int = 0,
 ) -> TokenVectors:
-    """Train fastText vectors [1]_ of the tokens of a tokenizer [2]_.
+    """Train fastText vectors [1]_ of the tokens of a tokenizer, as FOCUS does.
 
     Special tokens, and tokens that occur less than `minimum_count` times, get no vector. The corpus
-    is read once and tokenized into a temporary file. The same corpus, options and seed give
-    identical bits. A UserError is raised if the corpus is one string, or no token occurs often
-    enough.
+    is read once; the same corpus, options and seed give identical bits. A UserError is raised if no
+    token occurs often enough.
 
     Parameters
     ----------
@@ -59,15 +58,11 @@ def train_fasttext(
         Initial learning rate; it decreases to zero.
     subsampling
         Tokens with a larger share of the text than this are skipped at random.
-    character_ngrams
-        Minimum and maximum length of the character n-grams of a token's spelling whose vectors are
-        added to the token's vector, e.g. `(3, 6)`; None for no n-grams.
-    buckets
-        Number of hash buckets of n-grams; each takes `4 · dimensions` bytes. Nine in ten start at
-        zero.
+    character_ngrams, buckets
+        Minimum and maximum length of the character n-grams whose vectors are added to the token's,
+        such as `(3, 6)`, or None; and their hash buckets of `4 · dimensions` bytes.
     minimum_words
-        Sentences with fewer words between spaces are left out; characters count in Thai and
-        Japanese.
+        Sentences with fewer words (in Thai and Japanese: characters) are left out.
     seed
         Seed of the initial values. fastText's own generator has the fixed seed 0.
 
@@ -75,8 +70,6 @@ def train_fasttext(
     ----------
     .. [1] Bojanowski, Grave, Joulin and Mikolov 2017, "Enriching Word Vectors with Subword
        Information".
-    .. [2] Yamaguchi, Villavicencio and Aletras, "How Can We Effectively Expand the Vocabulary of
-       LLMs with 0.01GB of Target Language Text?", section 4.2.
 
     Examples
     --------
@@ -146,8 +139,7 @@ def numbered_words(tokenizer: PreTrainedTokenizerFast) -> list[str]:
 def spelled_words(tokenizer: PreTrainedTokenizerFast) -> list[str]:
     """A word for each token, by id: its vocabulary string, or `""` for special tokens.
 
-    For fastText with character n-grams. White space is written as control pictures, repeated if a
-    token already has that spelling.
+    White space is written as control pictures, repeated if a token already has that spelling.
     """
     vocabulary, special = tokenizer.get_vocab(), special_ids(tokenizer)
     words = [""] * vocabulary_size(tokenizer)
@@ -172,9 +164,9 @@ def write_sentences(
 ) -> tuple[np.ndarray, int]:
     """Tokenize a corpus into a text file with one line per sentence, in bounded memory.
 
-    Tokens whose word in `words_by_id` is `""` are left out, as are sentences with fewer than
-    `minimum_words` words between spaces (characters in Thai and Japanese). Returns how often each
-    token occurs in the file, int64 [len(words_by_id)], and the number of sentences.
+    Tokens whose word is `""` and sentences of fewer than `minimum_words` words are left out.
+    Returns how often each token occurs in the file, int64 [len(words_by_id)], and the number of
+    sentences.
     """
     check_corpus(corpus)
     counts, sentences = np.zeros(len(words_by_id), dtype=np.int64), 0

@@ -1,14 +1,8 @@
-"""GloVe vectors of a tokenized corpus, for UnifyVocab.
+"""GloVe vectors of a tokenized corpus, for UnifyVocab (Pennington, Socher and Manning 2014).
 
-The objective is the sum over all nonzero cells of the co-occurrence matrix X of
-`f(X_ij) (w_i · c_j + a_i + b_j - log X_ij)²`, `f(x) = min(1, (x / x_max)^alpha)` (Pennington,
-Socher and Manning 2014, equation 8), in which a pair of tokens at distance d counts 1/d (sections
-3.1 and 4.2). AdaGrad minimizes it, one cell after the other.
-
-Tokens are partitioned into blocks, and the cells of X into strata; strata in different blocks of
-rows and of columns share no parameter, so that threads can process them at the same time and the
-result does not depend on the number of threads (Gemulla, Nijkamp, Haas and Sismanis 2011,
-section 4).
+Tokens are partitioned into blocks, and the cells of X into strata. Strata in different blocks of
+rows and of columns share no parameter, so the result does not depend on the number of threads
+(Gemulla, Nijkamp, Haas and Sismanis 2011, section 4).
 """
 
 import logging
@@ -54,12 +48,10 @@ def train_glove(
 ) -> TokenVectors:
     """Train GloVe vectors [1]_ of the tokens of a tokenizer.
 
-    A token's vector is the sum of its word and context vectors, without biases. Weighting and
-    updates are those of the authors' program; the defaults are those of UnifyVocab [2]_ and its
-    code. The corpus is read once and tokenized into a temporary file. Special tokens, and tokens
-    that occur less than `minimum_count` times, are ignored and get no vector. The same corpus,
-    options and seed give identical bits on one kind of processor, with any number of threads. A
-    UserError is raised if the corpus is one string, no token occurs often enough or has a
+    A token's vector is the sum of its word and context vectors, without biases. The defaults are
+    those of UnifyVocab [2]_. Special tokens, and tokens that occur less than `minimum_count` times,
+    are ignored. The same corpus, options and seed give identical bits on one kind of processor,
+    with any number of threads. A UserError is raised if no token occurs often enough or has a
     neighbour, or the learning rate is too large.
 
     Parameters
@@ -69,8 +61,7 @@ def train_glove(
     epochs
         Epochs over the nonzero cells of the co-occurrence matrix.
     x_max, alpha
-        Cells of at least `x_max` have weight 1 in the objective, smaller ones
-        `(x / x_max) ** alpha`.
+        Cells of at least `x_max` have weight 1, smaller ones `(x / x_max) ** alpha`.
     learning_rate
         Learning rate of AdaGrad, whose sums of squares start at one.
     seed
@@ -125,10 +116,9 @@ def train_glove(
 def write_token_ids(
     tokenizer: PreTrainedTokenizerFast, corpus: Iterable[str], file: str | Path
 ) -> np.ndarray:
-    """Tokenize a corpus into a file of int32 ids, in bounded memory.
+    """Tokenize a corpus into a file of int32 ids, without special tokens, in bounded memory.
 
-    Each sentence ends with `END_OF_SENTENCE`; special tokens are left out. Returns the number of
-    occurrences of each token in the file, int64 [largest id + 1].
+    Each sentence ends with `END_OF_SENTENCE`. Returns the occurrences of each token, int64 [ids].
     """
     check_corpus(corpus)
     size = vocabulary_size(tokenizer)
@@ -155,14 +145,12 @@ def read_token_ids(file: str | Path) -> np.ndarray:
 def count_cooccurrences(ids: np.ndarray, counts: np.ndarray, window: int) -> coo_array:
     """Count weighted pairs of tokens within a window on either side, never across sentences.
 
-    `ids` (int32) are sentences of token ids, each followed by a negative number. `counts` [largest
-    id + 1] are the occurrences of each token, 0 for tokens that are removed from the text; X has a
-    row for each remaining token, in the order of their ids.
+    `ids` (int32) are sentences of token ids, each followed by a negative number. `counts` [ids] are
+    the occurrences of each token, 0 for tokens that are removed; X has a row for each other token.
 
-    Returns the upper triangle of the symmetric X with its diagonal, float64, in row-major order. A
-    value is the sum of 1/d over all pairs of the two tokens that are d apart; on the diagonal twice
-    that, since such a pair counts in both directions. Needs 16 bytes for each nonzero cell of X,
-    twice that at its peak, plus 200 MB.
+    Returns the upper triangle of the symmetric X with its diagonal, float64, in row-major order:
+    sums of 1/d over all pairs d apart, on the diagonal twice that. Needs 16 bytes for each nonzero
+    cell, twice that at its peak, plus 200 MB.
     """
     token_ids = np.flatnonzero(counts)
     size = len(token_ids)
@@ -200,10 +188,9 @@ def count_cooccurrences(ids: np.ndarray, counts: np.ndarray, window: int) -> coo
 def initial_parameters(
     size: int, dimensions: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Initial vectors of X's rows and of its columns, both float32 [size, dimensions + 1].
+    """Initial vectors of X's rows and columns, float32 [size, dimensions + 1], with the bias last.
 
-    The last number of each vector is its bias. All are uniform within ± 0.5 / (dimensions + 1), as
-    in the authors' program.
+    All are uniform within ± 0.5 / (dimensions + 1), as in the authors' program.
     """
     values = rng.random((2, size, dimensions + 1), dtype=np.float32)
     words, contexts = (values - np.float32(0.5)) / np.float32(dimensions + 1)
@@ -215,8 +202,7 @@ def stratify(
 ) -> list[tuple[np.ndarray, ...]]:
     """Split both triangles of X into strata; that of blocks i and j has index `i · blocks + j`.
 
-    Each stratum has its cells in random order: rows, columns (int32), log X_ij, f(X_ij) (float32).
-    Needs 40 bytes for each cell.
+    Each has its cells in random order: rows, columns (int32), log X_ij, f(X_ij) (float32).
     """
     size, off_diagonal = cooccurrences.shape[0], cooccurrences.row != cooccurrences.col
     rows = np.concatenate([cooccurrences.row, cooccurrences.col[off_diagonal]])
@@ -249,10 +235,12 @@ def descend(
     rng: np.random.Generator,
     threads: int = 1,
 ) -> Iterator[float]:
-    """Update both arrays of vectors in place, one epoch over all cells per yielded value.
+    """Update both arrays of vectors in place by AdaGrad, one epoch over all cells per yielded
+    value.
 
-    This value is the mean over the cells of half their term of the objective before their update,
-    as the authors' program reports it.
+    The objective is `f(X_ij) (w_i · c_j + a_i + b_j - log X_ij)²`, summed over the nonzero cells,
+    with `f(x) = min(1, (x / x_max)^alpha)` (equation 8). The yielded value is the mean of half
+    these terms before their update.
     """
     # Sums of squared gradients start at one, so that the first steps use the full learning rate.
     squares = (np.ones_like(word_vectors), np.ones_like(context_vectors))
@@ -286,7 +274,6 @@ def _pairs(ids, row_of_token, table_index, table, window, bits, start, buffer):
     """Count the pairs whose second token is at `start` or later, until the buffer is full.
 
     Pairs of two frequent tokens are added to the table, others are written to the buffer.
-    Returns the position of the next token, and how many pairs were written.
     """
     size = len(table_index)
     filled = 0

@@ -1,7 +1,4 @@
-"""Locate, check and read the word vector files and bilingual dictionaries of a language.
-
-Imports only the standard library, since the Snakefile checks these files each time it is parsed.
-"""
+"""The word vector files and bilingual dictionaries of a language; without slow imports."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -19,11 +16,11 @@ FORMATS = (BINARY, ".vec", ".vec.gz")
 def word_vector_files(
     name: str, entry: Mapping[str, Any], language: str, language_settings: Mapping[str, Any]
 ) -> dict[str, tuple[str, str | None]]:
-    """The files from which word vectors of a language's tokens are read.
+    """The files from which word vectors of a language's tokens are read: config key and path of
+    each.
 
-    `name` and `entry` are an auxiliary of kind `word-vectors` and its settings, `language` and
-    `language_settings` a language and its settings. The files are `word_vectors` and, if these are
-    aligned, `english_word_vectors` and `dictionary`: the config key of each, and its path or None.
+    `name` and `entry` are an auxiliary of kind `word-vectors` and its settings. The files are
+    `word_vectors` and, if these are aligned, `english_word_vectors` and `dictionary`.
     """
     key_of_vectors = "english_word_vectors" if entry.get("of") == "english" else "word_vectors"
     files = {
@@ -41,10 +38,8 @@ def word_vector_files(
 
 
 def check_word_vectors(path: str | Path, where: str) -> None:
-    """Check that a file of word vectors exists, is not empty, and has a supported format.
-
-    `where` is its name in messages, such as `languages.te.word_vectors`. The UserError names it,
-    the path and the problem.
+    """Raise a UserError, which names `where`, unless a file exists, is not empty and has a known
+    format.
     """
     if not Path(path).name.endswith(FORMATS):
         raise UserError(f"{where}: {path} is not a {', '.join(FORMATS[:-1])} or {FORMATS[-1]} file")
@@ -65,12 +60,9 @@ def check_fasttext(where: str) -> None:
 def read_dictionary(path: str | Path, repeated: bool = False) -> list[tuple[str, str]]:
     """Read a bilingual dictionary: pairs `(English, translation)` in the order of the file.
 
-    Each pair is returned once or, if `repeated`, as often as it occurs in the file.
-
-    The file is UTF-8 text with one pair per line, the English word first: two entries separated
-    by a tab, as in the dictionaries of WECHSEL, or two words separated by spaces, as in those of
-    MUSE. Empty lines are ignored. A UserError is raised if the file is missing, empty or not UTF-8
-    text, or a line is not a pair.
+    Each pair is returned once or, if `repeated`, as often as it occurs. The file is UTF-8 text with
+    one pair per line: two entries separated by a tab (WECHSEL), or two words separated by spaces
+    (MUSE). A UserError is raised if it is missing, empty or not UTF-8, or a line is not a pair.
 
     Examples
     --------

@@ -1,16 +1,16 @@
 """Kinds of auxiliaries, which are vectors of tokens that initializers read.
 
-Each file of `kinds/` declares one kind by a subclass of `AuxiliaryKind`: its name, its options,
-what it reads, what it costs, and how it computes vectors. The Snakefile imports these files, so
-that functions import what needs numpy or torch when they compute vectors.
+Each file of `kinds/` declares one kind: a subclass of `AuxiliaryKind`. The Snakefile imports these
+files, so functions import what needs numpy or torch when they compute vectors.
 """
 
+import os
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, get_args
 
 from lexigraft.auxiliary import kinds
 from lexigraft.corpus.amounts import TextAmount, text_amount_field
@@ -18,9 +18,10 @@ from lexigraft.errors import unknown
 from lexigraft.settings import Settings
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
     from lexigraft.auxiliary.token_vectors import TokenVectors
+
+Options = Mapping[str, Any]
+Computed: TypeAlias = "tuple[TokenVectors, dict[str, Any]]"  # vectors, and facts for the card
 
 
 @dataclass(frozen=True)
@@ -62,55 +63,45 @@ class AuxiliaryKind(Settings):
     kind: str
 
     @staticmethod
-    def function() -> "Callable[..., TokenVectors] | None":
+    def function() -> Callable[..., Any] | None:
         """The function of the library that has the options of an entry as parameters, if any."""
         return None
 
     @classmethod
-    def reads(cls, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    def reads(cls, settings: Options) -> tuple[str, ...]:
         """Names of the inputs that `compute` needs for an entry with these settings."""
         raise NotImplementedError
 
     @classmethod
-    def check(cls, settings: Mapping[str, Any], where: str) -> None:
+    def check(cls, settings: Options, where: str) -> None:
         """Check what can be checked before a run; the UserError names the key, `where`."""
 
     @classmethod
-    def compute(
-        cls,
-        tokenizer: "PreTrainedTokenizerFast",
-        settings: Mapping[str, Any],
-        inputs: Mapping[str, Any],
-        seed: int,
-    ) -> "tuple[TokenVectors, dict[str, Any]]":
+    def compute(cls, tokenizer: Any, settings: Options, inputs: Options, seed: int) -> Computed:
         """Compute the vectors of a tokenizer's tokens; also returns facts for the card of a job."""
         raise NotImplementedError
 
 
 class TrainedVectors(AuxiliaryKind):
-    """A kind that trains its `function` on sentences."""
+    """A kind that trains its `function` on sentences, with the threads that the job has."""
 
     trains: ClassVar[bool] = True
 
     text: TextAmount = text_amount_field("the vectors are trained on")
 
     @classmethod
-    def reads(cls, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    def reads(cls, settings: Options) -> tuple[str, ...]:
         """The sentences, an iterable of texts."""
         return ("corpus",)
 
     @classmethod
-    def compute(
-        cls,
-        tokenizer: "PreTrainedTokenizerFast",
-        settings: Mapping[str, Any],
-        inputs: Mapping[str, Any],
-        seed: int,
-    ) -> "tuple[TokenVectors, dict[str, Any]]":
+    def compute(cls, tokenizer: Any, settings: Options, inputs: Options, seed: int) -> Computed:
         """Train the vectors with the given options."""
         options = {
             key: value for key, value in settings.items() if key not in ("kind", "text", "corpus")
         }
+        if cls.cost.threads > 1:
+            options["threads"] = int(os.environ.get("OMP_NUM_THREADS", "1"))
         train = cls.function()
         assert train is not None
         return train(tokenizer, inputs["corpus"], **options, seed=seed), {}
@@ -160,27 +151,12 @@ def auxiliary_kind(name: str) -> type[AuxiliaryKind]:
 
 
 def compute_vectors(
-    kind: str,
-    tokenizer: "PreTrainedTokenizerFast",
-    settings: Mapping[str, Any],
-    inputs: Mapping[str, Any],
-    seed: int = 0,
-) -> "tuple[TokenVectors, dict[str, Any]]":
-    """Compute the vectors of a tokenizer's tokens with an auxiliary of a kind.
+    kind: str, tokenizer: Any, settings: Options, inputs: Options, seed: int = 0
+) -> Computed:
+    """Compute the vectors of a tokenizer's tokens with an auxiliary of a kind, such as `glove`.
 
-    Also returns facts for a card, such as the files that were read.
-
-    Parameters
-    ----------
-    kind
-        The name of a kind, such as `glove`.
-    settings
-        Options of the kind; others have their defaults.
-    inputs
-        What the kind reads, by the names that its `reads` returns: `corpus`, an iterable of texts;
-        `word_vectors`, `english_word_vectors` and `dictionary`, paths; `model`, a name on the hub
-        or a folder; `encoder`, see `SentenceEncoder`.
-    seed
-        Seed of kinds that train.
+    Also returns facts for a card. `settings` are options of the kind. `inputs` are what its `reads`
+    names: `corpus`, an iterable of texts; `word_vectors`, `english_word_vectors` and `dictionary`,
+    paths; `model`, a name on the hub or a folder; `encoder`, see `SentenceEncoder`.
     """
     return auxiliary_kind(kind).compute(tokenizer, settings, inputs, seed)

@@ -19,12 +19,9 @@ _LONGEST = 256  # tokens of a text; sentence encoders are not trained on longer 
 class SentenceEncoder:
     """A sentence encoder such as all-mpnet-base-v2, which UnifyVocab uses (section B.4).
 
-    A text's vector is the mean of the last hidden states of its tokens, including special tokens,
-    scaled to length one. Texts are truncated to 256 tokens.
-
-    `spec` is `{"hub": "org/name", "revision": …}` or `{"folder": path}`: a model in Hugging Face
-    layout; `where` is its key in messages. Raises `UserError` if there is no such model, or if it
-    cannot be loaded.
+    A text's vector is the mean of the last hidden states of its tokens, scaled to length one; texts
+    are truncated to 256 tokens. `spec` is `{"hub": "org/name", "revision": …}` or `{"folder":
+    path}`, `where` its key in messages. Raises `UserError` if the model cannot be loaded.
     """
 
     def __init__(self, spec: Mapping[str, str], where: str = "encoder"):
@@ -78,9 +75,9 @@ def encode_tokens(
 ) -> TokenVectors:
     """Encode the text of each token with a sentence encoder, for TokenAdapt.
 
-    Bytes of incomplete characters are read as U+FFFD, as in the tokenizer's decoder. Special tokens
-    get no vector. `known` is another tokenizer with its vectors by the same encoder: the texts
-    of its tokens are not encoded again.
+    Bytes of incomplete characters are read as U+FFFD. Special tokens get no vector. `known` is
+    another tokenizer with its vectors by the same encoder: the texts of its tokens are not encoded
+    again.
 
     Examples
     --------

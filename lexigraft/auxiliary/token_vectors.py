@@ -1,8 +1,4 @@
-"""Vectors of the tokens of one vocabulary: in memory, on disk (`vectors.safetensors`), of a model.
-
-The input embeddings of another pretrained language model (PLM) are such vectors. SALT maps those of
-a target-language model; CLP and OMP compare tokens by those of a donor model.
-"""
+"""Vectors of the tokens of one vocabulary: in memory, on disk, and the embeddings of a model."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,14 +70,12 @@ def load_vectors(folder: str | Path) -> TokenVectors:
 
 
 def read_plm(tokenizer: PreTrainedTokenizerFast, folder: str | Path) -> TokenVectors:
-    """Read the input embeddings of a model; its other weights are not loaded.
+    """Read the input embeddings of a model in Hugging Face layout, with a row for each of its
+    tokens.
 
-    There is one row for each token of the model that has one, including special tokens; padding
-    rows are left out. The target tokenizer is that of the model, or one that appends tokens to it;
-    the folder contains a model of any architecture in Hugging Face layout, with `config.json`,
-    `tokenizer.json` and safetensors.
-
-    A UserError is raised if the folder holds no such model, or the tokenizer does not belong to it.
+    The target tokenizer is that of the model, or one that appends tokens to it. Padding rows are
+    left out. A UserError is raised if the folder holds no model, or the tokenizer does not belong
+    to it.
 
     Examples
     --------

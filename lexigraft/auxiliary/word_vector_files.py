@@ -1,7 +1,6 @@
 """Files of word vectors: fastText models (`.bin`), and word2vec's text format (`.vec`, `.vec.gz`).
 
-Vectors are read for selected words, or for all words in batches, so that two million words need
-only the memory of a few thousand.
+Vectors are read for selected words, or for all words in batches, in bounded memory.
 """
 
 import contextlib
@@ -44,8 +43,8 @@ class WordVectorFile(ABC):
     def vectors_of(self, words: set[str], unlisted_words: bool = False) -> dict[str, np.ndarray]:
         """Nonzero vectors [dimensions] of the given words that the file lists.
 
-        If a word is listed twice, the first vector counts. With `unlisted_words`, other words also
-        get a vector, composed of their character n-grams; raises a UserError if the file has none.
+        With `unlisted_words`, other words get a vector composed of their character n-grams; raises
+        a UserError if the file has none.
         """
 
     @abstractmethod
@@ -66,8 +65,7 @@ class WordVectorFile(ABC):
 def open_word_vectors(path: str | Path | WordVectorFile) -> WordVectorFile:
     """Open a fastText model (`.bin`) or a file in word2vec's text format (`.vec`, `.vec.gz`).
 
-    A file that is already open is returned unchanged, so a model is loaded once. A UserError is
-    raised for a file that is missing, empty, or has another extension.
+    A file that is already open is returned unchanged, so a model is loaded once.
     """
     if isinstance(path, WordVectorFile):
         return path

@@ -26,11 +26,9 @@ def read_word_vectors(
 ) -> TokenVectors:
     """Give each token the vector of the word that it spells, or a mean over words that contain it.
 
-    The words are those of a fastText model (`.bin`), which is loaded as a whole, or of a file in
-    the text format of word2vec (`.vec`, `.vec.gz`), which is read line by line. Special tokens, and
-    tokens for which the file has no word, get no vector. A UserError is raised if the file is
-    missing, truncated, of another format, or lists none of the words, or if the options exclude
-    each other.
+    The words are those of a fastText model (`.bin`), or of a file in the text format of word2vec
+    (`.vec`, `.vec.gz`). Special tokens, and tokens without a word, get no vector. A UserError is
+    raised if the file is missing, truncated, of another format, or lists none of the words.
 
     Parameters
     ----------
@@ -39,8 +37,8 @@ def read_word_vectors(
         n-grams, as the published code of FOCUS does; needs a `.bin` file.
     pooling
         None: the vector of the word that the token spells, without the space around it [1]_.
-        `"uniform"`: the mean over all words of the file that contain the token [2]_.
-        `"frequency"`: the same, weighted by the frequency of each word [3]_; needs a `.bin` file.
+        `"uniform"`: the mean over all words of the file that contain the token [2]_. `"frequency"`:
+        the same, weighted by the frequency of each word [3]_; needs a `.bin` file.
     notation
         Notation of the words that are pooled: `"plain"`, or `"colexnet"` for `deu:$haus$`.
 
@@ -53,8 +51,6 @@ def read_word_vectors(
 
     Examples
     --------
-    A file in word2vec's text format, of two words and two dimensions:
-
     >>> import lexigraft
     >>> from lexigraft.auxiliary import read_word_vectors
     >>> _ = Path("sw.vec").write_text("2 2\\nmto 1 0\\nna 0 1\\n")
@@ -95,26 +91,16 @@ def align_vectors(
     pairs: Iterable[tuple[str, str]],
     repeated: bool = False,
 ) -> tuple[TokenVectors, int]:
-    """Rotate vectors of one language so that translations become similar [1]_.
+    """Rotate vectors of one language so that translations become similar (WECHSEL, section 3).
 
-    `file` has the word vectors from which `vectors` were read, `english_file` those of English.
-    `pairs` are English words and their translations. Each word is looked up unchanged, in lower
-    case and capitalized; pairs of which a file lists no form are ignored. A pair of forms counts
-    once or, if `repeated`, as often as it arises, as in the published code: four times for a pair
-    of lower-case words, each time that the pair occurs in the dictionary.
-
-    Returns the same tokens in the space of the English vectors, with lengths and angles unchanged,
-    and the number of pairs from which the rotation is computed. A UserError is raised if the files
-    have vectors of different widths, or list none of the pairs.
-
-    References
-    ----------
-    .. [1] Minixhofer, Paischer and Rekabsaz 2022 (WECHSEL), section 3.
+    `vectors` were read from `file`, `english_file` has those of English, and `pairs` are English
+    words and translations. Each word is looked up unchanged, in lower case and capitalized. A pair
+    of forms counts once or, if `repeated`, as often as it arises, as in the published code. Returns
+    the same tokens in the space of the English vectors, and the number of pairs in use. A UserError
+    is raised if the files have vectors of different widths, or list none of the pairs.
 
     Examples
     --------
-    Swahili vectors that are orthogonal to the English ones:
-
     >>> import lexigraft
     >>> from lexigraft.auxiliary import align_vectors, read_word_vectors
     >>> _ = Path("sw.vec").write_text("2 2\\nmto 1 0\\nna 0 1\\n")
@@ -124,8 +110,6 @@ def align_vectors(
     >>> vectors = read_word_vectors(tokenizer, "sw.vec")
     >>> pairs = [("river", "mto"), ("and", "na")]
     >>> aligned, used = align_vectors(vectors, "sw.vec", "en.vec", pairs)
-    >>> used
-    2
     >>> vectors.vectors[-1].tolist(), (aligned.vectors[-1].round(6) + 0).tolist()  # of "mto"
     ([1.0, 0.0], [0.0, 1.0])
     """
@@ -161,11 +145,9 @@ def align_vectors(
 
 
 def procrustes_rotation(rows: np.ndarray, target_rows: np.ndarray) -> np.ndarray:
-    """The orthogonal matrix (float64 [d, d]) for which `rows @ matrix` is closest to `target_rows`.
+    """The orthogonal matrix (float64 [d, d]) that maps `rows` to `target_rows`, both [n, d], best.
 
-    Row i of `rows` is mapped to row i of `target_rows` (both [n, d]), in least squares (Schönemann
-    1966, "A Generalized Solution of the Orthogonal Procrustes Problem"). The matrix may contain a
-    reflection, and is not unique for fewer than d independent rows.
+    In least squares (Schönemann 1966); it may contain a reflection.
 
     Examples
     --------
@@ -199,11 +181,7 @@ def _spelled(
 def _pooled(
     tokenizer: PreTrainedTokenizerFast, file: WordVectorFile, by_frequency: bool, notation: str
 ) -> TokenVectors:
-    """Give each token the mean vector of the words that contain it; zero vectors are left out.
-
-    Each word is tokenized in several spellings, with and without a space before it, and counts once
-    for each spelling that contains the token.
-    """
+    """Give each token the mean vector of the words that contain it; zero vectors are left out."""
     spellings = NOTATIONS[notation]
     size = vocabulary_size(tokenizer)
     sums, total_weights = np.zeros((size, 0)), np.zeros(size)
@@ -253,10 +231,7 @@ def _plain(word: str) -> list[str]:
 
 
 def _colexnet(word: str) -> list[str]:
-    """Spellings of a word of ColexNet+ such as `deu:$haus$`: language code, `$` at word edges.
-
-    Words without a code are English. One spelling is capitalized.
-    """
+    """Spellings of a word of ColexNet+ such as `deu:$haus$`: language code, `$` at word edges."""
     without_code = word[4:] if len(word) > 4 and word[3] == ":" else word
     text, stem = (part.replace("$", " ") for part in (without_code, without_code.removeprefix("$")))
     first_space = "" if without_code.startswith("$") else " "

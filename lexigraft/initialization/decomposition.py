@@ -1,8 +1,7 @@
 """Decompose target tokens into source tokens, and build recipe rows from these pieces.
 
-The source tokenizer's *model* splits the text of a token, in the source's spelling, as it would
-within a longer text. Tokenizing the token as a complete text would add a `▁` that is not there, or
-encode bytes in the byte alphabet twice.
+The source tokenizer's *model* splits the text of a token as it would within a longer text:
+tokenizing it as a complete text would add a `▁`, or encode bytes in the byte alphabet twice.
 """
 
 import json
@@ -36,11 +35,9 @@ _MOST_WEIGHTS = 1 << 27  # in dense rows: about 5 GB with the copies made to sto
 def decompose(pair: VocabularyPair, target_ids: Sequence[int]) -> list[list[int]]:
     """Split target tokens into source tokens; returns the source ids of each in reading order.
 
-    The source's normalizer is applied first: a source that lower-cases text, or composes letters,
-    has no pieces for other text. Pieces unknown to the source (no byte fallback) are left out, so a
-    list may be empty; a WordPiece source either splits a whole word or does not know it at all.
-    Lists contain no special tokens, and a special token of the target has no pieces, since its
-    string is not text.
+    The source's normalizer is applied first. Pieces unknown to the source (no byte fallback) and
+    special tokens are left out, so a list may be empty; a special token of the target has no
+    pieces.
     """
     split = _Splitter(pair)
     with tokenizer_faults():
@@ -53,9 +50,7 @@ def decompose(pair: VocabularyPair, target_ids: Sequence[int]) -> list[list[int]
 def tokenize_spelling(pair: VocabularyPair, tokens: Sequence[str]) -> list[list[int]]:
     """Tokenize the vocabulary strings of tokens as if they were texts; returns their source ids.
 
-    Published code uses these ids as a token's pieces. A SentencePiece tokenizer that begins texts
-    with `▁` adds one; a byte-level tokenizer encodes `Ġ` and the other letters of the byte alphabet
-    as bytes again.
+    Published code does so. A SentencePiece tokenizer adds `▁`; a byte-level one encodes `Ġ` again.
     """
     batches = encoded_batches(pair.source_tokenizer, tokens)
     special = pair.source_special_ids
@@ -98,10 +93,7 @@ class _Splitter:
         return text if self.normalizer is None else self.normalizer.normalize_str(text)
 
     def _cut(self, text: str, letters: str) -> list[str]:
-        """Split the byte letters of a token where the source splits words at combining marks.
-
-        A target that joins marks has tokens that are longer than the words of such a source.
-        """
+        """Split the byte letters of a token where the source splits words at combining marks."""
         if self.cuts_at_marks and any(
             unicodedata.category(character)[0] == "M" for character in text
         ):
@@ -151,9 +143,8 @@ def _without_ends(component: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def mean_rows(pieces: Sequence[Sequence[int]], n_source: int) -> csr_array:
-    """Recipe rows [len(pieces), n_source + 1] of the mean of each list of source ids.
-
-    An empty list gives the mean of all source tokens.
+    """Recipe rows [len(pieces), n_source + 1] of the mean of each list of source ids, or of all if
+    empty.
     """
     return weighted_rows([piece_shares(ids) or {n_source: 1.0} for ids in pieces], n_source)
 
@@ -164,9 +155,8 @@ def piece_shares(pieces: Sequence[int]) -> dict[int, float]:
 
 
 def weighted_rows(weights: Sequence[Mapping[int, float]], n_source: int) -> csr_array:
-    """Recipe rows from one mapping source id -> weight for each new token.
-
-    The key `n_source` stands for the mean of all source tokens.
+    """Recipe rows from one mapping source id -> weight for each new token; `n_source` is the mean
+    of all.
     """
     rows = np.repeat(np.arange(len(weights)), [len(row) for row in weights])
     columns = np.array([i for row in weights for i in row], dtype=np.int64)
@@ -193,10 +183,11 @@ def row_shares(counts: csr_array) -> csr_array:
 def rows_with_fallback(
     pair: VocabularyPair, tokens: np.ndarray, source_ids: np.ndarray, weights: np.ndarray
 ) -> NewRows:
-    """Recipe rows of all new tokens, from the weights [n] of tokens on source rows.
+    """Recipe rows of all new tokens, from the weights [n] of `tokens` [n] (target ids) on source
+    rows.
 
-    `tokens` [n] are target ids. Weights of a token on the same row are summed. A token without a
-    weight gets the mean of its source pieces or, without pieces, the mean of all source tokens.
+    Weights of a token on the same row are summed. A token without a weight gets the mean of its
+    source pieces or, without pieces, the mean of all source tokens.
     """
     row_of_weight = np.searchsorted(pair.new_ids, tokens)
     is_missing = np.bincount(row_of_weight, minlength=len(pair.new_ids)) == 0

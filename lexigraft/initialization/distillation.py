@@ -24,11 +24,10 @@ _LOGITS_AT_ONCE = 1 << 25
 
 @dataclass(frozen=True)
 class Distilled:
-    """Trained rows of new tokens, and the losses on validation snippets.
+    """Trained rows of new tokens, and the validation losses before training and after each epoch.
 
-    Losses are measured before training and after each epoch: the mean squared difference of hidden
-    states, and the cross-entropy per token in nats. If the head is not trained, it has neither rows
-    nor losses.
+    These are the mean squared difference of hidden states, and the cross-entropy per token in nats.
+    If the head is not trained, it has neither rows nor losses.
     """
 
     input: np.ndarray  # [k, h] float32
@@ -53,22 +52,9 @@ def distill(
 ) -> Distilled:
     """Train the rows of new tokens for the initializer `distill`; the model itself is frozen.
 
-    Parameters
-    ----------
-    model
-        The source model, on the computing device.
-    initial_rows
-        [k, h] float32: the input rows before training.
-    initial_head_rows
-        The same for an untied head whose rows are trained; None for a head that is not trained.
-    copied_ids
-        The source rows that the target vocabulary copies, ascending.
-    prefix
-        Source ids that precede every snippet.
-    rng
-        Random generator for the order of the snippets.
-    epochs, learning_rate, batch_size
-        Epochs over the snippets, Adam's learning rate, and snippets per update.
+    `initial_rows` [k, h] float32 are the input rows before training, `initial_head_rows` the same
+    for an untied head, None if it is not trained; `copied_ids` are the source rows that the target
+    vocabulary copies, ascending; `prefix` are source ids that precede every snippet.
     """
     input_rows = torch.tensor(
         initial_rows, dtype=torch.float32, device=model.device, requires_grad=True
@@ -135,10 +121,10 @@ def _frozen(model: PreTrainedModel) -> Iterator[None]:
 
 
 class _Batch:
-    """Snippets with new tokens, and the student's last hidden states on them.
+    """Snippets with new tokens, and the student's last hidden states `states` [n, length, h] on
+    them.
 
-    `states` [n, length, h] are the hidden states, and `ids` [n, length] the input: source ids, and
-    -1 - i for new token i.
+    `ids` [n, length] are source ids, and -1 - i for new token i.
     """
 
     def __init__(

@@ -51,10 +51,7 @@ def parts_of(recipe: Recipe, token_id: int, pieces: list[bytes]) -> list[tuple[s
 
 
 def token_id_of(pair: VocabularyPair, token: str) -> int:
-    """Id of a target token by its vocabulary string or text, with or without its leading space.
-
-    Raises a `UserError` if the target vocabulary has no such token.
-    """
+    """Id of a target token by its vocabulary string or text, with or without its leading space."""
     vocabulary = pair.target_tokenizer.get_vocab()
     if token in vocabulary:
         return vocabulary[token]
@@ -89,10 +86,8 @@ def example_tokens(
 ) -> list[dict[str, Any]]:
     """Up to 12 new tokens and their parts, half sampled evenly by frequency, half by length.
 
-    Ids of new tokens are in the order in which the vocabulary was built, most frequent first.
-    Special tokens, which have no text, are left out. Keys: `token` (vocabulary string), `text`,
-    `parts` (text and weight of the 12 source tokens with the largest weights; empty if the row has
-    no recipe), `more` (number of further parts).
+    Keys: `token` (vocabulary string), `text`, `parts` (text and weight of the 12 source tokens with
+    the largest weights; empty if the row has no recipe), `more` (number of further parts).
     """
     return [
         {
@@ -124,16 +119,12 @@ def recipe_statistics(
 ) -> dict[str, Any]:
     """Statistics of how the new rows of a recipe depend on the source rows.
 
-    `fallback_ids` are the new tokens that got the method's fallback; `source_bytes` are the bytes
-    of each source token, by id.
-
-    Keys: new_tokens; share_recipe, share_copy (an exact copy of one source row) and share_fallback,
-    which sum to one; mean_nonzeros, the number of source rows in a recipe; mean_entropy, in nats,
-    of the weights' magnitudes, normalized per row; share_in_hull (rows non-negative and summing to
-    one: inside the convex hull of the source rows, a "strongly good" initialization in the terms of
-    CW2V, section 3.3; None if rows are projected or scaled); largest_hub (number of new tokens that
-    use the most used source token) and largest_hub_token, the text of that token. All but the first
-    are None if there are no new tokens.
+    `fallback_ids` are the new tokens that got the method's fallback. Keys: new_tokens;
+    share_recipe, share_copy (an exact copy of one source row) and share_fallback, which sum to one;
+    mean_nonzeros, the number of source rows in a recipe; mean_entropy, in nats, of the weights'
+    magnitudes; share_in_hull (rows non-negative and summing to one: CW2V, section 3.3; None if rows
+    are projected or scaled); largest_hub (number of new tokens that use the most used source token)
+    and largest_hub_token, its text. All but the first are None if there are no new tokens.
     """
     new_tokens = len(recipe.new_ids)
     if not new_tokens:
@@ -185,12 +176,10 @@ def row_geometry(
 ) -> dict[str, float | None]:
     """Direction and length of the new rows, relative to the source tokens' rows.
 
-    `cosine_to_mean` is the mean cosine between the new rows and the mean of the source tokens'
-    rows: near 1, new tokens are hardly distinguishable, since each is nearly the mean of all.
-    `relative_norm` is the mean length of the new rows divided by that of the source tokens' rows.
-    `matrix` [n_source, h] is the source's `which` matrix, `source_ids` its rows without padding.
-    Both are None if there are no new tokens, and either is None if it would divide by a zero
-    length. Needs memory for a block of columns, not for the target matrix.
+    `cosine_to_mean` is the mean cosine between the new rows and the mean source row;
+    `relative_norm` the mean length of the new rows divided by that of the source rows; None where
+    undefined. `matrix` [n_source, h] is the source's `which` matrix, `source_ids` its rows without
+    padding.
     """
     mean = row_mean(matrix, source_ids)
     n_new = len(initialization.new_ids)

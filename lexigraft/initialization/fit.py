@@ -39,8 +39,7 @@ def fit_to_model(
 ) -> Initializer:
     """Fit an initializer to the model in a Hugging Face folder, reading the inputs it needs there.
 
-    `auxiliary` maps roles to inputs, except those in `Initializer.reads` that come from the model
-    itself; `matrices` are the model's, if they have already been read.
+    `matrices` are the model's, if they have already been read.
     """
     inputs = dict(auxiliary)
     if "matrices" in unfitted.reads:
@@ -60,17 +59,10 @@ def fit_to_model(
 def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     """Fit the initializer that a job describes and write it to the job's output folder.
 
-    Returns the names of the files and the other facts for the card: statistics, examples, `seconds`
-    for fitting and for training the vectors that it reads, and `peak_memory_bytes` of fitting,
-    without what the process held before: matrices and vectors.
-
-    Parameters
-    ----------
-    job
-        `settings`: `method`, `options` and how much `text` it reads; `inputs`: folders `source`,
-        `tokenizer`, `corpus`, and, for methods that read them, `auxiliary` (role -> folder),
-        `dictionaries` (files; for a group, those of all its languages) or `samples` (a file, from
-        which the translations from English are read); `outputs`: `folder`; `seed`: a list.
+    Returns the names of the files and the other facts for the card. The job's `settings` are
+    `method`, `options` and how much `text` it reads; its `inputs` are folders `source`,
+    `tokenizer`, `corpus`, and, for methods that read them, `auxiliary` (role -> folder),
+    `dictionaries` (files) or `samples` (a file, from which the translations from English are read).
     """
     settings, inputs = job["settings"], job["inputs"]
     folder = Path(job["outputs"]["folder"])

@@ -29,12 +29,11 @@ def graft(
 ) -> PreTrainedModel:
     """Replace a source model's rows with those of the target vocabulary, in place.
 
-    Returns the same model, with matrices and `config.vocab_size` of `initializer.n_target` rows,
-    and configs that name the special tokens of the target `tokenizer`. Copied rows are
-    bit-identical. An untied head is computed from the source's head, unless the method says
-    otherwise; tied matrices stay tied. `initializer` is a fitted initializer, or the result of
-    `load_initialization`. If it was fitted for another number of rows or another tokenizer, a
-    `UserError` is raised and the model is unchanged.
+    Returns the same model, with matrices of `initializer.n_target` rows, and configs that name the
+    special tokens of the target `tokenizer`. Copied rows are bit-identical. An untied head is
+    computed from the source's head, unless the method says otherwise. `initializer` is a fitted
+    initializer, or the result of `load_initialization`; if it was fitted for another number of rows
+    or another tokenizer, a `UserError` is raised and the model is unchanged.
 
     Examples
     --------
@@ -90,9 +89,8 @@ def carry_tables(
 ) -> dict[str, torch.Tensor]:
     """The further tensors of a source model with a row for each token, for the target vocabulary.
 
-    `tables` are the model's `token_tables`. Rows of source tokens are bit-identical. New rows are
-    weighted sums as in the recipe of the embeddings or, for parts of the head, of the head, but are
-    never scaled or projected; for initializations without a recipe, they are the mean row. In a
+    New rows are weighted sums as in the recipe of the embeddings or, for parts of the head, of the
+    head, but never scaled or projected; for initializations without a recipe, the mean row. In a
     table of integers, such as ids of experts, a new token has the row of the source token with the
     largest weight or, without a recipe, with the most similar embedding.
     """
@@ -186,8 +184,7 @@ def check_fit(rows: int, tokenizer: PreTrainedTokenizerFast, initializer: Initia
 def untie(model: PreTrainedModel) -> None:
     """Give a model's head a separate matrix, in place, unless it already has one.
 
-    A file may contain two matrices although its configuration ties them. If the model was saved
-    and loaded, transformers would follow the configuration, so this is changed too.
+    transformers follows the configuration when it loads the model, so this is changed too.
     """
     head: Any = model.get_output_embeddings()
     embeddings: Any = model.get_input_embeddings()

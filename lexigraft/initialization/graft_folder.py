@@ -48,8 +48,9 @@ def graft_folder(
 ) -> Initializer:
     """Write a source model with another tokenizer's vocabulary, and a model card, to a folder.
 
-    `transformers` loads the folder without lexigraft. Weights keep their dtype; rows of shared
-    tokens are bit-identical. Returns the fitted initializer.
+    `transformers` loads the folder without lexigraft. Weights keep their dtype. Returns the fitted
+    initializer. A UserError is raised if `out` is not empty, or the model or the tokenizer cannot
+    be used.
 
     Parameters
     ----------
@@ -65,12 +66,6 @@ def graft_folder(
         A new or empty folder.
     corpus, auxiliary, seed
         See `Initializer.fit`.
-
-    Raises
-    ------
-    UserError
-        The folder `out` is not empty, the model or the tokenizer cannot be used, or the
-        initializer lacks something that it needs.
 
     Examples
     --------

@@ -40,8 +40,7 @@ class Hypernetwork(nn.Module):
     """The network that a published `config.json` describes, with module names as published.
 
     Raises a `UserError` if the configuration lacks a key, or describes an unsupported network. The
-    network predicts rows for models of hidden size `width`; if `untied`, it reads and predicts rows
-    of both matrices. `languages` are those with an embedding, if there are any.
+    network predicts rows for models of hidden size `width`, of both matrices if `untied`.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -100,16 +99,10 @@ class Hypernetwork(nn.Module):
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Predict input and output rows [n, width] of tokens; no output rows unless `untied`.
 
-        Parameters
-        ----------
-        pieces
-            int64 [n, maximum_pieces]: ids of each token's pieces in the hypernetwork's tokenizer,
-            padded with `pad`. Ids from `source_size` on are bytes without a source token.
-        source_rows
-            [n, maximum_pieces, width or twice that]: the source row of each piece, the input row
-            followed by the output row if `untied`; values for padding and such bytes are ignored.
-        language
-            Index into `languages`, if there are any.
+        `pieces` int64 [n, maximum_pieces] are ids in the hypernetwork's tokenizer, padded with
+        `pad`; those from `source_size` on are bytes without a source token. `source_rows` [n,
+        maximum_pieces, width or twice that] are the source row of each piece, the input row
+        followed by the output row. `language` is an index into `languages`, if there are any.
         """
         is_extra = pieces >= self.source_size
         inputs = self.in_scaler(source_rows) if self.rescales else source_rows
@@ -145,10 +138,7 @@ class Hypernetwork(nn.Module):
 
 
 def load_hypernetwork(folder: str | Path) -> Hypernetwork:
-    """Load a published hypernetwork from a folder, in float32.
-
-    Raises a `UserError` if configuration or safetensors weights are missing or do not match.
-    """
+    """Load a published hypernetwork from a folder, in float32; a `UserError` if it does not fit."""
     file = Path(folder) / "config.json"
     try:
         config = json.loads(file.read_text(encoding="utf-8"))

@@ -21,10 +21,7 @@ def required_corpus(method: str, corpus: Corpus) -> Iterable[str]:
 
 
 def required_pairs(method: str, auxiliary: Auxiliaries, role: str) -> Iterable[tuple[str, str]]:
-    """Pairs of an English text and its translation, from the role `parallel` or `dictionary`.
-
-    Raises a `UserError` if there are none in this role.
-    """
+    """Pairs of an English text and its translation, from the role `parallel` or `dictionary`."""
     if role not in auxiliary:
         items = "words" if role == "dictionary" else "sentences"
         raise UserError(
@@ -38,10 +35,7 @@ def required_pairs(method: str, auxiliary: Auxiliaries, role: str) -> Iterable[t
 def required_vectors(
     method: str, pair: VocabularyPair, auxiliary: Auxiliaries, role: str = "target"
 ) -> TokenVectors:
-    """Vectors from a role: of source tokens for `source`, of target tokens for all other roles.
-
-    Raises a `UserError` if there are none in this role, or they belong to another tokenizer.
-    """
+    """Vectors from a role: of source tokens for `source`, of target tokens for all other roles."""
     side = "source" if role == "source" else "target"
     size = len(pair.source_bytes if role == "source" else pair.target_bytes)
     vectors = auxiliary.get(role)
@@ -62,10 +56,7 @@ def required_vectors(
 def required_space(
     method: str, pair: VocabularyPair, auxiliary: Auxiliaries
 ) -> tuple[TokenVectors, TokenVectors]:
-    """Vectors of target and source tokens in one space, from the roles `target` and `source`.
-
-    Raises a `UserError` as `required_vectors` does, or if they have different widths.
-    """
+    """Vectors of target and source tokens in one space, from the roles `target` and `source`."""
     target = required_vectors(method, pair, auxiliary)
     source = required_vectors(method, pair, auxiliary, "source")
     if target.vectors.shape[1] != source.vectors.shape[1]:
@@ -80,10 +71,7 @@ def required_space(
 def required_matrices(
     method: str, pair: VocabularyPair, auxiliary: Auxiliaries
 ) -> dict[str, Matrix]:
-    """Input and output matrix of the source; for a tied model the same object.
-
-    Raises a `UserError` if there is no input matrix, or a matrix has the wrong number of rows.
-    """
+    """Input and output matrix of the source; for a tied model the same object."""
     source_matrices = auxiliary.get("matrices")
     if not source_matrices or "input" not in source_matrices:
         raise UserError(

@@ -1,8 +1,7 @@
 """The interface of all initializers: `fit`, `weights_`, `fallbacks_`, `apply`, `explain`.
 
 A method is one file in `methods/` with a subclass of `RecipeInitializer` (weighted sums of source
-rows), `RandomInitializer` (rows from a distribution) or `RowInitializer` (rows made in any other
-way).
+rows), `RandomInitializer` (rows from a distribution) or `RowInitializer` (any other rows).
 """
 
 from abc import ABC, abstractmethod
@@ -59,8 +58,8 @@ class Initializer(ABC):
         them. Two roles hold text instead of vectors: `dictionary`, pairs of an English word and its
         translation, and `parallel`, pairs of sentences.
     reads : tuple of str
-        Further auxiliaries that `fit` reads and scripts provide: the source's `matrices` (by
-        `"input"` and, unless tied, `"output"`), its `model`, and an optional `dictionary`.
+        Further auxiliaries that scripts provide: the source's `matrices` (by `"input"` and, unless
+        tied, `"output"`), its `model`, and an optional `dictionary`.
     counted : tuple of str
         Attributes that the method adds to `statistics`, without their trailing underscore.
 
@@ -148,24 +147,23 @@ class Initializer(ABC):
     @property
     @abstractmethod
     def weights_(self) -> csr_array | dict[str, csr_array] | None:
-        """The recipe `W` [n_target, n_source], float64, or None for methods without a recipe.
-
-        A mapping with `"input"` and `"output"` for methods with a recipe for each matrix.
+        """The recipe `W` [n_target, n_source], float64; one per matrix for methods that have two;
+        or None.
         """
 
     @abstractmethod
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
         """Compute the target matrix [n_target, h] from a source matrix [n_source, h].
 
-        `which` names the matrix: `"input"` or `"output"`. The result has the array type, dtype and
-        device of `matrix`; rows of source tokens and padding rows are bit-identical.
+        `which` is `"input"` or `"output"`. The result has the array type, dtype and device of
+        `matrix`; rows of source tokens and padding rows are bit-identical.
         """
 
     def explain(self, token: str) -> str:
         """Describe in one line of text how a token's row is computed.
 
-        `token` is a token's text (`"తెలుగు"`, with or without its leading space) or its vocabulary
-        string; raises a `UserError` if the target vocabulary has no such token.
+        `token` is a token's text (`"తెలుగు"`, with or without its leading space) or vocabulary
+        string.
         """
         pair = self._fitted()
         token_id = token_id_of(pair, token)
@@ -173,10 +171,7 @@ class Initializer(ABC):
 
     @abstractmethod
     def parts(self, token_id: int) -> list[tuple[str, float]]:
-        """Texts and weights of the source rows in a target row's recipe, largest magnitude first.
-
-        Empty if the row has no recipe.
-        """
+        """Texts and weights of the source rows in a target row's recipe, largest magnitude first."""
 
     def examples(self) -> list[dict[str, Any]]:
         """Up to 12 new tokens with their texts and the parts of their recipes, for reports."""
@@ -186,9 +181,8 @@ class Initializer(ABC):
     def statistics(self) -> dict[str, Any]:
         """Counts and shares of tokens for reports: numbers, texts and None.
 
-        `copied_tokens` is the number of tokens with the row of a source token, `initialized_tokens`
-        that of all other tokens, and `share_copied` the share of copied tokens: the coverage in
-        SALT's Table 6 and CW2V's Table 4.
+        `copied_tokens` have the row of a source token, `initialized_tokens` are all others, and
+        `share_copied` is the coverage in SALT's Table 6 and CW2V's Table 4.
         """
         pair = self._fitted()
         copied_tokens = self._copied()
@@ -252,14 +246,13 @@ class RecipeInitializer(Initializer):
 
     Unless a method says otherwise, a new token that it does not cover falls back to the mean of its
     source pieces or, without source pieces, to the mean of all source tokens. `recipe_` is `W` in
-    factors, for both matrices or for each; `weights_` is their product.
+    factors; `weights_` is their product.
 
     Parameters
     ----------
     source_norm
         Whether each new row is scaled to the mean norm of the source tokens' rows, in the input
-        embeddings and in the head separately. The mean of rows that point in different directions
-        is shorter than these rows. `weights_` are the weights before scaling.
+        embeddings and in the head separately. `weights_` are the weights before scaling.
     """
 
     source_norm: bool = boolean(False)
@@ -344,11 +337,7 @@ class RowInitializer(Initializer):
         return self.rows({which: matrix}).apply(matrix, which)
 
     def rows(self, matrices: Mapping[str, Matrix]) -> DenseRows:
-        """Compute the new rows from the source matrices, given by `"input"` and `"output"`.
-
-        Raises a `UserError` if a matrix has the wrong number of rows, or is not a floating-point
-        matrix.
-        """
+        """Compute the new rows from the source matrices, given by `"input"` and `"output"`."""
         pair = self._fitted()
         for matrix in matrices.values():
             check_matrix(matrix, pair.n_source)
@@ -378,10 +367,7 @@ class RowInitializer(Initializer):
 
 
 class RandomInitializer(RowInitializer):
-    """A method that draws the rows of each matrix from a distribution.
-
-    The same seed, method and matrix give the same rows; input and output rows are independent.
-    """
+    """A method that draws the rows of each matrix from a distribution, independently."""
 
     def _rows(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
         return {

@@ -1,8 +1,4 @@
-"""Orthogonal matching pursuit: approximate vectors by weighted sums of a few atoms.
-
-Each step chooses the atom with the largest absolute inner product with the residual, then fits all
-chosen atoms to the vector by least squares.
-"""
+"""Orthogonal matching pursuit: approximate vectors by weighted sums of a few atoms."""
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -22,10 +18,10 @@ def matching_pursuit(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Approximate each target by at most `max_atoms` atoms [1]_.
 
-    Atoms are not normalized, so longer ones are preferred; with atoms of equal length this is the
-    textbook rule. A target that is matched before the last step gets no further atoms. Returns the
-    indices [n, k] of the atoms in the order in which they were chosen, -1 for none; their weights
-    [n, k], float64, 0 for none; and the share [n] of each target's squared length that they miss.
+    Each step chooses the atom with the largest absolute inner product with the residual, then fits
+    all chosen atoms by least squares. Atoms are not normalized. Returns the indices [n, k] of the
+    atoms in the order in which they were chosen, -1 for none; their weights [n, k], float64, 0 for
+    none; and the share [n] of each target's squared length that they miss.
 
     Parameters
     ----------
@@ -34,8 +30,7 @@ def matching_pursuit(
     max_atoms
         Maximum number of atoms per target; limited to the number of candidates and of dimensions.
     candidates
-        Number of atoms to consider for a target: those with the largest absolute inner products
-        with the target itself. None for all.
+        Consider only this many atoms, with the largest absolute inner products with the target.
 
     References
     ----------
@@ -72,10 +67,7 @@ def matching_pursuit(
 def _pursue(
     targets: np.ndarray, atoms: np.ndarray, k: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Run all steps for one block of targets; returns the same arrays as `matching_pursuit`.
-
-    Atoms are [m, dimensions], shared by all targets, or [n, m, dimensions].
-    """
+    """Run all steps for one block of targets; returns the same arrays as `matching_pursuit`."""
     n, dimensions = targets.shape
     targets_index, is_shared = np.arange(n), atoms.ndim == 2
     chosen = np.full((n, k), -1, dtype=np.int64)

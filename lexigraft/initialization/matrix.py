@@ -1,7 +1,7 @@
 """Embedding matrices, as numpy arrays or torch tensors: rows, moments and projections.
 
 Arithmetic is done in numpy, in float32 (float64 for float64) unless stated otherwise, one block at
-a time: no computation needs a second matrix of the same size. Torch is imported only for tensors.
+a time: no computation needs a second matrix of the same size.
 """
 
 from collections.abc import Iterable, Iterator
@@ -41,8 +41,8 @@ def target_matrix(
     """Build a matrix [len(copied), h] of a source matrix's array type, dtype and device.
 
     `copied` is the source row that each row copies bit for bit, -1 for all other rows. These are
-    given by `new`: slices of columns and their values [number of other rows, width], which are
-    rounded to the dtype. Raises a `UserError` if any of these is not finite.
+    given by `new`: slices of columns and their values [number of other rows, width]. Raises a
+    `UserError` if any is not finite.
     """
     shape = (len(copied), matrix.shape[1])
     target = matrix.new_empty(shape) if _is_tensor(matrix) else np.empty(shape, matrix.dtype)
@@ -118,11 +118,10 @@ def _row_blocks(matrix: Matrix, ids: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def leading_singular_vectors(matrix: Matrix, rank: int) -> np.ndarray:
-    """The right singular vectors of the `rank` largest singular values, including padding rows.
+    """The right singular vectors [h, rank] of the `rank` largest singular values.
 
-    Padding rows that are not finite are left out. The vectors are computed as eigenvectors of
-    `matrixᵀ matrix`, which is summed over blocks of rows. Returns [h, rank], for a rank from 1 to
-    h: orthonormal columns with arbitrary signs, float32 (float64 for float64).
+    Padding rows that are not finite are left out. The columns are orthonormal with arbitrary signs,
+    float32 (float64 for float64).
     """
     n, h = matrix.shape
     gram = np.zeros((h, h))
@@ -137,10 +136,7 @@ def leading_singular_vectors(matrix: Matrix, rank: int) -> np.ndarray:
 def project(
     column_blocks: Iterable[tuple[slice, np.ndarray]], singular_vectors: np.ndarray
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """Project rows [k, h] onto orthonormal vectors [h, rank], a block of columns at a time.
-
-    `column_blocks` are slices of columns and the values [k, width] of the rows in them.
-    """
+    """Project rows [k, h] onto orthonormal vectors [h, rank], a block of columns at a time."""
     coordinates = np.zeros((), singular_vectors.dtype)
     for columns, values in column_blocks:
         coordinates = coordinates + values @ singular_vectors[columns]  # [k, rank]

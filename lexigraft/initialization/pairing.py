@@ -35,13 +35,11 @@ def pair_vocabularies(
 ) -> "VocabularyPair":
     """Pair a source tokenizer with a target tokenizer that expands or replaces it.
 
-    A target in which every source token keeps its id expands the source: all `n_source` rows of the
-    source matrix (by default the source tokenizer's size) keep their positions, including padding
-    rows. Any other target replaces the source: its rows are those of its own tokens, and shared
-    tokens copy the source token that represents the same bytes. Added tokens of the source without
-    a row are no tokens of the source: in the target they are new. Raises a `UserError` if other
-    source tokens have no row, or if the target's ids have a gap (in an expansion: after the last
-    source row).
+    A target in which every source token keeps its id expands the source: all `n_source` rows (by
+    default the source tokenizer's size) keep their positions, including padding rows. Any other
+    target replaces the source: shared tokens copy the source token that represents the same bytes.
+    Added tokens of the source without a row are new in the target. Raises a `UserError` if other
+    source tokens have no row, or if the target's ids have a gap.
     """
     if n_source is not None:
         source_tokenizer = tokenizer_of_rows(source_tokenizer, n_source, f"n_source={n_source}")
@@ -81,8 +79,7 @@ def pair_vocabularies(
 class VocabularyPair:
     """A source tokenizer, its target tokenizer, and the rows of both matrices.
 
-    The target `expands` the source if every source token keeps its id; otherwise it replaces the
-    source. `source_bytes` and `target_bytes` are the bytes that each token represents, by id.
+    `source_bytes` and `target_bytes` are the bytes that each token represents, by id.
     """
 
     source_tokenizer: PreTrainedTokenizerFast
@@ -114,11 +111,7 @@ class VocabularyPair:
 
     @cached_property
     def byte_ids(self) -> np.ndarray:
-        """Target ids of shared tokens of which one side only is a fallback byte such as `<0xC3>`.
-
-        Both represent the same byte, but a fallback byte only as part of a character or where no
-        other token does.
-        """
+        """Target ids of shared tokens of which only one side is a fallback byte such as `<0xC3>`."""
         of_target = np.isin(self.shared_ids, list(self.target_fallback_ids))
         of_source = np.isin(self.source_of[self.shared_ids], list(self.source_fallback_ids))
         return self.shared_ids[of_target != of_source]
@@ -156,11 +149,10 @@ def shared_tokens(
 ) -> dict[int, int]:
     """Map the ids of target tokens to source tokens that represent the same bytes.
 
-    Special tokens match only special tokens: by their string, otherwise by their role (end of text,
-    padding, …; a token that begins texts matches `[CLS]`). An unknown token that also begins, ends
-    or pads texts in the source, as in GPT-2, is not matched. If several source tokens represent the
-    same bytes (`A` and `<0x41>`), the one with the same spelling is used, otherwise the first that
-    is not a fallback byte: the byte of a letter that has a token never occurs.
+    Special tokens match only special tokens: by their string, otherwise by their role. An unknown
+    token that also begins, ends or pads texts in the source, as in GPT-2, is not matched. If
+    several source tokens represent the same bytes, the one with the same spelling is used,
+    otherwise the first that is not a fallback byte.
     """
     return _match(_Tokens.of(source_tokenizer), _Tokens.of(target_tokenizer))
 
@@ -172,9 +164,8 @@ def similar_tokens(
 ) -> tuple[np.ndarray, np.ndarray]:
     """New tokens with the same `key` of their bytes as a source token, and these tokens [n].
 
-    Special tokens and tokens with an empty key have none. Of several source tokens, the first
-    with the lowest `rank`, given its bytes and those of the new token, is used; a fallback byte is
-    used only if there is no other.
+    Special tokens and tokens with an empty key have none. Of several source tokens, the first with
+    the lowest `rank` is used, and a fallback byte only if there is no other.
     """
     ordinary_ids = [i for i in pair.source_ids.tolist() if i not in pair.source_special_ids]
     ids_by_key: dict[str | bytes, list[int]] = {}
@@ -203,10 +194,7 @@ def lower_case(piece: bytes) -> bytes:
 
 
 class _Tokens(NamedTuple):
-    """A tokenizer, with the ids, the bytes (by id) and the special ids of its tokens.
-
-    For a large vocabulary, reading each of these from the tokenizer takes half a second.
-    """
+    """A tokenizer, with the ids, the bytes (by id) and the special ids of its tokens."""
 
     tokenizer: PreTrainedTokenizerFast
     vocab: dict[str, int]

@@ -1,9 +1,7 @@
 """Recipes: every target row as a weighted sum of source rows, stored sparse and factored.
 
-`W = left @ right` if `right` is given, otherwise `W = left`. The second factor keeps recipes small
-that use many rows: the mean of all rows is one row of `right`, no matter how many tokens use it.
-
-New rows without a recipe, such as random ones, are stored as one dense array per matrix.
+`W = left @ right`, or `W = left`. The second factor keeps recipes small that use many rows: the
+mean of all rows is one row of `right`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,8 +36,7 @@ class Recipe:
 
     All rows except those of `new_ids` copy one source row. With a `rank`, the new rows `W E` are
     projected onto that number of leading right singular vectors of the matrix (OFA). With
-    `norm_of`, each is then scaled to the mean Euclidean norm of these source rows; zero rows do not
-    change.
+    `norm_of`, each is then scaled to the mean norm of these source rows.
     """
 
     left: csr_array  # [n_target, m], float64
@@ -94,11 +91,8 @@ class Recipe:
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
         """Compute the target matrix [n_target, h] from a source matrix [n_source, h].
 
-        The matrix is a numpy array or torch tensor of any floating-point type; the result has the
-        same array type, dtype and device. Copied rows are bit-identical; all other rows are summed
-        in float32 (float64 for float64) and rounded once. The same recipe is used for both
-        matrices. Raises a `UserError` if the matrix has the wrong number of rows or is not a
-        floating-point matrix.
+        The result has the array type, dtype and device of the matrix. Copied rows are
+        bit-identical; all other rows are summed in float32 (float64 for float64) and rounded once.
         """
         check_matrix(matrix, self.n_source)
         other_ids = np.flatnonzero(self.copied < 0)
@@ -184,11 +178,7 @@ class Recipe:
 
     @classmethod
     def load(cls, path: str | Path) -> "Recipe":
-        """Read a recipe that `save` wrote, and check that its parts are consistent.
-
-        Raises ValueError, KeyError, OSError, zipfile.BadZipFile, zlib.error or EOFError if the file
-        is missing, truncated, damaged or of another format (`load_initialization`: a `UserError`).
-        """
+        """Read a recipe that `save` wrote; raises various errors if the file is damaged."""
         return cls._from_arrays(_read_arrays(path))
 
     def _arrays(self, prefix: str = "") -> dict[str, np.ndarray]:
@@ -231,8 +221,7 @@ class Recipe:
 class RecipePair:
     """A recipe for each matrix, for methods that learn input and output rows separately.
 
-    Both have the same shape and copy the same rows. A tied model has one matrix, which uses
-    `input`. The methods are those of `Recipe`.
+    Both copy the same rows. A tied model uses `input`. The methods are those of `Recipe`.
     """
 
     input: Recipe
@@ -299,10 +288,8 @@ class RecipePair:
 
 @dataclass(frozen=True)
 class DenseRows:
-    """The new rows of each matrix; all other rows are copied.
-
-    `new` holds floating-point rows [len(new_ids), h] by `"input"` and, for untied models,
-    `"output"`.
+    """The new rows [len(new_ids), h] of each matrix, by `"input"` and `"output"`; others are
+    copied.
     """
 
     new: Mapping[str, np.ndarray]
@@ -320,10 +307,7 @@ class DenseRows:
         return len(self.source_of)
 
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
-        """Compute the target matrix [n_target, h] from a source matrix [n_source, h].
-
-        Raises a `UserError` if the matrix has the wrong shape, or there are no rows for it.
-        """
+        """Compute the target matrix [n_target, h] from a source matrix [n_source, h]."""
         return target_matrix(matrix, self.source_of, self.new_rows(matrix, which))
 
     def new_rows(self, matrix: Matrix, which: str) -> Iterator[tuple[slice, np.ndarray]]:
@@ -346,9 +330,9 @@ class DenseRows:
 def assemble_recipe(rows: csr_array, source_of: np.ndarray, source_ids: np.ndarray) -> Recipe:
     """Assemble the recipe of a whole vocabulary from the recipe rows of its new tokens.
 
-    `rows` [number of new tokens, n_source + 1] are weights on source rows; the last column is a
-    weight on the mean of the source tokens, `source_ids`. `source_of` [n_target] is the source row
-    that each target row copies, -1 for new tokens.
+    `rows` [number of new tokens, n_source + 1] are weights on source rows, in the last column on
+    the mean of the source tokens `source_ids`. `source_of` [n_target] is the source row that each
+    target row copies, -1 for new tokens.
     """
     n_source = rows.shape[1] - 1
     new_ids, copied_ids = np.flatnonzero(source_of < 0), np.flatnonzero(source_of >= 0)

@@ -1,8 +1,6 @@
-"""Initializers by name.
+"""Initializers by name: the files in `methods/`, and those of other files that `register` adds.
 
-Each file in `methods/` declares one method, which has the name of the file; there is no list of
-them. `register` adds the methods of other files. What must be known of a method before it runs is
-read from the text of its file, see `lexigraft.declarations`.
+What must be known of a method before it runs is read from the text of its file.
 """
 
 from dataclasses import dataclass
@@ -22,10 +20,7 @@ _FOLDER = Path(__file__).parent / "methods"
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a method declares: attributes of its class, see `Initializer`, and where the class is.
-
-    `module` is None for a file that belongs to no package.
-    """
+    """What a method declares: attributes of its class, see `Initializer`, and its file."""
 
     name: str
     title: str
@@ -43,9 +38,8 @@ class Declaration:
 
     @property
     def pairs_role(self) -> str | None:
-        """The role in which the method reads pairs of texts; None if it reads no pairs.
-
-        The pairs are parallel text or, for a method that reads none, entries of its dictionary.
+        """The role in which the method reads pairs of texts, parallel text first; None if it reads
+        none.
         """
         roles = (*self.needs, *self.reads)
         return next((role for role in ("parallel", "dictionary") if role in roles), None)
@@ -117,10 +111,9 @@ def declaration(name: str) -> Declaration:
 def register(file: str | Path, module: str | None = None) -> list[str]:
     """Add the methods that a Python file declares; returns their names.
 
-    A method is a class that derives from `RecipeInitializer`, `RandomInitializer` or another class
-    whose name ends in `Initializer`, and that has a literal `name`. The file is imported when one
-    of its methods is used: as `module` if it belongs to a package. Raises a `UserError` if a name
-    is taken by another file.
+    A method is a class with a literal `name` that derives from a class whose name ends in
+    `Initializer`. The file is imported when one of its methods is used: as `module` if it belongs
+    to a package. Raises a `UserError` if a name is taken by another file.
     """
     names = []
     for declared in declared_classes(Path(file)):

@@ -1,12 +1,8 @@
 """Weights of a token on the tokens most similar to it, in one vector space.
 
-Similarities are computed one block of tokens at a time, never as a full matrix. Even a partial sort
-of whole rows takes many times as long as computing them. The maxima of chunks therefore give a
-bound, and only the few scores that reach it are sorted (benchmarks/initialization_scale.py).
-
-When a method chooses the nearest tokens, scores that differ only by rounding errors are ties, and
-the lower id is chosen (`top_k`, `highest`): BLAS libraries round differently, and the choice among
-tokens with equal vectors would otherwise be arbitrary.
+Similarities are computed one block of tokens at a time. The maxima of chunks give a bound, and only
+the few scores that reach it are sorted (benchmarks/initialization_scale.py). Scores that differ
+only by rounding errors are ties, and the lower id is chosen: BLAS libraries round differently.
 """
 
 import math
@@ -36,8 +32,8 @@ class AnchorInitializer(RecipeInitializer):
     """A method that mixes new tokens from the anchors: shared tokens that have vectors.
 
     The weights are the sparsemax over the cosine similarities, unless a method says otherwise.
-    `anchors_` is the number of anchors, which exclude special tokens. A new token that has no
-    vector, a zero vector or no weight gets the mean of its source pieces.
+    `anchors_` is the number of anchors, which exclude special tokens. A new token without a vector
+    or a weight gets the mean of its source pieces.
     """
 
     counted: ClassVar[tuple[str, ...]] = ("anchors",)
@@ -94,12 +90,7 @@ class NeighbourInitializer(RecipeInitializer):
     def _neighbour_weights(
         self, pair: VocabularyPair, auxiliary: Auxiliaries
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Target ids, source ids and weights [n] for all new tokens that have a vector.
-
-        Special tokens and zero vectors are ignored. The weights of a token are positive and sum to
-        one. Raises a `UserError` if vectors are missing, belong to another tokenizer, or have
-        different widths, or if no source token has a vector.
-        """
+        """Target ids, source ids and weights [n] for all new tokens that have a vector."""
         target, source = required_space(self.name, pair, auxiliary)
         target = unit_vectors(target, pair.target_special_ids)
         source = unit_vectors(source, pair.source_special_ids)
@@ -138,7 +129,7 @@ def vectors_of(vectors: TokenVectors, ids: np.ndarray) -> np.ndarray:
 def score_blocks(queries: np.ndarray, anchors: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield slices of queries [n, dimensions], and their inner products [size, m] with all anchors.
 
-    There must be at least one of the anchors [m, dimensions]. The next products overwrite the last.
+    There must be at least one anchor. The next products overwrite the last.
     """
     height = max(1, _SCORES_AT_ONCE // len(anchors))
     # In fresh memory for each block, allocating pages would take up to a third of the time.
@@ -149,11 +140,7 @@ def score_blocks(queries: np.ndarray, anchors: np.ndarray) -> Iterator[tuple[sli
 
 
 def sparsemax_of_cosines(queries: np.ndarray, anchors: np.ndarray) -> csr_array:
-    """Sparsemax over the cosine similarities of each query to all anchors.
-
-    `queries` [n, dimensions] and `anchors` [m, dimensions], with m at least 1, have length one. The
-    weights [n, m] are float64: rows non-negative and summing to one, most weights zero.
-    """
+    """Sparsemax over the cosines of each query to all anchors, at least one; float64 [n, m]."""
     weights = [sparsemax(scores) for _, scores in score_blocks(queries, anchors)]
     return csr_array(vstack(weights)) if weights else csr_array((0, len(anchors)))
 
@@ -167,10 +154,9 @@ def softmax_of_nearest(
 ) -> csr_array:
     """Softmax over the cosines, divided by `temperature`, of each query to its `k` nearest anchors.
 
-    `queries` [n, dimensions] and `anchors` [m, dimensions], with m at least 1, have length one; all
-    anchors are used if there are fewer than `k`. The weights [n, m] are float64: rows of `k`
-    positive weights that sum to one. Anchors with a cosine below `minimum_cosine` get no weight, so
-    a row may be all zeros.
+    `queries` [n, dimensions] and `anchors` [m, dimensions], with m at least 1, have length one. The
+    weights [n, m] are float64. Anchors with a cosine below `minimum_cosine` get no weight, so a row
+    may be all zeros.
     """
     k = min(k, len(anchors))
     columns = np.empty((len(queries), k), dtype=np.int64)
@@ -189,9 +175,6 @@ def softmax_of_nearest(
 
 def sparsemax(scores: np.ndarray) -> csr_array:
     """Project each row of scores [n, m], with m at least 1, onto the probability simplex [1]_.
-
-    The weights [n, m] are float64: rows non-negative, summing to one, with only the highest scores
-    above zero.
 
     References
     ----------
@@ -238,9 +221,7 @@ def _thresholds(sorted_scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def top_k(scores: np.ndarray, k: int) -> np.ndarray:
-    """Columns [n, k] of the k highest scores of each row [n, m], ascending; k is at most m.
-
-    Of tied scores, those in the lower columns are chosen.
+    """Columns [n, k] of the k highest scores of each row [n, m], ascending; the lower ones of ties.
 
     Examples
     --------
@@ -275,9 +256,8 @@ def highest(scores: np.ndarray) -> np.ndarray:
 def top_k_candidates(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns, ascending, of scores that include the k highest of each row.
 
-    `scores` [n, m] are floating-point, without NaN; k is at least 1. Each row has at least k
-    entries, including all that tie with the k-th; none is lower than an excluded score. All scores
-    are returned if a bound would exclude only few of them.
+    `scores` [n, m] are floating-point, without NaN; k is at least 1. All that tie with the k-th are
+    included; none is lower than an excluded score.
     """
     n, m = scores.shape
     chunks = m // _CHUNK
@@ -292,10 +272,9 @@ def top_k_candidates(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _pad_rows(values: np.ndarray, rows: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pad ragged rows with minus infinity to a matrix [n, longest row].
+    """Pad ragged rows with minus infinity to a matrix [n, longest row]; `rows` is ascending.
 
-    `rows` is the row of each value, ascending. The second matrix holds the index into `values` of
-    each entry, 0 for padding.
+    The second matrix holds the index into `values` of each entry, 0 for padding.
     """
     counts = np.bincount(rows, minlength=n)
     columns = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]

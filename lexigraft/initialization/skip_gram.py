@@ -30,7 +30,7 @@ _LOGITS_AT_ONCE = 1 << 24  # 64 MiB of float32
 class TokenStream:
     """Concatenated sentences: token ids `tokens` int64 [n], and the `sentence` number of each.
 
-    `centres` bool [n] marks the tokens that are centres of pairs; None marks all. All are contexts.
+    `centres` bool [n] marks the tokens that are centres of pairs; None marks all.
     """
 
     tokens: np.ndarray
@@ -49,9 +49,8 @@ class TokenStream:
     ) -> "TokenStream":
         """The same text, where a token is a centre with probability √(threshold / its count) [1]_.
 
-        `counts` int64 [number of token ids] are those of the training text; tokens that occur at
-        most `threshold` times are always centres. Centres are drawn once for all epochs, as in
-        CW2V's code.
+        `counts` int64 [token ids] are those of the training text. Centres are drawn once for all
+        epochs, as in CW2V's code.
 
         References
         ----------
@@ -100,8 +99,8 @@ class NoiseDistribution:
 class SkipGramBatch:
     """Counts of positive and negative pairs of distinct tokens, `centres` [c] and `contexts` [o].
 
-    `positives` [c, o] float32 is how often each pair occurs in the text, `negatives` [c, o] float32
-    how often it is expected among noise pairs. The context of a pair is never its noise.
+    `positives` [c, o] is how often each pair occurs in the text, `negatives` [c, o] how often it is
+    expected among noise pairs. The context of a pair is never its noise.
     """
 
     centres: np.ndarray
@@ -110,15 +109,11 @@ class SkipGramBatch:
     negatives: np.ndarray
 
     def loss(self, scores: torch.Tensor) -> torch.Tensor:
-        """Mean over the pairs of -log σ(score) - Σ over noise of log σ(-score), a scalar [1]_.
+        """Mean over the pairs of -log σ(score) - Σ over noise of log σ(-score), a scalar (equation
+        4).
 
-        `scores` [c, o], on any device, are the inner products of the centres' input rows and the
-        contexts' output rows.
-
-        References
-        ----------
-        .. [1] Mikolov, Sutskever, Chen, Corrado and Dean 2013, "Distributed Representations of
-           Words and Phrases and their Compositionality", equation 4.
+        `scores` [c, o] are the inner products of the centres' input rows and the contexts' output
+        rows.
         """
         positives, negatives = (
             torch.from_numpy(counts).to(scores.device)
@@ -138,7 +133,7 @@ def batches(
 ) -> Iterator[SkipGramBatch]:
     """Yield the batches of one epoch, with the sentences in random order.
 
-    A batch has `size` centres, each with up to `2 · window` pairs, and `negatives` noise tokens per
+    A batch has `size` centres, each with up to `2 · window` pairs, and `negatives` noise tokens a
     pair.
     """
     ends = np.flatnonzero(np.diff(text.sentence, append=-1)) + 1
@@ -174,9 +169,9 @@ def _batch(
 class ConvexRows:
     """`softmax(left @ right + offsets) @ matrix`, with trainable factors (CW2V, section 3.4).
 
-    `left` [k, rank] starts at random and `right` [rank, s] at zero, so the weights of the k rows
-    start as `softmax(offsets)`. `matrix` holds the source rows [s, h], float32, on the computing
-    device, and `offsets` [k, s] the initial logits, zero where none is stored.
+    `left` [k, rank] starts at random and `right` [rank, s] at zero, so the weights start as
+    `softmax(offsets)`. `matrix` [s, h] holds the source rows, float32, on the computing device, and
+    `offsets` [k, s] the initial logits.
     """
 
     def __init__(
@@ -191,8 +186,7 @@ class ConvexRows:
     def rows(self, indices: np.ndarray) -> torch.Tensor:
         """The rows of these `indices`, [len(indices), h], with a gradient.
 
-        Weights are dense, so many rows are computed one block at a time and recomputed in the
-        backward pass.
+        Many rows are computed one block at a time and recomputed in the backward pass.
         """
         blocks = list(self._blocks(indices))
         if len(blocks) == 1:
@@ -232,13 +226,10 @@ def truncate_weights(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Approximate rows of weights by their largest weights and a weight on the mean of all.
 
-    All other weights are replaced by their mean. This is exact if they are equal, and always gives
-    non-negative weights that sum to one. The rows of `weights` [n, s] are non-negative and sum to
-    one; the `keep` largest weights of each row are kept.
-
+    All but the `keep` largest weights of each row of `weights` [n, s] are replaced by their mean.
     Returns the columns and values [n, min(keep, s)] of the largest weights, minus the contribution
-    of the mean of all; the weight [n] on the mean of all s; and the share of a row's weight that
-    has moved to other columns, averaged over the rows.
+    of the mean of all; the weight [n] on the mean of all s; and the mean share of a row's weight
+    that has moved to other columns.
     """
     n, s = weights.shape
     if keep >= s:
@@ -276,26 +267,13 @@ def train(
 ) -> tuple[dict[str, ConvexRows], list[float], float | None]:
     """Train the weights of the new tokens' rows; all other rows are fixed.
 
-    Returns the rows of the new tokens, by `"input"` and `"output"`; the validation loss per pair,
-    before training and after each epoch; and the number of text tokens that training processed per
-    second, None without epochs.
+    `matrices` are `"input"` and `"output"`, each [n_source, h]; the same object twice where they
+    are tied. `text` and `validation` are in target ids. `initial_logits` are [len(new_ids), number
+    of source tokens]. The other parameters are options of `CW2V`.
 
-    Parameters
-    ----------
-    matrices
-        `"input"` and `"output"`, each [n_source, h]; the same object twice where they are tied.
-    text, validation
-        Text to train on, and text on which the loss is reported, in target ids.
-    initial_logits
-        Initial logits [len(new_ids), number of source tokens], the same for both matrices.
-    rng
-        Random generator for initial values, the order of sentences, centres and noise.
-    window, negatives, rank
-        Context tokens on either side, noise tokens per pair, and rank of the factors.
-    epochs, learning_rate, weight_decay, batch_tokens
-        Epochs over the text, Adam's learning rate and L2 penalty, and centres per update.
-    subsampling
-        Threshold of `TokenStream.subsampled`; None makes every token a centre.
+    Returns the rows of the new tokens, by `"input"` and `"output"`; the validation loss per pair,
+    before training and after each epoch; and the number of text tokens per second, None without
+    epochs.
     """
     input_rows = _source_rows(matrices["input"], pair.source_ids)
     tied = matrices["output"] is matrices["input"]

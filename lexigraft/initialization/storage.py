@@ -24,11 +24,11 @@ _FILES = (_RECIPE, _RECIPES, _ROWS)
 def save_initialization(
     fitted: Initializer, folder: str | Path, matrices: dict[str, Matrix] | None = None
 ) -> str:
-    """Write a fitted initializer in the form that `load_initialization` reads.
+    """Write a fitted initializer in the form that `load_initialization` reads; returns the file's
+    name.
 
-    Creates the folder if it is missing; returns the name of the file written. `matrices` are the
-    source's `"input"` and, unless tied, `"output"`: methods without `weights_` compute their rows
-    from these now. Raises a `UserError` if such a method has no matrices or the wrong ones.
+    `matrices` are the source's `"input"` and, unless tied, `"output"`: methods without `weights_`
+    compute their rows from these now, and raise a `UserError` without them.
     """
     folder = Path(folder)
     if isinstance(fitted, RecipeInitializer):
@@ -48,10 +48,7 @@ def save_initialization(
 
 
 def load_initialization(folder: str | Path) -> Recipe | RecipePair | DenseRows:
-    """Read what `save_initialization` wrote; each kind has `apply`, `new_ids` and `source_of`.
-
-    Raises a `UserError` if the folder has no initialization, or its file is truncated or damaged.
-    """
+    """Read what `save_initialization` wrote; a `UserError` if it is missing or damaged."""
     folder = Path(folder)
     file = next((folder / name for name in _FILES if (folder / name).is_file()), None)
     if file is None:

@@ -29,9 +29,7 @@ def update_special_token_ids(
 
     `source_of` [n_target] is the source row that each target row copies, -1 for new tokens. An id
     whose token the target does not have is replaced by the target's token of the same role, or
-    removed; an id that names no token, such as -1, never becomes one that does. Generation ends at
-    every target token that copies a token at which it ended before: tokens with equal rows are
-    equally likely. Positions that are offset by the padding token's id are adjusted.
+    removed. Generation ends at every target token that copies a token at which it ended before.
     """
     text_config = model.config.get_text_config()
     generation_config = getattr(model, "generation_config", None)

@@ -58,11 +58,10 @@ def find_snippets(
 ) -> list[Snippet]:
     """Find the first snippets of the text with each new token, without overlap.
 
-    A snippet counts for every new token in it, and contains no tokens without source pieces.
     `sentences` are target ids [n] without special tokens, `pieces` the source ids of each new token
-    to find; other new tokens are ignored. Each token gets `per_token` snippets, and more only if
-    another token needs them. A snippet has at most `length` target tokens and `context` source
-    tokens, with the token for which it was extracted in its middle.
+    to find. Each token gets `per_token` snippets, and more only if another token needs them. A
+    snippet has at most `length` target tokens and `context` source tokens, with its token in the
+    middle, and contains no tokens without source pieces.
     """
     sizes = np.zeros(pair.n_target, dtype=np.int64)
     sizes[pair.source_of >= 0] = 1

@@ -1,8 +1,7 @@
 """Statistical alignment of units (words or tokens) of parallel sentences by EM.
 
-This is IBM Model 1 (Brown et al. 1993), optionally with the prior of Dyer, Chahuneau and Smith
-2013, "A Simple, Fast, and Effective Reparameterization of IBM Model 2", which favours units at
-similar positions in their sentences: the model of the program fast_align.
+This is IBM Model 1 (Brown et al. 1993), optionally with the prior of fast_align, which favours
+units at similar positions (Dyer, Chahuneau and Smith 2013).
 """
 
 import math
@@ -24,10 +23,7 @@ _BEAM = 4
 
 @dataclass(frozen=True)
 class Bitext:
-    """Parallel sentences as unit numbers (int32), concatenated on each side.
-
-    Sentence k lies between the `starts` (int64) k and k + 1 of its side.
-    """
+    """Parallel sentences as unit numbers (int32), concatenated on each side, and their `starts`."""
 
     source: np.ndarray
     source_starts: np.ndarray
@@ -54,17 +50,14 @@ class Bitext:
 def expected_counts(bitext: Bitext, *, iterations: int, diagonal_tension: float = 0.0) -> csr_array:
     r"""Expected number of alignments of each target unit to each source unit.
 
-    Every target unit aligns to one source unit of its sentence or to none. The probability of
-    source unit $i$ of $n$ is proportional to $t(f_j \mid e_i)\, \delta_i$. The translation
-    probabilities $t$ are estimated by `iterations` of EM, starting from equal probabilities.
-    Without a `diagonal_tension` $\lambda$, $\delta$ is the same for all units and for none;
-    otherwise it is $\exp(-\lambda\, |i / n - j / m|)$ for target unit $j$ of $m$, scaled to a sum
-    of 0.92.
+    Every target unit aligns to one source unit of its sentence or to none. Translation
+    probabilities t(f | e) are estimated by `iterations` of EM, starting from equal probabilities.
+    With a `diagonal_tension` λ, the prior of source unit i of n for target unit j of m is exp(-λ
+    |i/n - j/m|), scaled to a sum of 0.92.
 
     Returns the expected counts of the last iteration [largest source unit + 1, largest target unit
-    + 1], float64, without those of improbable translations: $t(f \mid e) < \max_{f'} t(f' \mid
-    e)^4$. At most `_MAX_PAIRS` pairs of units are estimated; in a text with more, the pairs that
-    co-occur least often are not aligned.
+    + 1], float64, without those of improbable translations: t(f | e) below the fourth power of the
+    highest. In a text with more than `_MAX_PAIRS` pairs of units, the rarest pairs are not aligned.
 
     Examples
     --------
@@ -102,10 +95,7 @@ def expected_counts(bitext: Bitext, *, iterations: int, diagonal_tension: float 
 
 
 def _cooccurring_pairs(bitext: Bitext, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of units that co-occur in a sentence pair, as `indptr` and `indices` of a sparse array.
-
-    Columns are ascending in each row.
-    """
+    """Pairs of units that co-occur in a sentence, as `indptr` and `indices` of a sparse array."""
     sentences = np.repeat(np.arange(len(bitext), dtype=np.int32), np.diff(bitext.source_starts))
     order = np.argsort(bitext.source, kind="stable")
     sentences_of_units = sentences[

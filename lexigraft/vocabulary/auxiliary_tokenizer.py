@@ -16,10 +16,7 @@ from lexigraft.vocabulary.train import train_pieces
 
 
 def train_auxiliary(words: Counter[str], bpe: Bpe, size: int) -> list[Pair]:
-    """Train a BPE tokenizer with at most `size` tokens on words; returns its merges in order.
-
-    No merge spans two words, regardless of the source's pre-tokenizer.
-    """
+    """Train a BPE tokenizer of at most `size` tokens on words; returns its merges in order."""
     tokenizer = Tokenizer(BPE())
     trainer = BpeTrainer(
         vocab_size=size,
@@ -33,11 +30,7 @@ def train_auxiliary(words: Counter[str], bpe: Bpe, size: int) -> list[Pair]:
 
 
 def train_auxiliary_pieces(corpus: Iterable[str], bpe: Bpe, size: int) -> list[Pair]:
-    """Train a SentencePiece model of at most `size` pieces; returns merges into new ones in order.
-
-    Merges are pairs only because `choose_tokens` expects them: SentencePiece merges any two tokens
-    into a piece.
-    """
+    """Train a SentencePiece model of at most `size` pieces; returns its merges into new ones."""
     pieces = train_pieces(corpus, size)
     return [
         (piece[:-1], piece[-1]) for piece in pieces if len(piece) > 1 and piece not in bpe.vocab
@@ -54,14 +47,11 @@ def choose_tokens(
     """Add the most frequent new tokens of the auxiliary tokenizer, with their merges, to `rules`.
 
     `auxiliary` are its merges, most frequent first; `rules` are the merges of the source (`append`)
-    or empty (`auxiliary-first`). Returns the new tokens in order, fewer than `new_tokens` if
-    there are not enough candidates.
-
-    A candidate is accepted if the merges so far produce the two parts of its own merge; otherwise
-    no text could produce it, and it is skipped. Its characters that are not tokens are added before
-    it and count as new tokens. With `reorder`, auxiliary merges of source tokens into a
-    source token are added too: they move that token forward in the order of merges, which changes
-    how English is segmented.
+    or empty (`auxiliary-first`). Returns the new tokens in order, fewer than `new_tokens` if there
+    are not enough. A candidate is skipped unless the merges so far produce the two parts of its own
+    merge: otherwise no text could produce it. Its characters that are not tokens come before it and
+    count. With `reorder`, auxiliary merges of source tokens into a source token are added too,
+    which changes how English is segmented.
     """
     added: list[str] = []
     for left, right in auxiliary:

@@ -20,10 +20,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Bpe:
-    """The BPE model of a fast tokenizer.
-
-    `ignore_merges`, `unk_token` and `fuse_unk` affect how a word is segmented.
-    """
+    """The BPE model of a fast tokenizer."""
 
     vocab: dict[str, int]  # every token, added ones included, to its id; some ids may be unused
     merges: list[Pair]  # in order of priority
@@ -69,10 +66,9 @@ class Bpe:
         )
 
     def with_missing_bytes(self, words: Iterable[str]) -> "tuple[Bpe, list[str]]":
-        """The model with a token for each byte of these words that it drops, and these tokens.
+        """The model with a token for each byte of these words that it lacks, and these tokens.
 
-        Byte-level BPE that was trained without the byte alphabet, or byte fallback without all byte
-        tokens, has no token for some bytes. The `tokenizers` library drops them from texts.
+        The `tokenizers` library drops bytes without a token from texts.
         """
         letters = set(chain.from_iterable(words)) - self.vocab.keys()
         if not self.byte_level:
@@ -85,11 +81,7 @@ class Bpe:
         return replace(self, vocab=self.vocab | dict(zip(missing, ids, strict=True))), missing
 
     def extended(self, new_tokens: Sequence[str], merges: Sequence[Pair]) -> dict[str, Any]:
-        """`tokenizer.json` with `new_tokens` after the last id, and `merges` instead of its own.
-
-        Everything else is preserved: the flags of the model, normalizer, pre-tokenizer, decoder,
-        post-processor, added tokens.
-        """
+        """`tokenizer.json` with `new_tokens` after the last id, and `merges` instead of its own."""
         first_id = max(self.vocab.values()) + 1
         # Loading would renumber added tokens after the model's last id, since the model now extends
         # past them; `vocab` also contains them, so they keep their ids.
@@ -100,8 +92,7 @@ class Bpe:
     def without(self, removed: Collection[str]) -> dict[str, Any]:
         """`tokenizer.json` without these tokens, none of them added, and without their merges.
 
-        The remaining tokens keep their order and are renumbered from 0, including in added tokens
-        and the post-processor.
+        The remaining tokens keep their order and are renumbered from 0.
         """
         kept = [token for token in self.vocab if token not in removed]
         vocab = {
@@ -125,11 +116,7 @@ BYTE_TOKENS = frozenset(f"<0x{byte:02X}>" for byte in range(256))
 
 
 def read_bpe(tokenizer: PreTrainedTokenizerFast) -> Bpe:
-    """Read and validate the BPE model of a fast tokenizer.
-
-    A UserError is raised if the tokenizer is not a fast one, is not byte-level or byte-fallback
-    BPE, or is corrupt.
-    """
+    """Read and validate the BPE model of a fast tokenizer, see `read_bpe_pipeline`."""
     backend: Any = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         raise UserError(
@@ -142,9 +129,9 @@ def read_bpe(tokenizer: PreTrainedTokenizerFast) -> Bpe:
 def read_bpe_pipeline(backend: Tokenizer) -> Bpe:
     """Read and validate the BPE model of a pipeline.
 
-    A UserError is raised if the model is not byte-level or byte-fallback BPE, or is corrupt: two
-    tokens with one id, a duplicate merge, a merge without its tokens. The `tokenizers` library
-    loads such files without a warning and segments text differently.
+    A UserError is raised if it is not byte-level or byte-fallback BPE, or is corrupt: two tokens
+    with one id, a duplicate merge, a merge without its tokens. The library loads such files
+    silently.
     """
     # Check before serialization: two tokens with one id make the library panic.
     vocab = backend.get_vocab(with_added_tokens=True)

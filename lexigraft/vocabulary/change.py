@@ -23,11 +23,10 @@ def change_tokenizer(
 ) -> tuple[PreTrainedTokenizerFast, dict[str, Any]]:
     """Change a tokenizer as an entry of vocabularies.yaml says; also returns its description.
 
-    `settings` are the entry's: `mode` (`expand` or `prune`), and `new_tokens` and other options of
-    `expand_tokenizer`. With `prune`, tokens that `lines` do not use are then removed, except those
-    just added. `prune_at_most` is the maximum number to remove: by default as many as were added,
-    or all if none were. `prune_english` (default true) also keeps tokens that `english` uses.
-    Raises the errors of both functions, and a UserError if `english` should be kept but is empty.
+    `settings` are the entry's: `mode` (`expand` or `prune`) and options of `expand_tokenizer`. With
+    `prune`, tokens that `lines` do not use are then removed, except those just added: at most
+    `prune_at_most`, by default as many as were added. `prune_english` (default true) also keeps
+    tokens that `english` uses; a UserError is raised if it is empty.
     """
     tokenizer, new_ids, description = source, [], None
     if settings["mode"] == "expand":

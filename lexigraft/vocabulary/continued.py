@@ -1,8 +1,7 @@
 """Continued BPE: segment a corpus with the source model, and continue learning merges.
 
-Each step adds the merge that saves the most tokens on the corpus. A merge of two tokens saves one
-token per occurrence. A token for a character that SentencePiece represents by bytes saves, per
-occurrence, the number of its bytes minus one.
+Each step adds the merge that saves the most tokens: one per occurrence of a pair, and for a
+character that SentencePiece represents by bytes the number of its bytes minus one.
 """
 
 import heapq
@@ -39,8 +38,7 @@ def continue_merges(
 ) -> list[str]:
     """Learn merges from the counted words until they result in `new_tokens` tokens.
 
-    Returns the new tokens in the order in which they were learned, fewer if the corpus has no more.
-    The merges are added to `rules`. The other parameters are those of `learned_tokens`.
+    Returns the new tokens in order, fewer if the corpus has no more; see `learned_tokens`.
     """
     with tqdm(total=new_tokens, desc="merges", disable=None) as progress:
         added = []
@@ -63,12 +61,10 @@ def learned_tokens(
     """Learn merges from the counted words, and yield each new token once its merge is in `rules`.
 
     Ties are resolved in favour of the smaller pair (byte-level) or piece (SentencePiece) in code
-    point order. A merge of old tokens into an old token is not learned: it would change how text is
-    segmented without adding a token. If a new token is part of such a merge, the merge is learned
-    but does not count. A merge that the `limit` does not allow is not learned.
-
-    A merge that uses up all occurrences of another new token would leave that token unused. Unless
-    `postpones` is false, it is postponed, and learned only if the corpus has no other merge left.
+    point order. A merge of old tokens into an old token is not learned; if a new token is part of
+    it, it is learned but does not count. Merges that the `limit` does not allow are not learned. A
+    merge that uses up all occurrences of another new token is postponed, unless `postpones` is
+    false, until the corpus has no other.
     """
     corpus = _Corpus(words, bpe, rules)
     rejected: set[Key] = set()
@@ -105,9 +101,8 @@ def learned_tokens(
 class SentenceLimit:
     """Limit the share of sentences of another language that new merges may change.
 
-    A merge is allowed if, with it, at most `share` of the `sentences` are segmented differently
-    than by the source tokenizer. Each sentence is given as its words, in the spelling of the
-    model's tokens.
+    At most `share` of the `sentences`, each given as its words in the spelling of the model, may be
+    segmented differently than by the source tokenizer.
     """
 
     def __init__(self, sentences: Sequence[Iterable[str]], bpe: Bpe, rules: Rules, share: float):
@@ -334,10 +329,7 @@ def _common_prefix(first: Word, second: Word) -> int:
 
 
 def _symbols(tokens: list[str], bpe: Bpe) -> Word:
-    """Restore the characters that SentencePiece represents by bytes.
-
-    A word with unknown tokens is ignored.
-    """
+    """Restore the characters that SentencePiece represents by bytes."""
     if bpe.unk_token in tokens:
         return ()
     if not bpe.byte_fallback:

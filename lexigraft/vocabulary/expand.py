@@ -45,10 +45,8 @@ def expand_tokenizer(
 ) -> PreTrainedTokenizerFast:
     """Add exactly `new_tokens` tokens, learned from a corpus, to a BPE tokenizer.
 
-    `append` and `auxiliary-first` follow Yamaguchi et al. [1]_: they add the most frequent new
-    tokens of an auxiliary tokenizer that is trained on the corpus. A UserError is raised if the
-    tokenizer is of another family or corrupt, or if the corpus is empty or yields too few tokens
-    (the message gives their number).
+    A UserError is raised if the tokenizer is of another family or corrupt, or if the corpus is
+    empty or yields too few tokens (the message gives their number).
 
     Parameters
     ----------
@@ -60,34 +58,31 @@ def expand_tokenizer(
     merges
         `continued`: segment the corpus with the source tokenizer and continue learning merges.
         `append`: merges of an auxiliary tokenizer of `auxiliary_size` tokens after those of the
-        source. `auxiliary-first`: before them, as in the published code; changes how English is
-        segmented.
+        source [1]_. `auxiliary-first`: before them, as in the published code; changes how English
+        is segmented.
     marks
         Whether the pre-tokenizer may split letters from their combining marks (vowel signs, tone
         marks), as those of GPT-2, Llama 3 and Qwen do. `joined`: it no longer does. `apart`: it is
-        unchanged, and no new token contains both. `auto`: joined if the corpus is in a script with
-        marks and the pre-tokenizer can be changed.
+        unchanged. `auto`: joined if the corpus is in a script with marks and the pre-tokenizer can
+        be changed.
     english, english_change
         Sentences, and the maximum share of them that may be segmented differently than by the
-        source tokenizer: merges beyond that are not learned. For target languages in Latin script,
-        only with `continued`.
+        source tokenizer. For target languages in Latin script, only with `continued`.
     ascii
         Whether a new token may contain ASCII characters other than a leading space. False keeps
         words in Latin script, including German ones, nearly unchanged (CW2V's code, its Table 3).
     auxiliary_trainer
         What trains the auxiliary tokenizer: `tokenizers`, Hugging Face's library, on the words of
         the source's pre-tokenizer; or, for a byte-fallback source, `sentencepiece`, which splits
-        words itself, as in Yamaguchi et al. (§C.3). Byte-level sources always use the former.
+        words itself, as in [1]_ (§C.3).
 
     Returns
     -------
     PreTrainedTokenizerFast
-        The ids of new tokens follow the last id of the source, including its added tokens. With
-        `continued` and `append`, text without marks to which no new merge applies keeps its tokens.
-        For corpora that are not mostly in Latin script, no new token can occur in English text, so
-        this holds for all English text. No new token spans two words. With `continued`, the corpus
-        uses every new token, unless it has too few other merges. If the source drops bytes of the
-        corpus because it has no tokens for them, these bytes are the first new tokens.
+        The ids of new tokens follow the last id of the source. With `continued` and `append`, text
+        without marks to which no new merge applies keeps its tokens; for corpora that are not
+        mostly in Latin script, that is all English text. No new token spans two words. If the
+        source lacks tokens for bytes of the corpus, these bytes are the first new tokens.
 
     References
     ----------
@@ -180,9 +175,8 @@ def expanded_sizes(
 ) -> Iterator[tuple[int, PreTrainedTokenizerFast]]:
     """Yield each size in ascending order, with the tokenizer that `expand_tokenizer` returns.
 
-    The merges are `continued`, and learned once for all sizes, since a larger vocabulary begins
-    with the tokens of a smaller one. Sizes for which the corpus is too small are left out; the last
-    pair then has all available tokens, if any. Raises the same errors as `expand_tokenizer`.
+    The merges are `continued`, and learned once for all sizes. Sizes for which the corpus is too
+    small are left out; the last pair then has all available tokens, if any.
 
     Examples
     --------
@@ -252,7 +246,7 @@ def new_token_ids(
 ) -> list[int]:
     """Ids that the target tokenizer adds to the source's, in order.
 
-    A UserError is raised if the target is not an expansion: a source token has another id in it.
+    A UserError is raised if a source token has another id in the target.
     """
     source, target = source_tokenizer.get_vocab(), target_tokenizer.get_vocab()
     for token, token_id in source.items():

@@ -1,8 +1,7 @@
 """Change pre-tokenizers that split words at combining marks so that they no longer do.
 
 GPT-2's pre-tokenizer and its descendants (Llama 3, Qwen, SmolLM) match letters, but not the marks
-that belong to them: vowel signs and viramas of Indic scripts, tone marks, vowel points. They split
-a Telugu letter from its vowel sign, so no token contains both.
+that belong to them: they split a Telugu letter from its vowel sign, so no token contains both.
 """
 
 import json
@@ -55,10 +54,8 @@ def is_in_marked_script(texts: Iterable[str]) -> bool:
 def pre_tokenization(backend: Tokenizer, marks: str, texts: Iterable[str]) -> Tokenizer:
     """A tokenizer without a model that has the normalizer and pre-tokenizer of an expansion.
 
-    `marks` is `joined`: letters and their marks are not split; `apart`: the pre-tokenizer is
-    unchanged; or `auto`: joined if the texts, which are read only in this case, are in a script
-    with marks and the pre-tokenizer can be changed. Text without marks is always pre-tokenized as
-    before. Its added tokens are the same. A UserError is raised if `joined` is not possible.
+    `marks` is `joined`, `apart` or `auto`: joined if the texts are in a script with marks and the
+    pre-tokenizer can be changed. A UserError is raised if `joined` is not possible.
     """
     if marks not in MARKS:
         raise unknown("marks", marks, MARKS)

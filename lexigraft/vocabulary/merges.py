@@ -1,11 +1,8 @@
 """A growing set of BPE merges, for the two families of BPE, and segmentation with them.
 
 Byte-level BPE merges a *pair*: the rule (l, r) does not apply to another pair with the same
-concatenation. SentencePiece merges into a *piece*: any two adjacent tokens whose concatenation is a
-piece merge, with the priority of the piece. `tokenizer.json` has pairs only, so a piece is written
-there as all its splits; otherwise the two files of one tokenizer would segment differently.
-
-Both classes have the same interface, so that code that learns or selects tokens works for both.
+concatenation. SentencePiece merges any two adjacent tokens into a *piece*, with its priority.
+`tokenizer.json` has pairs only, so a piece is written there as all its splits.
 """
 
 import sys
@@ -29,7 +26,7 @@ _FIRST_TWO, _LAST_TWO = slice(2), slice(-2, None)
 class PairRules:
     """Merges of byte-level BPE; added merges rank after all existing ones.
 
-    `known` are the tokens of the source that may be merged, `merges` the existing pairs in order of
+    `known` are the tokens of the source that may be merged, `merges` its pairs in order of
     priority.
     """
 
@@ -72,10 +69,9 @@ class PairRules:
 
 
 class PieceRules:
-    """Merges of a SentencePiece model; added merges rank after all existing ones.
+    """Merges of a SentencePiece model, with the interface of `PairRules`.
 
-    The parameters are those of `PairRules`. A pair with a new token whose concatenation is an old
-    piece merges with the priority of that piece, as in SentencePiece.
+    A pair with a new token whose concatenation is an old piece has the priority of that piece.
     """
 
     def __init__(self, known: Collection[str], merges: list[Pair]):
@@ -98,8 +94,8 @@ class PieceRules:
     def rank(self, left: str, right: str) -> tuple[int, int] | None:
         """Priority of the pair, lowest first; None if it does not merge.
 
-        Among the splits of one piece, the one with the longer left part comes first: SentencePiece
-        merges the leftmost pair, which is usually this one: an|a rather than a|na in an|a|na.
+        Of the splits of one piece, that with the longer left part comes first: SentencePiece merges
+        the leftmost pair, an|a rather than a|na in an|a|na.
         """
         piece = left + right
         rank = self._added_rank.get(piece)
@@ -163,11 +159,10 @@ def segment(
 ) -> list[str]:
     """Segment a word with BPE: merge adjacent tokens, best rank first, then leftmost.
 
-    `symbols` are the tokens of the word, for example its characters. `rank` is the priority of
-    merging two adjacent tokens, lowest first, or None if they do not merge. `positions` are those
-    of the left tokens of the pairs to try first, None for all. In a word that is segmented already,
-    these are the pairs that a new merge applies to: trying only these makes learning on scripts
-    without spaces, whose words are whole sentences, several times faster.
+    `symbols` are the tokens of the word. `rank` is the priority of merging two adjacent tokens,
+    lowest first, or None. `positions` are those of the left tokens of the pairs to try first, None
+    for all: with those that a new merge applies to, learning on scripts without spaces is several
+    times faster.
     """
     pieces: list[str] = list(symbols)
     # Positions stay those of the initial tokens: a merged token has that of its first one. A search
@@ -205,9 +200,7 @@ def segment(
 
 
 def merge_once(symbols: tuple[str, ...], rank: Rank, position: int) -> tuple[str, ...] | None:
-    """Merge the token at a position of a segmented word with the next one, as `segment` does.
-
-    This is its most frequent case.
+    """Merge the tokens at `position` and after it, the most frequent case of `segment`.
 
     Returns None if an adjacent token would then merge with the result.
     """

@@ -1,8 +1,7 @@
 """Leaf-based pruning of a BPE vocabulary: remove tokens that a sample of text never uses.
 
-BPE builds long tokens from shorter ones; a token from which no other token is built is a leaf. Only
-leaves are removed, one after the other, so every remaining token is built by the same merges in the
-same order, and the texts of the sample are segmented as before.
+A token from which no other token is built is a leaf. Only leaves are removed, one after the other,
+so the texts of the sample are segmented as before.
 """
 
 import math
@@ -32,11 +31,9 @@ def prune_tokenizer(
 ) -> PreTrainedTokenizerFast:
     """A copy of a BPE tokenizer without the tokens that a corpus never uses (leaf-based, [1]_).
 
-    A token is removed if no text of the corpus contains it, and no remaining token is built from
-    it. Special tokens, other added tokens and bytes are always kept. The remaining tokens keep
-    their order and are renumbered from 0. Texts of the corpus are segmented as before; in other
-    texts, shorter tokens replace the removed ones. A UserError is raised if the tokenizer is
-    neither byte-level BPE nor byte-fallback BPE, or is corrupt, or if the corpus is empty.
+    Special tokens, other added tokens and bytes are always kept. The remaining tokens keep their
+    order and are renumbered from 0. A UserError is raised if the tokenizer is not BPE, or is
+    corrupt, or if the corpus is empty.
 
     Parameters
     ----------
@@ -46,7 +43,7 @@ def prune_tokenizer(
         Texts, for example sentences of the target language and of English. Read once.
     at_most
         Maximum number of tokens to remove, by default all. Tokens whose merges were learned last
-        are removed first: they were the rarest in the text that the tokenizer was trained on.
+        are removed first.
     keep
         Ids of tokens that are always kept, such as those just added.
 

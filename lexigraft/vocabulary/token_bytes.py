@@ -30,9 +30,8 @@ def token_bytes(
 
     There is one entry per id, up to the largest. The alphabet of byte-level BPE is decoded, "▁" is
     a space, <0xNN> is that byte, "##" is removed. A WordPiece token at the beginning of a word
-    begins with a space, as in the other families; one that the pre-tokenizer always separates from
-    a preceding letter, such as punctuation, does not. Added tokens are their literal UTF-8. `vocab`
-    is the result of `tokenizer.get_vocab()`, for callers that have it.
+    begins with a space, unless the pre-tokenizer always separates it from a preceding letter. Added
+    tokens are their literal UTF-8. `vocab` is `tokenizer.get_vocab()`, for callers that have it.
     """
     token_spelling = spelling(tokenizer)
     added = {token.content for token in tokenizer.added_tokens_decoder.values()}
@@ -64,10 +63,7 @@ def pre_tokens(backend: Tokenizer, text: str) -> list[str]:
 
 
 class WordSplitter:
-    """Splits texts into the words that the model of a pipeline gets, without added tokens.
-
-    A tokenizer cuts added tokens out of a text first, and pre-tokenizes the rest.
-    """
+    """Splits texts into the words that the model of a pipeline gets, without added tokens."""
 
     def __init__(self, backend: Tokenizer) -> None:
         self.backend = backend
@@ -107,11 +103,9 @@ def _pipeline(backend: Tokenizer, model: Any, added: Sequence[Any]) -> Any:
 
 
 def lost_text(tokenizer: PreTrainedTokenizerFast, texts: Iterable[str]) -> float:
-    """The share of a text, in bytes, that no token represents.
+    """The share of a text, in bytes, that no token, or only the unknown token, represents.
 
-    A model without a token for a character and without an unknown token drops the character, and an
-    unknown token says nothing about the text. What normalizer and pre-tokenizer change or remove is
-    not counted.
+    What normalizer and pre-tokenizer change or remove is not counted.
     """
     backend, token_spelling = tokenizer.backend_tokenizer, spelling(tokenizer)
     special, split = special_ids(tokenizer), WordSplitter(backend)
@@ -154,10 +148,7 @@ def spelling(tokenizer: PreTrainedTokenizerFast) -> str:
 
 
 def piece_bytes(token: str, token_spelling: str) -> bytes:
-    """Bytes of one token in a spelling, see `spelling`.
-
-    For "wordpiece", without the space at the beginning of a word, which `token_bytes` adds.
-    """
+    """Bytes of one token in a `spelling`; of "wordpiece" without the space that begins a word."""
     if token_spelling == "byte-level":
         if _BYTE_LEVEL.fullmatch(token):
             return token.translate(_LATIN_1).encode("latin-1")
@@ -190,15 +181,10 @@ def vocabulary_size(tokenizer: PreTrainedTokenizerFast) -> int:
 def unreachable(tokenizer: PreTrainedTokenizerFast) -> set[int]:
     """Ids of the tokens that no text produces: they use rows of the model and are never trained.
 
-    A token is unreachable if the model segments its own spelling into other tokens. (In BPE and
-    Unigram, the segmentation of a string does not depend on its context as long as no merge or
-    piece crosses its ends, and none does where the token is produced.) It is also unreachable if it
-    contains bytes that never occur in UTF-8; if it contains an added token, which is cut out of the
-    text before; if it is the byte fallback of a character that is a token; and, in byte-level BPE,
-    if normalizer and pre-tokenizer change or split its text.
-
-    Added tokens, including special ones, are matched literally and count as reachable, as do the
-    pieces of WordPiece, each of which matches itself first.
+    The model segments the spelling of such a token into other tokens; or it contains bytes that
+    never occur in UTF-8, or an added token; or it is the byte fallback of a character that is a
+    token; or, in byte-level BPE, normalizer and pre-tokenizer change or split its text. Added
+    tokens and the pieces of WordPiece count as reachable.
     """
     token_spelling = spelling(tokenizer)
     if token_spelling == "wordpiece":
@@ -229,11 +215,9 @@ def unreachable(tokenizer: PreTrainedTokenizerFast) -> set[int]:
 
 
 def unreachable_by_merges(tokenizer: PreTrainedTokenizerFast, tokens: Iterable[str]) -> list[str]:
-    """New tokens of a BPE tokenizer that it does not produce from their own spelling.
+    """New tokens of a BPE tokenizer that its merges do not produce, or that contain an added token.
 
-    Either its merges do not, or they contain an added token. `ignore_merges`, with which a word
-    that is a token needs no merges, is disregarded: inside a longer word the token still needs its
-    merges.
+    `ignore_merges` is disregarded: inside a longer word the token still needs its merges.
     """
     model, token_spelling = tokenizer.backend_tokenizer.model, spelling(tokenizer)
     added = added_words(tokenizer)
@@ -254,9 +238,8 @@ def unreachable_by_merges(tokenizer: PreTrainedTokenizerFast, tokens: Iterable[s
 
 @cache
 def byte_alphabet() -> dict[str, int]:
-    """Map each letter of byte-level BPE to its byte.
-
-    Printable Latin-1 bytes are their own letter; all other bytes have the letters from U+0100.
+    """Map each letter of byte-level BPE to its byte: printable Latin-1 to itself, the rest from
+    U+0100.
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]

@@ -20,10 +20,7 @@ _VISIBLE_ASCII = re.compile("[!-~]")
 
 
 def count_words(pre_tokenizer: Tokenizer, bpe: Bpe, corpus: Iterable[str]) -> Counter[str]:
-    """Count the words of a corpus, as `words_of` splits them.
-
-    A UserError is raised if there are none.
-    """
+    """Count the words of a corpus, as `words_of` splits them; a UserError if there are none."""
     words: Counter[str] = Counter()
     split = WordSplitter(pre_tokenizer)
     for text in tqdm(corpus, desc="words", unit=" texts", disable=None):
@@ -34,10 +31,9 @@ def count_words(pre_tokenizer: Tokenizer, bpe: Bpe, corpus: Iterable[str]) -> Co
 
 
 def words_of(split: WordSplitter, bpe: Bpe, text: str) -> list[str]:
-    """The words of a text, in the spelling of the model's tokens.
+    """The words of a text, in the spelling of the model's tokens, split before every space.
 
-    They are further split before every space: SentencePiece models have no pre-tokenizer and would
-    learn tokens across words.
+    SentencePiece models have no pre-tokenizer and would learn tokens across words.
     """
     # A byte order mark or a stray line end is not part of any sentence.
     if not (text := text.strip("\r\n\ufeff")):
@@ -59,15 +55,11 @@ def token_filter(
 ) -> Callable[[str], bool]:
     """Return a function that decides whether a token may be added to a tokenizer.
 
-    A token is rejected if it is already in the vocabulary, in its own spelling or as an added
-    token; if it contains an added token, which is cut out of texts before; if it contains white
-    space after its first character; and, in SentencePiece models, if it combines letters with other
-    characters or digits with anything, as their trainer does. (In byte-level models the
-    pre-tokenizer ensures this.) With `protect_latin`, it is also rejected if it may occur in Latin
-    script, unless the words of the corpus are mostly in Latin script themselves. Otherwise names
-    and loan words of, e.g., a Telugu corpus would become tokens that change how English is
-    segmented. Without `ascii`, it is also rejected if it contains ASCII characters other than a
-    leading space.
+    A token is rejected if it is in the vocabulary, contains an added token or white space after its
+    first character; in SentencePiece models, if it combines letters with other characters or digits
+    with anything, as their trainer does; with `protect_latin`, if it may occur in Latin script,
+    unless the corpus is mostly in Latin script itself; and without `ascii`, if it contains ASCII
+    characters other than a leading space.
     """
     protect_latin = protect_latin and not _is_mostly_latin(words, bpe.spelling)
     added_tokens = bpe.state.get("added_tokens", ())

@@ -107,12 +107,11 @@ def save_tokenizer(
     Parameters
     ----------
     source_folder
-        Folder of the tokenizer that was expanded or pruned, of the model too if it has a
-        `config.json`. Its `tokenizer.model`, if any, is changed too: a copy would give
-        SentencePiece users the old vocabulary without any warning.
+        Folder of the tokenizer that was expanded or pruned. Its `tokenizer.model`, if any, is
+        changed too: a copy would give SentencePiece users the old vocabulary without any warning.
     samples
-        Texts for a check before the files are moved to `folder`: `tokenizer.model` must give the
-        ids of `tokenizer` (except on texts on which the two files of the source already differ).
+        Texts on which `tokenizer.model` must give the ids of `tokenizer`, unless the two files of
+        the source differ already.
     model
         The content of `tokenizer.model` for a SentencePiece tokenizer that was trained.
     """
@@ -146,11 +145,10 @@ def save_tokenizer(
 def extended_model(source_file: str | Path, tokenizer: PreTrainedTokenizerFast) -> bytes:
     """The SentencePiece model of `source_file` with the tokens of `tokenizer`, and no others.
 
-    Pieces that `tokenizer` lacks are removed; tokens that the file lacks become pieces. If all new
-    merges come after the old ones, new pieces score below the lowest old score, in the order of
-    their ids. Otherwise (`auxiliary-first`), every piece, including old ones, is scored by the
-    position of its first merge, since the library merges in order of scores. A UserError is raised
-    if `tokenizer` was not derived from that of `source_file`.
+    If all new merges come after the old ones, new pieces score below the lowest old score, in the
+    order of their ids. Otherwise (`auxiliary-first`), every piece is scored by the position of its
+    first merge, since the library merges in order of scores. A UserError is raised if `tokenizer`
+    was not derived from that of `source_file`.
     """
     model = read_model(source_file)
     bpe = read_bpe(tokenizer)
@@ -210,13 +208,10 @@ def describe_expansion(
     target_tokenizer: PreTrainedTokenizerFast,
     merges: str,
 ) -> dict[str, Any]:
-    """Describe an expansion: the sizes before and after, and the new tokens.
+    """Describe an expansion: the sizes before and after, and the new tokens with their texts.
 
-    The keys are `mode` ("expand"), `family`, `merges`, `marks` (`joined`, or `apart` if the
-    pre-tokenizer splits letters from their combining marks), `source_size`, `size`, `new_merges`
-    (number of added merges), `unreachable` (number of new tokens that no text produces), and
-    `new_tokens`: for each its `id`, its spelling in the vocabulary as `token`, and its `text`, with
-    bytes of incomplete characters as \\xNN.
+    `marks` is `apart` if the pre-tokenizer splits letters from their combining marks; `unreachable`
+    is the number of new tokens that no text produces.
     """
     source, target = read_bpe(source_tokenizer), read_bpe(target_tokenizer)
     new_ids = new_token_ids(source_tokenizer, target_tokenizer)
@@ -241,12 +236,7 @@ def describe_pruning(
     target_tokenizer: PreTrainedTokenizerFast,
     expansion: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Describe a tokenizer from which unused tokens of the source were removed.
-
-    The keys are `mode` ("prune"), `family`, `source_size`, `size`, `rows_saved` (number of removed
-    tokens) and `new_tokens` (empty). After an expansion, it is the description `expansion` with
-    `rows_saved` and the new size and ids.
-    """
+    """Describe a pruned tokenizer, after an `expansion` by adding to its description."""
     vocab = target_tokenizer.get_vocab()
     description = expansion or {
         "mode": "prune",
@@ -269,10 +259,8 @@ def describe_replacement(
 ) -> dict[str, Any]:
     """Describe a replacement: the sizes of both vocabularies, and the tokens the source lacks.
 
-    `new_ids` are the target's tokens without a corresponding source token. The description has
-    `mode` ("replace"), `family`, `source_size`, `size`, `shared` (number of tokens that copy a
-    source token), `superwords` (number of tokens that span several words), and `new_tokens` as in
-    `describe_expansion`.
+    `new_ids` are the target's tokens without a corresponding source token; `superwords` is the
+    number of tokens that span several words.
     """
     size = len(target_tokenizer.get_vocab())
     return {

@@ -41,20 +41,12 @@ def take_tokenizer(
 ) -> PreTrainedTokenizerFast:
     """A copy of another model's tokenizer that adds special tokens as the source's tokenizer does.
 
-    A causal model was trained with certain tokens at the beginning and end of texts, and generates
-    from a text without an end token. The copy therefore adds the tokens with the roles of those
-    that `source_tokenizer` adds, and no others: BERT's `[SEP]` no longer ends a prompt. An encoder
-    was trained on masked and padded texts and on pairs of texts, and needs tokens for them.
-
-    If the source's tokenizer has tokens that begin and end a text, so does the copy: its own, its
-    `[CLS]` and `[SEP]`, or otherwise the source's, added after its last id; the same applies to the
-    token that begins the source's texts but is not added to them. If the source has a mask token
-    and ends texts with a token, it is an encoder, and the same applies to all tokens that an
-    encoder needs: `<s>` and `</s>` are used as `[CLS]` and `[SEP]`.
-
-    The tokenizer may be of any family. Its chat template belongs to another model and is dropped;
-    the longest text, the side of padding and the inputs are those of the source. A UserError is
-    raised if its ids have a gap, since matrix rows would have no token.
+    The copy adds the tokens with the roles of those that `source_tokenizer` adds to texts, and no
+    others: BERT's `[SEP]` no longer ends a prompt. A role that it lacks is filled by its `[CLS]` or
+    `[SEP]` (in an encoder also by `<s>` and `</s>`), or else by the source's token after its last
+    id; the same applies to the token that begins the source's texts and, for encoders, to mask and
+    padding. Its chat template is dropped; the longest text, the side of padding and the inputs are
+    those of the source. A UserError is raised if its ids have a gap.
 
     Examples
     --------
@@ -134,10 +126,7 @@ def take_tokenizer(
 def tokenizer_of_rows(
     tokenizer: PreTrainedTokenizerFast, rows: int, where: str
 ) -> PreTrainedTokenizerFast:
-    """A model's tokenizer without the tokens that have no row in its matrix of `rows` rows.
-
-    Raises the errors of `tokens_without_row`.
-    """
+    """A model's tokenizer without the tokens that have no row in its matrix of `rows` rows."""
     removed = tokens_without_row(tokenizer, rows, where)
     if not removed:
         return tokenizer
@@ -166,9 +155,8 @@ def tokenizer_of_rows(
 def missing_template_tokens(
     tokenizer: PreTrainedTokenizerFast, source_tokenizer: PreTrainedTokenizerFast
 ) -> list[str]:
-    """Tokens in the chat template that are not single tokens of the tokenizer.
-
-    Tokens are the source's added tokens, such as `<tool_call>`, and everything written as `<|…|>`.
+    """Added tokens of the source and `<|…|>` in the chat template that are not tokens of the
+    tokenizer.
     """
     templates = tokenizer.chat_template or ""
     text = templates if isinstance(templates, str) else "\n".join(templates.values())
@@ -241,10 +229,7 @@ def set_surrounding(
 def fast_tokenizer(
     pipeline: Tokenizer | Mapping[str, Any], settings: Mapping[str, Any]
 ) -> PreTrainedTokenizerFast:
-    """Create a generic fast tokenizer from a pipeline or the content of `tokenizer.json`.
-
-    transformers 5 rebuilds the pipelines of other classes according to the class name.
-    """
+    """Create a generic fast tokenizer from a pipeline or the content of `tokenizer.json`."""
     if not isinstance(pipeline, Mapping):
         return PreTrainedTokenizerFast(tokenizer_object=pipeline, **settings)
     # transformers copies a pipeline, which takes seconds for large vocabularies, but not one that

@@ -60,11 +60,9 @@ def train_tokenizer(
 ) -> PreTrainedTokenizerFast:
     """Train a tokenizer of exactly `size` tokens that replaces the tokenizer of a model.
 
-    These include special tokens and bytes. VocADT [1]_, for example, uses SentencePiece tokenizers
-    of 50,000 tokens. The corpus, texts such as sentences, is read once. Decoding restores every
-    text exactly, and no text has unknown tokens. The same texts give the same tokenizer. A
-    UserError is raised for an unknown family, an empty corpus, or a size that is too large for the
-    corpus or too small for its characters.
+    Special tokens and bytes count. Decoding restores every text exactly, and no text has unknown
+    tokens. The same texts give the same tokenizer. A UserError is raised for an unknown family, an
+    empty corpus, or a size that is too large for the corpus or too small for its characters.
 
     Parameters
     ----------
@@ -73,19 +71,15 @@ def train_tokenizer(
         byte fallback, or `byte-level-bpe` (as in GPT-2, Llama 3 and Qwen).
     source_tokenizer
         The tokenizer to replace: its special tokens with their roles, its chat template, and the
-        tokens that it adds to a text or a pair of texts are preserved. By default the special
-        tokens are `<unk>`, `<s>` and `</s>` (`<|endoftext|>` for byte-level BPE), and none is added
-        to texts.
+        tokens that it adds to texts are preserved. By default the special tokens are `<unk>`, `<s>`
+        and `</s>` (`<|endoftext|>` for byte-level BPE), and none is added to texts.
     superwords
-        Share of the tokens that are learned last, across spaces (SuperBPE [2]_, which uses 0.1).
-        These have at most four words and, with several words, no colon, as in its code. Only for
-        `byte-level-bpe`.
+        Share of the tokens that are learned last, across spaces (SuperBPE [1]_, which uses 0.1).
+        These have at most four words and, with several words, no colon. Only for `byte-level-bpe`.
 
     References
     ----------
-    .. [1] Han et al. 2024, "Adapters for Altering LLM Vocabularies: What Languages Benefit the
-       Most?", section 5.2.
-    .. [2] Liu et al. 2025, "SuperBPE: Space Travel for Language Models".
+    .. [1] Liu et al. 2025, "SuperBPE: Space Travel for Language Models".
 
     Examples
     --------
@@ -156,9 +150,8 @@ def train_family(
 def train_pieces(corpus: Iterable[str], size: int) -> list[str]:
     """Train a SentencePiece BPE model of at most `size` pieces; returns these in training order.
 
-    Merged pieces come first, the most frequent first, then single characters. The settings are
-    those of Llama 2, as far as Yamaguchi et al. give them in their code. A UserError is raised for
-    an empty corpus.
+    Merged pieces come first, then single characters. The settings are those of Llama 2, as far as
+    Yamaguchi et al. give them in their code.
     """
     settings = {"character_coverage": 0.99995, "hard_vocab_limit": False}
     model = _train_sentencepiece(
@@ -245,12 +238,8 @@ def _train_sentencepiece(
 ) -> Any:
     """Train a SentencePiece model with exactly `size` pieces; returns its protocol buffer.
 
-    The settings are those of Llama 2, Mistral and Gemma: no normalization, so that texts are
-    restored byte for byte; a space before the first word; single digits; runs of spaces as pieces;
-    and bytes for characters without a piece. The piece for unknown characters, which never occurs
-    because of the bytes, has id 0; the other special tokens follow in their order. Pieces that
-    begin, end and pad texts are declared as such, for programs that read only this file. The
-    settings `overrides` of the library replace these.
+    The settings are those of Llama 2, Mistral and Gemma. The piece for unknown characters has id 0;
+    the other special tokens follow in their order. `overrides` are settings of the library.
     """
     sentences = (line for text in texts for line in text.split("\n") if line.strip())
     first = next(sentences, None)

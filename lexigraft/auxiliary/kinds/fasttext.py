@@ -1,17 +1,14 @@
 """The kind `fasttext`: vectors of tokens that fastText trains on a corpus (FOCUS)."""
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from lexigraft.auxiliary.language_files import check_fasttext
-from lexigraft.auxiliary.registry import AuxiliaryCost, TrainedVectors
+from lexigraft.auxiliary.registry import AuxiliaryCost, Options, TrainedVectors
 from lexigraft.setting_types import Positive, Whole
 from lexigraft.settings import optional
-
-if TYPE_CHECKING:
-    from lexigraft.auxiliary.token_vectors import TokenVectors
 
 
 class FastText(TrainedVectors):
@@ -43,13 +40,13 @@ class FastText(TrainedVectors):
     )
 
     @staticmethod
-    def function() -> "Callable[..., TokenVectors]":
+    def function() -> Callable[..., Any]:
         """`train_fasttext`."""
         from lexigraft.auxiliary.fasttext import train_fasttext
 
         return train_fasttext
 
     @classmethod
-    def check(cls, settings: Mapping[str, Any], where: str) -> None:
+    def check(cls, settings: Options, where: str) -> None:
         """Check that fastText is installed."""
         check_fasttext(where)

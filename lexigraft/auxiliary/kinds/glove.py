@@ -1,18 +1,13 @@
 """The kind `glove`: vectors of tokens that GloVe trains on a corpus (UnifyVocab)."""
 
-import os
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from lexigraft.auxiliary.registry import AuxiliaryCost, TrainedVectors
 from lexigraft.setting_types import Name, Positive, Whole
 from lexigraft.settings import optional
-
-if TYPE_CHECKING:
-    from lexigraft.auxiliary.token_vectors import TokenVectors
 
 
 class Glove(TrainedVectors):
@@ -45,8 +40,8 @@ class Glove(TrainedVectors):
     learning_rate: Positive = optional("learning rate of AdaGrad")
 
     @staticmethod
-    def function() -> "Callable[..., TokenVectors]":
-        """`train_glove`, with as many threads as the job has."""
+    def function() -> Callable[..., Any]:
+        """`train_glove`."""
         from lexigraft.auxiliary.glove import train_glove
 
-        return partial(train_glove, threads=int(os.environ.get("OMP_NUM_THREADS", "1")))
+        return train_glove

@@ -1,17 +1,11 @@
 """The kind `plm`: input embeddings of a pretrained language model (SALT, CLP, OMP)."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from lexigraft.auxiliary.registry import AuxiliaryCost, AuxiliaryKind
+from lexigraft.auxiliary.registry import AuxiliaryCost, AuxiliaryKind, Computed, Options
 from lexigraft.setting_types import Words
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
-    from lexigraft.auxiliary.token_vectors import TokenVectors
 
 
 class ModelEmbeddings(AuxiliaryKind):
@@ -26,18 +20,12 @@ class ModelEmbeddings(AuxiliaryKind):
     plm: Words = Field(description="a name in languages.<language>.plms")
 
     @classmethod
-    def reads(cls, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    def reads(cls, settings: Options) -> tuple[str, ...]:
         """A model: its name on the hub, or its folder."""
         return ("model",)
 
     @classmethod
-    def compute(
-        cls,
-        tokenizer: "PreTrainedTokenizerFast",
-        settings: Mapping[str, Any],
-        inputs: Mapping[str, Any],
-        seed: int,
-    ) -> "tuple[TokenVectors, dict[str, Any]]":
+    def compute(cls, tokenizer: Any, settings: Options, inputs: Options, seed: int) -> Computed:
         """Read the embeddings; the fact `commit` is that of a model on the hub.
 
         The settings of a job have the `model` and the `revision` of the language instead of `plm`.

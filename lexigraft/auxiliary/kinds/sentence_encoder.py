@@ -1,20 +1,14 @@
 """The kind `sentence-encoder`: vectors of the texts of tokens (TokenAdapt)."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from lexigraft.auxiliary.registry import AuxiliaryCost, AuxiliaryKind
+from lexigraft.auxiliary.registry import AuxiliaryCost, AuxiliaryKind, Computed, Options
 from lexigraft.errors import UserError
 from lexigraft.setting_types import HubName, LocalPath, Revision
 from lexigraft.settings import Settings, optional
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
-    from lexigraft.auxiliary.token_vectors import TokenVectors
 
 
 class Encoder(Settings):
@@ -45,12 +39,12 @@ class SentenceVectors(AuxiliaryKind, Encoder):
     )
 
     @classmethod
-    def reads(cls, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    def reads(cls, settings: Options) -> tuple[str, ...]:
         """An encoder: `{"hub": name, "revision": …}` or `{"folder": path}`."""
         return ("encoder",)
 
     @classmethod
-    def check(cls, settings: Mapping[str, Any], where: str) -> None:
+    def check(cls, settings: Options, where: str) -> None:
         """Check that a local folder has a model."""
         folder = None if "package" in settings else settings.get("folder")
         if folder and not Path(folder).expanduser().joinpath("config.json").is_file():
@@ -60,18 +54,8 @@ class SentenceVectors(AuxiliaryKind, Encoder):
             )
 
     @classmethod
-    def compute(
-        cls,
-        tokenizer: "PreTrainedTokenizerFast",
-        settings: Mapping[str, Any],
-        inputs: Mapping[str, Any],
-        seed: int,
-    ) -> "tuple[TokenVectors, dict[str, Any]]":
-        """Encode the tokens; the fact `encoder` has the name and the revision of the encoder.
-
-        The optional input `known`, a tokenizer and its vectors by the same encoder, saves time: the
-        texts of its tokens are not encoded again.
-        """
+    def compute(cls, tokenizer: Any, settings: Options, inputs: Options, seed: int) -> Computed:
+        """Encode the tokens; the texts of the optional input `known` are not encoded again."""
         from lexigraft.auxiliary.sentence_encoder import SentenceEncoder, encode_tokens
 
         encoder = SentenceEncoder(inputs["encoder"])

@@ -3,20 +3,15 @@
 WECHSEL, OFA, SALT and the FOCUS variant of Yamaguchi et al. use such vectors.
 """
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from lexigraft.auxiliary.language_files import read_dictionary
-from lexigraft.auxiliary.registry import AuxiliaryCost, AuxiliaryKind
+from lexigraft.auxiliary.registry import AuxiliaryCost, AuxiliaryKind, Computed, Options
 from lexigraft.setting_types import LocalPath
 from lexigraft.settings import optional
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
-    from lexigraft.auxiliary.token_vectors import TokenVectors
 
 _OPTIONS = ("unlisted_words", "pooling", "notation")  # of `read_word_vectors`
 
@@ -50,30 +45,21 @@ class WordVectors(AuxiliaryKind):
     )
 
     @staticmethod
-    def function() -> "Callable[..., TokenVectors]":
+    def function() -> Callable[..., Any]:
         """`read_word_vectors`."""
         from lexigraft.auxiliary.word_vectors import read_word_vectors
 
         return read_word_vectors
 
     @classmethod
-    def reads(cls, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    def reads(cls, settings: Options) -> tuple[str, ...]:
         """A file of word vectors and, to align these, English word vectors and a dictionary."""
         aligned = ("english_word_vectors", "dictionary") if settings.get("aligned_by") else ()
         return ("word_vectors", *aligned)
 
     @classmethod
-    def compute(
-        cls,
-        tokenizer: "PreTrainedTokenizerFast",
-        settings: Mapping[str, Any],
-        inputs: Mapping[str, Any],
-        seed: int,
-    ) -> "tuple[TokenVectors, dict[str, Any]]":
-        """Read the vectors and rotate them if they are to be aligned.
-
-        Facts: the `pairs` of the dictionary, and the `pairs_used` for the rotation.
-        """
+    def compute(cls, tokenizer: Any, settings: Options, inputs: Options, seed: int) -> Computed:
+        """Read the vectors and rotate them if they are to be aligned."""
         from lexigraft.auxiliary.word_vector_files import open_word_vectors
         from lexigraft.auxiliary.word_vectors import align_vectors, read_word_vectors
 

@@ -22,14 +22,10 @@ _SPACES = np.array([i for i in range(0x3001) if chr(i).isspace()], dtype=np.uint
 class Align(RecipeInitializer):
     """The mean over the source's segmentations of the token, weighted by their frequency [1]_.
 
-    Both tokenizers split every sentence, and their tokens are aligned by the bytes that they cover.
-    If the tokens of one do not reconstruct the sentence (WordPiece, a normalizer that changes
-    letters, an unknown character), its character offsets are used; a token that begins a word then
-    includes the space before it, as in the other families.
-
-    An occurrence of a new token aligns to the source tokens within it; if there are none, to those
-    that contain or overlap it. All occurrences count. Special tokens are never counted: none are
-    added to texts, and special tokens in a text and unknown tokens are ignored.
+    Both tokenizers split every sentence, and their tokens are aligned by the bytes that they cover,
+    or by character offsets if the tokens of one do not reconstruct the sentence. An occurrence of a
+    new token aligns to the source tokens within it; if there are none, to those that contain or
+    overlap it. Special and unknown tokens are not counted.
 
     A new token that never occurs gets the mean of its source pieces. `sentences_` is the number of
     sentences read, `by_characters_` the number that needed character offsets, and `occurrences_`

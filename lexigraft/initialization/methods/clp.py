@@ -12,8 +12,7 @@ class CLP(AnchorInitializer):
     """Cosine similarities to all shared tokens, divided by their sum; some are negative [1]_.
 
     The auxiliary `plm` holds the embedding rows of a helper model with the target tokenizer. A new
-    token without a row in it, with a zero row, or with similarities whose sum is not positive falls
-    back.
+    token without a row in it, or with similarities whose sum is not positive, falls back.
 
     Parameters
     ----------

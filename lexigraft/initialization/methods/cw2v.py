@@ -35,11 +35,9 @@ class CW2V(RecipeInitializer):
 
     Words are the target tokens of the corpus; their vectors are input rows, their context vectors
     output rows (in a tied model the same matrix, with two recipes, of which it gets `input`). Rows
-    of source tokens are fixed; for each new token, the weights on the source tokens are trained
-    with Adam. Special tokens are left out, and a new token that never occurs next to another token
-    falls back. `auxiliary` holds the source's `matrices` and optionally a `dictionary`: pairs of an
-    English word and its translation, each of which is added to the text as a sentence. Every
-    twentieth sentence (in a text with at least twenty) is held out for `losses_`: the validation
+    of source tokens are fixed. A new token that never occurs next to another token falls back.
+    `auxiliary` holds the source's `matrices` and optionally a `dictionary`, whose entries are added
+    to the text as sentences. Every twentieth sentence is held out for `losses_`: the validation
     loss per pair of tokens, before training and after each epoch.
 
     Parameters
@@ -59,8 +57,8 @@ class CW2V(RecipeInitializer):
         A token that occurs more often than this is a centre with probability √(subsampling /
         count); the published code uses 2, and 1 for RoBERTa. None: every token is a centre.
     start
-        Initial row: the `mean-of-all` source tokens, or 0.1 times this plus 0.9 times the `mean`
-        of the source pieces. The paper does not specify it.
+        Initial row: the `mean-of-all` source tokens, or 0.1 times this plus 0.9 times the `mean` of
+        the source pieces. The paper does not specify it.
     keep
         Number of weights per row and matrix that are stored individually, the largest ones; all
         others are replaced by a weight on the mean of all source tokens.
@@ -85,11 +83,7 @@ class CW2V(RecipeInitializer):
     keep: int = integer(256)
 
     def statistics(self) -> dict[str, Any]:
-        """Statistics of both recipes, losses and speed of training, and the effect of `keep`.
-
-        `moved_weight` is the share of a row's weight that is on other source tokens in the stored
-        recipes than in the trained ones, averaged over rows and matrices.
-        """
+        """Statistics of both recipes, losses and speed of training, and the effect of `keep`."""
         return {
             **super().statistics(),
             "epochs": self.epochs,

@@ -23,14 +23,13 @@ class DictionaryAlignment(RecipeInitializer):
 
     The auxiliary `dictionary` holds pairs of an English word, or a few, and its translation. Both
     are tokenized as words within a text, the translation in lower case, and their tokens are
-    aligned by EM (`word_alignment`). The weights of a target token that aligns are its counts,
-    divided by their sum. Aligned tokens are then removed from the tokenizer, which splits the same
-    words into shorter tokens, and these are aligned in the next of `rounds_` rounds, until no
-    further token aligns.
+    aligned by EM (`word_alignment`). Aligned tokens are then removed from the tokenizer, which
+    splits the same words into shorter tokens, and these are aligned in the next of `rounds_`
+    rounds, until no further token aligns.
 
-    Shared tokens are aligned and removed too, but copy their source row, as in every method here;
-    the published code mixes them. A new token that never aligns gets the mean of its source pieces.
-    `entries_` is the number of pairs used, `aligned_` the number of new tokens that align.
+    Shared tokens copy their source row, as in every method here; the published code mixes them. A
+    new token that never aligns gets the mean of its source pieces. `entries_` is the number of
+    pairs used, `aligned_` the number of new tokens that align.
 
     Parameters
     ----------
@@ -41,11 +40,10 @@ class DictionaryAlignment(RecipeInitializer):
         round, as in the published code.
     alphabet
         Whether letters (bytes in a byte-level tokenizer) are `removed` too, as in the published
-        code, or `kept`: they cannot be split, and without them no merge produces the tokens that
-        begin with them.
+        code, or `kept`: without them no merge produces the tokens that begin with them.
     maximum_words
-        Entries with more English words are ignored, so that parallel text can be used as a
-        dictionary; None for no limit.
+        Entries with more English words are ignored, so that parallel text can be used; None for no
+        limit.
     iterations
         Iterations of EM in each round. The 7 of the published code include one that learns nothing.
 
@@ -117,8 +115,7 @@ class DictionaryAlignment(RecipeInitializer):
 class _ShrinkingTokenizer:
     """A tokenizer from which tokens are removed, so that it splits words into shorter ones.
 
-    The remaining tokens keep their ids. Merges of a BPE model that produce or use a removed token
-    are removed too.
+    The remaining tokens keep their ids.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:

@@ -26,21 +26,16 @@ _DEFAULT_CONTEXT = 2048  # source tokens of a snippet, for models without a maxi
 class TokenDistillation(RowInitializer):
     """Input rows trained so that hidden states match those for the source pieces [1]_.
 
-    The source model is both teacher and student: it reads snippets of the corpus as source tokens,
-    and with new tokens in place of their pieces. Adam minimizes the mean squared difference of the
-    last hidden states at the ends of all target tokens from the first new token on. Only the rows
-    of new tokens are trained; they start as the mean of their source pieces' rows. `auxiliary`
-    holds the source `model`. The defaults are those of the paper.
+    The source model, in `auxiliary` as `model`, reads snippets of the corpus as source tokens, and
+    with new tokens in place of their pieces. Adam minimizes the mean squared difference of the last
+    hidden states at the ends of all target tokens from the first new token on. Only the rows of new
+    tokens are trained; they start as the mean of their source pieces' rows. The new rows of an
+    untied head are trained at the same time on the cross-entropy of each token given the student's
+    preceding hidden states, which affects no other weights.
 
-    Hidden states do not depend on the head. The new rows of an untied head are trained at the same
-    time on another loss: the cross-entropy of each token of a snippet given the student's preceding
-    hidden states, over all shared tokens and the new tokens that occur in training. It affects no
-    other weights. A tied model has one matrix, which gets the input rows.
-
-    A new token that occurs in none of the `snippets_` snippets found falls back to the mean of its
-    source pieces or, without source pieces, to the mean of all source tokens. `losses_` are the
-    mean squared differences on held-out snippets, before training and after each epoch, and
-    `head_losses_` the cross-entropy in nats per token; empty if no new token occurs in the corpus.
+    A new token that occurs in none of the `snippets_` snippets falls back to the mean of its source
+    pieces. `losses_` are the mean squared differences on held-out snippets, before training and
+    after each epoch, and `head_losses_` the cross-entropy in nats per token.
 
     Parameters
     ----------
@@ -48,12 +43,8 @@ class TokenDistillation(RowInitializer):
         Number of snippets of text per new token, if the corpus has that many.
     length
         Maximum number of target tokens of a snippet.
-    epochs
-        Epochs over the snippets.
-    learning_rate
-        Adam's learning rate.
-    batch_size
-        Snippets per update.
+    epochs, learning_rate, batch_size
+        Epochs over the snippets, Adam's learning rate, snippets per update; defaults of the paper.
     head
         Rows of an untied head: trained with `cross-entropy`, the default of the published code, or
         the `mean` of the source pieces' rows in the head.

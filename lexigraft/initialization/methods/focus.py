@@ -10,14 +10,11 @@ from lexigraft.initialization.similarity import AnchorInitializer
 class FOCUS(AnchorInitializer):
     """Sparsemax over the cosine similarities of the new token to the shared tokens [1]_ [2]_.
 
-    The auxiliary holds the vectors: fastText vectors of the corpus tokenized with the target
-    tokenizer (`lexigraft.auxiliary.train_fasttext`), or pretrained word vectors
-    (`read_word_vectors`). All shared tokens with a vector are used, except special tokens and, for
-    two tokenizers of different families, bytes.
-
-    A new token without a vector, or with a zero vector, gets the mean of its source pieces. (The
-    FOCUS paper draws such rows from the normal distribution of the source rows, which no recipe
-    describes.)
+    The auxiliary holds fastText vectors of the corpus tokenized with the target tokenizer
+    (`lexigraft.auxiliary.train_fasttext`), or pretrained word vectors (`read_word_vectors`). All
+    shared tokens with a vector are used, except special tokens and, for two tokenizers of different
+    families, bytes. A new token without a vector gets the mean of its source pieces. (The FOCUS
+    paper draws such rows at random, which no recipe describes.)
 
     Parameters
     ----------

@@ -14,14 +14,10 @@ _MINIMUM_GROUP = 2  # minimum number of source rows for a mean and a deviation
 class Heuristics(RandomInitializer):
     """N(mean, std), per dimension, of source tokens of the token's script and position [1]_.
 
-    The script is that of most of the token's letters, by their Unicode names; tokens without a
-    letter (digits, punctuation, single bytes) form a separate script. The position is the beginning
-    or the inside of a word, determined by the leading space.
-
-    A new token whose script and position have fewer than two source tokens uses its script alone;
-    one whose script has fewer than two falls back to all source tokens. Special tokens of the
-    source are left out, and special tokens of the target fall back. `groups_` is the number of
-    groups of source tokens in use.
+    The script is that of most of the token's letters, by their Unicode names; the position is the
+    beginning or the inside of a word. A new token whose script and position have fewer than two
+    source tokens uses its script alone; one whose script has fewer than two falls back to all
+    source tokens, as special tokens do. `groups_` is the number of groups in use.
 
     References
     ----------

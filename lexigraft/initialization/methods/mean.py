@@ -18,9 +18,6 @@ from lexigraft.initialization.pairing import VocabularyPair
 class Mean(RecipeInitializer):
     """Uniform weights on the source pieces; a piece that occurs twice counts twice [1]_ [2]_.
 
-    Pieces unknown to the source (no byte fallback) are left out. A token without a known piece
-    gets the weights of `without_pieces`.
-
     Parameters
     ----------
     without_pieces
@@ -29,8 +26,7 @@ class Mean(RecipeInitializer):
     pieces
         Which source pieces are used: those into which the source tokenizer's model splits the
         `token`; or those of its `spelling`, tokenized as if it were a text, as in the published
-        code of [1]_. The latter begin with an extra `▁` in Llama 2, and encode bytes twice in
-        Llama 3; in Gemma 2 both are the same.
+        code of [1]_.
 
     References
     ----------

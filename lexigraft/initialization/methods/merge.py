@@ -17,11 +17,9 @@ class Merge(RecipeInitializer):
     """The mean of both parts of the token's merge rule, recursively [1]_.
 
     A token with the rules a + (b + c) is ½a + ¼b + ¼c. A token with several rules is the mean over
-    them. The recursion ends at shared tokens. A new single character has no rule: it is the mean of
-    its bytes, or of its other source pieces. A part without source pieces is left out.
-
-    A longer token without a rule falls back. Targets other than BPE (Unigram, WordPiece) have no
-    merge rules and raise an error.
+    them. The recursion ends at shared tokens. A new single character is the mean of its source
+    pieces. A part without source pieces is left out; a longer token without a rule falls back.
+    Targets other than BPE have no merge rules and raise an error.
 
     References
     ----------

@@ -21,16 +21,12 @@ from lexigraft.initialization.recipe import assemble_recipe
 class MergeAsPublished(RowInitializer):
     """`Merge` [1]_ with the deviations of its published code, to reproduce its results.
 
-    - A new single character has no merge rule and no recipe, and neither has any token that is
-      built from one. If only such tokens remain, one of them, the left part of the first remaining
-      rule, is the mean of the source tokens into which its spelling is tokenized.
-    - A token without a recipe gets a row drawn from N(mean, std) of the source rows in the input
-      embeddings, and a zero row in an untied head. These tokens are the `fallbacks_`.
+    - A new single character has no recipe, and neither has any token that is built from one. If
+      only such tokens remain, one of them, the left part of the first remaining rule, is the mean
+      of the source tokens into which its spelling is tokenized.
+    - A token without a recipe, one of the `fallbacks_`, gets a row drawn from N(mean, std) of the
+      source rows in the input embeddings, and a zero row in an untied head.
     - Head rows are the same weighted sums of *input* rows.
-
-    Tokens with a recipe have that of `Merge`. With the hundred new tokens of the paper, most tokens
-    of Telugu, Burmese and Sinhala have no recipe in Llama 2; all have one in Llama 3, whose tokens
-    are built from bytes.
 
     References
     ----------

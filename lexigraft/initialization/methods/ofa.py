@@ -16,11 +16,10 @@ from lexigraft.initialization.similarity import NeighbourInitializer
 class OFA(NeighbourInitializer):
     """Softmax over the cosine similarities to the nearest source tokens, at a reduced rank [1]_.
 
-    OFA factorizes the source matrix into coordinates and primitives, `E = F P`, by a singular value
-    decomposition, keeps the leading `dimensions` of both, and mixes coordinates: `W F P`. This is
-    `W E` with every new row projected onto the leading right singular vectors of the matrix;
-    `Recipe.apply` does this for each matrix separately. The published models are trained with `F`
-    and `P`; here the model keeps its shape, and source rows do not change.
+    OFA factorizes the source matrix, `E = F P`, keeps the leading `dimensions` of both, and mixes
+    coordinates: `W F P`. This is `W E` with every new row projected onto the leading right singular
+    vectors of the matrix. The published models are trained with `F` and `P`; here the model keeps
+    its shape.
 
     The auxiliaries are vectors of the target's tokens (`target`) and of the source's (`source`) in
     one space, such as ColexNet+ (`lexigraft.auxiliary.read_word_vectors`). A new token that differs
@@ -30,8 +29,7 @@ class OFA(NeighbourInitializer):
     Parameters
     ----------
     dimensions
-        Rank of the factorization: 100, 200 and 400 in the paper. None, or at least the width of
-        the matrix, for the full rank.
+        Rank of the factorization: 100, 200 and 400 in the paper. None for the full rank.
     neighbours, temperature
         See `NeighbourInitializer`.
 

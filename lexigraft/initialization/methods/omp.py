@@ -12,10 +12,9 @@ class OMP(AnchorInitializer):
     """Orthogonal matching pursuit of the token's donor row over the shared tokens' rows [1]_.
 
     The auxiliary `plm` holds the embedding rows of a donor model with the target tokenizer. The
-    same weights, of either sign and any sum, are used for input and output rows, as in mergekit's
-    tokensurgeon. A new token without a row in the donor, or with a zero row, gets the mean of its
-    source pieces. `unexplained_` is the mean share of a donor row's squared length that the
-    approximation misses, NaN if no token is approximated.
+    same weights, of either sign and any sum, are used for input and output rows, as in mergekit. A
+    new token without a row in the donor gets the mean of its source pieces. `unexplained_` is the
+    mean share of a donor row's squared length that the approximation misses.
 
     Parameters
     ----------
@@ -23,9 +22,8 @@ class OMP(AnchorInitializer):
         Maximum number of shared tokens per new token; 64 as in mergekit.
     candidates
         Consider only this many shared tokens, those with the largest absolute inner products with
-        the token's donor row; None for all, as in mergekit. The time is proportional to vocabulary
-        size times width times `atoms`: for 50,000 new and 256,000 shared tokens it takes hours on
-        two cores, and minutes with 500 candidates.
+        the token's donor row: minutes instead of hours for large vocabularies. None for all, as in
+        mergekit.
 
     References
     ----------

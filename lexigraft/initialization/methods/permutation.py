@@ -11,8 +11,8 @@ from lexigraft.initialization.pairing import VocabularyPair
 class Permutation(RecipeInitializer):
     """A uniformly random source token for each new token, with replacement [1]_.
 
-    The paper draws from the whole source vocabulary; special tokens are left out here, since a copy
-    of the end-of-text token would end texts. Both matrices use the same source token.
+    Special tokens are left out, unlike in the paper: a copy of the end-of-text token would end
+    texts.
 
     References
     ----------

@@ -28,23 +28,17 @@ _RANK_TOLERANCE = float(np.finfo(np.float32).eps)
 class SALT(RecipeInitializer):
     """A least-squares map fitted to the token's neighbours, applied to the token's own row [1]_.
 
-    Two auxiliaries: `target`, static vectors of the target's tokens (in the paper fastText word
-    vectors), and `plm`, the embedding rows of a target-language model with this tokenizer. The
-    neighbours of a new token are the shared tokens with positive weights in the sparsemax over the
-    cosine similarities of the static vectors. With their rows `A` [k, h_plm] in the model and `B`
-    [k, h] in the source, the map is `X = pinv(A) B`, and the token with row `e` in the model gets
-    `e X`. Since that is `(e pinv(A)) B`, it is a recipe: weights on the neighbours' source rows, of
-    either sign and any sum, which do not depend on the source matrix.
+    Two auxiliaries: `target`, static vectors of the target's tokens, and `plm`, the embedding rows
+    of a target-language model with this tokenizer. The neighbours of a new token are the shared
+    tokens with positive weights in the sparsemax over the cosine similarities of the static
+    vectors. With their rows `A` [k, h_plm] in the model and `B` [k, h] in the source, the token
+    with row `e` in the model gets `e pinv(A) B`: a recipe, with weights of either sign and any sum.
 
-    Tokens with the same text except for white space are shared: `alike_` new tokens also copy a
-    source token that differs from them only in white space, the shortest if there are several.
-    `anchors_` is the number of shared tokens that can be neighbours. `unexplained_` is the mean
-    share of the squared length of a row in the model that lies outside the span of its neighbours,
-    NaN if no token is mapped.
-
-    A new token whose static vector or row in the model is missing or zero gets the mean of its
-    source pieces. (The paper draws such rows from the normal distribution of the source rows, which
-    no recipe describes.)
+    `alike_` new tokens also copy a source token that differs from them only in white space, the
+    shortest if there are several. `anchors_` is the number of shared tokens that can be neighbours.
+    `unexplained_` is the mean share of the squared length of a row in the model that lies outside
+    the span of its neighbours. A new token without a static vector or a row in the model gets the
+    mean of its source pieces. (The paper draws such rows at random, which no recipe describes.)
 
     Parameters
     ----------
@@ -53,8 +47,7 @@ class SALT(RecipeInitializer):
         affine map, whose weights sum to one.
     ridge
         Weight of an L2 penalty on the map, in units of the mean squared length of the neighbours'
-        rows in the model. Few neighbours do not determine a map of h_plm dimensions; 0 gives the
-        map of minimum norm.
+        rows in the model; 0 gives the map of minimum norm.
     minimum_neighbours
         If sparsemax gives fewer neighbours, the most similar tokens are added up to this number.
 

@@ -25,17 +25,15 @@ class TokenAdapt(RecipeInitializer):
     """A local estimate from the token's pieces and a global one from its neighbours [1]_.
 
     The auxiliaries `target` and `source` are vectors of the tokens of both vocabularies by a
-    sentence encoder (`lexigraft.auxiliary.encode_tokens`). The local estimate is the softmax, with
-    a `temperature`, over the scores of the token's source pieces. A score is the mean of two
-    numbers: the cosine of the piece and the token, and the length of the piece as a share of that
-    of the token, in characters. The global estimate is the softmax, with the same `temperature`,
+    sentence encoder (`lexigraft.auxiliary.encode_tokens`). The local estimate is the softmax over
+    the scores of the token's source pieces: the mean of the cosine of the piece and the token, and
+    of the length of the piece as a share of that of the token. The global estimate is the softmax
     over the cosines to the nearest `neighbours`. The weights are `1 - weight` times the local plus
     `weight` times the global estimate, or the only one if the other does not exist.
 
-    `alike_` new tokens differ from a source token only in case and surrounding space and copy it;
-    of several, one with the same leading space is preferred, then one in lower case. A token
-    without a vector, such as a special token, gets the mean of its source pieces. (The published
-    code draws such rows from a normal distribution.)
+    `alike_` new tokens differ from a source token only in case and surrounding space and copy it. A
+    token without a vector gets the mean of its source pieces. (The published code draws such rows
+    from a normal distribution.)
 
     Parameters
     ----------
@@ -46,9 +44,9 @@ class TokenAdapt(RecipeInitializer):
     weight
         Weight of the global estimate.
     threshold
-        Neighbours with a smaller cosine are ignored. In the local estimate, cosines below 0.7
-        times the threshold are set to 0, and a score is the sum of both numbers, not their mean.
-        This is an earlier version of the published code, which its README describes, with 0.6.
+        Neighbours with a smaller cosine are ignored. In the local estimate, cosines below 0.7 times
+        the threshold are set to 0, and a score is the sum of both numbers. This is an earlier
+        version of the published code, which its README describes, with 0.6.
 
     References
     ----------

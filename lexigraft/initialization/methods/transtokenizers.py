@@ -27,23 +27,20 @@ _WORD_START_WEIGHT = 2.0
 class Transtokenizers(RecipeInitializer):
     """Weights from how often the token aligns to each source token in parallel text [1]_.
 
-    The auxiliary `parallel` holds pairs of an English sentence and its translation. Both sides are
-    tokenized, tokens are joined into words, and words are aligned by EM (`word_alignment`): each
-    occurrence of a word in the translation aligns to one English word. The count of a pair of words
+    The auxiliary `parallel` holds pairs of an English sentence and its translation. Tokens are
+    joined into words, and words are aligned by EM (`word_alignment`). The count of a pair of words
     is divided among their tokens: one half evenly, the other half by their positions, as if both
-    words were equally long. The weights of a token are its counts, divided by their sum.
+    words were equally long.
 
     A token that does not align gets the mean of the weights of its relatives: the tokens that begin
-    with it, and the longest tokens that it contains. Relatives include shared tokens, which count
-    as aligned to their source token one more time. Fallback bytes such as `<0x20>` have no
-    relatives and are none. A token without relatives gets the mean of its source pieces. `pairs_`
-    is the number of pairs read, `aligned_` the number of new tokens that align, and `related_` the
-    number that get the weights of relatives.
+    with it, and the longest tokens that it contains. Relatives include shared tokens, but no
+    fallback bytes. A token without relatives gets the mean of its source pieces. `pairs_` is the
+    number of pairs read, `aligned_` the number of new tokens that align, and `related_` the number
+    that get the weights of relatives.
 
-    Shared tokens copy their source row, as in every method here; the published code mixes them too.
-    It also uses the source's first piece for a number that does not align (here a relative), rounds
-    counts down to integers, and accepts relatives whose own weights come from relatives, in an
-    undefined order.
+    Shared tokens copy their source row; the published code mixes them too. It also uses the
+    source's first piece for a number that does not align (here a relative), rounds counts down to
+    integers, and accepts relatives whose own weights come from relatives, in an undefined order.
 
     Parameters
     ----------
@@ -128,10 +125,7 @@ class Transtokenizers(RecipeInitializer):
 
 
 class _Units:
-    """The words of one side of parallel text, or its tokens, as numbers.
-
-    A word of one token has the token's id; all other words are numbered from the vocabulary size.
-    """
+    """The words of one side of parallel text, or its tokens, as numbers."""
 
     def __init__(
         self,
@@ -225,11 +219,7 @@ def _divide_counts(
 
 
 def token_shares(n: int, m: int) -> np.ndarray:
-    """Shares of `n` source tokens in each of `m` target tokens [m, n] of a pair of words.
-
-    One half is uniform; the other half is the part of the target token that overlaps the source
-    token if both words are equally long.
-    """
+    """Shares of `n` source tokens in each of `m` target tokens [m, n] of a pair of words."""
     first, last = np.arange(n) / n, np.arange(1, n + 1) / n
     starts, ends = np.arange(m)[:, None] / m, np.arange(1, m + 1)[:, None] / m
     overlap = np.maximum(0, np.minimum(last, ends) - np.maximum(first, starts)) * m
@@ -237,11 +227,7 @@ def token_shares(n: int, m: int) -> np.ndarray:
 
 
 def _relatives(pieces: list[bytes], known: np.ndarray, unaligned: np.ndarray) -> csr_array:
-    """The known tokens to which each unaligned token is related, as ones [unaligned, tokens].
-
-    These are the tokens that begin with it, and the longest that it contains, of which none is part
-    of another.
-    """
+    """The known tokens to which each unaligned token is related, as ones [unaligned, tokens]."""
     by_text: dict[bytes, list[int]] = {}
     for token in known.tolist():
         by_text.setdefault(pieces[token], []).append(token)

@@ -26,14 +26,13 @@ class UnifyVocab(RecipeInitializer):
 
     The auxiliaries are vectors of the target's tokens (`target`) and of the source's (`source`)
     that were trained separately on the same text (`lexigraft.auxiliary.train_glove`). The paper
-    compares them directly; separately trained vectors have no common axes, so this is little better
-    than chance. With `anchors`, each token is represented by its cosines to shared tokens instead:
-    the relative representation of [2]_, `+ Align Rep.` in Table 1 of the paper. Centring and CSLS
-    [3]_ are extensions.
+    compares them directly, which is little better than chance: they have no common axes. With
+    `anchors`, each token is represented by its cosines to shared tokens instead: the relative
+    representation of [2]_, `+ Align Rep.` in Table 1 of the paper. Centring and CSLS [3]_ are
+    extensions.
 
-    A new token without a vector, or with a zero vector, gets the mean of its source pieces. (The
-    published code copies a random source token.) `anchors_` is the number of shared tokens in the
-    relative representation, 0 without one.
+    A new token without a vector gets the mean of its source pieces. (The published code copies a
+    random source token.) `anchors_` is the number of shared tokens in the representation.
 
     Parameters
     ----------
@@ -49,13 +48,12 @@ class UnifyVocab(RecipeInitializer):
         Subtract half of a source token's mean cosine to this many nearest new tokens from its
         score, so that hubs are not chosen for all tokens. None for plain cosines.
     shuffled
-        Share of the new tokens, drawn at random, whose source tokens are permuted at random, to
-        simulate a worse alignment ([1]_, appendix B.2, Figure 7b).
+        Share of the new tokens whose source tokens are permuted at random ([1]_, Figure 7b).
 
     References
     ----------
     .. [1] UnifyVocab, "Unifying Vocabulary of Large Language Model with Statistical Token-level
-       Alignment", section 2.1 and Table 1.
+       Alignment", section 2.1, appendix B.2 and Table 1.
     .. [2] Moschella et al. 2023, "Relative Representations Enable Zero-shot Latent Space
        Communication".
     .. [3] Conneau et al. 2018, "Word Translation without Parallel Data", section 2.3.

@@ -6,15 +6,10 @@ from lexigraft.initialization.similarity import NeighbourInitializer
 class WECHSEL(NeighbourInitializer):
     """Softmax over the cosine similarities to the nearest source tokens [1]_.
 
-    The auxiliaries are vectors of the target's tokens (`target`) and of the source's (`source`) in
-    one space: word vectors of both languages (`lexigraft.auxiliary.read_word_vectors`), those of
-    the target rotated into the space of the source with a bilingual dictionary
-    (`lexigraft.auxiliary.align_vectors`).
-
-    Shared tokens copy their source row, as in every method here; the published code mixes them too,
-    except special tokens. A new token without a vector gets the mean of its source pieces; the
-    published code draws such rows from the normal distribution of the source rows, which no recipe
-    describes.
+    The auxiliaries are word vectors of the target's tokens (`target`) and of the source's
+    (`source`) in one space (`lexigraft.auxiliary.read_word_vectors` and `align_vectors`). Shared
+    tokens copy their source row; the published code mixes them too. A new token without a vector
+    gets the mean of its source pieces; the published code draws such rows at random.
 
     References
     ----------

@@ -24,10 +24,9 @@ _TOKENS_AT_ONCE = 256
 class ZeTT(RowInitializer):
     """Predictions of a hypernetwork that was trained for the source model [1]_.
 
-    The rows depend on both matrices of an untied model: use `rows` with both, not `apply` for each.
-    Shared tokens keep their rows, as in every method here; the published script keeps only those of
-    special tokens. A token without text gets the mean of the source rows. `cut_` is the number of
-    new tokens that have more pieces than the hypernetwork reads and are truncated.
+    The rows depend on both matrices of an untied model: use `rows` with both. Shared tokens keep
+    their rows; the published script keeps only those of special tokens. A token without text gets
+    the mean of the source rows. `cut_` is the number of new tokens whose pieces are truncated.
 
     Parameters
     ----------
