@@ -248,16 +248,7 @@ def descend(
 
     def step(stratum: int) -> float:
         rows, columns, logs, weights = strata[stratum]
-        return _adagrad(
-            rows,
-            columns,
-            logs,
-            weights,
-            word_vectors,
-            context_vectors,
-            *squares,
-            rate,
-        )
+        return _adagrad(rows, columns, logs, weights, word_vectors, context_vectors, *squares, rate)
 
     blocks, size = np.arange(_BLOCKS), sum(len(rows) for rows, *_ in strata)
     with ThreadPoolExecutor(threads) as pool:

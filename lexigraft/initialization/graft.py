@@ -13,12 +13,7 @@ from lexigraft.initialization.interface import Initializer, RecipeInitializer, R
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
 from lexigraft.initialization.similarity import score_blocks
 from lexigraft.initialization.token_ids import update_special_token_ids
-from lexigraft.source.token_tables import (
-    empty_tables,
-    resize_vocabulary,
-    set_tables,
-    token_tables,
-)
+from lexigraft.source.token_tables import empty_tables, resize_vocabulary, set_tables, token_tables
 from lexigraft.vocabulary.token_bytes import vocabulary_size
 
 Initialization = Initializer | Recipe | RecipePair | DenseRows

@@ -171,7 +171,7 @@ class Initializer(ABC):
 
     @abstractmethod
     def parts(self, token_id: int) -> list[tuple[str, float]]:
-        """Texts and weights of the source rows in a target row's recipe, largest magnitude first."""
+        """Texts and weights of the source rows in a row's recipe, largest magnitude first."""
 
     def examples(self) -> list[dict[str, Any]]:
         """Up to 12 new tokens with their texts and the parts of their recipes, for reports."""

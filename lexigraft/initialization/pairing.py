@@ -111,7 +111,7 @@ class VocabularyPair:
 
     @cached_property
     def byte_ids(self) -> np.ndarray:
-        """Target ids of shared tokens of which only one side is a fallback byte such as `<0xC3>`."""
+        """Target ids of shared tokens of which only one side is a fallback byte, as `<0xC3>`."""
         of_target = np.isin(self.shared_ids, list(self.target_fallback_ids))
         of_source = np.isin(self.source_of[self.shared_ids], list(self.source_fallback_ids))
         return self.shared_ids[of_target != of_source]
@@ -158,9 +158,7 @@ def shared_tokens(
 
 
 def similar_tokens(
-    pair: VocabularyPair,
-    key: Callable[[bytes], str | bytes],
-    rank: Callable[[bytes, bytes], Any],
+    pair: VocabularyPair, key: Callable[[bytes], str | bytes], rank: Callable[[bytes, bytes], Any]
 ) -> tuple[np.ndarray, np.ndarray]:
     """New tokens with the same `key` of their bytes as a source token, and these tokens [n].
 
@@ -177,8 +175,7 @@ def similar_tokens(
         data = pair.target_bytes[new_id]
         if new_id not in pair.target_special_ids and (ids := ids_by_key.get(key(data))):
             source_of_new[new_id] = min(
-                ids,
-                key=lambda i: (i in pair.source_fallback_ids, rank(pair.source_bytes[i], data)),
+                ids, key=lambda i: (i in pair.source_fallback_ids, rank(pair.source_bytes[i], data))
             )
     return np.array(list(source_of_new), dtype=np.int64), np.array(
         list(source_of_new.values()), dtype=np.int64

@@ -11,10 +11,7 @@ OPTIONS = {
     "glove": {"dimensions": 12, "minimum_count": 3, "epochs": 3, "window": 5},
 }
 # Options with which tokens in the same contexts get similar vectors, and a text of such tokens.
-SIMILAR = {
-    "fasttext": {"epochs": 20, "subsampling": 1.0},
-    "glove": {"epochs": 40, "window": 1},
-}
+SIMILAR = {"fasttext": {"epochs": 20, "subsampling": 1.0}, "glove": {"epochs": 40, "window": 1}}
 
 
 @pytest.fixture(params=OPTIONS)

@@ -201,10 +201,7 @@ def test_pooling_by_frequency_equals_the_wechsel_package(tokenizer, request, wor
     [
         ({"pooling": "frequency"}, "'frequency' needs a .bin file"),
         ({"pooling": "mean"}, "'mean' is not known; choose from frequency, uniform"),
-        (
-            {"pooling": "uniform", "notation": "latex"},
-            "'latex' is not known",
-        ),
+        ({"pooling": "uniform", "notation": "latex"}, "'latex' is not known"),
         ({"pooling": "uniform", "unlisted_words": True}, "unlisted_words: pooling uses only"),
         ({"notation": "colexnet"}, "set pooling"),
     ],

@@ -8,12 +8,7 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.registry import initializer
-from tests.architectures import (
-    check_that_tokens_keep_their_rows,
-    logits,
-    tiny_model,
-    tokenizers,
-)
+from tests.architectures import check_that_tokens_keep_their_rows, logits, tiny_model, tokenizers
 
 # One model type of each kind of table, of head and of special id.
 TYPES = [

@@ -6,10 +6,7 @@ import pytest
 import sentencepiece
 
 from lexigraft.errors import UserError
-from lexigraft.vocabulary.auxiliary_tokenizer import (
-    choose_tokens,
-    train_auxiliary_pieces,
-)
+from lexigraft.vocabulary.auxiliary_tokenizer import choose_tokens, train_auxiliary_pieces
 from lexigraft.vocabulary.bpe import Bpe
 from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
 from lexigraft.vocabulary.merges import PairRules, PieceRules

@@ -231,11 +231,7 @@ def test_the_share_of_changed_english_sentences_is_limited(share, smollm2_cut, g
 
 @pytest.mark.parametrize(
     ("source", "merges"),
-    [
-        ("smollm2_cut", "continued"),
-        ("smollm2_cut", "append"),
-        ("mistral_cut", "continued"),
-    ],
+    [("smollm2_cut", "continued"), ("smollm2_cut", "append"), ("mistral_cut", "continued")],
 )
 def test_text_without_the_letters_of_a_new_token_keeps_its_tokens(source, merges, request, english):
     # A corpus in Latin script may learn ASCII tokens: the English text is the corpus here.

@@ -8,12 +8,7 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import piece_shares, tokenize_spelling, weighted_rows
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RowInitializer
 from lexigraft.initialization.matrix import Matrix, row_deviation, row_mean
-from lexigraft.initialization.methods.merge import (
-    Weights,
-    mean_of,
-    merge_rules,
-    shared_weights,
-)
+from lexigraft.initialization.methods.merge import Weights, mean_of, merge_rules, shared_weights
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.recipe import assemble_recipe
 

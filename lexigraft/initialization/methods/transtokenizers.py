@@ -176,10 +176,7 @@ def _edges(piece: bytes) -> tuple[bool, bool]:
     if not text:
         return False, False
     first, last = (unicodedata.category(letter) for letter in (text[0], text[-1]))
-    return (
-        first[0] in "LM" or text[0] == "\ufffd",
-        last[0] in "LM" or text[-1] == "\ufffd",
-    )
+    return (first[0] in "LM" or text[0] == "\ufffd", last[0] in "LM" or text[-1] == "\ufffd")
 
 
 def _cut_pairs(

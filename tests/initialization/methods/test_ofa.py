@@ -20,10 +20,7 @@ def pair(byte_level):
 
 @pytest.fixture
 def roles(pair, random_vectors):
-    return {
-        "target": random_vectors(pair[1], seed=1),
-        "source": random_vectors(pair[0], seed=2),
-    }
+    return {"target": random_vectors(pair[1], seed=1), "source": random_vectors(pair[0], seed=2)}
 
 
 @pytest.fixture

@@ -52,8 +52,7 @@ def test_with_a_threshold_weights_are_those_of_the_earlier_version(fit, row):
     local = softmax([0.8 + 1 / 2 + 2 / 3, 0 + 1 / 2 + 1 / 3])
     neighbours = softmax([1, 0.96])
     expected = mixture(
-        dict(zip(("ab", "c"), local, strict=True)),
-        dict(zip(("x", "y"), neighbours, strict=True)),
+        dict(zip(("ab", "c"), local, strict=True)), dict(zip(("x", "y"), neighbours, strict=True))
     )
     assert row(fit(TARGET, SOURCE, threshold=0.9), "abc") == pytest.approx(expected, abs=1e-6)
 

@@ -13,10 +13,7 @@ def fit(pair, token_vectors):
     """Fit on vectors by vocabulary string: `fit(target, source, **options)`."""
 
     def build(target, source, **options):
-        roles = {
-            "target": token_vectors(pair[1], target),
-            "source": token_vectors(pair[0], source),
-        }
+        roles = {"target": token_vectors(pair[1], target), "source": token_vectors(pair[0], source)}
         return initializer("wechsel", **options).fit(*pair, auxiliary=roles)
 
     return build
