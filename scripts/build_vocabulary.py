@@ -10,7 +10,7 @@ def stage(job: Job) -> Written:
     from lexigraft.initialization.pairing import pair_vocabularies
     from lexigraft.source.model import open_source
     from lexigraft.vocabulary.change import change_tokenizer
-    from lexigraft.vocabulary.tokenizer_files import describe_replacement, store_vocabulary
+    from lexigraft.vocabulary.tokenizer_files import describe_vocabulary, store_vocabulary
     from lexigraft.vocabulary.train import train_family
 
     settings, inputs, folder = job["settings"], job["inputs"], job["outputs"]["folder"]
@@ -22,7 +22,7 @@ def stage(job: Job) -> Written:
             lines, settings["family"], settings["size"], source, settings["superwords"]
         )
         new_ids = pair_vocabularies(source, tokenizer).new_ids.tolist()
-        description = describe_replacement(source, tokenizer, new_ids)
+        description = describe_vocabulary("replace", source, tokenizer, new_ids)
         return store_vocabulary(source, tokenizer, lines, description, folder, model=trained)
     english = corpus_sentences(inputs["corpus"], "english")
     tokenizer, description = change_tokenizer(source, lines, settings, english)

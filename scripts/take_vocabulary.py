@@ -10,7 +10,7 @@ def stage(job: Job) -> Written:
     from lexigraft.source.model import open_tokenizer
     from lexigraft.source.tokenizer import load_tokenizer
     from lexigraft.vocabulary.tokenizer_files import (
-        describe_replacement,
+        describe_vocabulary,
         store_vocabulary,
     )
     from lexigraft.vocabulary.tokenizer_settings import take_tokenizer
@@ -21,7 +21,7 @@ def stage(job: Job) -> Written:
     place, commit = resolve_place(settings["tokenizer"], settings["revision"], TOKENIZER)
     tokenizer = take_tokenizer(load_tokenizer(place), source)
     new_ids = pair_vocabularies(source, tokenizer).new_ids.tolist()
-    description = describe_replacement(source, tokenizer, new_ids)
+    description = describe_vocabulary("replace", source, tokenizer, new_ids)
     files, facts = store_vocabulary(source, tokenizer, lines, description, job["outputs"]["folder"])
     return files, {"commit": commit, **facts}
 

@@ -133,9 +133,11 @@ def read_bpe_pipeline(backend: Tokenizer) -> Bpe:
     with one id, a duplicate merge, a merge without its tokens. The library loads such files
     silently.
     """
-    # Check before serialization: two tokens with one id make the library panic.
     vocab = backend.get_vocab(with_added_tokens=True)
-    _check_ids(vocab)
+    token_id, count = Counter(vocab.values()).most_common(1)[0] if vocab else (0, 1)
+    if count > 1:  # checked before serialization, at which the library would panic
+        first, second, *_ = (token for token, number in vocab.items() if number == token_id)
+        raise UserError(f"corrupt tokenizer: {first!r} and {second!r} share id {token_id}")
     state = json.loads(backend.to_str())
     model = state["model"]
     byte_level = is_byte_level(state)
@@ -155,7 +157,13 @@ def read_bpe_pipeline(backend: Tokenizer) -> Bpe:
             "BPE and byte-fallback BPE (SentencePiece) tokenizers can be extended"
         )
     merges = [(left, right) for left, right in model["merges"]]
-    _check_merges(vocab, merges)
+    if len(set(merges)) < len(merges):
+        pair, count = Counter(merges).most_common(1)[0]
+        raise UserError(f"corrupt tokenizer: the merge {pair} is listed {count} times")
+    if missing := {*chain.from_iterable(merges), *map("".join, merges)} - vocab.keys():
+        pair = next(pair for pair in merges if missing & {*pair, "".join(pair)})
+        part = next(part for part in (*pair, "".join(pair)) if part in missing)
+        raise UserError(f"corrupt tokenizer: the merge {pair} needs {part!r}, which is not a token")
     del model["vocab"], model["merges"]
     bpe = Bpe(
         vocab=vocab,
@@ -189,31 +197,3 @@ def _renumber(step: dict[str, Any] | None, vocab: Mapping[str, int]) -> dict[str
             for name, token in step["special_tokens"].items()
         }
     return renumbered
-
-
-def _check_ids(vocab: dict[str, int]) -> None:
-    if len(set(vocab.values())) == len(vocab):
-        return
-    tokens: dict[int, str] = {}
-    for token, token_id in vocab.items():
-        if token_id in tokens:
-            raise UserError(
-                f"corrupt tokenizer: {tokens[token_id]!r} and {token!r} share id {token_id}"
-            )
-        tokens[token_id] = token
-
-
-def _check_merges(vocab: dict[str, int], merges: list[Pair]) -> None:
-    if len(set(merges)) < len(merges):
-        pair, count = Counter(merges).most_common(1)[0]
-        raise UserError(f"corrupt tokenizer: the merge {pair} is listed {count} times")
-    # There are up to a million merges, so they are first checked all at once.
-    if vocab.keys() >= {*chain.from_iterable(merges), *map("".join, merges)}:
-        return
-    for left, right in merges:
-        for part in (left, right, left + right):
-            if part not in vocab:
-                raise UserError(
-                    f"corrupt tokenizer: the merge {(left, right)} needs {part!r}, which is not a "
-                    "token"
-                )

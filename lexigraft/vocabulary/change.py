@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerFast
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
 from lexigraft.vocabulary.prune import prune_tokenizer
-from lexigraft.vocabulary.tokenizer_files import describe_expansion, describe_pruning
+from lexigraft.vocabulary.tokenizer_files import describe_vocabulary
 
 # Settings that are not options of `expand_tokenizer`.
 _OTHER_SETTINGS = ("mode", "text", "prune", "prune_english", "prune_at_most")
@@ -33,7 +33,7 @@ def change_tokenizer(
         options = {name: value for name, value in settings.items() if name not in _OTHER_SETTINGS}
         tokenizer = expand_tokenizer(source, lines, english=english, **options)
         new_ids = new_token_ids(source, tokenizer)
-        description = describe_expansion(source, tokenizer, options["merges"])
+        description = describe_vocabulary("expand", source, tokenizer, new_ids, options["merges"])
     if "prune" in settings:
         keeps_english = settings.get("prune_english", True)
         if keeps_english and not english:
@@ -44,6 +44,10 @@ def change_tokenizer(
         used = chain(lines, english if keeps_english else ())
         at_most = settings.get("prune_at_most", settings.get("new_tokens"))
         tokenizer = prune_tokenizer(tokenizer, used, at_most=at_most, keep=new_ids)
-        description = describe_pruning(source, tokenizer, description)
+        description = description or describe_vocabulary("prune", source, tokenizer)
+        vocab = tokenizer.get_vocab()
+        new_tokens = [token | {"id": vocab[token["token"]]} for token in description["new_tokens"]]
+        rows_saved = description["source_size"] + len(new_tokens) - len(vocab)
+        description |= {"size": len(vocab), "rows_saved": rows_saved, "new_tokens": new_tokens}
     assert description is not None  # the entry's model requires one of the two
     return tokenizer, description

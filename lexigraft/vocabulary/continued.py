@@ -40,14 +40,8 @@ def continue_merges(
 
     Returns the new tokens in order, fewer if the corpus has no more; see `learned_tokens`.
     """
-    with tqdm(total=new_tokens, desc="merges", disable=None) as progress:
-        added = []
-        for token in islice(
-            learned_tokens(words, bpe, rules, accepts, limit, postpones), new_tokens
-        ):
-            added.append(token)
-            progress.update()
-    return added
+    tokens = islice(learned_tokens(words, bpe, rules, accepts, limit, postpones), new_tokens)
+    return list(tqdm(tokens, desc="merges", total=new_tokens, disable=None))
 
 
 def learned_tokens(
@@ -131,19 +125,11 @@ class SentenceLimit:
         )
 
 
-class _Change(NamedTuple):
-    """The index of a word, the word after a merge, and its changed symbols, before and after."""
-
-    word_index: int
-    word: Word
-    old: Word
-    new: Word
-
-
 class _Changes(NamedTuple):
     """Changes of a merge to the words, and to the occurrences of each new token."""
 
-    words: list[_Change]
+    # The index of a word, the word after the merge, and its changed symbols before and after.
+    words: list[tuple[int, Word, Word, Word]]
     uses: Counter[str]
 
 
@@ -218,7 +204,7 @@ class _Corpus:
                 merged = tuple(segment(symbols, self._rules.rank, positions))
                 first, last = _unchanged_ends(word, merged, positions)
                 old, new = word[first : len(word) - last], merged[first : len(merged) - last]
-            changes.append(_Change(index, merged, old, new))
+            changes.append((index, merged, old, new))
             count = self._counts[index]
             for symbol in old:
                 if symbol in new_tokens:
@@ -266,7 +252,7 @@ class _Corpus:
         """Add the savings of merging adjacent symbols of a word; returns these merges."""
         keys, count = self._merges(symbols), self._counts[index]
         for key in keys:
-            self._gains[key] += count if len(key) > 1 else count * _saved_bytes(key)
+            self._gains[key] += count * _saved_tokens(key)
             words = self._words_of_merge[key]
             if not words or words[-1] != index:
                 words.append(index)
@@ -276,7 +262,7 @@ class _Corpus:
         """Subtract the savings of merging adjacent symbols of a word."""
         count = self._counts[index]
         for key in self._merges(symbols):
-            self._gains[key] -= count if len(key) > 1 else count * _saved_bytes(key)
+            self._gains[key] -= count * _saved_tokens(key)
 
     def _merges(self, symbols: Word) -> list[Key]:
         """The merges of adjacent symbols, and the characters that could become tokens."""
@@ -293,9 +279,9 @@ class _Corpus:
         return keys
 
 
-def _saved_bytes(character: str) -> int:
-    """Number of tokens that a token for this character saves: one replaces all its bytes."""
-    return len(character.encode()) - 1
+def _saved_tokens(key: Key) -> int:
+    """Number of tokens that a merge saves; a token for a character replaces all its bytes."""
+    return 1 if len(key) > 1 else len(key.encode()) - 1
 
 
 def _positions_of_pair(symbols: Word, left: str, right: str) -> list[int]:

@@ -84,16 +84,13 @@ def token_filter(
 
 def _mixes_character_classes(text: str) -> bool:
     """Whether a token combines digits with anything, or letters with characters of another kind."""
-    classes = {_character_class(character) for character in text.removeprefix(" ")}
-    return len(classes) > 1 or (classes == {"number"} and len(text) > 1)
-
-
-def _character_class(character: str) -> str:
-    category = unicodedata.category(character)
-    if category[0] == "N":
-        return "number"
+    categories = map(unicodedata.category, text.removeprefix(" "))
     # Marks and joiners (Cf) are parts of words.
-    return "letter" if category[0] in "LM" or category == "Cf" else "other"
+    classes = {
+        "letter" if category[0] in "LM" or category == "Cf" else category[0] == "N" and "number"
+        for category in categories
+    }
+    return len(classes) > 1 or (classes == {"number"} and len(text) > 1)
 
 
 def _may_be_latin(data: bytes) -> bool:

@@ -5,7 +5,7 @@
 
 import logging
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ from lexigraft.source.sentencepiece import (
 )
 from lexigraft.source.tokenizer import tokenizer_family
 from lexigraft.vocabulary.bpe import read_bpe
-from lexigraft.vocabulary.expand import new_token_ids
 from lexigraft.vocabulary.marks import cuts_at_marks
 from lexigraft.vocabulary.token_bytes import (
     lost_text,
@@ -68,11 +67,15 @@ def store_vocabulary(
         if new_ids:
             facts["reachable_share"] = 1 - description["unreachable"] / len(new_ids)
         if english:
-            segmentations = (_token_strings(each, english) for each in (source, tokenizer))
-            changed = sum(
-                before_tokens != after_tokens
-                for before_tokens, after_tokens in zip(*segmentations, strict=True)
-            )
+            segmentations = [
+                [
+                    each.convert_ids_to_tokens(ids)
+                    for batch in encoded_batches(each, english)
+                    for ids in batch
+                ]
+                for each in (source, tokenizer)
+            ]
+            changed = sum(before != after for before, after in zip(*segmentations, strict=True))
             facts["english_sentences_changed"] = changed / len(english)
     else:
         facts["shared_tokens"] = description["shared"]
@@ -203,90 +206,45 @@ def extended_model(source_file: str | Path, tokenizer: PreTrainedTokenizerFast) 
     return model.SerializeToString()
 
 
-def describe_expansion(
+def describe_vocabulary(
+    mode: str,
     source_tokenizer: PreTrainedTokenizerFast,
     target_tokenizer: PreTrainedTokenizerFast,
-    merges: str,
+    new_ids: Sequence[int] = (),
+    merges: str = "",
 ) -> dict[str, Any]:
-    """Describe an expansion: the sizes before and after, and the new tokens with their texts.
+    """Describe an expanded, pruned or replaced vocabulary: sizes, and new tokens with their texts.
 
-    `marks` is `apart` if the pre-tokenizer splits letters from their combining marks; `unreachable`
-    is the number of new tokens that no text produces.
+    `mode` is `expand`, `prune` or `replace`, `new_ids` are the target's tokens that the source
+    lacks. `marks` is `apart` if the pre-tokenizer splits letters from their combining marks,
+    `unreachable` the number of new tokens that no text produces, `superwords` that of tokens that
+    span several words.
     """
-    source, target = read_bpe(source_tokenizer), read_bpe(target_tokenizer)
-    new_ids = new_token_ids(source_tokenizer, target_tokenizer)
-    tokens = _token_entries(target_tokenizer, new_ids)
-    return {
-        "mode": "expand",
-        "family": target.family,
-        "merges": merges,
-        "marks": "apart" if cuts_at_marks(target_tokenizer.backend_tokenizer) else "joined",
-        "source_size": len(source.vocab),
-        "size": len(target.vocab),
-        "new_merges": len(target.merges) - len(source.merges),
-        "unreachable": len(
-            unreachable_by_merges(target_tokenizer, [token["token"] for token in tokens])
-        ),
-        "new_tokens": tokens,
-    }
-
-
-def describe_pruning(
-    source_tokenizer: PreTrainedTokenizerFast,
-    target_tokenizer: PreTrainedTokenizerFast,
-    expansion: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Describe a pruned tokenizer, after an `expansion` by adding to its description."""
-    vocab = target_tokenizer.get_vocab()
-    description = expansion or {
-        "mode": "prune",
-        "family": tokenizer_family(target_tokenizer),
-        "source_size": len(source_tokenizer.get_vocab()),
-        "new_tokens": [],
-    }
-    new_ids = [vocab[token["token"]] for token in description["new_tokens"]]
-    return description | {
-        "size": len(vocab),
-        "rows_saved": description["source_size"] + len(new_ids) - len(vocab),
-        "new_tokens": _token_entries(target_tokenizer, new_ids),
-    }
-
-
-def describe_replacement(
-    source_tokenizer: PreTrainedTokenizerFast,
-    target_tokenizer: PreTrainedTokenizerFast,
-    new_ids: Sequence[int],
-) -> dict[str, Any]:
-    """Describe a replacement: the sizes of both vocabularies, and the tokens the source lacks.
-
-    `new_ids` are the target's tokens without a corresponding source token; `superwords` is the
-    number of tokens that span several words.
-    """
-    size = len(target_tokenizer.get_vocab())
-    return {
-        "mode": "replace",
-        "family": tokenizer_family(target_tokenizer),
-        "source_size": len(source_tokenizer.get_vocab()),
-        "size": size,
-        "shared": size - len(new_ids),
-        "superwords": sum(len(data.split()) > 1 for data in token_bytes(target_tokenizer)),
-        "new_tokens": _token_entries(target_tokenizer, new_ids),
-    }
-
-
-def _token_strings(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str]) -> Iterator[list[str]]:
-    """The tokens of each text, as vocabulary strings."""
-    for batch in encoded_batches(tokenizer, texts):
-        yield from (list(tokenizer.convert_ids_to_tokens(ids)) for ids in batch)
-
-
-def _token_entries(tokenizer: PreTrainedTokenizerFast, ids: Sequence[int]) -> list[dict[str, Any]]:
-    bytes_of_ids, tokens = token_bytes(tokenizer), tokenizer.convert_ids_to_tokens(list(ids))
-    texts = (bytes_of_ids[token_id].decode("utf-8", errors="backslashreplace") for token_id in ids)
-    return [
+    bytes_of_ids, size = token_bytes(target_tokenizer), len(target_tokenizer.get_vocab())
+    tokens = target_tokenizer.convert_ids_to_tokens(list(new_ids))
+    sizes = {"source_size": len(source_tokenizer.get_vocab()), "size": size}
+    facts: dict[str, Any] = {"mode": mode, "family": tokenizer_family(target_tokenizer)}
+    if mode == "expand":
+        n_before, n_after = (
+            len(read_bpe(tokenizer).merges) for tokenizer in (source_tokenizer, target_tokenizer)
+        )
+        is_apart = cuts_at_marks(target_tokenizer.backend_tokenizer)
+        facts |= {"merges": merges, "marks": "apart" if is_apart else "joined", **sizes}
+        facts["new_merges"] = n_after - n_before
+        facts["unreachable"] = len(unreachable_by_merges(target_tokenizer, tokens))
+    elif mode == "prune":
+        facts["source_size"] = sizes["source_size"]
+    else:
+        facts |= {**sizes, "shared": size - len(new_ids)}
+        facts["superwords"] = sum(len(data.split()) > 1 for data in bytes_of_ids)
+    texts = (
+        bytes_of_ids[token_id].decode("utf-8", errors="backslashreplace") for token_id in new_ids
+    )
+    facts["new_tokens"] = [
         {"id": token_id, "token": token, "text": text}
-        for token_id, token, text in zip(ids, tokens, texts, strict=True)
+        for token_id, token, text in zip(new_ids, tokens, texts, strict=True)
     ]
+    return facts
 
 
 def _check_extended(

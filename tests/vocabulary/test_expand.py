@@ -12,7 +12,7 @@ from lexigraft.errors import UserError
 from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.expand import expand_tokenizer, expanded_sizes, new_token_ids
 from lexigraft.vocabulary.token_bytes import token_bytes
-from lexigraft.vocabulary.tokenizer_files import describe_expansion
+from lexigraft.vocabulary.tokenizer_files import describe_vocabulary
 from tests.conftest import _pairs
 
 K = 120
@@ -201,7 +201,9 @@ def test_the_error_for_too_many_tokens_gives_the_available_number(llama3_like, t
 
 def test_the_description_lists_every_new_token_as_text(expansions):
     source, target, _ = expansions("smollm2_tokenizer", "telugu", "continued")
-    described = describe_expansion(source, target, "continued")
+    described = describe_vocabulary(
+        "expand", source, target, new_token_ids(source, target), "continued"
+    )
     assert (described["source_size"], described["size"]) == (49_152, 49_152 + K)
     assert described["unreachable"] == 0 and described["new_merges"] >= K
     texts = [token["text"] for token in described["new_tokens"]]

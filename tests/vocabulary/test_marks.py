@@ -13,7 +13,7 @@ from lexigraft.errors import UserError
 from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
 from lexigraft.vocabulary.marks import cuts_at_marks, is_in_marked_script, pre_tokenization
 from lexigraft.vocabulary.token_bytes import token_bytes
-from lexigraft.vocabulary.tokenizer_files import describe_expansion, save_tokenizer
+from lexigraft.vocabulary.tokenizer_files import describe_vocabulary, save_tokenizer
 
 K = 150
 LLAMA_3 = (
@@ -165,8 +165,8 @@ def test_only_with_joined_marks_tokens_contain_letters_with_marks(expansions, sm
     _, apart, together = expansions
     assert not any(map(has_letter_with_mark, new_texts(smollm2_cut, apart)))
     assert sum(map(has_letter_with_mark, new_texts(smollm2_cut, together))) > K / 10
-    assert describe_expansion(smollm2_cut, apart, "continued")["marks"] == "apart"
-    assert describe_expansion(smollm2_cut, together, "continued")["marks"] == "joined"
+    for target, marks in ((apart, "apart"), (together, "joined")):
+        assert describe_vocabulary("expand", smollm2_cut, target)["marks"] == marks
 
 
 def test_joined_tokenizers_keep_old_ids_and_english(expansions, smollm2_cut, mark_free):
