@@ -204,9 +204,7 @@ def _pooled(
     covered = (total_weights > 0) & sums.any(axis=1)
     covered[list(special_ids(tokenizer))] = False
     covered_ids = np.flatnonzero(covered)
-    sums /= np.maximum(total_weights, 1)[
-        :, None
-    ]  # in place, since this is large for a large vocabulary
+    sums /= np.maximum(total_weights, 1)[:, None]  # in place: this may be large
     return TokenVectors(covered_ids.astype(np.int64), sums[covered_ids].astype(np.float32))
 
 
@@ -226,10 +224,6 @@ def _occurrences(
     return np.repeat(word_of_text, [len(ids) for ids in ids_of_texts]), tokens
 
 
-def _plain(word: str) -> list[str]:
-    return [word, f" {word}"]
-
-
 def _colexnet(word: str) -> list[str]:
     """Spellings of a word of ColexNet+ such as `deu:$haus$`: language code, `$` at word edges."""
     without_code = word[4:] if len(word) > 4 and word[3] == ":" else word
@@ -238,7 +232,10 @@ def _colexnet(word: str) -> list[str]:
     return [text, f" {text}", first_space + stem[:1].upper() + stem[1:]]
 
 
-NOTATIONS: dict[str, Callable[[str], list[str]]] = {"plain": _plain, "colexnet": _colexnet}
+NOTATIONS: dict[str, Callable[[str], list[str]]] = {
+    "plain": lambda word: [word, f" {word}"],
+    "colexnet": _colexnet,
+}
 
 
 def _forms(word: str) -> tuple[str, str, str]:

@@ -1,9 +1,8 @@
 """Token distillation: train rows of new tokens to match the hidden states of their pieces."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,48 +21,34 @@ logger = logging.getLogger(__name__)
 _LOGITS_AT_ONCE = 1 << 25
 
 
-@dataclass(frozen=True)
-class Distilled:
-    """Trained rows of new tokens, and the validation losses before training and after each epoch.
-
-    These are the mean squared difference of hidden states, and the cross-entropy per token in nats.
-    If the head is not trained, it has neither rows nor losses.
-    """
-
-    input: np.ndarray  # [k, h] float32
-    losses: list[float]
-    output: np.ndarray | None  # [k, h] float32
-    head_losses: list[float]
-
-
 def distill(
     model: PreTrainedModel,
-    initial_rows: np.ndarray,
-    initial_head_rows: np.ndarray | None,
+    initial_rows: Mapping[str, np.ndarray],
     copied_ids: np.ndarray,
     training: Sequence[Snippet],
     validation: Sequence[Snippet],
     prefix: Sequence[int],
     rng: np.random.Generator,
-    *,
-    epochs: int,
-    learning_rate: float,
-    batch_size: int,
-) -> Distilled:
+    options: Any,
+) -> tuple[dict[str, np.ndarray], list[float], list[float]]:
     """Train the rows of new tokens for the initializer `distill`; the model itself is frozen.
 
-    `initial_rows` [k, h] float32 are the input rows before training, `initial_head_rows` the same
-    for an untied head, None if it is not trained; `copied_ids` are the source rows that the target
-    vocabulary copies, ascending; `prefix` are source ids that precede every snippet.
+    `initial_rows` [k, h] float32 are the rows before training: `input` and, for an untied head that
+    is trained, `output`. `copied_ids` are the source rows that the target vocabulary copies,
+    ascending; `prefix` are source ids that precede every snippet; `options` are those of the
+    initializer. Returns the trained rows, and the losses on validation snippets, before training
+    and after each epoch: the mean squared difference of hidden states, and the cross-entropy of the
+    head in nats per token.
     """
     input_rows = torch.tensor(
-        initial_rows, dtype=torch.float32, device=model.device, requires_grad=True
+        initial_rows["input"], dtype=torch.float32, device=model.device, requires_grad=True
     )
-    head = (
-        None if initial_head_rows is None else _Head(model, initial_head_rows, copied_ids, training)
-    )
+    head = None
+    if "output" in initial_rows:
+        head = _Head(model, initial_rows["output"], copied_ids, training)
     parameters = [input_rows] if head is None else [input_rows, head.rows]
-    optimizer = torch.optim.Adam(parameters, lr=learning_rate)
+    optimizer = torch.optim.Adam(parameters, lr=options.learning_rate)
+    batch_size, epochs = options.batch_size, options.epochs
     losses: list[float] = []
     head_losses: list[float] = []
 
@@ -100,8 +85,10 @@ def distill(
                 optimizer.step()
             validate()
             logger.info("epoch %d/%d: validation loss %.5f", epoch + 1, epochs, losses[-1])
-    output = None if head is None else head.rows.detach().cpu().numpy()
-    return Distilled(input_rows.detach().cpu().numpy(), losses, output, head_losses)
+    rows = {"input": input_rows.detach().cpu().numpy()}
+    if head:
+        rows["output"] = head.rows.detach().cpu().numpy()
+    return rows, losses, head_losses
 
 
 @contextmanager

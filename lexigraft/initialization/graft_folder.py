@@ -100,7 +100,25 @@ def graft_folder(
         seed=seed,
     )
     grafted = graft(load_model(source_folder, "auto"), target, fitted)
-    facts = _facts(str(model), source_folder, source_model.revision, target, fitted)
+    n_fallbacks, revision = len(fitted.fallbacks_), source_model.revision
+    fallbacks = (
+        f", of which {n_fallbacks:,} are not covered by it and fell back" if n_fallbacks else ""
+    )
+    facts = ModelFacts(
+        base=str(model) if revision else source_folder.name,
+        license=license_of(source_folder),
+        revision=revision,
+        method=[
+            f"A vocabulary of {len(target):,} tokens, {len(fitted.new_ids):,} of them new.",
+            f"New rows of embeddings and head: `{fitted.name}`{fallbacks}.",
+            "Not trained after its vocabulary was changed.",
+        ],
+        limits=[
+            "Without further training it is worse than its source model on most texts.",
+            *template_limits(target, fitted.pair_.source_tokenizer),
+        ],
+        references=method_references(fitted.name),
+    )
     with atomic_folder(out) as folder:
         save_model(grafted, target, folder, files)
         text = model_card(facts, target, is_masked(grafted))
@@ -142,31 +160,3 @@ def new_folder(path: str | Path) -> Path:
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise UserError(f"{folder}: already exists and is not empty; choose another folder")
     return folder
-
-
-def _facts(
-    model: str,
-    source: Path,
-    revision: str | None,
-    target: PreTrainedTokenizerFast,
-    fitted: Initializer,
-) -> ModelFacts:
-    n_fallbacks = len(fitted.fallbacks_)
-    fallbacks = (
-        f", of which {n_fallbacks:,} are not covered by it and fell back" if n_fallbacks else ""
-    )
-    return ModelFacts(
-        base=model if revision else source.name,
-        license=license_of(source),
-        revision=revision,
-        method=[
-            f"A vocabulary of {len(target):,} tokens, {len(fitted.new_ids):,} of them new.",
-            f"New rows of embeddings and head: `{fitted.name}`{fallbacks}.",
-            "Not trained after its vocabulary was changed.",
-        ],
-        limits=[
-            "Without further training it is worse than its source model on most texts.",
-            *template_limits(target, fitted.pair_.source_tokenizer),
-        ],
-        references=method_references(fitted.name),
-    )

@@ -13,10 +13,8 @@ from lexigraft.initialization.pairing import VocabularyPair
 def required_corpus(method: str, corpus: Corpus) -> Iterable[str]:
     """The corpus of a method that needs one; raises a `UserError` if there is none."""
     if corpus is None:
-        raise UserError(
-            f"initializer '{method}': it needs a corpus, sentences of the language; specify a "
-            "text, or call fit(…, corpus=sentences)"
-        )
+        how = "specify a text, or call fit(…, corpus=sentences)"
+        raise _missing(method, "a corpus, sentences of the language", how)
     return corpus
 
 
@@ -24,11 +22,9 @@ def required_pairs(method: str, auxiliary: Auxiliaries, role: str) -> Iterable[t
     """Pairs of an English text and its translation, from the role `parallel` or `dictionary`."""
     if role not in auxiliary:
         items = "words" if role == "dictionary" else "sentences"
-        raise UserError(
-            f"initializer '{method}': it needs pairs of English {items} and their translations as "
-            f"auxiliary '{role}'; specify them in its config entry, or call fit(…, "
-            f"auxiliary={{'{role}': pairs}})"
-        )
+        what = f"pairs of English {items} and their translations as auxiliary '{role}'"
+        how = f"specify them in its config entry, or call fit(…, auxiliary={{'{role}': pairs}})"
+        raise _missing(method, what, how)
     return auxiliary[role]
 
 
@@ -40,11 +36,8 @@ def required_vectors(
     size = len(pair.source_bytes if role == "source" else pair.target_bytes)
     vectors = auxiliary.get(role)
     if not isinstance(vectors, TokenVectors):
-        raise UserError(
-            f"initializer '{method}': it needs vectors of the {side}'s tokens as auxiliary "
-            f"'{role}'; specify one in its config entry, or call fit(…, auxiliary={{'{role}': …}}) "
-            "with vectors that lexigraft.auxiliary computes for that tokenizer"
-        )
+        how = f"specify one in its config entry, or call fit(…, auxiliary={{'{role}': vectors}})"
+        raise _missing(method, f"vectors of the {side}'s tokens as auxiliary '{role}'", how)
     if len(vectors.tokens) and vectors.tokens[-1] >= size:
         raise UserError(
             f"auxiliary '{role}': it has a vector for token {vectors.tokens[-1]}, but the {side} "
@@ -74,10 +67,8 @@ def required_matrices(
     """Input and output matrix of the source; for a tied model the same object."""
     source_matrices = auxiliary.get("matrices")
     if not source_matrices or "input" not in source_matrices:
-        raise UserError(
-            f"initializer '{method}': it needs the source's matrices; call fit(…, "
-            "auxiliary={'matrices': {'input': …}}) with 'output' as well unless tied"
-        )
+        how = "call fit(…, auxiliary={'matrices': {'input': …}}), with 'output' unless tied"
+        raise _missing(method, "the source's matrices", how)
     matrices = {
         "input": source_matrices["input"],
         "output": source_matrices.get("output", source_matrices["input"]),
@@ -91,8 +82,9 @@ def required_model(method: str, auxiliary: Auxiliaries) -> Any:
     """The source model (transformers); raises a `UserError` if there is none."""
     model = auxiliary.get("model")
     if model is None or not hasattr(model, "get_input_embeddings"):
-        raise UserError(
-            f"initializer '{method}': it needs the source model; call fit(…, auxiliary="
-            "{'model': model})"
-        )
+        raise _missing(method, "the source model", "call fit(…, auxiliary={'model': model})")
     return model
+
+
+def _missing(method: str, what: str, how: str) -> UserError:
+    return UserError(f"initializer '{method}': it needs {what}; {how}")

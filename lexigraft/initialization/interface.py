@@ -185,7 +185,8 @@ class Initializer(ABC):
         `share_copied` is the coverage in SALT's Table 6 and CW2V's Table 4.
         """
         pair = self._fitted()
-        copied_tokens = self._copied()
+        # Some methods also copy the rows of tokens that are alike.
+        copied_tokens = len(pair.shared_ids) + getattr(self, "alike_", 0)
         tokens = len(pair.shared_ids) + len(pair.new_ids)
         counts = ((name, getattr(self, f"{name}_")) for name in self.counted)
         return {
@@ -194,10 +195,6 @@ class Initializer(ABC):
             "share_copied": copied_tokens / tokens,
             **{name: None if value != value else value for name, value in counts},  # NaN
         }
-
-    def _copied(self) -> int:
-        """Number of target tokens that have the row of a source token."""
-        return len(self._fitted().shared_ids)
 
     @property
     def n_source(self) -> int:

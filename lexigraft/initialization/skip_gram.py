@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -255,21 +256,13 @@ def train(
     validation: TokenStream,
     initial_logits: csr_array,
     rng: np.random.Generator,
-    *,
-    window: int,
-    negatives: int,
-    rank: int,
-    epochs: int,
-    learning_rate: float,
-    weight_decay: float,
-    batch_tokens: int,
-    subsampling: float | None,
+    options: Any,
 ) -> tuple[dict[str, ConvexRows], list[float], float | None]:
     """Train the weights of the new tokens' rows; all other rows are fixed.
 
     `matrices` are `"input"` and `"output"`, each [n_source, h]; the same object twice where they
     are tied. `text` and `validation` are in target ids. `initial_logits` are [len(new_ids), number
-    of source tokens]. The other parameters are options of `CW2V`.
+    of source tokens]; `options` are those of `CW2V`.
 
     Returns the rows of the new tokens, by `"input"` and `"output"`; the validation loss per pair,
     before training and after each epoch; and the number of text tokens per second, None without
@@ -279,19 +272,21 @@ def train(
     tied = matrices["output"] is matrices["input"]
     output_rows = input_rows if tied else _source_rows(matrices["output"], pair.source_ids)
     rows = {
-        which: ConvexRows(source_rows, initial_logits, rank, rng)
+        which: ConvexRows(source_rows, initial_logits, options.rank, rng)
         for which, source_rows in (("input", input_rows), ("output", output_rows))
     }
     factors = [factor for stream in rows.values() for factor in (stream.left, stream.right)]
-    optimizer = torch.optim.Adam(factors, lr=learning_rate, weight_decay=weight_decay)
+    optimizer = torch.optim.Adam(
+        factors, lr=options.learning_rate, weight_decay=options.weight_decay
+    )
     noise = NoiseDistribution.from_text(text)
-    if subsampling is not None:
+    if options.subsampling is not None:
         counts = np.bincount(text.tokens, minlength=pair.n_target)
         text, validation = (
-            stream.subsampled(counts, subsampling, rng) for stream in (text, validation)
+            stream.subsampled(counts, options.subsampling, rng) for stream in (text, validation)
         )
     n_centres = len(text.tokens) if text.centres is None else int(text.centres.sum())
-    batch_options = (window, negatives, batch_tokens)
+    batch_options = (options.window, options.negatives, options.batch_tokens)
     seed = int(rng.integers(2**32))
 
     def loss_of(batch: SkipGramBatch) -> torch.Tensor:
@@ -310,10 +305,10 @@ def train(
         return total / pairs if pairs else 0.0
 
     losses, seconds = [validation_loss()], 0.0
-    for epoch in range(epochs):
+    for epoch in range(options.epochs):
         epoch_start = time.monotonic()
         epoch_batches = batches(text, noise, *batch_options, rng)
-        total = -(-n_centres // batch_tokens)
+        total = -(-n_centres // options.batch_tokens)
         for batch in tqdm(
             epoch_batches, desc=f"cw2v, epoch {epoch + 1}", total=total, disable=None
         ):
@@ -324,8 +319,8 @@ def train(
                 optimizer.step()
         seconds += time.monotonic() - epoch_start
         losses.append(validation_loss())
-        logger.info("epoch %d/%d: validation loss %.4f", epoch + 1, epochs, losses[-1])
-    tokens = len(text.tokens) * epochs
+        logger.info("epoch %d/%d: validation loss %.4f", epoch + 1, options.epochs, losses[-1])
+    tokens = len(text.tokens) * options.epochs
     return rows, losses, tokens / seconds if seconds else None
 
 

@@ -69,21 +69,15 @@ def expected_counts(bitext: Bitext, *, iterations: int, diagonal_tension: float 
         return csr_array((0, 0))
     shape = (int(bitext.source.max()) + 1, int(bitext.target.max()) + 1)
     indptr, columns = _cooccurring_pairs(bitext, shape)
-    bitext_arrays = (bitext.source, bitext.source_starts, bitext.target, bitext.target_starts)
+    arrays = (bitext.source, bitext.source_starts, bitext.target, bitext.target_starts)
     probabilities, null_probabilities = np.ones(len(columns)), np.ones(shape[1])
     counts = np.zeros(len(columns))
     rows = np.repeat(np.arange(shape[0], dtype=np.int32), np.diff(indptr))
     for _ in range(iterations):
         counts, null_counts = np.zeros(len(columns)), np.zeros(shape[1])
+        translation, no_translation = (probabilities, counts), (null_probabilities, null_counts)
         _add_expected_counts(
-            *bitext_arrays,
-            indptr,
-            columns,
-            probabilities,
-            null_probabilities,
-            counts,
-            null_counts,
-            float(diagonal_tension),
+            arrays, (indptr, columns), translation, no_translation, float(diagonal_tension)
         )
         totals = np.bincount(rows, counts, minlength=shape[0])
         probabilities = counts / np.where(totals > 0, totals, 1)[rows]
@@ -98,9 +92,7 @@ def _cooccurring_pairs(bitext: Bitext, shape: tuple[int, int]) -> tuple[np.ndarr
     """Pairs of units that co-occur in a sentence, as `indptr` and `indices` of a sparse array."""
     sentences = np.repeat(np.arange(len(bitext), dtype=np.int32), np.diff(bitext.source_starts))
     order = np.argsort(bitext.source, kind="stable")
-    sentences_of_units = sentences[
-        order
-    ]  # the sentences in which each source unit occurs, unit by unit
+    sentences_of_units = sentences[order]  # those in which each source unit occurs, unit by unit
     ends = np.cumsum(np.bincount(bitext.source, minlength=shape[0]))
     arrays = (sentences_of_units, ends, bitext.target, bitext.target_starts)
     minimum_count = 1
@@ -153,20 +145,12 @@ def _count_cooccurring(
 
 
 @njit(nogil=True)
-def _add_expected_counts(
-    source,
-    source_starts,
-    target,
-    target_starts,
-    indptr,
-    columns,
-    probabilities,
-    null_probabilities,
-    counts,
-    null_counts,
-    tension,
-):
-    """Add the expected counts of all sentences to `counts` and `null_counts`."""
+def _add_expected_counts(bitext, pairs, translation, no_translation, tension):
+    """Add the expected counts of all sentences to the counts of both translations."""
+    source, source_starts, target, target_starts = bitext
+    indptr, columns = pairs
+    probabilities, counts = translation
+    null_probabilities, null_counts = no_translation
     longest = 0
     for sentence in range(len(source_starts) - 1):
         longest = max(longest, source_starts[sentence + 1] - source_starts[sentence])

@@ -173,7 +173,6 @@ def _by_characters(
         byte_positions = np.concatenate([[-1], np.cumsum([0, *widths])]) + text_starts[number] + 1
         is_white_space = np.concatenate([[True], np.isin(characters, _SPACES), [True]])
         adds_space = begins_word[ids] & ~is_white_space[starts + 1] & is_white_space[starts]
-        ends = np.where(
-            adds_space & is_space_token[ids], starts, ends
-        )  # its offsets include the letter after it
+        # The offsets of a token that is a space include the letter after it.
+        ends = np.where(adds_space & is_space_token[ids], starts, ends)
         yield np.stack([ids, byte_positions[starts + 1 - adds_space], byte_positions[ends + 1]])

@@ -17,16 +17,6 @@ from lexigraft.initialization.training_text import tokenized_sentences, validati
 
 logger = logging.getLogger(__name__)
 
-_TRAINING_OPTIONS = (
-    "window",
-    "negatives",
-    "rank",
-    "epochs",
-    "learning_rate",
-    "weight_decay",
-    "batch_tokens",
-    "subsampling",
-)
 _SPREAD_SHARE = 0.1  # share of a row that `start: mean` spreads over all source tokens
 
 
@@ -107,9 +97,7 @@ class CW2V(RecipeInitializer):
         text, validation = (
             TokenStream.from_sentences(part) for part in validation_split(sentences)
         )
-        has_neighbour = (
-            np.bincount(text.sentence)[text.sentence] > 1
-        )  # has another token in its sentence
+        has_neighbour = np.bincount(text.sentence)[text.sentence] > 1
         trained_ids = np.intersect1d(text.tokens[has_neighbour], pair.new_ids)
         self.losses_: list[float] = []
         self._moved, self._speed = 0.0, None
@@ -118,9 +106,8 @@ class CW2V(RecipeInitializer):
             rows, is_missing = rows_with_fallback(pair, trained_ids, trained_ids, np.zeros(0))
             return {"input": rows, "output": rows}, is_missing
         initial_logits, rng = self._initial_logits(pair), self._generator("training")
-        settings = {name: getattr(self, name) for name in _TRAINING_OPTIONS}
         trained, self.losses_, self._speed = train(
-            pair, matrices, text, validation, initial_logits, rng, **settings
+            pair, matrices, text, validation, initial_logits, rng, self
         )
         return self._truncated_rows(pair, trained, trained_ids)
 

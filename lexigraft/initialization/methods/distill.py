@@ -96,31 +96,19 @@ class TokenDistillation(RowInitializer):
         )
         self.snippets_ = len(snippets)
         embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
-        initial_rows, initial_head_rows = self._mean(embeddings.weight, "input"), None
+        initial_rows = {"input": self._mean(embeddings.weight, "input")}
+        self._trained = dict(initial_rows)
         if self.head == "cross-entropy" and head.weight is not embeddings.weight:
-            initial_head_rows = self._mean(head.weight, "output")
-        self._trained = {"input": initial_rows}
+            initial_rows["output"] = self._mean(head.weight, "output")
         self.losses_: list[float] = []
         self.head_losses_: list[float] = []
         training, validation = validation_split(snippets)
         if snippets:
-            trained = distill(
-                model,
-                initial_rows,
-                initial_head_rows,
-                np.unique(pair.source_of[pair.source_of >= 0]),
-                training,
-                validation,
-                prefix,
-                self._generator("order"),
-                epochs=self.epochs,
-                learning_rate=self.learning_rate,
-                batch_size=self.batch_size,
+            copied_ids = np.unique(pair.source_of[pair.source_of >= 0])
+            rng = self._generator("order")
+            self._trained, self.losses_, self.head_losses_ = distill(
+                model, initial_rows, copied_ids, training, validation, prefix, rng, self
             )
-            self._trained["input"] = trained.input
-            if trained.output is not None:
-                self._trained["output"] = trained.output
-            self.losses_, self.head_losses_ = trained.losses, trained.head_losses
         trained_tokens = {-1 - i for snippet in training for i in snippet.target.tolist() if i < 0}
         self.fallbacks_ = [
             token for i, token in enumerate(pair.new_tokens) if i not in trained_tokens

@@ -31,9 +31,8 @@ class Merge(RecipeInitializer):
         rules: dict[str, list[tuple[str, str]]] = {}
         for left, right in merge_rules(pair.target_tokenizer):
             rules.setdefault(left + right, []).append((left, right))
-        recipes_of_tokens = shared_weights(
-            pair
-        )  # extended below by new tokens; empty without source pieces
+        # Extended below by new tokens; empty without source pieces.
+        recipes_of_tokens = shared_weights(pair)
         new_tokens = zip(pair.new_tokens, pair.new_ids.tolist(), strict=True)
         tokens_without_rule = {
             token: token_id for token, token_id in new_tokens if token not in rules

@@ -103,9 +103,6 @@ class SALT(RecipeInitializer):
         self.unexplained_ = float(np.mean(residuals)) if residuals else math.nan
         return rows_with_fallback(pair, *map(np.concatenate, (tokens, sources, weights)))
 
-    def _copied(self) -> int:
-        return super()._copied() + self.alike_
-
     def _neighbours(self, queries: np.ndarray, anchors: np.ndarray) -> list[np.ndarray]:
         """Indices of each token's neighbours among the anchors."""
         weights = sparsemax_of_cosines(queries, anchors)

@@ -88,9 +88,6 @@ class TokenAdapt(RecipeInitializer):
             np.concatenate([weights.data, np.ones(len(copies))]),
         )
 
-    def _copied(self) -> int:
-        return super()._copied() + self.alike_
-
     def _local(
         self,
         pair: VocabularyPair,
