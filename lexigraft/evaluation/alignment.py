@@ -34,18 +34,15 @@ def alignment_record(job: dict[str, Any]) -> dict[str, Any]:
     inputs, settings = job["inputs"], job["settings"]
     fitted = load_initialization(inputs["initialization"])
     metrics: dict[str, float | int] = {}
-    details: dict[str, Any] = {}
-    if isinstance(fitted, DenseRows):
-        details["not_measured"] = (
-            "its rows are drawn at random: no source token corresponds to a new one"
-        )
-    else:
+    details: dict[str, Any] = {
+        "not_measured": "its rows are drawn at random: no source token corresponds to a new one"
+    }
+    if not isinstance(fitted, DenseRows):
         target = open_tokenizer(inputs["tokenizer"])
         ids = target.get_vocab()
         fallbacks = json.loads(Path(inputs["initialization"], "fallbacks.json").read_text("utf-8"))
-        texts = draw(
-            corpus_sentences(inputs["corpus"], "heldout"), settings["sentences"], job, "heldout"
-        )
+        heldout = corpus_sentences(inputs["corpus"], "heldout")
+        texts = draw(heldout, settings["sentences"], job, "heldout")
         described = inputs.get("encoder")
         encoder = SentenceEncoder(described, "alignment.encoder") if described else None
         metrics = alignment(
@@ -107,13 +104,13 @@ def alignment(
     uncovered = set(fallbacks)
     tokens = sum(map(len, target_ids))
     uncovered_tokens = sum(token in uncovered for ids in target_ids for token in ids)
+    # As corpora of one text: sacrebleu's sentence score requires `effective_order`.
+    text_outputs, text_references = ([[ids] for ids in texts] for texts in (mapped, references))
     metrics: dict[str, float | int] = {
         "bleu": bleu(mapped, references),
         "bleu_1": bleu(mapped, references, order=1),
         # As corpora of one text: sacrebleu's sentence score requires `effective_order`.
-        "bleu_sentence_mean": float(
-            np.mean([bleu([text], [ids]) for text, ids in zip(mapped, references, strict=True)])
-        ),
+        "bleu_sentence_mean": float(np.mean([*map(bleu, text_outputs, text_references)])),
         "vocabulary_coverage": 1 - len(uncovered) / len(target.get_vocab()),
         "text_coverage": 1 - uncovered_tokens / max(tokens, 1),
     }

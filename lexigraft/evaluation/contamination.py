@@ -69,9 +69,8 @@ def count_tests(
 def texts_of(kind: str, path: str | Path) -> dict[str, list[str]]:
     """The texts of a test, cleaned like training text, in one or several sets.
 
-    `path` depends on `TaskKind.tests`: for `heldout`, a file with one sentence per line; for
-    `benchmark`, the folder of a prepared benchmark; for all others, a file of JSON lines, as
-    written by the corpus stage.
+    `path` depends on `TaskKind.tests`: a file with one sentence per line (`heldout`), the folder of
+    a prepared benchmark, or a file of JSON lines as written by the corpus stage.
     """
     declared = task_kind(kind)
     if declared.tests == "benchmark":

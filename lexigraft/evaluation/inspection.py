@@ -81,8 +81,7 @@ def inspect_tokenizer(
     >>> inspection = lexigraft.inspect_tokenizer(source, swahili, english, sizes=(4, 8))
     >>> [(point.new_tokens, point.tokens_per_sentence) for point in inspection.curve]
     [(0, 11.0), (4, 7.5), (8, 4.5)]
-    >>> metrics, english = inspection.metrics, inspection.english
-    >>> round(metrics["fertility"], 1), round(english["fertility"], 1)  # per word
+    >>> round(inspection.metrics["fertility"], 1), round(inspection.english["fertility"], 1)
     (3.7, 1.3)
     """
     texts, english = list(texts), list(english)

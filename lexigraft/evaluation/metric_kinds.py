@@ -1,8 +1,7 @@
 """Metrics: their declarations, and how to look them up by name.
 
-A metric of generated text is one module in `metrics/`, with the name of the metric in records and a
-`MetricKind` called `METRIC`. A task names such metrics in its setting `metrics`. Metrics that a
-task computes itself are declared in its own module.
+A metric of generated text is one module in `metrics/` with a `MetricKind` called `METRIC`, and is
+named in the setting `metrics` of tasks. Metrics that a task computes are declared in its module.
 """
 
 from collections.abc import Callable, Mapping, Sequence

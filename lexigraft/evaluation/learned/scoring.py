@@ -53,10 +53,9 @@ def score_predictions(job: Job) -> list[str]:
     be scored, `metrics` is empty and `not_scored` says why and what to do: an unavailable metric
     does not stop a study.
 
-    Keys that are read: `inputs`: `predictions` (files of JSON lines with `id`, `source`, `output`
-    and `reference`, with a `record.json` next to each), `metric` (the card with the result of
-    `prepare_metric`) and `python` (of the metrics environment); and `settings`: the metric's entry
-    in config/metrics.yaml. Returns the records, relative to `outputs.folder`.
+    Keys that are read: `inputs`: `predictions` (files with a `record.json` next to each), `metric`
+    (the card of `prepare_metric`) and `python` (of the metrics environment); and `settings`: the
+    metric's entry in config/metrics.yaml. Returns the records, relative to `outputs.folder`.
     """
     runs = [_run_job(job, Path(file)) for file in job["inputs"]["predictions"]]
     unfinished = [run for run in runs if not is_complete(run)]
