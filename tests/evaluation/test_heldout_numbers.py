@@ -17,7 +17,6 @@ training_setup_in, training_setup = training.training_setup_in, training.trainin
 PHASE = {"length": 32, "learning_rate": 1e-2}
 TRAINABLE = {
     "nothing": [],
-    "all": [PHASE | {"trainable": ["all"]}],
     "embeddings, then a layer": [
         PHASE | {"trainable": ["embeddings", "head"], "share": 0.5},
         PHASE | {"trainable": [{"layers": [0]}], "share": 0.5},

@@ -91,19 +91,6 @@ def test_grammatical_articles_are_those_of_the_language_of_the_answers(
     assert predictions(asked)[2]["exact_match"] == exact
 
 
-def test_each_language_has_its_figures_and_english_apart(model, byte_tokenizer, job, writing):
-    tokenizer = byte_tokenizer()
-    writing("cat", tokenizer)
-    asked = job("greek", "english")
-    metrics = evaluate(model, tokenizer, asked).metrics
-    assert metrics["f1"] == 0
-    assert metrics["english_exact_match"] == pytest.approx(100 / 3)
-    rows = predictions(asked)
-    assert [row["test"] for row in rows] == ["greek"] * 4 + ["english"] * 3
-    assert rows[-1]["prompt"].startswith("Context: Nick")
-    assert len({row["id"] for row in rows}) == 7
-
-
 def test_examples_precede_questions_and_are_not_tested(model, byte_tokenizer, job):
     asked = job(shots=2)
     details = evaluate(model, byte_tokenizer(), asked).details["tests"]["greek"]

@@ -13,7 +13,7 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.fine_tuning import FineTuning
 from lexigraft.evaluation.task_kinds import task_kind
 from lexigraft.evaluation.tasks import classification, extractive_qa, tagging
-from lexigraft.evaluation.tasks.tagging import entity_f1, word_tokens
+from lexigraft.evaluation.tasks.tagging import word_tokens
 from lexigraft.evaluation.transfer import Transfer
 from lexigraft.source.model import load_model
 
@@ -215,12 +215,3 @@ def test_a_token_may_represent_two_words_and_a_truncated_word_has_none():
     words = ["a", "b", "cd", "e"]  # "a b cd e"
     offsets = [(0, 0), (0, 3), (3, 5), (5, 6)]
     assert word_tokens(words, offsets, [False, True, True, True]) == [1, 1, 2, None]
-
-
-def test_only_whole_entities_of_the_right_type_count():
-    expected = [["B-PER", "I-PER", "O", "B-LOC"], ["B-ORG", "O"]]
-    found = [["B-PER", "I-PER", "O", "B-ORG"], ["B-ORG", "I-ORG"]]
-    # One of three is right, of three that were found: precision and recall 1/3.
-    assert entity_f1(expected, found) == pytest.approx(100 / 3)
-    assert entity_f1(expected, expected) == 100
-    assert entity_f1(expected, [["O"] * 4, ["O"] * 2]) == 0
