@@ -61,38 +61,32 @@ def check_versions() -> Iterator[Diagnosis]:
             ABSENT, "lexigraft is not installed, only found on the path", "pip install lexigraft"
         )
         return
-    requirements = [Requirement(line) for line in lines]
-    library = [r for r in requirements if _applies(r, "")]
-    studies = [r for r in requirements if _applies(r, "workflow") or _applies(r, "metrics")]
-    for package, purpose, needed, state in (
-        ("lexigraft", "the library needs", library, IMPOSSIBLE),
-        ("'lexigraft[workflow]'", "studies need", studies, ABSENT),
+    needed: dict[bool, list[Requirement]] = {True: [], False: []}  # by whether the library needs it
+    for requirement in map(Requirement, lines):
+        extras = ("", "workflow", "metrics")
+        marker = requirement.marker
+        if requirement.name != "lexigraft" and (
+            marker is None or any(marker.evaluate({"extra": extra}) for extra in extras)
+        ):
+            needed[marker is None or marker.evaluate({"extra": ""})].append(requirement)
+    for package, purpose, state, requirements in (
+        ("lexigraft", "the library needs", IMPOSSIBLE, needed[True]),
+        ("'lexigraft[workflow]'", "studies need", ABSENT, needed[False]),
     ):
-        problems = [problem for requirement in needed if (problem := _problem(requirement))]
+        problems = []
+        for requirement in requirements:
+            try:
+                version = metadata.version(requirement.name)
+            except metadata.PackageNotFoundError:
+                problems.append(f"{requirement.name} is not installed")
+                continue
+            if not requirement.specifier.contains(version, prereleases=True):
+                problems.append(f"{requirement.name} is {version}, not {requirement.specifier}")
         if problems:
             fact = f"packages that {purpose}: {', '.join(problems)}"
             yield Diagnosis(state, fact, f"pip install {package}")
         else:
-            yield Diagnosis(OK, f"packages that {purpose}: all {len(needed)}")
-
-
-def _applies(requirement: Any, extra: str) -> bool:
-    """Whether a requirement belongs to this extra, on this Python."""
-    marker = requirement.marker
-    if requirement.name == "lexigraft":
-        return False  # an extra that includes another one
-    if marker is None or marker.evaluate({"extra": ""}):
-        return not extra
-    return bool(marker.evaluate({"extra": extra}))
-
-
-def _problem(requirement: Any) -> str:
-    try:
-        version = metadata.version(requirement.name)
-    except metadata.PackageNotFoundError:
-        return f"{requirement.name} is not installed"
-    fits = requirement.specifier.contains(version, prereleases=True)
-    return "" if fits else f"{requirement.name} is {version}, not {requirement.specifier}"
+            yield Diagnosis(OK, f"packages that {purpose}: all {len(requirements)}")
 
 
 def check_device() -> Iterator[Diagnosis]:

@@ -1,6 +1,8 @@
 """`lexigraft init`: write a study to start from, and a profile for Slurm."""
 
+import json
 import shutil
+from functools import partial
 from pathlib import Path
 from string import Template
 from typing import Annotated, Any
@@ -9,7 +11,6 @@ import typer
 
 from lexigraft.errors import UserError
 from lexigraft.installation import PIPELINE
-from lexigraft.yaml_files import parse_yaml
 from workflow.adaptation.text import LEAST_HELDOUT, heldout_sentences, measure_text
 from workflow.commands.studies import check_installed
 from workflow.commands.texts import as_name, check_code, check_hub_name, source_name
@@ -17,6 +18,8 @@ from workflow.commands.texts import as_name, check_code, check_hub_name, source_
 _TEMPLATE = Path(__file__).with_name("new-study.yaml")
 _TRAINED = 500
 _PROFILE = "profiles/slurm/config.yaml"
+# As JSON, which is YAML: unquoted, `no`, the code of Norwegian, would be read as false.
+_quoted = partial(json.dumps, ensure_ascii=False)
 
 
 def init(
@@ -91,8 +94,9 @@ def new_study(file: str, model: str, code: str, text: str) -> str:
     from workflow.config.registries import load_registries
 
     registries = load_registries()
-    name, script = _known_language(registries["languages"], code)
-    heldout = 100
+    known = (entry for entry in registries["languages"].values() if entry.get("code") == code)
+    entry = next(known, {"name": code})
+    script, heldout = entry.get("script", "Latn"), 100
     if Path(text).is_file():
         facts = measure_text({"loader": "text", "paths": [text]}, text, least=2 * LEAST_HELDOUT)
         script = facts.script if facts.share else script
@@ -104,8 +108,8 @@ def new_study(file: str, model: str, code: str, text: str) -> str:
         documentation=PIPELINE / "config/README.md",
         file=file,
         study=_quoted(study),
-        title=_quoted(f"{name} for {source}"),
-        name=_quoted(name),
+        title=_quoted(f"{entry['name']} for {source}"),
+        name=_quoted(entry["name"]),
         source=_quoted(source),
         sources=sources,
         language=f"my-{code}",
@@ -117,14 +121,6 @@ def new_study(file: str, model: str, code: str, text: str) -> str:
         sentences=_TRAINED,
         vocabulary="expand-500",
     )
-
-
-def _known_language(entries: dict[str, Any], code: str) -> tuple[str, str]:
-    """English name and script of a language in the registry; otherwise its code and Latin."""
-    for entry in entries.values():
-        if entry.get("code") == code:
-            return entry["name"], entry.get("script", "Latn")
-    return code, "Latn"
 
 
 def _source(model: str, known: dict[str, Any]) -> tuple[str, str]:
@@ -142,15 +138,3 @@ def _source(model: str, known: dict[str, Any]) -> tuple[str, str]:
     if is_folder:
         location = f"folder: {_quoted(model)}"
     return name, f"sources:\n  {_quoted(name)}:\n    {location}\n"
-
-
-def _quoted(text: str) -> str:
-    """A text as an item of a YAML list, quoted if YAML would read another value.
-
-    For example `no`, the code of Norwegian, which YAML reads as false.
-    """
-    try:
-        plain = parse_yaml(f"[{text}]", text) == [text]
-    except UserError:
-        plain = False
-    return text if plain else "'" + text.replace("'", "''") + "'"
