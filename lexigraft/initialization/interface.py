@@ -288,14 +288,17 @@ class RecipeInitializer(Initializer):
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         pair = self.pair_
         rows, fallback = self._new_rows(pair, corpus, auxiliary)
-        assemble = partial(assemble_recipe, source_of=pair.source_of, source_ids=pair.source_ids)
+        assemble = partial(
+            assemble_recipe,
+            source_of=pair.source_of,
+            source_ids=pair.source_ids,
+            scaled=self.source_norm,
+        )
         self.recipe_: Recipe | RecipePair
         if isinstance(rows, Mapping):
             self.recipe_ = RecipePair(assemble(rows["input"]), assemble(rows["output"]))
         else:
             self.recipe_ = assemble(rows)
-        if self.source_norm:
-            self.recipe_ = self.recipe_.scaled(pair.source_ids)
         self._fallback_ids = pair.new_ids[fallback]
         self.fallbacks_ = [pair.new_tokens[i] for i in np.flatnonzero(fallback)]
 

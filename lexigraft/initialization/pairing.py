@@ -203,10 +203,6 @@ class _Tokens(NamedTuple):
         vocab = tokenizer.get_vocab()
         return cls(tokenizer, vocab, token_bytes(tokenizer, vocab), special_ids(tokenizer))
 
-    def keys(self) -> list[tuple[bool, bytes]]:
-        """The comparison key of each id: whether the token is special, and its bytes."""
-        return [(number in self.special, data) for number, data in enumerate(self.data)]
-
 
 def _fallback_ids(
     tokenizer: PreTrainedTokenizerFast, vocab: dict[str, int] | None = None
@@ -217,7 +213,11 @@ def _fallback_ids(
 
 def _match(source: _Tokens, target: _Tokens) -> dict[int, int]:
     fallback_ids = _fallback_ids(source.tokenizer, source.vocab)
-    source_keys, target_keys = source.keys(), target.keys()
+    # Tokens are equal if both or neither are special, and they have the same bytes.
+    source_keys, target_keys = (
+        [(number in tokens.special, data) for number, data in enumerate(tokens.data)]
+        for tokens in (source, target)
+    )
     id_by_key: dict[tuple[bool, bytes], int] = {}
     for source_id in [*sorted({*source.vocab.values()} - fallback_ids), *sorted(fallback_ids)]:
         id_by_key.setdefault(source_keys[source_id], source_id)

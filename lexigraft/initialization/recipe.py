@@ -5,7 +5,7 @@ mean of all rows is one row of `right`.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -84,10 +84,6 @@ class Recipe:
         """The recipe of the matrix `"input"` or `"output"`: this one."""
         return self
 
-    def scaled(self, norm_of: np.ndarray | None) -> "Recipe":
-        """This recipe with new rows scaled to the mean norm of these source rows, or unscaled."""
-        return replace(self, norm_of=norm_of)
-
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
         """Compute the target matrix [n_target, h] from a source matrix [n_source, h].
 
@@ -107,28 +103,26 @@ class Recipe:
         """The rows of these target ids, a block of columns at a time."""
         if not len(ids):
             return
-        singular_vectors = None
-        if self.rank is not None and self.rank < matrix.shape[1]:
-            singular_vectors = leading_singular_vectors(matrix, self.rank)
+        is_projected = self.rank is not None and self.rank < matrix.shape[1]
+        singular_vectors = (
+            leading_singular_vectors(matrix, self.rank or 0) if is_projected else None
+        )
+
+        def rows() -> Iterator[tuple[slice, np.ndarray]]:
+            sums = self._products(matrix, ids)
+            return sums if singular_vectors is None else project(sums, singular_vectors)
+
         if self.norm_of is None:
-            yield from self._projected(matrix, ids, singular_vectors)
+            yield from rows()
             return
         squared_norms = np.zeros(len(ids))
-        # Computed twice: all rows at once may not fit into memory.
-        for _, values in self._projected(matrix, ids, singular_vectors):
+        for _, values in rows():  # computed twice: all rows at once may not fit into memory
             squared_norms += np.square(values, dtype=np.float64).sum(axis=1)
         scales = mean_norm(matrix, self.norm_of) / np.sqrt(
             np.where(squared_norms > 0, squared_norms, 1)
         )
-        for columns, values in self._projected(matrix, ids, singular_vectors):
+        for columns, values in rows():
             yield columns, values * scales[:, None].astype(values.dtype)
-
-    def _projected(
-        self, matrix: Matrix, ids: np.ndarray, singular_vectors: np.ndarray | None
-    ) -> Iterator[tuple[slice, np.ndarray]]:
-        """The rows of these target ids, projected onto the vectors if given, and not yet scaled."""
-        sums = self._products(matrix, ids)
-        return sums if singular_vectors is None else project(sums, singular_vectors)
 
     def _products(self, matrix: Matrix, ids: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         """Weighted sums, a block of columns at a time, reading only the rows that they use."""
@@ -197,22 +191,24 @@ class Recipe:
 
     @classmethod
     def _from_arrays(cls, arrays: dict[str, np.ndarray], prefix: str = "") -> "Recipe":
-        left = _factor(arrays, f"{prefix}left")
-        right = _factor(arrays, f"{prefix}right") if f"{prefix}right_shape" in arrays else None
-        new_ids = arrays[f"{prefix}new_ids"].astype(np.int64)
+        arrays = {
+            name.removeprefix(prefix): array
+            for name, array in arrays.items()
+            if name.startswith(prefix)
+        }
+        left = _factor(arrays, "left")
+        right = _factor(arrays, "right") if "right_shape" in arrays else None
+        new_ids = arrays["new_ids"].astype(np.int64)
         if right is not None and right.shape[0] != left.shape[1]:
             raise ValueError("its two factors do not match")
         if new_ids.ndim != 1 or (new_ids < 0).any() or (new_ids >= left.shape[0]).any():
             raise ValueError("its new ids are not among its rows")
-        rank = int(arrays[f"{prefix}rank"]) if f"{prefix}rank" in arrays else None
+        rank = int(arrays["rank"]) if "rank" in arrays else None
         if rank is not None and rank < 1:
             raise ValueError("its rank is not positive")
-        norm_of = arrays.get(f"{prefix}norm_of")
-        norm_of = None if norm_of is None else norm_of.astype(np.int64)
-        n_source = (left if right is None else right).shape[1]
-        if norm_of is not None and not (
-            norm_of.ndim == 1 and len(norm_of) and norm_of.min() >= 0 and norm_of.max() < n_source
-        ):
+        norm_of = arrays["norm_of"].astype(np.int64) if "norm_of" in arrays else None
+        source_rows = np.arange((left if right is None else right).shape[1])
+        if norm_of is not None and not (len(norm_of) and np.isin(norm_of, source_rows).all()):
             raise ValueError("its rows for norms are not source rows")
         return cls(left, right, new_ids, rank, norm_of)
 
@@ -258,10 +254,6 @@ class RecipePair:
             raise UserError(f"matrix '{which}': there are recipes for 'input' and 'output' only")
         return self.input if which == "input" else self.output
 
-    def scaled(self, norm_of: np.ndarray | None) -> "RecipePair":
-        """Both recipes with new rows scaled to the mean norm of these source rows, or unscaled."""
-        return RecipePair(self.input.scaled(norm_of), self.output.scaled(norm_of))
-
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
         """Compute the target matrix [n_target, h] of `"input"` or `"output"` with its recipe."""
         return self.recipe(which).apply(matrix, which)
@@ -288,9 +280,7 @@ class RecipePair:
 
 @dataclass(frozen=True)
 class DenseRows:
-    """The new rows [len(new_ids), h] of each matrix, by `"input"` and `"output"`; others are
-    copied.
-    """
+    """The new rows [len(new_ids), h] of each matrix, by `"input"` and `"output"`."""
 
     new: Mapping[str, np.ndarray]
     source_of: np.ndarray  # [n_target]: the source row that each target row copies, -1 for new
@@ -327,13 +317,17 @@ class DenseRows:
         return iter([(slice(None), rows)])
 
 
-def assemble_recipe(rows: csr_array, source_of: np.ndarray, source_ids: np.ndarray) -> Recipe:
+def assemble_recipe(
+    rows: csr_array, source_of: np.ndarray, source_ids: np.ndarray, scaled: bool = False
+) -> Recipe:
     """Assemble the recipe of a whole vocabulary from the recipe rows of its new tokens.
 
     `rows` [number of new tokens, n_source + 1] are weights on source rows, in the last column on
     the mean of the source tokens `source_ids`. `source_of` [n_target] is the source row that each
-    target row copies, -1 for new tokens.
+    target row copies, -1 for new tokens. With `scaled`, new rows are scaled to the mean norm of the
+    source rows.
     """
+    norm_of = source_ids if scaled else None
     n_source = rows.shape[1] - 1
     new_ids, copied_ids = np.flatnonzero(source_of < 0), np.flatnonzero(source_of >= 0)
     source_of_weight = np.concatenate([source_of[copied_ids], rows.indices])
@@ -345,13 +339,13 @@ def assemble_recipe(rows: csr_array, source_of: np.ndarray, source_ids: np.ndarr
         (weights, (row_of_weight, source_of_weight)), shape=(len(source_of), n_source + uses_mean)
     )
     if not uses_mean:
-        return Recipe(left, None, new_ids)
+        return Recipe(left, None, new_ids, norm_of=norm_of)
     mean_weights = np.full(len(source_ids), 1 / len(source_ids))
     mean_row = csr_array(
         (mean_weights, (np.zeros_like(source_ids), source_ids)), shape=(1, n_source)
     )
     right = csr_array(vstack([eye_array(n_source, format="csr"), mean_row], format="csr"))
-    return Recipe(left, right, new_ids)
+    return Recipe(left, right, new_ids, norm_of=norm_of)
 
 
 def _single_ones(matrix: csr_array) -> np.ndarray:

@@ -63,28 +63,6 @@ def test_matrices_have_the_target_s_rows_and_the_shared_ones_are_copies(
     assert grafted.config.vocab_size == len(target)
 
 
-def test_equal_texts_of_shared_tokens_get_equal_logits(model, source, target):
-    made = model(tied=False)
-    old = source("cab", return_tensors="pt")["input_ids"]
-    fitted = fit(source, target)
-    new = torch.tensor([[target.get_vocab()[letter] for letter in "cab"]])
-    expected = made(old).logits
-    found = graft(made, target, fitted)(new).logits
-    shared = (fitted.source_of >= 0).nonzero()[0]
-    assert torch.equal(found[..., shared], expected[..., fitted.source_of[shared]])
-
-
-def test_a_role_with_several_ids_keeps_them(model, source, target):
-    source.add_tokens(["<|turn|>"], special_tokens=True)
-    target.add_tokens(["<|turn|>"], special_tokens=True)
-    made = model()
-    turn, other = source.get_vocab()["<|turn|>"], 7
-    made.generation_config.eos_token_id = [source.eos_token_id, turn, other + 10_000]
-    grafted = graft(made, target, fit(source, target))
-    expected = [target.eos_token_id, target.get_vocab()["<|turn|>"]]
-    assert grafted.generation_config.eos_token_id == expected
-
-
 def test_generation_ends_at_every_copy_of_an_end_token(byte_level, byte_fallback, tiny_llama):
     source, target = byte_level([], eos_token="<s>"), byte_fallback([])
     made = tiny_llama(len(source))

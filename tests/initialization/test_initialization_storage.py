@@ -96,13 +96,6 @@ def test_a_recipe_whose_indices_lie_outside_is_an_error(fit, tmp_path):
         load_initialization(tmp_path)
 
 
-def test_rows_of_a_tied_model_have_no_output_rows(fit, pair, matrix, tmp_path):
-    rows = matrix(len(pair[0]) + 1)
-    save_initialization(fit("random"), tmp_path, {"input": rows})
-    with pytest.raises(UserError, match="'output'"):
-        load_initialization(tmp_path).apply(rows, "output")
-
-
 @pytest.mark.fault(
     "damage",
     "a recipe or file of drawn rows is truncated at any length, or any of its bits is flipped",

@@ -66,12 +66,6 @@ def run(job):
     return load_initialization(folder), json.loads((folder / "card.json").read_text())
 
 
-def test_a_prepared_source_is_read_without_building_its_model(job, monkeypatch):
-    monkeypatch.delattr("lexigraft.source.matrices.skeleton")
-    loaded, _ = run(job("mean"))
-    assert loaded.new_ids.tolist() == [258, 259]
-
-
 # zett needs a hypernetwork, see methods/test_zett.py.
 @pytest.mark.parametrize("method", [name for name in methods() if name != "zett"])
 def test_every_method_is_stored_for_both_matrices_and_their_padding(job, method):

@@ -39,11 +39,6 @@ def test_what_a_method_declares_is_known_without_importing_it():
     assert declaration("distill").reads == ("model",)
 
 
-def test_pairs_of_samples_are_parallel_text_or_a_dictionary():
-    roles = [declaration(name).pairs_role for name in ("transtokenizers", "cw2v", "mean")]
-    assert roles == ["parallel", "dictionary", None]
-
-
 def test_for_an_unknown_method_a_similar_name_is_suggested():
     with pytest.raises(UserError, match=r"'marge' is not known; did you mean 'merge'\?"):
         initializer("marge")

@@ -94,9 +94,3 @@ def test_wordpiece_tokens_match_by_position_in_a_word(bert_tokenizer, mistral_to
     assert back[old["▁the"]] == new["the"]
     assert back[old["ing"]] == new["##ing"]
     assert old["▁The"] not in back  # BERT reads no capitals
-
-
-def test_a_token_that_begins_and_ends_texts_matches_by_the_end(byte_level, byte_fallback):
-    source, target = byte_fallback([]), byte_level([])
-    target.add_special_tokens({"bos_token": "<|text|>", "eos_token": "<|text|>"})
-    assert shared_tokens(source, target)[target.eos_token_id] == source.eos_token_id

@@ -190,15 +190,6 @@ def test_impossible_requests_are_refused_in_one_line(llama3_like, arguments, mes
         expand_tokenizer(llama3_like, **{"corpus": ["తెలుగు"], "new_tokens": 5, **arguments})
 
 
-@pytest.mark.parametrize("merges", MERGES)
-def test_the_error_for_too_many_tokens_gives_the_available_number(llama3_like, telugu, merges):
-    with pytest.raises(UserError, match=r"only \d+ can be added") as caught:
-        expand_tokenizer(llama3_like, telugu[:30], 9_999, merges=merges)
-    possible = int(str(caught.value).split("only ")[1].split()[0])
-    target = expand_tokenizer(llama3_like, telugu[:30], possible, merges=merges)
-    assert len(target) == len(llama3_like) + possible
-
-
 def test_the_description_lists_every_new_token_as_text(expansions):
     source, target, _ = expansions("smollm2_tokenizer", "telugu", "continued")
     described = describe_vocabulary(

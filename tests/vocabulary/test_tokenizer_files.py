@@ -22,18 +22,6 @@ def mistral_folder(mistral_tokenizer, mistral_model_file, tmp_path):
     return folder
 
 
-def test_a_saved_tokenizer_reads_back_with_identical_ids(
-    smollm2_tokenizer, telugu, english, tmp_path
-):
-    target = expand_tokenizer(smollm2_tokenizer, telugu, 50)
-    files = save_tokenizer(target, tmp_path / "out", samples=telugu[:20])
-    again = AutoTokenizer.from_pretrained(tmp_path / "out")
-    assert again.get_vocab() == target.get_vocab()
-    assert again([*telugu, *english])["input_ids"] == target([*telugu, *english])["input_ids"]
-    assert again.chat_template == smollm2_tokenizer.chat_template
-    assert sorted(files) == sorted(path.name for path in (tmp_path / "out").iterdir())
-
-
 def test_a_saved_tokenizer_names_a_class_of_transformers_4(smollm2_cut, tmp_path):
     """It has no class TokenizersBackend, and takes a list of tokens for a table of roles."""
     target = copy.deepcopy(smollm2_cut)

@@ -111,17 +111,6 @@ def test_entries_of_a_dictionary_are_sentences(fit):
     assert fit([*CORPUS, "cat xyz"]).losses_ == fitted.losses_
 
 
-def test_the_seed_decides(fit):
-    def learned(seed):
-        return fit(CORPUS, seed=seed, epochs=2, learning_rate=0.05)
-
-    one, again, other = learned(1), learned(1), learned(2)
-    assert one.losses_ == again.losses_
-    for which, weights in one.weights_.items():
-        assert abs(weights - again.weights_[which]).max() == 0
-        assert abs(weights - other.weights_[which]).max() > 1e-6
-
-
 def test_padding_rows_and_special_tokens_are_not_trained_on(pair, matrix):
     padded = {"input": matrix(len(pair[0]) + 1)}
     padded["input"][-1] = np.nan

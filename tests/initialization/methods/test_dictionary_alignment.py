@@ -49,14 +49,6 @@ def test_letters_are_not_removed(fit, row, byte_level):
     assert fit(entries, tokenizers, alphabet="removed").fallbacks_ == ["ab"]
 
 
-def test_short_sentences_of_parallel_text_serve_as_a_dictionary(fit):
-    sentence = ("x y x", "abc de abc")
-    fitted = fit([*ENTRIES, sentence], maximum_words=2)
-    assert fitted.entries_ == len(ENTRIES)
-    assert (fitted.weights_ != fit(ENTRIES).weights_).nnz == 0
-    assert fit([*ENTRIES, sentence]).entries_ == len(ENTRIES) + 1
-
-
 @pytest.mark.parametrize("family", ["byte-level", "byte-fallback", "unigram", "wordpiece"])
 def test_without_removed_tokens_words_are_split_shorter_and_ids_stay(
     family, small_tokenizer, greek

@@ -4,14 +4,11 @@ from itertools import chain
 import numpy as np
 import pytest
 import torch
-from tokenizers.processors import TemplateProcessing
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from lexigraft.errors import UserError
-from lexigraft.inference.text_encoding import encode
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.registry import initializer
-from lexigraft.source.document_start import beginning_ids
 
 CORPUS = ["abc", "xaby", "cdabe", "de"]
 
@@ -156,16 +153,6 @@ def test_the_source_model_is_not_changed(pair, build):
     assert model.training
 
 
-def test_the_order_of_snippets_depends_on_the_seed_alone(pair, build):
-    def rows(seed):
-        return fit(pair, build(), seed=seed, epochs=2)._trained
-
-    once, again, other = rows(1), rows(1), rows(2)
-    for which in ("input", "output"):
-        assert np.array_equal(once[which], again[which])
-        assert not np.array_equal(once[which], other[which])
-
-
 def test_a_tied_model_has_rows_for_its_one_matrix(pair, build):
     model = build(tied=True)
     fitted = fit(pair, model, epochs=2)
@@ -189,19 +176,6 @@ def test_new_rows_are_scaled_or_normalized_by_the_embedding_layer(pair, name):
     assert model.get_input_embeddings().padding_idx == 0
     grafted = graft(copy.deepcopy(model), pair[1], fitted)
     assert fitted.losses_[-1] == pytest.approx(difference(pair, model, grafted, CORPUS), rel=1e-4)
-
-
-def test_snippets_begin_with_the_token_that_begins_texts(byte_level):
-    adding = byte_level([], eos_token="!")
-    adding.backend_tokenizer.post_processor = TemplateProcessing(
-        single="<s> $A", special_tokens=[("<s>", adding.bos_token_id)]
-    )
-    beginnings = []
-    for tokenizer in (byte_level([]), byte_level([], eos_token="</s>"), adding):
-        (ids,) = encode(tokenizer, ["ab"])
-        beginnings.append(beginning_ids(tokenizer))
-        assert beginnings[-1] == ids[:1]
-    assert beginnings[1] != beginnings[2]
 
 
 def test_a_snippet_of_one_token_does_not_train_the_head(byte_level, tiny_llama):

@@ -88,18 +88,6 @@ def test_parallel_text_without_a_pair_is_refused(fit, pairs):
         fit(pairs)
 
 
-@pytest.mark.parametrize("family", ["byte-level", "byte-fallback", "unigram", "wordpiece"])
-def test_all_families_are_aligned_on_real_text(fit, family, small_tokenizer, english, greek):
-    """A target of each family beside a byte-level source; the second half of a pair repeats."""
-    tokenizers = small_tokenizer("byte-level", english, 400), small_tokenizer(family, greek, 500)
-    count = min(len(english), len(greek), 150)
-    fitted = fit(zip(english[:count], greek[:count], strict=True), tokenizers, minimum_count=2)
-    weights = fitted.weights_
-    np.testing.assert_allclose(weights.sum(axis=1)[fitted.new_ids], 1)
-    assert weights.data.min() > 0
-    assert fitted.aligned_ > 20
-
-
 def relatives_by_strings(known, token):
     """The published rule: strings that begin with the token, and the longest strings in it."""
     begin = {text for text in known if text.startswith(token)}

@@ -8,10 +8,8 @@ from safetensors.torch import save_file
 from scipy.special import erf, softmax
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.graft import graft
 from lexigraft.initialization.hypernetwork import Hypernetwork
 from lexigraft.initialization.registry import initializer
-from lexigraft.initialization.storage import load_initialization, save_initialization
 
 WIDTH, HIDDEN, BETWEEN, MOST = 8, 64, 48, 4
 
@@ -193,36 +191,6 @@ def test_the_network_has_the_size_of_published_files(changed, megabytes, publish
         network = Hypernetwork(config | {"hn_n_layers": 3} | changed)
     size = 4 * sum(tensor.numel() for tensor in network.state_dict().values())
     assert size / 1e6 == pytest.approx(megabytes, rel=2e-3)
-
-
-def test_long_tokens_are_truncated_and_counted(published, fit, matrices):
-    fitted = fit(published())
-    rows = fitted.rows(matrices).new["input"]
-    assert fitted.statistics()["cut"] == 1
-    assert not np.allclose(rows[3], rows[4])  # three pieces and four of six
-
-
-def test_both_matrices_of_an_untied_model_are_predicted(
-    published, fit, source, target, tiny_llama, tmp_path
-):
-    model = tiny_llama(len(source), tied=False)
-    old = model.get_input_embeddings().weight.detach().numpy().copy()
-    folder = published(n_embd=32)
-    fitted = fit(folder)
-    matrices = {
-        "input": model.get_input_embeddings().weight,
-        "output": model.get_output_embeddings().weight,
-    }
-    save_initialization(fitted, tmp_path, matrices)
-    stored = load_initialization(tmp_path)
-    graft(model, target, fitted)
-    for which, layer in (
-        ("input", model.get_input_embeddings()),
-        ("output", model.get_output_embeddings()),
-    ):
-        found = layer.weight.detach().numpy()
-        np.testing.assert_allclose(found[len(source) :], stored.new[which], atol=1e-5)
-    assert (model.get_input_embeddings().weight.detach().numpy()[: len(source)] == old).all()
 
 
 def test_a_model_of_another_width_or_vocabulary_is_refused(
