@@ -37,6 +37,7 @@ READABLE = (*USABLE, LOCKED)  # states that do not prevent a run
 _NAMING = ("metric", "initializer", "task", "benchmark", "vocabulary", "tokenizer", "language",
            "source")  # fmt: skip
 _THREADS = 8  # simultaneous requests
+_UNASKED = HubAnswer(OK)
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,13 @@ class CheckedAsset:
     kind: str
     name: str
     readers: str
-    answer: HubAnswer
     revision: str | None = None
+    answer: HubAnswer = _UNASKED
+
+    @property
+    def key(self) -> str:
+        """The repository on the hub and its branch, tag or commit."""
+        return HubAsset(self.kind, self.name, self.revision).key  # type: ignore[arg-type]
 
 
 Check = tuple[CheckedAsset, Callable[[], HubAnswer]]
@@ -61,23 +67,21 @@ def hub_assets(jobs: Iterable[Job]) -> list[HubAsset]:
 
     The tokenizer of a model that is read as well is not listed separately.
     """
-    readers: dict[tuple[str, str, str | None], list[str]] = {}
-    files: dict[tuple[str, str, str | None], list[tuple[str, ...]]] = {}
+    reads: dict[tuple[Any, str, str | None], list[tuple[str, tuple[str, ...]]]] = {}
     for job in jobs:
         for reader, settings in _settings(job):
             for asset in assets_in(settings, _kind_of_hub(job)):
                 key = (asset.kind, asset.name, asset.revision)
-                readers.setdefault(key, []).append(reader)
-                files.setdefault(key, []).append(asset.files)
+                reads.setdefault(key, []).append((reader, asset.files))
     assets = []
-    for (kind, name, revision), names in readers.items():
-        if kind == "tokenizer" and ("model", name, revision) in readers:
+    for (kind, name, revision), readers in reads.items():
+        if kind == "tokenizer" and ("model", name, revision) in reads:
             continue
-        patterns = files[kind, name, revision]
+        patterns = [files for _, files in readers]
         # A reader without patterns may read any file.
-        every = {pattern for group in patterns for pattern in group} if all(patterns) else ()
-        where = ", ".join(dict.fromkeys(names))
-        assets.append(HubAsset(kind, name, revision, tuple(sorted(every)), where))  # type: ignore[arg-type]
+        every = {pattern for files in patterns for pattern in files} if all(patterns) else ()
+        where = ", ".join(dict.fromkeys(reader for reader, _ in readers))
+        assets.append(HubAsset(kind, name, revision, tuple(sorted(every)), where))
     return assets
 
 
@@ -113,15 +117,14 @@ def web_files(jobs: Iterable[Job]) -> dict[str, str]:
 
 def _urls(settings: Any) -> Iterator[str]:
     """The URLs among the files of data sets in settings."""
-    if isinstance(settings, list | tuple):
-        for value in settings:
-            yield from _urls(value)
-    elif isinstance(settings, Mapping):
+    if isinstance(settings, Mapping):
         files = settings.get("data_files") or ()
         for file in [files] if isinstance(files, str) else files:
             if file.startswith(("https://", "http://")):
                 yield file
-        for value in settings.values():
+        settings = list(settings.values())
+    if isinstance(settings, list | tuple):
+        for value in settings:
             yield from _urls(value)
 
 
@@ -149,47 +152,37 @@ def _kind_of_hub(job: Job) -> str:
 def check_assets(study: Study, jobs: Mapping[str, Job]) -> list[CheckedAsset]:
     """Check all assets of a study, and lock the commits that the hub reports (`revision_lock`)."""
     checks = [*_hub_checks(study, jobs), *_web_checks(study, jobs), *_package_checks(jobs)]
+    checks += _local_checks(study, jobs)
     with ThreadPoolExecutor(_THREADS) as pool:
         answers = pool.map(lambda check: check[1](), checks)
         results = [
             replace(asset, answer=answer)
             for (asset, _), answer in zip(checks, answers, strict=True)
         ]
-    commits = {
-        _key(result): result.answer.commit
-        for result in results
-        if result.answer.state == NOT_PINNED and result.answer.commit
-    }
-    locked = add(study.results, commits) if commits else {}
-    results = [_with_lock(result, locked) for result in results]
-    return results + _local_checks(study, jobs)
-
-
-def _key(asset: CheckedAsset) -> str:
-    return HubAsset(asset.kind, asset.name, asset.revision).key  # type: ignore[arg-type]
-
-
-def _with_lock(checked: CheckedAsset, locked: Mapping[str, str]) -> CheckedAsset:
-    """An asset that is not pinned, with its locked commit if there is one."""
-    if checked.answer.state != NOT_PINNED or _key(checked) not in locked:
-        return checked
-    commit = locked[_key(checked)][:12]
-    detail = f"{checked.revision or 'no revision'}, locked at {commit} in {REVISIONS_FILE}"
-    return replace(checked, answer=replace(checked.answer, state=LOCKED, detail=detail))
+    unpinned = {result.key: result for result in results if result.answer.state == NOT_PINNED}
+    commits = {key: result.answer.commit for key, result in unpinned.items()}
+    known = {key: commit for key, commit in commits.items() if commit}
+    locked = add(study.results, known) if known else {}
+    for number, result in enumerate(results):
+        if result.answer.state == NOT_PINNED and (commit := locked.get(result.key)):
+            branch = result.revision or "no revision"
+            detail = f"{branch}, locked at {commit[:12]} in {REVISIONS_FILE}"
+            answer = replace(result.answer, state=LOCKED, detail=detail)
+            results[number] = replace(result, answer=answer)
+    return results
 
 
 def _hub_checks(study: Study, jobs: Mapping[str, Job]) -> Iterator[Check]:
     locked = {commit: key for key, commit in read_lock(study.results).items()}
     for asset in sorted(hub_assets(jobs.values()), key=lambda asset: (asset.kind, asset.name)):
-        checked = CheckedAsset(asset.kind, asset.name, asset.where, HubAnswer(OK), asset.revision)
-        key = locked.get(asset.revision or "", "")
-        if key.startswith(asset.key.partition("@")[0] + "@"):
-            branch = key.partition("@")[2]
+        checked = CheckedAsset(asset.kind, asset.name, asset.where, asset.revision)
+        repository, _, branch = locked.get(asset.revision or "", "").partition("@")
+        if repository and repository == asset.key.partition("@")[0]:
             yield replace(checked, revision=branch), partial(_ask_locked, asset, branch)
         else:
             yield checked, partial(ask_hub, asset)
     for asset in _benchmark_data(jobs):
-        checked = CheckedAsset(asset.kind, asset.name, asset.where, HubAnswer(OK), asset.revision)
+        checked = CheckedAsset(asset.kind, asset.name, asset.where, asset.revision)
         yield checked, partial(_ask_benchmark, asset)
 
 
@@ -229,18 +222,17 @@ def _ask_benchmark(asset: HubAsset) -> HubAnswer:
     answer = ask_hub(asset)
     if answer.detail != SCRIPT_ALONE:
         return answer
-    answer = ask_hub(replace(asset, revision=PARQUET))
-    return replace(answer, commit=None)  # it belongs to another branch than the one in the list
+    # Without the commit, which belongs to another branch than the one in the list.
+    return replace(ask_hub(replace(asset, revision=PARQUET)), commit=None)
 
 
 def _web_checks(study: Study, jobs: Mapping[str, Job]) -> Iterator[Check]:
     for url, readers in web_files(jobs.values()).items():
-        checked = CheckedAsset("file", without_secrets(url), readers, HubAnswer(OK))
-        yield checked, partial(ask_web, url)
+        yield CheckedAsset("file", without_secrets(url), readers), partial(ask_web, url)
     recipes = recipes_of(local_files(jobs.values()), study.config["files"])
     for recipe in {recipe.path: recipe for recipe in recipes.values()}.values():
         if recipe.url and (recorded := recipe.recorded()):
-            checked = CheckedAsset("file", recipe.path, f"files.{recipe.name}", HubAnswer(OK))
+            checked = CheckedAsset("file", recipe.path, f"files.{recipe.name}")
             yield checked, partial(ask_web, recipe.url, recorded)
 
 
@@ -249,24 +241,20 @@ def _package_checks(jobs: Mapping[str, Job]) -> Iterator[Check]:
         if job.rule == "fetch_package":
             settings = job.description["settings"]
             name = f"{settings['name']} {settings['version']}"
-            checked = CheckedAsset("package", name, settings["registry"], HubAnswer(OK))
             is_unpacked = Path(job.card).exists()
             unpacked = partial(HubAnswer, OK, "unpacked")
-            yield checked, unpacked if is_unpacked else partial(ask_package, settings)
+            ask = unpacked if is_unpacked else partial(ask_package, settings)
+            yield CheckedAsset("package", name, settings["registry"]), ask
 
 
-def _local_checks(study: Study, jobs: Mapping[str, Job]) -> list[CheckedAsset]:
+def _local_checks(study: Study, jobs: Mapping[str, Job]) -> Iterator[Check]:
     """The user's missing files: how to download or create them."""
     recipes, unknown = needed_recipes(jobs.values(), study.config["files"])
-    with ThreadPoolExecutor(_THREADS) as pool:
-        answers = pool.map(_ask_recipe, recipes)
-        results = [
-            CheckedAsset("file", recipe.path, f"files.{recipe.name}", answer)
-            for recipe, answer in zip(recipes, answers, strict=True)
-        ]
-    return results + [
-        CheckedAsset("file", file, "the study", HubAnswer(MISSING)) for file in unknown
-    ]
+    for recipe in recipes:
+        checked = CheckedAsset("file", recipe.path, f"files.{recipe.name}")
+        yield checked, partial(_ask_recipe, recipe)
+    for path in unknown:
+        yield CheckedAsset("file", path, "the study"), partial(HubAnswer, MISSING)
 
 
 def _ask_recipe(recipe: FileRecipe) -> HubAnswer:

@@ -10,7 +10,7 @@ import shutil
 import tarfile
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -68,19 +68,31 @@ def missing_files(jobs: Iterable[Job]) -> list[str]:
 
 def recipes_of(files: Iterable[str], entries: Mapping[str, Any]) -> dict[str, FileRecipe]:
     """File -> how to get it, for files that have an entry."""
-    entry_of: dict[str, tuple[str, str, dict[str, Any]]] = {}
-    needed: dict[str, list[str]] = {}
+    recipes: dict[str, FileRecipe] = {}  # by the path of an entry, which may be a folder of files
+    by_file: dict[str, str] = {}
     for file in files:
         for name, entry in entries.items():
-            if match := _matching_path(entry["path"], file):
-                path, names = match
-                filled = {key: _filled(value, names) for key, value in entry.items()}
-                entry_of[file] = (name, path, filled)
-                needed.setdefault(path, []).append(file)
+            parts = NAMED.split(entry["path"])  # texts and names alternate
+            regex = "".join(
+                f"(?P<{part}>[^/]+)" if number % 2 else re.escape(part)
+                for number, part in enumerate(parts)
+            )
+            if match := re.match(f"({regex})(?:/|$)", PurePosixPath(file).as_posix()):
+                path, names = match[1], match.groupdict()
+                recipe = recipes.setdefault(path, FileRecipe(name, path, _filled(entry, names), ()))
+                recipes[path] = replace(recipe, needed=(*recipe.needed, file))
+                by_file[file] = path
                 break
+    return {file: recipes[path] for file, path in by_file.items()}
+
+
+def _filled(entry: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """An entry with the names of a path in place of `{name}`."""
     return {
-        file: FileRecipe(name, path, entry, tuple(needed[path]))
-        for file, (name, path, entry) in entry_of.items()
+        key: NAMED.sub(lambda match: names.get(match[1], match[0]), value)
+        if isinstance(value, str)
+        else value
+        for key, value in entry.items()
     }
 
 
@@ -99,13 +111,9 @@ def hint(jobs: Iterable[Job], entries: Mapping[str, Any]) -> str:
     recipes, unknown = needed_recipes(jobs, entries)
     fetched = sum(recipe.url is not None for recipe in recipes)
     made = len(recipes) - fetched + len(unknown)
-    if not fetched:
-        return ""
-    more = f"; {made} more must be created by hand, see `lexigraft doctor --study`"
-    return (
-        f". `lexigraft fetch STUDY.yaml` downloads {fetched} of the missing files"
-        f"{more * bool(made)}"
-    )
+    more = f"; {made} more must be created by hand, see `lexigraft doctor --study`" if made else ""
+    text = f". `lexigraft fetch STUDY.yaml` downloads {fetched} of the missing files{more}"
+    return text if fetched else ""
 
 
 def fetch_recipe(recipe: FileRecipe) -> Remote:
@@ -117,9 +125,9 @@ def fetch_recipe(recipe: FileRecipe) -> Remote:
     assert recipe.url, "made by hand"
     path = Path(recipe.path)
     if path.exists():
-        missing = next(file for file in recipe.needed if not Path(file).exists())
+        lacking = next(file for file in recipe.needed if not Path(file).exists())
         raise UserError(
-            f"{path}: exists, but lacks {missing}; move it elsewhere and fetch it again"
+            f"{path}: exists, but lacks {lacking}; move it elsewhere and fetch it again"
         )
     answer = ask_web(recipe.url, recipe.recorded())
     if answer.state == CHANGED:
@@ -143,8 +151,8 @@ def fetch_recipe(recipe: FileRecipe) -> Remote:
         ) from None
     finally:
         archive.unlink(missing_ok=True)
-    if missing_in_it := [file for file in recipe.needed if not Path(file).is_file()]:
-        raise UserError(f"{recipe.url}: does not contain {', '.join(missing_in_it)}")
+    if missing := [file for file in recipe.needed if not Path(file).is_file()]:
+        raise UserError(f"{recipe.url}: does not contain {', '.join(missing)}")
     write_json(recipe.answer_file, asdict(remote))
     return remote
 
@@ -154,11 +162,7 @@ def _unpack(archive: Path, path: Path, kind: str | None) -> None:
     if kind is None:
         archive.replace(path)
     elif kind == "gz":
-        with (
-            gzip.open(archive) as content,
-            atomic_file(path) as temporary,
-            temporary.open("wb") as file,
-        ):
+        with gzip.open(archive) as content, atomic_file(path) as part, part.open("wb") as file:
             shutil.copyfileobj(content, file, 1 << 20)
     else:
         with tarfile.open(archive) as content, atomic_folder(path) as temporary:
@@ -167,19 +171,3 @@ def _unpack(archive: Path, path: Path, kind: str | None) -> None:
                 if parts[:1] == (path.name,) and len(parts) > 1:
                     inside = member.replace(name="/".join(parts[1:]), deep=False)
                     content.extract(inside, temporary, filter="data")
-
-
-def _matching_path(pattern: str, file: str) -> tuple[str, dict[str, str]] | None:
-    """The path that matches a pattern, if it is a file or contains it, and its names; or None."""
-    parts = NAMED.split(pattern)  # texts and names alternate
-    regex = "".join(
-        f"(?P<{part}>[^/]+)" if number % 2 else re.escape(part) for number, part in enumerate(parts)
-    )
-    match = re.match(f"({regex})(?:/|$)", PurePosixPath(file).as_posix())
-    return (match[1], match.groupdict()) if match else None
-
-
-def _filled(value: Any, names: Mapping[str, str]) -> Any:
-    if not isinstance(value, str):
-        return value
-    return NAMED.sub(lambda match: names.get(match[1], match[0]), value)

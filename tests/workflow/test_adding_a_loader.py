@@ -5,7 +5,7 @@ import re
 import pytest
 
 from lexigraft.corpus import loader, readers
-from lexigraft.corpus.loader import Loader, find_loader, register_loader
+from lexigraft.corpus.loader import Loader, register_loader
 from lexigraft.corpus.loaders.jsonl import JsonRows
 from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError
@@ -68,9 +68,3 @@ def test_a_registered_loader_is_part_of_a_study(registered):
         check_files({"text": keys}, "languages.te")
     with pytest.raises(UserError, match=r"languages\.te\.text: .*key"):
         validate(Text, {"loader": "reversed", "path": "x"}, "languages.te.text")
-
-
-def test_a_loader_cannot_take_the_name_of_another(registered):
-    with pytest.raises(UserError, match="'jsonl': the name is taken"):
-        register_loader("jsonl", Loader(text=(JsonRows,)))
-    assert find_loader("jsonl").column == "field"

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 
 import pytest
 import yaml
@@ -45,20 +44,6 @@ def records(project):
     return {file.parents[1].name: json.loads(file.read_text(encoding="utf-8")) for file in files}
 
 
-def test_the_cost_of_a_run_includes_the_task(project):
-    assert any("Evaluating" in job for job in project.planned())
-    cost = subprocess.run(
-        [project.python, "scripts/cost.py", "study.yaml"],
-        cwd=project.folder,
-        env=project.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert cost.returncode == 0, cost.stderr
-    assert "evaluate" in cost.stdout
-
-
 def test_a_cell_is_evaluated_on_the_task(records):
     record = records["token-accuracy"]
     assert record["kind"] == "token_accuracy"
@@ -74,19 +59,3 @@ def test_outputs_are_scored_by_the_metric(records, project):
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     ratios = [len(row["output"]) / len(row["reference"]) for row in rows]
     assert [row["length_ratio"] for row in rows] == ratios
-
-
-@pytest.mark.parametrize(
-    ("task", "setting", "message"),
-    [
-        ("token-accuracy", {"sentences": 0}, "tasks.token-accuracy.sentences: 0 is not at least 1"),
-        ("translation-lengths", {"metrics": ["length_ratios"]}, "did you mean 'length_ratio'?"),
-    ],
-)
-def test_a_wrong_setting_is_an_error_of_one_line(project, task, setting, message):
-    config = project.config
-    project.change(lambda study: study["tasks"][task].update(setting))
-    result = project.snakemake("--dry-run")
-    project.config = config
-    assert result.returncode
-    assert message in result.stdout + result.stderr

@@ -44,12 +44,6 @@ def followed(tmp_path_factory):
     return checkout
 
 
-def test_the_method_is_one_file_of_under_forty_lines():
-    written = [file for file in blocks() if file.startswith("lexigraft/")]
-    assert len(written) == 1
-    assert len(blocks()[written[0]].splitlines()) < 40
-
-
 def test_the_test_on_the_page_passes(followed):
     (test,) = [file for file in blocks() if file.startswith("tests/")]
     done = subprocess.run(

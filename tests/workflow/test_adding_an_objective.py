@@ -33,10 +33,6 @@ def project(tmp_path_factory, miniature):
     return copy
 
 
-def test_a_dry_run_plans_the_training(project):
-    assert any("smoothed" in job for job in project.planned())
-
-
 def test_snakemake_trains_a_cell_with_it(project):
     run = project.snakemake("--until", "train")
     assert run.returncode == 0, run.stderr[-3000:]
@@ -46,10 +42,3 @@ def test_snakemake_trains_a_cell_with_it(project):
     [card] = log.parent.glob("card.json")
     phase = json.loads(card.read_text(encoding="utf-8"))["job"]["settings"]["phases"][0]
     assert (phase["objective"], phase["smoothing"]) == ("smoothed", 0.2)
-
-
-def test_a_wrong_option_is_an_error_of_one_line(project):
-    project.edit("study.yaml", "smoothing: 0.2", "smoothing: 2")
-    result = project.snakemake("--dry-run")
-    assert result.returncode
-    assert "smoothed.phases[0].smoothing: 2 is not" in result.stdout + result.stderr

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 import typer
 
-from lexigraft.errors import UserError
 from lexigraft.source.download import Remote
 from lexigraft.source.hub_check import CHANGED, GATED, OK, UNUSABLE, HubAnswer, HubAsset
 from lexigraft.source.revision_lock import read_lock
@@ -18,7 +17,6 @@ from workflow.assets import hub_assets, web_files
 from workflow.commands.doctor import check_study
 from workflow.config.revisions import assets_in
 from workflow.jobs import Job, jobs_of
-from workflow.recipes import missing_files
 
 
 def planned(name: str, folder) -> list[Job]:
@@ -49,13 +47,6 @@ def test_models_hypernetworks_and_metrics_of_a_study_are_listed_once(vocadt):
     assert len(names) == len(set(names))
 
 
-def test_a_data_set_is_listed_once_with_all_files_that_are_read(tmp_path):
-    found = hub_assets(planned("salt", tmp_path))
-    [mlqa] = [asset for asset in found if asset.name == "facebook/mlqa"]
-    assert mlqa.kind == "data set" and len(mlqa.files) > 2
-    assert {"mlqa", "mlqa-english-text"} <= {*mlqa.where.split(", ")}
-
-
 def test_a_tokenizer_by_which_a_task_compares_texts_is_listed_with_the_task(lowres):
     assert HubAsset("pieces", "google/mt5-base", where="summarization-mt5") in hub_assets(lowres)
 
@@ -70,16 +61,6 @@ def test_files_named_by_their_addresses_on_the_hub_belong_to_their_data_set():
         HubAsset("data set", "org/name", "0a1b", ("data/te/*.jsonl.gz",)),
         HubAsset("data set", "org/name", None, ("data/el/*.jsonl.gz",)),
     ]
-
-
-def test_missing_local_files_are_listed_once(vocadt, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    missing = missing_files(vocadt)
-    flores = "data/flores200_dataset/devtest/ell_Grek.devtest"
-    assert missing.count(flores) == 1
-    (tmp_path / flores).parent.mkdir(parents=True)
-    (tmp_path / flores).write_text("one\n")
-    assert {*missing} - {*missing_files(vocadt)} == {flores}
 
 
 def test_files_on_the_web_are_listed_with_their_readers(lowres):
@@ -223,8 +204,3 @@ def test_a_fetched_file_is_compared_with_that_on_the_server(small, jobs, monkeyp
             lambda _, size=size: Remote("", size, None),
         )
         assert answers(small, jobs)[path] == (state, 7)
-
-
-def test_a_study_that_is_none_is_refused():
-    with pytest.raises(UserError, match="neither a file nor a study"):
-        check_study("salty")

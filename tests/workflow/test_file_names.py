@@ -8,15 +8,11 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from snakemake.io import apply_wildcards
 
-from lexigraft import UserError
 from lexigraft.artifacts.cards import COMPLETED
 from lexigraft.artifacts.completion import card_of
-from lexigraft.corpus.local_files import check_files
 from tests.workflow.conftest import refused
 from tests.workflow.plan import Plan
-from workflow.commands.texts import source_name
 from workflow.config.registries import REGISTRIES, resolve
 
 LONGEST = 100
@@ -93,67 +89,10 @@ def test_names_of_a_registry_that_differ_in_case_alone_are_refused(kind, miniatu
     )
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "base"),
-    [("vocabularies", "Source", "expand-50"), ("initializers", "NONE", "align")],
-)
-def test_names_that_differ_from_reserved_ones_in_case_alone_are_refused(
-    kind, name, base, miniature, registries
-):
-    message = refused(miniature | {kind: {name: {"base": base}}}, registries)
-    assert f"{kind}: '{name}' and '{name.lower()}' differ only in case" in message
-
-
-def test_samples_and_items_that_differ_in_case_alone_are_refused(named, registries):
-    config = named()
-    samples = config["languages"]["telugu"]["samples"]
-    samples["My-Samples"] = samples["my-samples"]
-    assert "'my-samples' and 'My-Samples' differ only in case" in refused(config, registries)
-    config = named()
-    config["report"]["items"].append({"item": "results", "name": "My-Results"})
-    assert "the name 'My-Results' already exists" in refused(config, registries)
-
-
 def characters():
     """Every ASCII character, and one of each other category of Unicode."""
     others = {unicodedata.category(chr(code)): chr(code) for code in range(128, 0x11000)}
     return [chr(code) for code in range(128)] + list(others.values())
-
-
-def test_a_path_with_any_character_is_read_and_planned_or_refused(tmp_path, named, registries):
-    refusals = set()
-    for character in characters():
-        file = f"{tmp_path}/te{character}x{{a}} {{0}}.txt"
-        config = named()
-        config["languages"]["telugu"]["text"]["paths"] = [file]
-        try:
-            study = Plan(config)
-        except UserError as error:
-            assert str(error).startswith("languages.telugu.text") and "\n" not in str(error)
-            refusals.add(character)
-            continue
-        Path(file).parent.mkdir(exist_ok=True)  # `/`
-        Path(file).write_text("text\n")
-        wildcards = {"language": "telugu"}
-        check_files(study.config["languages"]["telugu"], "te")
-        inputs = study.inputs("prepare_corpus", wildcards)
-        assert [apply_wildcards(place, wildcards) for place in inputs] == inputs
-        assert (
-            file in json.loads(study.job("prepare_corpus", wildcards))["settings"]["text"]["paths"]
-        )
-    assert refusals == {"\0", "\udfff"}
-
-
-@pytest.mark.bad_input(
-    "text",
-    "a path with braces, quotes, line feeds or any other character",
-    "it is read; a path that no file system has is rejected with a message that names the key",
-)
-def test_paths_that_no_file_system_has_are_refused(named, registries):
-    for path in ("", "x" * 256, "ä" * 128, "a/" * 2001):
-        config = named()
-        config["languages"]["telugu"]["text"]["paths"] = [path]
-        assert refused(config, registries).startswith("languages.telugu.text.paths[0]")
 
 
 @pytest.mark.bad_input(
@@ -183,10 +122,3 @@ def test_snakemake_runs_a_job_on_a_path_with_all_odd_characters(checkout):
     with (checkout.folder / name).open("a") as file:
         file.write("another line of the text\n")
     assert checkout.planned(card) == {"Preparing the texts of telugu"}
-
-
-def test_a_model_s_folder_gives_a_name_that_a_study_may_have(miniature, registries):
-    known = registries["sources"]
-    for folder in [*map(str.upper, known), *map(str.lower, known), "x" * 300, "é" * 9, "-."]:
-        sources = {source_name(f"/data/{folder}", known): {"folder": "/data"}}
-        resolve(miniature | {"sources": miniature["sources"] | sources}, registries)

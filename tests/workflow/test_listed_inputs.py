@@ -15,21 +15,18 @@ import pytest
 import yaml
 
 from lexigraft.artifacts import checksums
-from lexigraft.artifacts.cards import MODEL_FILES
 from lexigraft.artifacts.checksums import files_at
-from lexigraft.artifacts.completion import check_contents, fingerprint, input_checksum, is_complete
+from lexigraft.artifacts.completion import input_checksum, is_complete
 from lexigraft.corpus.loaders.datasets import HubRows
 from lexigraft.corpus.local_files import FORMATS, local_paths
 from lexigraft.corpus.readers import read_rows
 from lexigraft.errors import UserError
 from tests import preloaded_python
-from tests.workflow.conftest import REPOSITORY, finish, plan
+from tests.workflow.conftest import REPOSITORY, finish
 from tests.workflow.plan import Plan
 from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
-from workflow.config.revisions import _KEYS
 from workflow.jobs import Job, jobs_of
-from workflow.recipes import missing_files
 from workflow.state import explain_job, replaced_jobs, states
 
 SOURCE_WIDTH = 32
@@ -294,42 +291,11 @@ def test_a_file_replaced_by_one_of_the_same_size_and_date_makes_its_jobs_stale(f
         assert state_names(planned_again(finished)) == {"done"}, path
 
 
-def test_missing_files_are_named_and_nothing_else(finished):
-    jobs = finished.values()
-    assert missing_files(jobs) == []
-    Path("texts").rename("away")
-    assert {"texts/telug*.txt", "texts/telugu.tsv", "texts/te.vec"} <= {*missing_files(jobs)}
-
-
 def test_files_that_are_gone_leave_what_was_made_of_them_as_it_is(finished):
     folders = ("compared", "encoder", "hypernetwork", "masked", "plm", "source", "taken", "texts")
     for place in folders:
         Path(place).rename(f"{place}-away")
     assert state_names(jobs_of("study.yaml")) == {"done"}
-
-
-def test_other_files_of_the_same_paths_have_other_fingerprints(finished):
-    shared = ("prepare_corpus", "compute_vectors")
-    jobs = [
-        job for job in finished.values() if job.rule in shared and "contents" in job.description
-    ]
-    assert {job.rule for job in jobs} == {*shared}
-
-    def fingerprints() -> list[str]:
-        return [fingerprint(job.description) for job in jobs]
-
-    first = fingerprints()
-    for job in jobs:
-        for path in map(Path, job.description["contents"]):
-            for file in files_at(path):
-                replace(file, file.read_bytes() + b" ", file.stat().st_mtime_ns)
-    assert not {*first} & {*fingerprints()}
-
-
-@pytest.mark.parametrize("key", sorted({*_KEYS} - {"hub", "checkpoint", "encoder"}))
-def test_whatever_may_be_a_name_on_the_hub_may_be_a_local_folder(key):
-    assert local_paths({"tasks": [{key: "./there"}]}) == [f"there{MODEL_FILES}"]
-    assert local_paths({key: "org/name"}) == []
 
 
 @pytest.mark.parametrize(
@@ -373,27 +339,6 @@ def of_folder(project, tmp_path, monkeypatch) -> tuple[dict, Path]:
     return config, Path("mine")
 
 
-def test_a_folder_of_texts_counts_by_its_texts(of_folder):
-    config, folder = of_folder
-    (job,) = [
-        job
-        for job in plan(config, Path.cwd()).values()
-        if any(path.startswith("mine") for path in job.description.get("contents", ()))
-    ]
-    finish(job)
-    before = fingerprint(job.description)
-    (folder / "notes.md").write_text("more")
-    (folder / "run.log").write_text("more")
-    assert fingerprint(job.description) == before
-    (folder / "deep").mkdir()
-    for name in ("new.txt", "new.jsonl.gz", "deep/new.parquet"):
-        (folder / name).write_text("more")
-        assert fingerprint(job.description) != before
-        before = fingerprint(job.description)
-    shutil.rmtree(folder)  # what was made from it stays valid
-    assert plan(config, Path.cwd())[job.card].description == job.description
-
-
 @pytest.mark.bad_input(
     "text",
     "a folder of texts, or a data set, that contains the results folder",
@@ -413,17 +358,19 @@ def test_inputs_that_contain_the_results_are_refused(of_folder, text):
     assert "\n" not in str(error.value)
 
 
-def test_a_model_beside_the_results_is_read(of_folder):
-    config, _ = of_folder
-    config["sources"]["tiny"]["folder"] = "source"
-    config["results"] = "source/results"
-    check_local_files(resolve(config, load_registries()))
-    job = plan(config, Path.cwd())["source/results/source/tiny/card.json"]
-    before = fingerprint(job.description)
-    Path("source/results/logs").mkdir(parents=True)
-    Path("source/results/logs/prepare_source.log").write_text("begins\n")
-    assert fingerprint(job.description) == before
-    check_contents(job.description)
+def test_files_that_many_jobs_read_are_looked_up_once(finished, monkeypatch):
+    monkeypatch.setattr(checksums, "_SETTLED", -1)
+    looked_up = []
+
+    def count(path):
+        looked_up.append(path)
+        return input_checksum(path)
+
+    monkeypatch.setattr("workflow.inputs.rule.input_checksum", count)
+    Plan(yaml.safe_load(Path("study.yaml").read_text())).jobs()
+    files = [path for path in looked_up if Path(path).is_file()]
+    assert len(files) > 5
+    assert len(files) == len({*files})
 
 
 def test_every_format_of_the_library_datasets_is_listed_or_refused():
@@ -438,18 +385,3 @@ def test_every_format_of_the_library_datasets_is_listed_or_refused():
             HubRows(**text)
         with pytest.raises(UserError, match=f"'{name}' is a format that is not read"):
             list(read_rows(text))
-
-
-def test_files_that_many_jobs_read_are_looked_up_once(finished, monkeypatch):
-    monkeypatch.setattr(checksums, "_SETTLED", -1)
-    looked_up = []
-
-    def count(path):
-        looked_up.append(path)
-        return input_checksum(path)
-
-    monkeypatch.setattr("workflow.inputs.rule.input_checksum", count)
-    Plan(yaml.safe_load(Path("study.yaml").read_text())).jobs()
-    files = [path for path in looked_up if Path(path).is_file()]
-    assert len(files) > 5
-    assert len(files) == len({*files})

@@ -31,25 +31,6 @@ def test_a_name_of_the_registry_with_other_settings_is_refused_with_what_to_do(c
     )
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "entry"),
-    [
-        ("languages", "te", {"text": {"loader": "text", "paths": ["te.txt"]}}),
-        ("tasks", "perplexity", {"heldout_sentences": 5}),
-        ("initializers", "cw2v", {"options": {"rank": 2}}),
-        ("auxiliary", "glove", {"epochs": 2}),
-        ("vocabularies", "expand-50", {"merges": "append"}),
-        ("strategies", "none", {"curve": {"sentences": 16}}),
-        ("sources", "llama-2-7b", {"revision": "main"}),
-        ("metrics", "bleurt-20", {"checkpoint": "./mine"}),
-    ],
-)
-def test_every_registry_keeps_its_names(config, registries, kind, name, entry):
-    config[kind] = {**config.get(kind, {}), name: entry}
-    message = refused(config, registries)
-    assert message.startswith(f"{kind}.{name}: the registry has an entry of this name")
-
-
 def test_the_same_settings_and_other_resources_may_stand_under_the_name(config, registries):
     config["sources"]["llama-2-7b"] = {"resources": {"training_mb": 90000}}
     config["strategies"]["none"] = {"phases": []}
@@ -70,13 +51,6 @@ def test_a_base_may_have_a_base_and_keys_of_an_entry_replace_theirs(config, regi
     assert [strategies[name]["sentences"] for name in ("brief", "shorter")] == [9, 5]
     assert strategies["shorter"]["epochs"] == 1
     assert strategies["shorter"]["phases"] == strategies["2x2ls-clm-512"]["phases"]
-
-
-def test_a_registry_s_own_entries_may_have_bases(config, registries):
-    mine = deepcopy(registries)
-    mine["vocabularies"]["expand-75"] = {"base": "expand-50", "new_tokens": 75}
-    study = resolve(config, mine).config
-    assert study["vocabularies"]["expand-75"]["new_tokens"] == 75
 
 
 def test_titles_are_what_the_report_shows_and_no_settings(config, registries):

@@ -51,22 +51,6 @@ def test_each_file_that_the_registries_and_studies_name_has_a_recipe(entries):
     assert {file for file in files if "{" not in file} - found.keys() == set()
 
 
-@pytest.mark.parametrize(
-    ("file", "url"),
-    [
-        ("data/fasttext/cc.te.300.bin", "/fasttext/vectors-crawl/cc.te.300.bin.gz"),
-        ("data/fasttext/wiki.ta.align.vec", "/fasttext/vectors-aligned/wiki.ta.align.vec"),
-        ("data/wechsel/telugu.txt", "/dicts/data/telugu.txt"),
-        ("data/muse/en-hi.txt", "/arrival/dictionaries/en-hi.txt"),
-        ("data/flores200_dataset/devtest/tel_Telu.devtest", "/nllb/flores200_dataset.tar.gz"),
-        ("data/nllb/en-et.bitextf.tsv.gz", "/cc-matrix/en-et.bitextf.tsv.gz"),
-        ("data/nllb/eng_Latn-swh_Latn.gz", "/nllb/eng_Latn-swh_Latn.gz"),
-    ],
-)
-def test_an_address_follows_from_the_name_of_a_file(file, url, entries):
-    assert recipes_of([file], entries)[file].url.endswith(url)
-
-
 def test_a_compressed_file_is_fetched_and_unpacked(files, project, entries):
     files.contents["/cc.te.300.bin.gz"] = gzip.compress(b"vectors")
     entry = entries["fasttext-crawl"] | {"url": f"{files.address}/cc.{{code}}.300.bin.gz"}
@@ -190,10 +174,3 @@ def test_the_command_fetches_what_it_can_and_names_the_rest(study, project, caps
         (project / made).write_text("made\n")
     command.fetch("mine", "", False)
     assert "all local files" in capsys.readouterr().out and hint(JOBS, study.config["files"]) == ""
-
-
-def test_a_fetch_that_fails_is_named_and_the_others_go_on(study, files, project, capsys):
-    study.config["files"]["fasttext-crawl"]["url"] = f"{files.address}/none.gz"
-    with pytest.raises(typer.Exit):
-        command.fetch("mine", "fasttext", False)
-    assert "failed   data/fasttext/cc.en.300.bin: http" in capsys.readouterr().err

@@ -81,8 +81,3 @@ def test_an_entry_of_a_registry_without_a_base_needs_all_its_keys(registries):
     assert faults(registries["tasks"], tasks) == []
     languages = {"languages": {"mine": {"code": "te"}}}  # without its name
     assert faults(registries["languages"], languages) != []
-
-
-def test_every_key_of_a_study_says_what_it_means():
-    for key, own in schemas.study()["properties"].items():
-        assert own.get("description"), key
