@@ -24,7 +24,9 @@ from lexigraft.source.sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, sente
 logger = logging.getLogger(__name__)
 
 _HEADER_BYTES = 28
-_BYTE_IDS = range(3, 259)  # ids of <0x00> … <0xFF> in the Llama 2 vocabulary
+# Pieces with the ids 0 to 258 of the Llama 2 vocabulary, in SentencePiece's notation.
+_FIRST_PIECES = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
+_FIRST_TYPES = [UNKNOWN, CONTROL, CONTROL, *[BYTE] * 256]
 # Weights of the layers: name in llama2.c -> name in transformers.
 _LAYER = {
     "attention_norm": "input_layernorm",
@@ -52,51 +54,54 @@ class Header:
     positions: int
 
     @property
-    def tied(self) -> bool:
-        """Whether the output matrix is the input matrix."""
-        return self.rows > 0
-
-    @property
     def head_size(self) -> int:
         """The size of one attention head."""
         return self.hidden // self.heads
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of every array by its name in llama2.c, in the order of the file."""
-        key_value = self.key_value_heads * self.head_size
-        square, narrow = (self.hidden, self.hidden), (key_value, self.hidden)
-        up, down = (self.intermediate, self.hidden), (self.hidden, self.intermediate)
-        shapes = {
-            "embedding": (abs(self.rows), self.hidden),
-            "attention_norm": (self.layers, self.hidden),
-            "wq": (self.layers, *square),
-            "wk": (self.layers, *narrow),
-            "wv": (self.layers, *narrow),
-            "wo": (self.layers, *square),
-            "ffn_norm": (self.layers, self.hidden),
-            "w1": (self.layers, *up),
-            "w2": (self.layers, *down),
-            "w3": (self.layers, *up),
-            "norm": (self.hidden,),
+        layers, hidden, key_value = self.layers, self.hidden, self.key_value_heads * self.head_size
+        matrix = (abs(self.rows), hidden)
+        shapes: dict[str, tuple[int, ...]] = {
+            "embedding": matrix,
+            "attention_norm": (layers, hidden),
+            "wq": (layers, hidden, hidden),
+            "wk": (layers, key_value, hidden),
+            "wv": (layers, key_value, hidden),
+            "wo": (layers, hidden, hidden),
+            "ffn_norm": (layers, hidden),
+            "w1": (layers, self.intermediate, hidden),
+            "w2": (layers, hidden, self.intermediate),
+            "w3": (layers, self.intermediate, hidden),
+            "norm": (hidden,),
             # Cosines and sines of the rotary embedding; not used.
             "rotary": (2, self.positions, self.head_size // 2),
         }
-        return shapes if self.tied else {**shapes, "output": (abs(self.rows), self.hidden)}
+        return shapes if self.rows > 0 else {**shapes, "output": matrix}
 
 
 def llama2c_to_folder(file: str | Path, out_folder: str | Path) -> None:
     """Write the model and the tokenizer of a llama2.c bundle in Hugging Face layout.
 
-    `out_folder` receives `config.json`, `generation_config.json`, `model.safetensors`,
-    `tokenizer.json`, and the same vocabulary as a SentencePiece `tokenizer.model`. Raises
-    `UserError` if the file is missing, truncated, or not such a bundle.
+    `out_folder` receives the model, its tokenizer, and the same vocabulary as a SentencePiece
+    `tokenizer.model`. Raises `UserError` if the file is missing, truncated, or not such a bundle.
     """
     file, out_folder = Path(file), Path(out_folder)
     try:
         data = file.read_bytes()
     except OSError as error:
         raise UserError(f"source {file}: cannot be read ({error.strerror})") from None
-    header = _read_header(data, file)
+    if len(data) < _HEADER_BYTES:
+        raise UserError(f"source {file}: not a llama2.c checkpoint (shorter than its header)")
+    header = Header(*struct.unpack("<7i", data[:_HEADER_BYTES]))
+    if (
+        not all(1 <= abs(size) < 1 << 20 for size in vars(header).values())
+        or header.hidden % header.heads
+        or header.heads % header.key_value_heads
+    ):
+        raise UserError(
+            f"source {file}: not a llama2.c checkpoint (the sizes in its header are invalid)"
+        )
     arrays: dict[str, np.ndarray] = {}
     offset = _HEADER_BYTES
     for name, shape in header.shapes().items():
@@ -114,48 +119,26 @@ def llama2c_to_folder(file: str | Path, out_folder: str | Path) -> None:
     logger.info("converted %s to %s", file.name, out_folder)
 
 
-def _read_header(data: bytes, file: Path) -> Header:
-    if len(data) < _HEADER_BYTES:
-        raise UserError(f"source {file}: not a llama2.c checkpoint (shorter than its header)")
-    header = Header(*struct.unpack("<7i", data[:_HEADER_BYTES]))
-    sizes = [abs(size) for size in vars(header).values()]
-    if not all(1 <= size < 1 << 20 for size in sizes) or (
-        header.hidden % header.heads or header.heads % header.key_value_heads
-    ):
-        raise UserError(
-            f"source {file}: not a llama2.c checkpoint (the sizes in its header are invalid)"
-        )
-    return header
-
-
 def _read_pieces(data: bytes, count: int, file: Path) -> list[tuple[str, float]]:
     """Pieces (in SentencePiece's notation) and scores of `tokenizer.bin`."""
     pieces, offset = [], 4  # after the length of the longest piece
     try:
-        for _ in range(count):
+        for number in range(count):
             score, length = struct.unpack_from("<fi", data, offset)
             text = data[offset + 8 : offset + 8 + length]
             if length < 0 or len(text) < length:
                 raise struct.error("a piece extends beyond the end of the file")
-            pieces.append((text.decode("utf-8"), score))
+            # llama2.c uses a space for SentencePiece's "▁". It adds newlines to the two special
+            # pieces, and older files have characters instead of <0xNN>.
+            piece = text.decode("utf-8").replace(" ", "▁")
+            pieces.append((_FIRST_PIECES[number] if number < 259 else piece, score))
             offset += 8 + length
     except (struct.error, UnicodeDecodeError) as error:
         raise UserError(
             f"source {file}: the weights are not followed by a tokenizer.bin of {count} pieces "
             f"({error})"
         ) from None
-    byte_pieces = pieces[3:259]
-    # Older files have the character with the byte's number instead of <0xNN>.
-    if len(byte_pieces) < 256 or any(
-        text not in (f"<0x{byte:02X}>", chr(byte)) for byte, (text, _) in enumerate(byte_pieces)
-    ):
-        raise UserError(
-            f"source {file}: its pieces are not those of a Llama tokenizer with byte pieces"
-        )
-    # llama2.c uses a space for SentencePiece's "▁", and adds newlines to the two special pieces.
-    names = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
-    names += [text.replace(" ", "▁") for text, _ in pieces[259:]]
-    return [(name, score) for name, (_, score) in zip(names, pieces, strict=True)]
+    return pieces
 
 
 def _build_model(header: Header, arrays: dict[str, np.ndarray]) -> Any:
@@ -168,7 +151,7 @@ def _build_model(header: Header, arrays: dict[str, np.ndarray]) -> Any:
         num_key_value_heads=header.key_value_heads,
         max_position_embeddings=header.positions,
         rms_norm_eps=1e-5,
-        tie_word_embeddings=header.tied,
+        tie_word_embeddings=header.rows > 0,
         bos_token_id=1,
         eos_token_id=2,
         pad_token_id=2,
@@ -177,13 +160,16 @@ def _build_model(header: Header, arrays: dict[str, np.ndarray]) -> Any:
     state = {
         "model.embed_tokens.weight": weights["embedding"],
         "model.norm.weight": weights["norm"],
-        "lm_head.weight": weights["embedding" if header.tied else "output"],
+        "lm_head.weight": weights.get("output", weights["embedding"]),
     }
+    heads = {"wq": header.heads, "wk": header.key_value_heads}
     for name, transformers_name in _LAYER.items():
         for layer, weight in enumerate(weights[name]):
-            if name in ("wq", "wk"):
-                heads = header.heads if name == "wq" else header.key_value_heads
-                weight = _half_split(weight, heads)
+            if name in heads:
+                # llama2.c rotates the row pairs (0, 1), (2, 3) …; transformers rotates rows i and
+                # i + size/2.
+                pairs = weight.view(heads[name], header.head_size // 2, 2, header.hidden)
+                weight = pairs.transpose(1, 2).reshape(weight.shape).contiguous()
             state[f"model.layers.{layer}.{transformers_name}.weight"] = weight
     with torch.device("meta"):
         model: Any = LlamaForCausalLM(config)
@@ -192,22 +178,11 @@ def _build_model(header: Header, arrays: dict[str, np.ndarray]) -> Any:
     return model
 
 
-def _half_split(weight: torch.Tensor, heads: int) -> torch.Tensor:
-    """Rows of a query or key projection in the order of transformers.
-
-    llama2.c rotates the row pairs (0, 1), (2, 3) …; transformers rotates rows i and i + size/2.
-    """
-    rows, hidden = weight.shape
-    pairs = weight.view(heads, rows // heads // 2, 2, hidden)
-    return pairs.transpose(1, 2).reshape(rows, hidden).contiguous()
-
-
 def _build_tokenizer(pieces: list[tuple[str, float]], folder: Path) -> PreTrainedTokenizerFast:
     """The tokenizer, whose `tokenizer.model` is written to the folder."""
     model = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
-    for token_id, (text, score) in enumerate(pieces):
-        piece_type = BYTE if token_id in _BYTE_IDS else NORMAL
-        piece_type = (UNKNOWN, CONTROL, CONTROL)[token_id] if token_id < 3 else piece_type
+    for number, (text, score) in enumerate(pieces):
+        piece_type = _FIRST_TYPES[number] if number < len(_FIRST_TYPES) else NORMAL
         model.pieces.add(piece=text, score=score, type=piece_type)
     # Normalization as in Llama 2: only a space is added before the text.
     trainer, normalizer = model.trainer_spec, model.normalizer_spec

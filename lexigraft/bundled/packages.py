@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,23 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from requests.adapters import HTTPAdapter
-from tqdm import tqdm
-from urllib3 import Retry
-from urllib3.exceptions import ProtocolError
 
 from lexigraft.artifacts.atomic import atomic_folder, write_json
 from lexigraft.artifacts.cards import describe_file, sealed, sha256_of
 from lexigraft.bundled.archives import licence_of, unpack
 from lexigraft.errors import UserError, refuse_secret
+from lexigraft.source.download import RefusedError, download
 from lexigraft.source.hub_check import MISSING, NO_ANSWER, OK, UNUSABLE, HubAnswer, ask_web
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_REGISTRY = "https://registry.npmjs.org"
+_NPM = "https://registry.npmjs.org"
 _PYPI = "https://pypi.org/simple"
 _PYPI_JSON = "application/vnd.pypi.simple.v1+json"
-
 # All become part of a command line or a URL; a leading dash would be read as an option.
 _PYPI_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PYPI_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]*")
@@ -55,7 +50,6 @@ _NPM_FAILURES = {  # HTTP status -> what is wrong
     403: "the npm registry denies access; check npm_config_registry",
     404: "the npm registry has no such package or version",
 }
-_DOWNLOAD_SECONDS = 60  # without a byte
 _ANSWER_SECONDS = 20
 
 
@@ -70,6 +64,9 @@ def fetch_package(
 ) -> Path:
     """Fetch one package, unpack the files that `members` name, and return `into`.
 
+    Raises a `UserError` if the registry cannot be reached, it has no such version, the checksum
+    differs, a pattern matches nothing, or a member would be written outside the folder.
+
     Parameters
     ----------
     name, version
@@ -83,27 +80,21 @@ def fetch_package(
         version, sha256, licence and the size and checksum of every file. A folder that already
         holds exactly this is not changed.
     registry
-        `pypi`, through pip, or `npm`, through `npm_config_registry` or the user's `.npmrc`.
+        `pypi`, through pip, or `npm`, at the address `npm_config_registry` of the environment.
     tags
         `python-abi-platform` of the wheel, such as `cp311-cp311-manylinux2014_x86_64`, where a
-        version has one per platform. By default, pip selects the one for this machine. All of
-        them hold the same data files, but the pinned checksum belongs to one of them.
-
-    Raises
-    ------
-    UserError
-        The registry cannot be reached, it has no such version, the checksum differs, a pattern
-        matches nothing, or a member would be written outside the folder.
+        version has one per platform: the pinned checksum belongs to one of them. By default, pip
+        selects the one for this machine.
     """
     into = Path(into)
     identity = {"name": name, "version": version, "sha256": sha256, "members": list(members)}
     if _is_complete(into, identity):
         return into
-    with tempfile.TemporaryDirectory(prefix="lexigraft-") as download:
+    with tempfile.TemporaryDirectory(prefix="lexigraft-") as temporary:
         if registry == "npm":
-            archive = _download_tarball(name, version, Path(download))
+            archive = _download_tarball(name, version, Path(temporary))
         else:
-            archive = _download_wheel(name, version, Path(download), tags)
+            archive = _download_wheel(name, version, Path(temporary), tags)
         actual = sha256_of(archive)
         if actual != sha256:
             raise UserError(
@@ -126,10 +117,14 @@ def ask_package(settings: Mapping[str, Any]) -> HubAnswer:
     name, version, sha256 = settings["name"], settings["version"], settings["sha256"]
     if settings["registry"] == "npm":
         try:
-            return ask_web(npm_address(name, version))
+            return ask_web(_npm_address(name, version))
         except UserError as error:
             return HubAnswer(NO_ANSWER, str(error))
-    address = f"{_pip_index()}/{re.sub('[-_.]+', '-', name).lower()}/"
+    index = os.environ.get("PIP_INDEX_URL")
+    if not index:
+        command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
+        index = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    address = f"{(index or _PYPI).rstrip('/')}/{re.sub('[-_.]+', '-', name).lower()}/"
     headers = {"Accept": f"{_PYPI_JSON}, */*"}
     try:
         answer = requests.get(address, headers=headers, timeout=_ANSWER_SECONDS)
@@ -152,51 +147,6 @@ def ask_package(settings: Mapping[str, Any]) -> HubAnswer:
     return HubAnswer(MISSING, f"PyPI has no version {version}")
 
 
-def npm_registry(name: str) -> str:
-    """The URL of the registry that npm itself would use for a package.
-
-    The scope's `registry` in the user's `.npmrc`, else `npm_config_registry` in the environment,
-    else the general `registry` in `.npmrc`, else the public registry. `${NAME}` in `.npmrc` is
-    replaced by the environment variable.
-    """
-    environment = {key.lower(): value for key, value in os.environ.items()}
-    file = Path(environment.get("npm_config_userconfig") or Path.home() / ".npmrc")
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        lines = []
-    settings = {}
-    for line in lines:
-        key, equals, value = line.partition("=")
-        if equals and not key.lstrip().startswith((";", "#")):
-            value = value.strip().strip("\"'")
-            settings[key.strip()] = re.sub(
-                r"\$\{([^}]+)\}", lambda match: os.environ.get(match[1], ""), value
-            )
-    scope = f"{name.split('/')[0]}:registry" if name.startswith("@") else ""
-    address = (
-        settings.get(scope)
-        or environment.get("npm_config_registry")
-        or settings.get("registry")
-        or DEFAULT_REGISTRY
-    )
-    refuse_secret(address, "npm registry", "use a registry without a login")
-    if not re.match(r"https?://", address):
-        raise UserError(f"npm registry {address!r}: not an http:// or https:// address")
-    return address.rstrip("/")
-
-
-def npm_address(name: str, version: str) -> str:
-    """The URL of a tarball in the registry that npm itself would use for the package.
-
-    All registries use this path. Asking the registry for the URL would be a second request, and
-    its answer may name a host that a user behind a mirror cannot reach.
-    """
-    if not _NPM_NAME.fullmatch(name) or not _NPM_VERSION.fullmatch(version):
-        raise UserError(f"package {name}@{version}: not a package name and version")
-    return f"{npm_registry(name)}/{name}/-/{name.split('/')[-1]}-{version}.tgz"
-
-
 def _is_complete(folder: Path, identity: dict[str, Any]) -> bool:
     try:
         card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
@@ -210,8 +160,9 @@ def _is_complete(folder: Path, identity: dict[str, Any]) -> bool:
 
 def _download_wheel(name: str, version: str, folder: Path, tags: str | None) -> Path:
     """Download one wheel with this Python's pip, without its dependencies."""
+    subject = f"package {name}=={version}"
     if not _PYPI_NAME.fullmatch(name) or not _PYPI_VERSION.fullmatch(version):
-        raise UserError(f"package {name}=={version}: not a package name and version")
+        raise UserError(f"{subject}: not a package name and version")
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
     command += ["--disable-pip-version-check", "--no-input", "--quiet", "--dest", str(folder)]
     if tags is not None:
@@ -231,44 +182,40 @@ def _download_wheel(name: str, version: str, folder: Path, tags: str | None) -> 
         return wheels[0]
     for pattern, reason in _PIP_FAILURES.items():
         if re.search(pattern, completed.stderr):
-            raise UserError(f"package {name}=={version}: {reason}")
+            raise UserError(f"{subject}: {reason}")
     lines = [line for line in completed.stderr.splitlines() if line.strip()]
     reason = lines[-1] if lines else f"exit status {completed.returncode}"
-    raise UserError(f"package {name}=={version}: pip failed: {reason}")
+    raise UserError(f"{subject}: pip failed: {reason}")
 
 
 def _download_tarball(name: str, version: str, folder: Path) -> Path:
     """Download one npm package, whose name may have a scope. Needs neither node nor npm."""
-    address, subject = npm_address(name, version), f"package {name}@{version}"
+    address, subject = _npm_address(name, version), f"package {name}@{version}"
     file = folder / address.rpartition("/")[2]
-    retries = Retry(3, backoff_factor=0.2, status_forcelist=(429, 502, 503, 504))
     try:
-        with requests.Session() as session, file.open("wb") as out:
-            for scheme in ("http://", "https://"):
-                session.mount(scheme, HTTPAdapter(max_retries=retries))
-            answer = session.get(address, stream=True, timeout=_DOWNLOAD_SECONDS)
-            if not answer.ok:
-                status = f"the npm registry returned status {answer.status_code} ({answer.reason})"
-                raise UserError(f"{subject}: {_NPM_FAILURES.get(answer.status_code, status)}")
-            total = int(answer.headers.get("Content-Length") or 0) or None
-            # Raw bytes: some registries declare a tarball as a response with gzip encoding.
-            with tqdm.wrapattr(answer.raw, "read", total=total, desc=name, disable=None) as content:
-                shutil.copyfileobj(content, out, 1 << 20)
-    except ProtocolError:
-        raise UserError(f"{subject}: the download was interrupted; try again") from None
-    except OSError as error:
+        download(address, file)
+    except RefusedError as error:
+        reason = f"the npm registry returned status {error.status}"
+        raise UserError(f"{subject}: {_NPM_FAILURES.get(error.status, reason)}") from None
+    except UserError as error:
         raise UserError(
-            f"package {name}@{version}: the npm registry cannot be reached ({error}); check the "
-            "network or npm_config_registry"
+            f"{subject}: the npm registry cannot be reached ({error}); check the network or "
+            "npm_config_registry"
         ) from None
     return file
 
 
-def _pip_index() -> str:
-    """The URL of the index that pip uses."""
-    address = os.environ.get("PIP_INDEX_URL")
-    if not address:
-        command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
-        answer = subprocess.run(command, capture_output=True, text=True, check=False)
-        address = answer.stdout.strip() if answer.returncode == 0 else ""
-    return (address or _PYPI).rstrip("/")
+def _npm_address(name: str, version: str) -> str:
+    """The URL of a tarball; all registries use this path.
+
+    Asking the registry for the URL would be a second request, and its answer may name a host that a
+    user behind a mirror cannot reach.
+    """
+    if not _NPM_NAME.fullmatch(name) or not _NPM_VERSION.fullmatch(version):
+        raise UserError(f"package {name}@{version}: not a package name and version")
+    environment = {key.lower(): value for key, value in os.environ.items()}
+    registry = environment.get("npm_config_registry") or _NPM
+    refuse_secret(registry, "npm registry", "use a registry without a login")
+    if not re.match(r"https?://", registry):
+        raise UserError(f"npm registry {registry!r}: not an http:// or https:// address")
+    return f"{registry.rstrip('/')}/{name}/-/{name.split('/')[-1]}-{version}.tgz"

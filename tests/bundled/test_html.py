@@ -24,11 +24,6 @@ def test_each_paragraph_heading_and_item_is_a_text(tmp_path):
     assert list(read_sentences(settings, tmp_path)) == texts
 
 
-def test_a_head_may_end_where_the_body_begins(tmp_path):
-    (tmp_path / "page.html").write_text("<head><title>No</title><body><p>Mto", encoding="utf-8")
-    assert read_page(tmp_path, "page.html") == ["Mto"]
-
-
 def test_a_page_that_is_not_there_or_not_text_is_named(tmp_path):
     with pytest.raises(UserError, match=r"gone.html: cannot be read \(No such file"):
         read_page(tmp_path, "gone.html")

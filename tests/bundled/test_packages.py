@@ -59,19 +59,6 @@ def test_a_folder_that_is_there_is_left_as_it_is(index, tmp_path, monkeypatch):
     assert (into / "card.json").stat().st_mtime_ns == before
 
 
-def test_a_folder_that_lost_a_file_is_fetched_again(index, tmp_path):
-    into = fetch_package("toy", "1.0", index, ["toy/data/*"], tmp_path / "out")
-    (into / "toy/data/b.txt").unlink()
-    fetch_package("toy", "1.0", index, ["toy/data/*"], into)
-    assert (into / "toy/data/b.txt").read_text() == "b"
-
-
-def test_other_members_replace_the_folder(index, tmp_path):
-    into = fetch_package("toy", "1.0", index, ["toy/data/a.json"], tmp_path / "out")
-    fetch_package("toy", "1.0", index, ["toy/data/b.txt"], into)
-    assert files_in(into) == ["card.json", "toy/data/b.txt"]
-
-
 @pytest.mark.fault(
     "network",
     "the checksum of a download differs from the pinned one",

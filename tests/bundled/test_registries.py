@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import pytest
 
-from lexigraft.bundled.packages import DEFAULT_REGISTRY, fetch_package, npm_registry
+from lexigraft.bundled.packages import fetch_package
 from lexigraft.errors import UserError
 
 
@@ -55,16 +55,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def no_npmrc(tmp_path, monkeypatch):
-    """The settings of whoever runs the tests are out of sight."""
-    monkeypatch.setenv("npm_config_userconfig", str(tmp_path / ".npmrc"))
-    for name in ("npm_config_registry", "NPM_CONFIG_REGISTRY", "NPM_CONFIG_USERCONFIG"):
-        monkeypatch.delenv(name, raising=False)
-    return tmp_path / ".npmrc"
-
-
-@pytest.fixture
-def registry(tmp_path, monkeypatch, no_npmrc):
+def registry(tmp_path, monkeypatch):
     """A registry with toy, busy-toy and @scope/toy 1.0.0, which the environment names."""
     for name in ("toy", "busy-toy", "@scope/toy"):
         place = tmp_path / "registry" / name / "-"
@@ -76,6 +67,7 @@ def registry(tmp_path, monkeypatch, no_npmrc):
     address = f"http://127.0.0.1:{server.server_port}"
     monkeypatch.setenv("npm_config_registry", f"{address}/")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # between attempts
     yield address
     server.shutdown()
     server.server_close()
@@ -102,7 +94,7 @@ def test_the_members_that_match_are_unpacked_with_a_card(name, registry, tmp_pat
     [
         ("toy", "2.0.0", "toy@2.0.0: the npm registry has no such package or version"),
         ("private", "1.0.0", "private@1.0.0: the npm registry requires a login"),
-        ("cut", "1.0.0", "cut@1.0.0: the download was interrupted"),
+        ("cut", "1.0.0", "cut@1.0.0: the npm registry cannot be reached"),
         ("../toy", "1.0.0", "not a package name"),
         ("toy", "latest", "not a package name and version"),
     ],
@@ -119,30 +111,11 @@ def test_what_cannot_be_fetched_is_reported_in_one_line(name, version, message, 
     "a package index is unreachable or does not have the version",
     "a one-line error message distinguishes these cases",
 )
-def test_an_unreachable_registry_is_reported(no_npmrc, tmp_path, monkeypatch):
+def test_an_unreachable_registry_is_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with pytest.raises(UserError, match=r"cannot be reached .* check the network or npm_config"):
         fetch_package("toy", "1.0.0", SHA256, ["*"], tmp_path / "out", registry="npm")
-
-
-def test_the_registry_is_the_one_that_npm_would_choose(no_npmrc, monkeypatch):
-    assert npm_registry("toy") == DEFAULT_REGISTRY
-    monkeypatch.setenv("MIRROR", "mirror.example")
-    no_npmrc.write_text(
-        "; a comment\n#registry=https://old.example\nregistry = https://${MIRROR}/npm/\n"
-        '@scope:registry="https://scope.example"\n'
-    )
-    assert npm_registry("toy") == "https://mirror.example/npm"
-    monkeypatch.setenv("NPM_CONFIG_REGISTRY", "http://environment.example")
-    assert npm_registry("toy") == "http://environment.example"
-    assert npm_registry("@scope/toy") == "https://scope.example"
-
-
-def test_a_registry_that_is_no_web_address_is_refused(no_npmrc, monkeypatch):
-    monkeypatch.setenv("npm_config_registry", "file:///etc")
-    with pytest.raises(UserError, match="not an http"):
-        npm_registry("toy")
 
 
 @pytest.mark.bad_input(
@@ -150,8 +123,12 @@ def test_a_registry_that_is_no_web_address_is_refused(no_npmrc, monkeypatch):
     "a registry URL that contains a login",
     "rejected; the message does not repeat the login",
 )
-def test_a_login_in_the_address_is_refused_and_not_repeated(no_npmrc, monkeypatch):
-    monkeypatch.setenv("npm_config_registry", "https://me:secret@registry.example/npm")
-    with pytest.raises(UserError, match="contains a login") as error:
-        npm_registry("toy")
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [("file:///etc", "not an http"), ("https://me:secret@registry.example", "contains a login")],
+)
+def test_an_unsafe_registry_is_refused(address, message, tmp_path, monkeypatch):
+    monkeypatch.setenv("npm_config_registry", address)
+    with pytest.raises(UserError, match=message) as error:
+        fetch_package("toy", "1.0.0", SHA256, ["*"], tmp_path / "out", registry="npm")
     assert "secret" not in str(error.value)

@@ -1,10 +1,7 @@
 """Parallel sentences from Kolibri's interface catalogues, one JSON file per component.
 
-Catalogues contain ICU messages. A message becomes a sentence only if it has no placeholders: plural
-and select clauses are replaced by their `other` branch, and messages that still contain a
-placeholder are dropped on both sides. The other rules drop messages that are not translations:
-empty or equal to the English, mostly Latin letters in a locale of another script, formulas, and
-fragments without a letter.
+Catalogues contain ICU messages. Plural and select clauses are replaced by their `other` branch;
+messages that still contain a placeholder, and those that are not translations, are dropped.
 """
 
 import json
@@ -44,8 +41,7 @@ def read_catalogue(package: str | Path, locale: str) -> list[tuple[str, str]]:
     """Distinct (English, translation) pairs of one locale, in the order of the files.
 
     `package` is the folder of an unpacked Kolibri wheel, `locale` a folder of its `kolibri/locale`:
-    te, el, my, ar, de, vi, hi_IN, sw_TZ …; for en, both sides are English. Raises `UserError` if
-    there is no such locale (the available ones are listed), or a file is not a catalogue.
+    te, el, my …; for en, both sides are English.
     """
     english, target = (_read_locale(Path(package), name) for name in (_ENGLISH, locale))
     # Whether the locale uses Latin letters; placeholder names, Latin in all locales, not counted.
@@ -69,16 +65,7 @@ def plain_text(message: str) -> str | None:
     Plural and select clauses become their `other` branch. White space is normalized to single
     spaces, since the templates break lines arbitrarily.
     """
-    text = _resolve_clauses(message)
-    if text is None or "{" in text or "}" in text or _MARKUP.search(text):
-        return None
-    text = " ".join(text.split())
-    return text if any(character.isalpha() for character in text) else None
-
-
-def _resolve_clauses(message: str) -> str | None:
-    """Replace every plural and select clause by its `other` branch, inner ones included."""
-    while clause := _CLAUSE.search(message):
+    while clause := _CLAUSE.search(message):  # inner ones included
         end = _closing_brace(message, clause.start())
         label = _OTHER_BRANCH.search(message, clause.end(), end) if end else None
         branch_end = _closing_brace(message, label.end() - 1) if label else None
@@ -88,7 +75,10 @@ def _resolve_clauses(message: str) -> str | None:
         if "#" in branch:  # placeholder of the number, which is unknown
             return None
         message = message[: clause.start()] + branch + message[end + 1 :]
-    return message
+    text = " ".join(message.split())
+    if "{" in text or "}" in text or _MARKUP.search(text) or not any(map(str.isalpha, text)):
+        return None
+    return text
 
 
 def _closing_brace(text: str, opening: int) -> int | None:
@@ -113,12 +103,10 @@ def _read_locale(package: Path, locale: str) -> dict[tuple[str, str], str]:
     messages = {}
     for file in files:
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
-        except (ValueError, RecursionError) as error:
+            content = json.loads(file.read_text(encoding="utf-8")).items()
+        except (ValueError, RecursionError, AttributeError) as error:
             raise UserError(f"{file}: not a JSON catalogue ({error})") from None
-        if not isinstance(content, dict):
-            raise UserError(f"{file}: not a JSON catalogue (it has no keys)")
-        for key, message in content.items():
+        for key, message in content:
             if isinstance(message, str) and message:
                 messages[file.name, key] = message
     return messages

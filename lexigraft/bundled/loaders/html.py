@@ -32,15 +32,7 @@ class HtmlPage(Settings):
 def read_page(package: str | Path, page: str) -> list[str]:
     """The texts of a page in order: each paragraph, heading and list item is one.
 
-    `package` is the folder of an unpacked package, `page` the path of a file in it. White space is
-    normalized to single spaces. Raises `UserError` if there is no such page, or it is not UTF-8.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> _ = Path("page.html").write_text("<h1>Mto</h1><p>Mto na <b>mvua</b>.<p>Maji &amp; mto")
-    >>> read_page(".", "page.html")
-    ['Mto', 'Mto na mvua.', 'Maji & mto']
+    `package` is the folder of an unpacked package, `page` the path of a file in it.
     """
     file = Path(package) / page
     try:
