@@ -5,9 +5,10 @@ user's plug-in, decorated with `page`, `table` or `figure`. The Snakefile import
 study in every job, so their modules must not import matplotlib, scipy or torch at the top.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -15,7 +16,7 @@ from typing import Annotated, Any, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from lexigraft.cells import NAME
-from lexigraft.errors import UserError, suggestion, unknown
+from lexigraft.errors import UserError, unknown
 from lexigraft.settings import explain
 
 GROUPS = ("pages", "tables", "figures")
@@ -48,16 +49,10 @@ _FOLDER = Path(__file__).resolve().parent
 
 @dataclass(frozen=True)
 class Refers:
-    """Marks an option whose names must be in a list of the study, such as `tasks`."""
+    """Marks an option whose names must be in a list of the study, such as `tasks`, or must not."""
 
     to: str
-
-
-@dataclass(frozen=True)
-class Unlike:
-    """Marks an option whose name must not be in a list of the study, such as `tasks`."""
-
-    to: str
+    unlike: bool = False
 
 
 def _check_unique(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -102,36 +97,20 @@ class ScoreOptions(TaskOptions):
 
 @dataclass(frozen=True)
 class Kind:
-    """The declaration of a kind of page, table or figure.
-
-    Attributes
-    ----------
-    build
-        Takes the part of the study that an item shows; returns None if there is nothing to show.
-    title
-        The default heading of its items.
-    caption
-        The caption, or a function that returns it for an item: `{strategy}` and `{seeds}` are
-        replaced by those of the study. The first sentence is its row in config/README.md.
-    empty
-        The reason shown if there is nothing to show.
-    options
-        The model of its options.
-    reads
-        Names of records that are only computed if an item reads them.
-    rank
-        The page opens with the figure of the lowest rank; ties: the one that the study lists first.
-    """
+    """The declaration of a kind of page, table or figure."""
 
     name: str
     group: str
+    # Takes the part of the study that an item shows; returns None if there is nothing to show.
     build: Callable[..., Any]
-    title: str
+    title: str  # the default heading of its items
+    # The caption, or a function that returns it for an item: `{strategy}` and `{seeds}` are
+    # replaced by those of the study. The first sentence is its row in config/README.md.
     caption: "str | Callable[[Item], str]"
-    empty: str
+    empty: str  # the reason shown if there is nothing to show
     options: type[Options] = Options
-    reads: tuple[str, ...] = ()
-    rank: int = 9
+    reads: tuple[str, ...] = ()  # records that are only computed if an item reads them
+    rank: int = 9  # the page opens with the figure of the lowest rank, the first of them
 
 
 _KINDS: dict[str, Kind] = {}
@@ -152,19 +131,9 @@ def _declare(group: str, **declared: Any) -> Callable[[Callable], Callable]:
     return register
 
 
-def page(**declared: Any) -> Callable[[Callable], Callable]:
-    """Declare a function `(study, title, caveats)` that returns a page."""
-    return _declare("pages", **declared)
-
-
-def table(**declared: Any) -> Callable[[Callable], Callable]:
-    """Declare a function `(study)` that returns a table."""
-    return _declare("tables", **declared)
-
-
-def figure(**declared: Any) -> Callable[[Callable], Callable]:
-    """Declare a function `(study, look)` that returns a figure."""
-    return _declare("figures", **declared)
+# Decorators of a function `(study, title, caveats)` that returns a page, `(study)` that returns a
+# table, and `(study, look)` that returns a figure; their arguments are fields of `Kind`.
+page, table, figure = (partial(_declare, group) for group in GROUPS)
 
 
 @cache
@@ -226,7 +195,7 @@ class Item:
     @property
     def label(self) -> str:
         """Its name in lists of items."""
-        return self.title or self.name.replace("_", " ").replace("-", " ").capitalize()
+        return self.title or re.sub("[-_]", " ", self.name).capitalize()
 
     @property
     def tasks(self) -> Names:
@@ -265,12 +234,11 @@ def read_items(entries: Sequence[str | Mapping[str, Any]]) -> list[Item]:
         if kind not in kinds():
             raise unknown(key, kind, [*kinds()])
         name, title = options.pop("name", kind), options.pop("title", "")
-        names = _validated(_Where, options.pop("where", {}), f"{key}.where", kind)
+        names = _validated(_Where, options.pop("where", {}), f"{key}.where")
         where = {axis: chosen for axis, of in LISTS.items() if (chosen := getattr(names, of))}
         if name.casefold() in map(str.casefold, items):
             raise UserError(f"{key}: the name '{name}' already exists; give it another name")
-        model = load(kind).options
-        items[name] = Item(kind, name, title, where, _validated(model, options, key, kind))
+        items[name] = Item(kind, name, title, where, _validated(load(kind).options, options, key))
     return [*items.values()]
 
 
@@ -281,19 +249,18 @@ def check_items(
     fragmentation: Mapping[str, Sequence[str]],
     members: Collection[str] = (),
 ) -> None:
-    """Check that the names in items exist in a study.
+    """Check that the names in items exist in a study; raises a UserError.
 
     `blocks` are the study's `cells`: lists of names by their config keys. `tasks` are those that it
     runs, `fragmentation` the `tokenizers` and `languages` that it compares without a model,
-    `members` the languages of its groups. Raises a UserError if an item names something that no
-    cell of the study has, a task that it does not run, or a tokenizer that it does not compare.
+    `members` the languages of its groups.
     """
     of_cells = {key: [name for block in blocks for name in block[key]] for key in LISTS.values()}
     known = {
         "tasks": (tasks, "run by this study"),
         "tokenizers": (fragmentation["tokenizers"], "compared by this study"),
         **{key: (names, "in this study") for key, names in of_cells.items()},
-        "languages": ({*of_cells["languages"], *members}, "in this study"),
+        "languages": ([*of_cells["languages"], *members], "in this study"),
     }
     of_cells["languages"] += fragmentation["languages"]
     for number, item in enumerate(items):
@@ -303,9 +270,10 @@ def check_items(
             for axis, names in item.where.items()
         ]
         for option, names, mark in _marked(item.options):
-            if isinstance(mark, Refers):
-                references.append((option, names, *known[mark.to]))
-            elif taken := [name for name in names if name in known[mark.to][0]]:
+            valid, among = known[mark.to]
+            if not mark.unlike:
+                references.append((option, names, valid, among))
+            elif taken := [name for name in names if name in valid]:
                 raise UserError(
                     f"{key}.{option}: '{taken[0]}' is already one of the {mark.to} of this "
                     "study; give it another name"
@@ -316,14 +284,12 @@ def check_items(
                     raise unknown(f"{key}.{option}", name, valid, among)
 
 
-def _marked(
-    options: BaseModel, prefix: str = ""
-) -> Iterator[tuple[str, Sequence[str], Refers | Unlike]]:
-    """Options with `Refers` or `Unlike`: their location, the names, and the mark."""
+def _marked(options: BaseModel, prefix: str = "") -> Iterator[tuple[str, Sequence[str], Refers]]:
+    """Options with `Refers`: their location, the names, and the mark."""
     for option, declared in type(options).model_fields.items():
         value = getattr(options, option) or ()
         for mark in declared.metadata:
-            if isinstance(mark, Refers | Unlike):
+            if isinstance(mark, Refers):
                 yield f"{prefix}{option}", (value,) if isinstance(value, str) else value, mark
         if isinstance(value, BaseModel):
             yield from _marked(value, f"{prefix}{option}.")
@@ -344,26 +310,9 @@ _AXES: dict[str, Any] = dict.fromkeys(LISTS.values(), (Names, ()))
 _Where = create_model("_Where", __base__=Options, **_AXES)
 
 
-def _validated(model: type[BaseModel], values: Mapping[str, Any], key: str, kind: str) -> Any:
+def _validated(model: type[BaseModel], values: Mapping[str, Any], key: str) -> Any:
     """The options as their model; a UserError names the key that is wrong."""
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        # An unknown option is reported before an invalid value.
-        first = min(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
-        explained = explain(error, model, key)
-    if any(isinstance(part, str) for part in first["loc"][1:]):  # in a mapping of the option
-        raise UserError(explained)
-    option, value = str(first["loc"][0]), first["input"]
-    match first["type"]:
-        case "extra_forbidden" if model is _Where:
-            raise unknown(key, option, _Where.model_fields)
-        case "extra_forbidden":
-            known = ("name", "title", "where", *model.model_fields)
-            raise UserError(f"{key}: '{kind}' has no option '{option}'{suggestion(option, known)}")
-        case "literal_error":
-            raise unknown(f"{key}.{option}", value, choices(model.model_fields[option].annotation))
-        case "string_pattern_mismatch":
-            allowed = "letters, digits, '.', '_' and '-'"
-            raise UserError(f"{key}.{option}: '{value}' is not a valid name: use only {allowed}")
-    raise UserError(explained)
+        raise UserError(explain(error, model, key)) from None

@@ -9,7 +9,7 @@ import pandas
 from pydantic import Field
 
 from lexigraft.report.frame import AXES, COLUMN, Column, Model, StudyResults, models_of, select
-from lexigraft.report.items import MetricNames, Names, Options, Refers, TaskNames, Unlike
+from lexigraft.report.items import MetricNames, Names, Options, Refers, TaskNames
 from lexigraft.report.names import AVERAGE, listed, primary_metric, row_name
 
 
@@ -119,7 +119,7 @@ Over = Literal["tasks", "languages"]
 class Average(Options):
     """One average: the title of its columns, and the scores that it averages."""
 
-    title: Annotated[str, Unlike("tasks"), Field(min_length=1)] = "Average"
+    title: Annotated[str, Refers("tasks", unlike=True), Field(min_length=1)] = "Average"
     over: Annotated[tuple[Over, ...], Field(min_length=1)] = ("tasks", "languages")
     tasks: TaskNames = ()
     languages: Annotated[Names, Refers("languages")] = ()

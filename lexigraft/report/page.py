@@ -4,16 +4,16 @@ import logging
 import re
 import shutil
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from lexigraft.artifacts.atomic import write_json
 from lexigraft.report.drawing import INK, MUTED, PAPER, RULE, Look, figure_style, message, save
-from lexigraft.report.figures.new_tokens import compositions
 from lexigraft.report.fonts import font_families
 from lexigraft.report.frame import StudyResults
 from lexigraft.report.items import GROUPS, Item, load, read_items
@@ -77,18 +77,12 @@ def build_report(
     Parameters
     ----------
     settings
-        `study` (name), `title`, `reference` (`{"strategy": …}` under which initializers are
-        compared), `sources` (name -> its origin), `items` (the argument of
-        `lexigraft.report.items.read_items`).
+        The result of `lexigraft.report.inputs.report_settings`.
     inputs
-        `records`, `learned`, `checkpoints`, `fragmentation`, `tokenizers`, `alignment` and
-        `contamination`: paths of records. `training` and `initialization`: folder -> its axes by
-        name and a `seed` (None for an initializer that serves all seeds). `corpora`: language ->
-        card. `planned`: `(language, task)` of all planned records. `languages`: name -> registry
-        entry. `published`: files with the numbers of papers. `fonts`: a folder of fonts or None.
-        `exports`: folder of a training -> the Snakemake target that exports it, and `snakemake`:
-        further arguments of that command. `circumstances`: further facts for the page about how the
-        report was built, `(what, value)`.
+        The result of `lexigraft.report.inputs.report_inputs`, and `languages`: name -> registry
+        entry; `published`: files with the numbers of papers; `fonts`: a folder of fonts or None;
+        `snakemake`: further arguments of the command that exports a cell; `circumstances`: further
+        facts for the page about how the report was built, `(what, value)`.
     outputs
         `folder`: receives `tables/`, `figures/`, `captions/`, `report.html`, `summary.json`, and a
         `.md` and `.html` file for each page.
@@ -96,65 +90,64 @@ def build_report(
     items = read_items(settings.get("items") or [])
     study = read_study(settings, inputs)
     folder = Path(outputs["folder"])
-    _delete_earlier_items(folder)
-    tokens = (text for fit in study.examples.values() for text in _example_texts(fit))
-    families, uncovered = font_families(inputs.get("fonts"), "".join(tokens))
+    # Delete items of an earlier configuration; the page stays until it is replaced.
+    for file in (*folder.glob("*.md"), *folder.glob("*.html")):
+        if file.name != _PAGE:
+            file.unlink()
+    for name in ("tables", "figures", "captions"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+        (folder / name).mkdir(parents=True)
+    examples = [example for fit in study.examples.values() for example in fit]
+    texts = [text for e in examples for text in (e["text"], *(part for part, _ in e["parts"]))]
+    families, uncovered = font_families(inputs.get("fonts"), "".join(texts))
     caveats = [*study_caveats(study), *text_caveats(study)]
     if uncovered:
         caveats.append(f"No available font covers {', '.join(uncovered)}; such text may be boxes.")
     # Items also name initializers without scores of their own: aliases, and unfinished cells.
     named = (name for item in items for name in item.where.get("initializer", ()))
     look = Look(tuple(dict.fromkeys([*study.initializers, *named])))
-    shown: dict[str, list[Any]] = {group: [] for group in GROUPS}
+    contents: dict[str, list[Any]] = {group: [] for group in GROUPS}
     omitted: dict[str, str] = {}
     captions = {"report": _PAGE_CAPTION}
     with figure_style(families):
         for item in sorted(items, key=lambda item: GROUPS.index(item.group)):
             part = study.part(item)
-            captions[item.name] = caption = _caption(item, part)
+            count = len(part.seeds)
+            caption = item.caption(
+                part.reference_strategy, f"{count} seed{'s' if count > 1 else ''}"
+            )
+            captions[item.name] = caption = " ".join(filter(None, [caption, part.alias_note()]))
             content: Any
             if item.group == "pages":
                 content = _write_page(item, part, folder, caveats)
             elif item.group == "tables":
-                content = _write_table(item, part, folder)
+                content = _write_table(item, part, folder / "tables")
             else:
-                content = _write_figure(item, part, folder, look, caption)
+                content = _write_figure(item, part, folder / "figures", look, caption)
             if content is None:
                 omitted[item.name] = load(item.kind).empty
             else:
-                shown[item.group].append(content)
+                contents[item.group].append(content)
+    special = str.maketrans({char: f"\\{char}" for char in r"\*`_|"})
     for name, text in captions.items():
-        special = str.maketrans({char: f"\\{char}" for char in r"\*`_|"})
         write_text(folder / "captions" / f"{name}.rst", text.translate(special) + "\n")
     summary = {
         "study": study.name,
         "title": study.title,
         "reference_strategy": study.reference_strategy,
         "seeds": study.seeds,
-        "recommendations": [numbers for _, page in shown["pages"] for numbers in page.numbers],
+        "recommendations": [numbers for _, page in contents["pages"] for numbers in page.numbers],
         "caveats": caveats,
-        "new_tokens": [
-            {
-                "language": composed.language,
-                "vocabulary": composed.vocabulary,
-                "initializer": composed.initializer,
-                "tokens": [
-                    {"text": token.text, "parts": list(map(list, token.parts))}
-                    for token in composed.tokens
-                ],
-            }
-            for composed in compositions(study)
-        ],
         "omitted": omitted,
     }
     page = render(
         "report.html.j2",
         title=study.title,
         lead=_lead(study),
-        first=min(shown["figures"], key=lambda figure: figure.rank, default=None),
-        pages=shown["pages"],
-        figures=shown["figures"],
-        tables=[(table, as_html(table)) for table in shown["tables"]],
+        first=min(contents["figures"], key=lambda figure: figure.rank, default=None),
+        pages=contents["pages"],
+        figures=contents["figures"],
+        tables=[(table, as_html(table)) for table in contents["tables"]],
         samples=sample_outputs(study),
         facts=[*_facts(study, settings), *inputs.get("circumstances", ())],
         caveats=caveats,
@@ -162,30 +155,9 @@ def build_report(
     )
     write_text(folder / _PAGE, page)
     write_json(folder / "summary.json", summary)
-    counts = len(shown["tables"]), len(shown["figures"])
+    counts = len(contents["tables"]), len(contents["figures"])
     logger.info("%s: %d tables, %d figures", folder / _PAGE, *counts)
     return summary
-
-
-def _delete_earlier_items(folder: Path) -> None:
-    """Delete items of an earlier configuration; the page stays until it is replaced."""
-    for file in (*folder.glob("*.md"), *folder.glob("*.html")):
-        if file.name != _PAGE:
-            file.unlink()
-    for name in ("tables", "figures", "captions"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-        (folder / name).mkdir(parents=True)
-
-
-def _example_texts(examples: list[dict[str, Any]]) -> list[str]:
-    return [text for example in examples
-            for text in (example["text"], *(part for part, _ in example["parts"]))]  # fmt: skip
-
-
-def _caption(item: Item, part: StudyResults) -> str:
-    count = len(part.seeds)
-    caption = item.caption(part.reference_strategy, f"{count} seed{'s' if count > 1 else ''}")
-    return " ".join(filter(None, [caption, part.alias_note()]))
 
 
 def _write_page(
@@ -203,16 +175,14 @@ def _write_table(item: Item, part: StudyResults, folder: Path) -> Table | None:
     kind = load(item.kind)
     table = kind.build(part)
     if table is None:
-        empty = Table(
-            ("Model",), (), (), DataFrame(), (f"Empty: {kind.empty}.",), item.label, item.name
-        )
-        write_table(empty, folder / "tables")
+        nothing = (f"Empty: {kind.empty}.",)
+        write_table(Table(("Model",), (), (), DataFrame(), nothing, item.label, item.name), folder)
         return None
     title = item.title or table.title or kind.title
     notes = [*table.notes, *filter(None, [part.alias_note()])]
-    named = replace(table, name=item.name, title=title, notes=notes)
-    write_table(named, folder / "tables")
-    return named
+    table = replace(table, name=item.name, title=title, notes=notes)
+    write_table(table, folder)
+    return table
 
 
 def _write_figure(
@@ -220,11 +190,10 @@ def _write_figure(
 ) -> PageFigure | None:
     kind = load(item.kind)
     figure = kind.build(part, look)
+    save(figure or message(f"Nothing to show: {kind.empty}."), folder, item.name)
     if figure is None:
-        save(message(f"Nothing to show: {kind.empty}."), folder / "figures", item.name)
         return None
-    save(figure, folder / "figures", item.name)
-    svg = (folder / "figures" / f"{item.name}.svg").read_text(encoding="utf-8")
+    svg = (folder / f"{item.name}.svg").read_text(encoding="utf-8")
     title = item.title or kind.title
     return PageFigure(item.name, inline_svg(svg, item.name), caption, title, kind.rank)
 
@@ -246,30 +215,28 @@ def inline_svg(svg: str, name: str) -> Markup:
 
 def study_caveats(study: StudyResults) -> list[str]:
     """Limits of the conclusions, from the config, the cards and the records."""
-    trial = []
+    caveats = []
     if study.budget is not None:
-        trial = [
+        caveats.append(
             f"A trial with a budget of {study.budget:g}: every amount of text (training text, "
             "tokens, samples, and what vocabularies, vectors and initializers read) is reduced "
             "to this fraction of the study's."
-        ]
+        )
     if study.scores.empty:
-        return trial + study.notes
+        return caveats + study.notes
     seeds, chance = len(study.seeds), "small differences may be chance"
     if seeds < 2:
-        caveats = [f"One seed: there is no standard deviation, and {chance}."]
+        caveats.append(f"One seed: there is no standard deviation, and {chance}.")
     else:
         few = f", and {chance}" if seeds < _FEW_SEEDS else ""
-        caveats = [f"{seeds} seeds: standard deviations are rough estimates{few}."]
+        caveats.append(f"{seeds} seeds: standard deviations are rough estimates{few}.")
     if (study.scores["metric"] == "perplexity").any():
         caveats.append(
             "Perplexity is per token and cannot be compared across vocabularies; bits per byte can."
         )
-    tokens = study.training[study.training["tokens"] > 0]["tokens"] if "tokens" in study.training \
-        else ()  # fmt: skip
-    if len(tokens):
-        ends = dict.fromkeys(number(end, 0) for end in (min(tokens), max(tokens)))
-        text = f"Each trained cell saw {' to '.join(ends)} tokens"
+    tokens = study.training.get("tokens", Series(dtype=float))
+    if tokens := [count for count in tokens if count > 0]:
+        text = f"Each trained cell saw {_range(tokens)} tokens"
         if max(tokens) < _SMALL_BUDGET:
             text += ", a very small budget: the scores do not show what longer training reaches"
         caveats.append(f"{text}.")
@@ -278,12 +245,12 @@ def study_caveats(study: StudyResults) -> list[str]:
         f"{name} did not score {number(count, 0)} run{'s' if count > 1 else ''}: {why}"
         for (name, why), count in reasons.items()
     ]
-    return trial + caveats + study.notes
+    return caveats + study.notes
 
 
 def text_caveats(study: StudyResults) -> list[str]:
     """Sentences on small or damaged texts, and on tests in the training text."""
-    caveats = _different_sizes(study)
+    caveats = []
     for language, card in study.corpora.items():
         name = study.language(language)
         if reduced := card.get("reduced"):
@@ -298,13 +265,13 @@ def text_caveats(study: StudyResults) -> list[str]:
             if remedy not in repaired(card)
         }
         damage["lost_characters"] = "incomplete: characters were lost in decoding."
-        for text, counts in card.get("cleaning", {}).items():
-            caveats += [
-                f"{name}, {text}: {number(counts[count], 0)} of {number(counts['read'], 0)} lines "
-                f"are {what}"
-                for count, what in damage.items()
-                if counts.get(count)
-            ]
+        caveats += [
+            f"{name}, {text}: {number(counts[count], 0)} of {number(counts['read'], 0)} lines "
+            f"are {what}"
+            for text, counts in card.get("cleaning", {}).items()
+            for count, what in damage.items()
+            if counts.get(count)
+        ]
     return caveats + [
         f"{study.language(tests.language)}: of {number(tests.counts['texts'], 0)} texts of "
         f"{tests.tests}, {number(tests.counts['found'], 0)} are wholly and "
@@ -315,55 +282,28 @@ def text_caveats(study: StudyResults) -> list[str]:
     ]
 
 
-def _different_sizes(study: StudyResults) -> list[str]:
-    """A sentence on each task with different numbers of texts between languages or cells."""
-    sizes: dict[tuple[str, str], dict[int, dict[str, None]]] = {}
-    for run in study.predictions:
-        counts = {
-            name: run.details[part]["sentences"]
-            for part, name in (("heldout", "held-out sentences"), ("english", "English sentences"))
-            if part in run.details
-        }
-        if "samples" in run.metrics:
-            counts["texts"] = int(run.metrics["samples"])
-        for name, count in counts.items():
-            languages = sizes.setdefault((run.task, name), {}).setdefault(count, {})
-            languages[study.language(run.cell["language"])] = None
-    return [
-        f"{task} has different numbers of {name}: "
-        + ", ".join(f"{number(n, 0)} in {' and '.join(counts[n])}" for n in sorted(counts))
-        + "."
-        for (task, name), counts in sizes.items()
-        if len(counts) > 1
-    ]
-
-
 def _lead(study: StudyResults) -> str:
     """A paragraph on the scope of the study and the origin of its numbers."""
-    names = {
-        "Source model": [
-            name if name == source_name(name) else f"{name} ({source_name(name)})"
-            for name in study.order("source")
-        ],
-        "Language": [*map(study.language, study.order("language"))],
-    }
+    sources = [
+        name if name == source_name(name) else f"{name} ({source_name(name)})"
+        for name in study.order("source")
+    ]
+    languages = [study.language(name) for name in study.order("language")]
     scope = [
-        f"{what}{'s' if len(of_axis) > 1 else ''}: {listed(of_axis)}."
-        for what, of_axis in names.items()
-        if of_axis
+        f"{what}{'s' if len(names) > 1 else ''}: {listed(names)}."
+        for what, names in (("Source model", sources), ("Language", languages))
+        if names
     ]
     return " ".join([*scope, "All numbers are computed from the records of this study."])
 
 
 def _facts(study: StudyResults, settings: dict[str, Any]) -> list[tuple[str, str]]:
-    """How a study was run: models, texts, seeds, strategies, hardware and versions, from its cards.
-
-    Returns `(what, value)` pairs in reading order; facts that no card has are left out.
-    """
-    facts = []
-    for name in study.order("source"):
-        origin = settings.get("sources", {}).get(name, "")
-        facts.append((f"Source model {name}", "; ".join(filter(None, [source_name(name), origin]))))
+    """How a study was run: `(what, value)` in reading order, without what no card has."""
+    origins = settings.get("sources", {})
+    facts = [
+        (f"Source model {name}", "; ".join(filter(None, [source_name(name), origins.get(name)])))
+        for name in study.order("source")
+    ]
     for language, card in study.corpora.items():
         sizes = [
             f"{number(size['sentences'], 0)} sentences ({number(size['bytes'] / 1e6, 2)} MB) {what}"
@@ -384,10 +324,15 @@ def _facts(study: StudyResults, settings: dict[str, Any]) -> list[tuple[str, str
     for column, what, scale, unit, decimals in _CARD_NUMBERS:
         values = trained[column].dropna() / scale if column in trained else ()
         if len(values):
-            ends = dict.fromkeys(number(end, decimals) for end in (min(values), max(values)))
-            facts.append((what, " to ".join(ends) + unit))
+            facts.append((what, _range(values, decimals) + unit))
     for column, what in _CARD_NAMES.items():
         if column in trained:
             facts.append((what, ", ".join(dict.fromkeys(map(str, trained[column].dropna())))))
     facts += [(f"Version of {name}", ", ".join(known)) for name, known in study.versions.items()]
     return [(what, value) for what, value in facts if value]
+
+
+def _range(values: Collection[float], decimals: int = 0) -> str:
+    """`30 to 45`, or `30` if all are equal."""
+    ends = (number(end, decimals) for end in (min(values), max(values)))
+    return " to ".join(dict.fromkeys(ends))

@@ -1,11 +1,8 @@
 """Columns of means in a table of results, against means worked out by hand."""
 
-import re
-
 import pytest
 
-from lexigraft.errors import UserError
-from lexigraft.report.items import check_items, read_items
+from lexigraft.report.items import read_items
 from lexigraft.report.models import Average, average_columns, in_order
 from lexigraft.report.records import read_study
 from lexigraft.report.tables.results import results
@@ -97,27 +94,3 @@ def test_an_average_of_some_columns_leaves_the_others_out():
 
 def test_what_is_one_column_has_no_mean():
     assert average_columns([Average(over=("languages",))], [("te", "a", "f1")]) == {}
-
-
-@pytest.mark.parametrize(
-    ("average", "message"),
-    [
-        ({"tasks": ["arc", "bolq"]}, ".averages[0].tasks: 'bolq' is not run by this study; did"),
-        (
-            {"languages": ["te"]},
-            ".averages[0].languages: 'te' is not in this study; choose from el",
-        ),
-        (
-            {"title": "arc"},
-            ".averages[0].title: 'arc' is already one of the tasks of this study; give",
-        ),
-        ({"over": ["metrics"]}, ".averages[0].over[0]: 'metrics' is not one of"),
-        ({"task": ["arc"]}, ".averages[0]: unknown key 'task'; did you mean 'tasks'?"),
-    ],
-)
-def test_an_average_that_cannot_be_is_the_users_error(average, message):
-    block = {"sources": [], "languages": ["el"], "vocabularies": [], "initializers": [],
-             "strategies": []}  # fmt: skip
-    with pytest.raises(UserError, match=re.escape(f"report.items[0]{message}")):
-        check_items(read_items([{"item": "results", "averages": [average]}]), [block],
-                    dict.fromkeys(TASKS), {"tokenizers": [], "languages": []})  # fmt: skip

@@ -43,10 +43,6 @@ def test_every_kind_says_what_it_shows_and_why_it_may_be_empty(kind):
     assert declared.group == kinds()[kind]
 
 
-def test_the_defaults_are_kinds():
-    assert set(DEFAULT) <= set(kinds())
-
-
 def test_reading_items_loads_no_heavy_library():
     """Snakemake itself loads numpy and pandas."""
     code = (
@@ -70,24 +66,11 @@ def test_a_caption_names_the_strategy_and_the_seeds(two):
     assert "after training (no training)" in item.caption(None)
 
 
-def test_a_caption_says_what_the_item_shows():
-    (item,) = read_items([{"item": "forgetting", "tasks": ["mt", "english-mt"]}])
-    assert "In mt and english-mt;" in item.caption()
-
-
-def test_no_items_are_the_default_ones():
-    assert [item.name for item in read_items([])] == list(DEFAULT)
-
-
 def test_an_item_is_named_after_its_kind_unless_it_has_a_name():
+    assert [item.name for item in read_items([])] == list(DEFAULT)
     plain, named = read_items(["results", {"item": "results", "name": "table-1"}])
     assert (plain.kind, plain.name, plain.label) == ("results", "results", "Results")
     assert (named.kind, named.name, named.label) == ("results", "table-1", "Table 1")
-
-
-def test_where_becomes_names_by_axis():
-    (item,) = read_items([{"item": "results", "where": {"languages": ["te", "el"]}}])
-    assert item.where == {"language": ("te", "el")}
 
 
 @pytest.mark.parametrize(
@@ -95,28 +78,17 @@ def test_where_becomes_names_by_axis():
     [
         (["resluts"], "report.items[0]: 'resluts' is not known; did you mean 'results'?"),
         (["speed", "speed"], "report.items[1]: the name 'speed' already exists"),
-        ([{"item": "fertility", "tasks": ["mt"]}],
-         "report.items[0]: 'fertility' has no option 'tasks'"),
+        ([{"item": "fertility", "tasks": ["mt"]}], "report.items[0]: unknown key 'tasks'"),
         ([{"item": "speed", "metrics": ["speedup"]}],
-         "report.items[0].metrics: 'speedup' is not known; did you mean 'speed_up'?"),
-        ([{"item": "loss_curves", "over": "token"}],
-         "report.items[0].over: 'token' is not known; did you mean 'tokens'?"),
+         "report.items[0].metrics[0]: 'speedup' is not one of 'steps_per_sentence', "),
         ([{"item": "results", "batch_size": "4"}],
          "report.items[0].batch_size: '4' is not a whole number"),
-        ([{"item": "results", "batch_size": 0}], "report.items[0].batch_size: 0 is not at least 1"),
-        ([{"item": "results", "tasks": []}], "report.items[0].tasks: [] is too short"),
         ([{"item": "results", "tasks": ["mt", "mt"]}],
          "report.items[0].tasks: 'mt' is listed twice; list each once"),
-        ([{"item": "results", "metric": ["chrf"]}],
-         "report.items[0]: 'results' has no option 'metric'; did you mean 'metrics'?"),
         ([{"item": "results", "where": {"source": ["m"]}}],
-         "report.items[0].where: 'source' is not known; did you mean 'sources'?"),
-        ([{"item": "results", "tasks": "mt"}], "report.items[0].tasks: 'mt' is not a list"),
+         "report.items[0].where: unknown key 'source'; did you mean 'sources'?"),
         ([{"item": "significance", "baselines": {"initializer": ["align"]}}],
          "report.items[0].baselines: unknown key 'initializer'; did you mean 'initializers'?"),
-        ([{"item": "results", "tasks": ["a/b"]}],
-         "report.items[0].tasks: 'a/b' is not a valid name: use only letters, digits, '.', '_' "
-         "and '-'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_the_users_error(items, message):
@@ -129,11 +101,13 @@ def test_what_cannot_be_is_the_users_error(items, message):
     [
         ({"where": {"initializers": ["aling"]}},
          ".where.initializers: 'aling' is not in this study; did you mean 'align'?"),
-        ({"where": {"sources": ["other"]}}, ".where.sources: 'other' is not in this study; choose"),
         ({"tasks": ["translate"]}, ".tasks: 'translate' is not run by this study; did you mean"),
         ({"speed_up_of": "merge"}, ".speed_up_of: 'merge' is not in this study; choose from align"),
         ({"item": "significance", "baselines": {"initializers": ["aling"]}},
          ".baselines.initializers: 'aling' is not in this study; did you mean 'align'?"),
+        ({"averages": [{"tasks": ["arc", "bolq"]}]},
+         ".averages[0].tasks: 'arc' is not run by this study; choose from translation"),
+        ({"averages": [{"title": "translation"}]}, ".averages[0].title: 'translation' is already"),
     ],
 )  # fmt: skip
 def test_a_name_that_the_study_does_not_have_is_the_users_error(item, message):
@@ -170,57 +144,33 @@ def two(made_study):
     return read_study(made_study.settings, made_study.inputs)
 
 
-def test_a_part_has_the_baselines_and_the_named_models(two):
-    where = {"source": ("second",), "vocabulary": ("big",), "initializer": ("align",)}
+def test_a_part_has_the_baselines_and_the_named_models_in_the_order_of_the_item(two):
+    where = {"source": ("second",), "vocabulary": ("big",), "initializer": ("align", "merge")}
     part = two.part(Item("results", "t", where=where))
+    # A model that an item names is a row without any record.
     assert models(part) == [
         Model("second", "source", "none", "none"),
         Model("second", "source", "none", "full"),
         Model("second", "big", "align", "full"),
+        Model("second", "big", "merge", "full"),
     ]
-
-
-def test_a_part_has_the_order_of_the_item(two):
-    where = {"vocabulary": ("big",), "initializer": ("align", "mean"), "source": ("first",)}
-    names = [model.initializer for model in models(two.part(Item("results", "t", where=where)))]
-    assert names == ["none", "none", "align", "mean"]
-
-
-def test_a_model_that_an_item_names_is_a_row_without_any_record(two):
-    where = {"source": ("first",), "vocabulary": ("small",), "initializer": ("mean",)}
-    part = two.part(Item("results", "t", where=where))
-    assert Model("first", "small", "mean", "full") in models(part)
-
-
-def test_a_strategy_that_an_item_names_is_the_one_of_the_part(two):
     part = two.part(Item("results", "t", where={"strategy": ("other",)}))
     assert part.reference_strategy == "other"
     assert two.part(Item("results", "t")).reference_strategy == "full"
 
 
-def test_lapt_of_another_strategy_stands_in_for_one_that_was_not_trained(two):
-    part = two.part(Item("results", "t", where={"strategy": ("other",), "source": ("first",)}))
-    assert [(m.initializer, m.strategy) for m in models(part)] == [
-        ("none", "none"),
-        ("none", "full"),
-    ]
+def test_lapt_of_another_strategy_stands_in_if_it_was_trained_on_text_alone(two):
+    def lapt(study, *strategies):
+        part = study.part(
+            Item("results", "t", where={"strategy": strategies, "source": ("first",)})
+        )
+        return [m.strategy for m in models(part) if m.baseline and not m.is_source]
 
-
-def test_lapt_is_no_model_that_was_trained_on_samples_of_tasks(two):
+    assert lapt(two, "other") == lapt(two, "full", "none") == ["full"]
+    # No row beside untrained models.
+    assert lapt(two, "none") == lapt(two, "other", "none") == []
     phases = {"full": [{"length": 64, "data": {"monolingual": 0.85, "tasks": 0.15}}]}
-    part = replace(two, phases=phases).part(
-        Item("results", "t", where={"strategy": ("other",), "source": ("first",)})
-    )
-    assert [model.is_source for model in models(part)] == [True]
-
-
-def test_lapt_of_another_strategy_is_no_row_beside_untrained_models(two):
-    cases = ((("none",), []), (("other", "none"), []), (("full", "none"), ["full"]))
-    for strategies, lapt in cases:
-        where = {"strategy": strategies, "source": ("first",)}
-        part = two.part(Item("results", "t", where=where))
-        found = [m.strategy for m in models(part) if m.baseline and not m.is_source]
-        assert found == lapt
+    assert lapt(replace(two, phases=phases), "other") == []
 
 
 def test_the_table_of_the_extension_page_is_a_kind(two, tmp_path, monkeypatch):

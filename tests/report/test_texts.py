@@ -64,20 +64,6 @@ def test_a_caveat_names_the_sizes_of_a_small_text(made):
     )
 
 
-def test_a_caveat_names_tasks_with_different_numbers_of_texts(made):
-    def measure(language, count):
-        details = {"heldout": {"sentences": count}}
-        cell = (CELL[0], language, *CELL[2:])
-        made.record(cell, "p", "perplexity", {"nats": 1.0}, predictions=[{}], details=details)
-
-    measure("te-made", 12)
-    measure("el-made", 12)
-    assert not any("different numbers" in text for text in text_caveats(study_of(made)))
-    measure("el-made", 9)
-    (said,) = (text for text in text_caveats(study_of(made)) if "different numbers" in text)
-    assert said == "p has different numbers of held-out sentences: 9 in Greek, 12 in Telugu."
-
-
 def test_a_caveat_names_tests_in_the_training_text(made):
     (known,) = (text for text in text_caveats(study_of(made)) if "bench" in text)
     assert known.startswith("Telugu: of 500 texts of bench, 9 are wholly and 12 mostly in")
