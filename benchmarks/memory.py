@@ -12,7 +12,7 @@ import os
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -35,7 +35,6 @@ STRATEGIES = ("new-rows", "lora-clm-2048", "2x2ls-clm-512", "2x2ls-mtp-512", "al
 NEAR = 1.3  # largest reduction by micro-batches of one sequence
 # Micro-batches of 4,096 tokens, and the smallest ones, used if memory is short.
 PASSES: dict[str, dict[str, Any]] = {"full": {}, "sequence": {"tokens": 1, "logits": LEAST_LOGITS}}
-EIGHT_BIT = ("2x2ls-clm-512", "2x2ls-mtp-512")  # where AdamW's moments take most of a small card
 LARGE = ("llama-2-7b", "mistral-7b", "pythia-6.9b")
 # The largest trainings of config/studies: model, strategy, and size of its largest vocabulary.
 STUDIED = (
@@ -191,11 +190,6 @@ def main() -> None:
         for found, runs in tqdm(pool.map(simulate, wanted), "trainings", total=len(wanted)):
             peaks += found
             cards += runs
-        small = [one for one in wanted if one[0] in LARGE and one[1] in EIGHT_BIT]
-        in_eight_bit = partial(peak_of, optimizer="adamw-8bit")
-        bytes_of = pool.map(in_eight_bit, *zip(*small, strict=True))
-        pairs = zip(small, bytes_of, strict=True)
-        eight_bit = [[*one, round(peak / 2**30, 1)] for one, peak in pairs]
     versions = {name: version(name) for name in ("torch", "transformers")}
     run = {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
@@ -210,7 +204,6 @@ def main() -> None:
     tables = {
         "peaks": [[*key, "gibibytes"], *peaks],
         "cards": [[*key, "card", "trained", "machine_gibibytes"], *cards],
-        "eight_bit": [[*key[:3], "gibibytes"], *eight_bit],
     }
     write_record("memory", {"run": run, "tables": tables})
 
@@ -251,16 +244,25 @@ def simulate(wanted: tuple[str, str, int]) -> tuple[list[list[Any]], list[list[A
     other = smallest(offload=True) if found[-1] != CARDS[0] else None
     *_, gpus, card = found
     if other and (gpus != 1 or other[-1] < card):
-        machine = max(phase.machine_memory() for phase in phases)
+        machine = max(machine_memory(phase) for phase in phases)
         cards.append([*other, trained, round(machine / 2**30)])
     return peaks, cards
 
 
-def phases_of(
-    model: str, name: str, vocabulary: int, optimizer: str = "adamw"
-) -> list[SimulatedPhase]:
+def machine_memory(phase: SimulatedPhase) -> int:
+    """The approximate bytes of the machine's memory that a phase takes with offloading.
+
+    Weights and gradients are in pinned memory, which CUDA rounds up to the next power of two.
+    """
+    trained = [p.nbytes for p in phase.model.parameters() if p.requires_grad]
+    frozen = sum(p.nbytes for p in phase.model.parameters() if not p.requires_grad)
+    pinned = sum(1 << (size - 1).bit_length() for size in trained)
+    return 2 * pinned + 2 * sum(trained) + frozen + 4 * 2**30
+
+
+def phases_of(model: str, name: str, vocabulary: int) -> list[SimulatedPhase]:
     """The distinct phases of a strategy of the registry."""
-    entry = load_registries()["strategies"][name] | {"optimizer": optimizer}
+    entry = load_registries()["strategies"][name]
     teacher = teacher_of(entry, model)
     phases = simulated_phases(
         config(model),
@@ -271,9 +273,9 @@ def phases_of(
     return list(dict.fromkeys(phases))
 
 
-def peak_of(model: str, name: str, vocabulary: int, optimizer: str = "adamw") -> int:
+def peak_of(model: str, name: str, vocabulary: int) -> int:
     """The peak bytes of a strategy of the registry with full micro-batches."""
-    return max(phase.peak() for phase in phases_of(model, name, vocabulary, optimizer))
+    return max(phase.peak() for phase in phases_of(model, name, vocabulary))
 
 
 def config(model: str) -> Any:

@@ -89,7 +89,7 @@ class Machine(Settings):
     )
     offload: bool = optional(
         "in training on one GPU, keep trained weights, their gradients and the optimizer's "
-        "moments in CPU memory, which is slower. By default only if they do not fit otherwise"
+        "moments in CPU memory, which is slower. By default `false`"
     )
     save_minutes: float = optional(
         "minimum minutes between two checkpoints of a training; writing them takes at most a "

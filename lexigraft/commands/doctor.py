@@ -117,9 +117,8 @@ def check_device() -> Iterator[Diagnosis]:
         yield Diagnosis(OK, f"computes in {str(precision()).removeprefix('torch.')}")
     except UserError as error:
         yield Diagnosis(IMPOSSIBLE, str(error), "correct or unset the variable")
-    for package, purpose in (("vllm", "faster generation"), ("bitsandbytes", "adamw-8bit")):
-        if torch.cuda.is_available() and find_spec(package) is None:
-            yield Diagnosis(ABSENT, f"{package}, for {purpose}", "pip install 'lexigraft[gpu]'")
+    if torch.cuda.is_available() and find_spec("vllm") is None:
+        yield Diagnosis(ABSENT, "vllm, for faster generation", "pip install 'lexigraft[gpu]'")
 
 
 def check_room() -> Iterator[Diagnosis]:

@@ -22,7 +22,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import psutil
 import torch
 import torch.distributed as dist
 from scipy.sparse import csr_array
@@ -57,7 +56,7 @@ from lexigraft.training.phase import (
     split_step,
 )
 from lexigraft.training.registry import objective
-from lexigraft.training.settings import Phase, Strategy
+from lexigraft.training.settings import AdapterSettings, Phase, Strategy
 from lexigraft.training.trainable import FrozenWeights
 from lexigraft.training.vocadt_adapter import (
     WithAuxiliaryLoss,
@@ -73,16 +72,6 @@ TRAINING_MEMORY_SHARE = 0.92
 MOST_TOKENS = 2**14
 # Shares of the layers that are recomputed, from the fastest to the one that saves most memory.
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-# Memory of the machine for everything but weights.
-_WITHOUT_WEIGHTS = 4 * 2**30
-
-
-@dataclass(frozen=True)
-class MemoryPlan:
-    """How each phase uses the memory, and whether trained parameters are offloaded."""
-
-    phases: tuple[PhaseMemory, ...]
-    offload: bool
 
 
 def plan_memory(
@@ -90,46 +79,43 @@ def plan_memory(
     strategy: Strategy,
     rows: int,
     *,
+    offload: bool,
     free: int | None = None,
     **parts: Any,
-) -> MemoryPlan:
-    """Choose how a training on this process's device uses memory, and log the choice.
+) -> list[PhaseMemory]:
+    """Choose how each phase of a training uses this process's device, and log the choice.
 
     `config`, `strategy`, `rows` and `parts` are arguments of `simulated_phases`; `free` are the
     free bytes of the GPU before the model is loaded, measured by default.
     """
     if free is None and device().type == "cuda" and world_size() == 1:
         free = free_memory(device())
-    offload = bool(setting("offload")) and world_size() == 1
     default = default_memory(device().type if free is None else "cuda")
-    plan = MemoryPlan(len(strategy.phases) * (default,), offload)
-    if free is None or not strategy.phases:
+    plan = [default for _ in strategy.phases]
+    if free is None or not plan:
         return plan
     start, usable = time.monotonic(), int(TRAINING_MEMORY_SHARE * free)
     try:
         phases = simulated_phases(config, strategy, rows, dtype=precision(), **parts)
         chosen = [_fitting_memory(phase, usable, offload) for phase in phases]
-        if None in chosen and _may_offload(phases, strategy):
-            offload = True
-            chosen = [_fitting_memory(phase, usable, offload) for phase in phases]
     except Exception as error:  # whatever fake tensors do not support
         logger.warning("memory cannot be simulated (%s); the defaults are used", error)
         return plan
     if None in chosen:
-        logger.warning("this training may not fit into the %s of its GPU", _gibibytes(free))
+        logger.warning(
+            "this training may not fit into the %.1f GiB of its GPU; with LEXIGRAFT_OFFLOAD=true, "
+            "trained weights are kept in the machine's memory",
+            free / 2**30,
+        )
     smallest = PhaseMemory(setting("pass_tokens") or 1, default.recompute)
-    plan = MemoryPlan(tuple(memory or smallest for memory in chosen), offload)
+    plan = [memory or smallest for memory in chosen]
     descriptions = dict.fromkeys(
         f"micro-batches of {max(memory.tokens, phase.length)} tokens"
         + f", {memory.recompute:.0%} of the layers recomputed" * strategy.gradient_checkpointing
-        for memory, phase in zip(plan.phases, strategy.phases, strict=True)
+        for memory, phase in zip(plan, strategy.phases, strict=True)
     )
-    logger.info(
-        "%s%s (simulated in %.0f s)",
-        "; then ".join(descriptions),
-        "; trained parameters in the machine's memory" if offload else "",
-        time.monotonic() - start,
-    )
+    seconds = time.monotonic() - start
+    logger.info("%s (simulated in %.0f s)", "; then ".join(descriptions), seconds)
     return plan
 
 
@@ -150,42 +136,18 @@ def _fitting_memory(simulated: "SimulatedPhase", usable: int, offload: bool) -> 
     for share in shares:
         if fits(default.tokens, share):
             largest = min(MOST_TOKENS, phase.batch_sequences * phase.length)
-            grows = share == 0 and not setting("pass_tokens") and largest > default.tokens
-            sizes = [largest // n for n in (1, 2) if largest // n > default.tokens] * grows
-            # A step of several micro-batches has gradients of earlier ones.
-            fitting = [tokens for tokens in sizes if fits(tokens, share, later=True)]
-            return PhaseMemory(fitting[0] if fitting else default.tokens, share)
+            grows = share == 0 and not setting("pass_tokens")
+            for tokens in (largest, largest // 2) if grows else ():
+                # A step of several micro-batches has gradients of earlier ones.
+                if tokens > default.tokens and fits(tokens, share, later=True):
+                    return PhaseMemory(tokens, share)
+            return PhaseMemory(default.tokens, share)
     tokens = default.tokens
     while not fits(tokens, shares[-1], logits=LEAST_LOGITS, later=tokens < default.tokens):
         if setting("pass_tokens") or tokens <= phase.length:
             return None
         tokens = max(tokens // 2, phase.length)
     return PhaseMemory(tokens, shares[-1])
-
-
-def _may_offload(phases: Iterable["SimulatedPhase"], strategy: Strategy) -> bool:
-    """Whether trained parameters may be offloaded, and the machine has enough memory."""
-    if setting("offload") is not None or strategy.optimizer != "adamw":
-        return False
-    needed, available = max(phase.machine_memory() for phase in phases), machine_memory()
-    if needed > available:
-        logger.warning(
-            "with %s of machine memory, trained parameters could be offloaded; this job has %s",
-            _gibibytes(needed),
-            _gibibytes(available),
-        )
-    return needed <= available
-
-
-def machine_memory() -> int:
-    """The bytes of machine memory that this job may still use; under Slurm, at most its request."""
-    available = psutil.virtual_memory().available
-    requested = int(os.environ.get("SLURM_MEM_PER_NODE", 0))  # megabytes; 0 means all memory
-    return min(available, requested * 2**20) if requested else available
-
-
-def _gibibytes(count: int) -> str:
-    return f"{count / 2**30:.1f} GiB"
 
 
 def simulated_phases(
@@ -205,16 +167,29 @@ def simulated_phases(
     """
     tokenizer = tokenizer or SimpleNamespace(get_vocab=lambda: {"last": rows - 1})
     empty_teacher = _EmptyTeacher(teacher) if teacher else None
+    new_ids = range(config.get_text_config().vocab_size, rows)
     trained: set[str] = set()
     phases = []
     with _like_a_gpu(dtype):
         for phase in strategy.phases:
-            model, loss, names = _prepare(
-                config, strategy, phase, rows, trained, tokenizer, empty_teacher
-            )
+            with torch.device("meta"):
+                model = _empty_model(config, torch.float32)
+                if phase.adapter is None:
+                    set_tables(model, empty_tables(model, token_tables(model), rows))
+                    resize_vocabulary(model, rows)
+                else:
+                    recipe = _largest_recipe(model, rows, phase.adapter)
+                    attach_adapters(model, tokenizer, recipe, phase.adapter)
+                names, _ = FrozenWeights(model, None).prepare_phase(model, phase, trained, new_ids)
+                context = PhaseContext(
+                    model, tokenizer, strategy, phase, Progress(), [], empty_teacher
+                )
+                loss = objective(phase.objective).for_phase(context)
+                loss = with_auxiliary_loss(loss, model, phase)
+            add_modules(model, loss)
             if phase.adapter is None:
-                trained |= names
-            phases.append(SimulatedPhase(model, loss, strategy, phase, dtype))
+                trained |= set(names)
+            phases.append(SimulatedPhase(model.train(), loss, strategy, phase, dtype))
     return phases
 
 
@@ -242,16 +217,6 @@ class SimulatedPhase:
     def trained(self) -> int:
         """The number of trained parameters."""
         return sum(p.numel() for p in self.model.parameters() if p.requires_grad)
-
-    def machine_memory(self) -> int:
-        """The approximate bytes of machine memory that the phase takes with `offload`.
-
-        Weights and gradients are in pinned memory, which CUDA rounds up to the next power of two.
-        """
-        trained = [p.nbytes for p in self.model.parameters() if p.requires_grad]
-        frozen = sum(p.nbytes for p in self.model.parameters() if not p.requires_grad)
-        pinned = sum(1 << (size - 1).bit_length() for size in trained)
-        return 2 * pinned + 2 * sum(trained) + frozen + _WITHOUT_WEIGHTS
 
     def peak(
         self,
@@ -303,7 +268,8 @@ class SimulatedPhase:
             entries = phase.adapter.entries if phase.adapter else 0
             stack.enter_context(self.mode)
             live = stack.enter_context(_LiveBytes(tensors, trained if offload else (), entries))
-            moments = [] if offload else self._moments(computation, trained)
+            # AdamW's two moments. Fused steps create no other tensor.
+            moments = [torch.zeros_like(p) for p in ([] if offload else trained) for _ in range(2)]
             if later and not offload:
                 for parameter in trained:
                     parameter.grad = torch.zeros_like(parameter)
@@ -317,52 +283,6 @@ class SimulatedPhase:
             del moments
             computation.zero_grad()
         return live.peak
-
-    def _moments(
-        self, computation: Computation, trained: Iterable[torch.nn.Parameter]
-    ) -> list[torch.Tensor]:
-        """AdamW's two moments, allocated in the first step. Fused steps create no other tensor."""
-        # Moments of embeddings never have 8 bits.
-        embeddings = {
-            id(module.weight)
-            for module in computation.modules()
-            if isinstance(module, torch.nn.Embedding)
-        }
-        in_8_bits = self.strategy.optimizer == "adamw-8bit"
-        return [
-            torch.zeros_like(
-                p, dtype=torch.uint8 if in_8_bits and id(p) not in embeddings else None
-            )
-            for p in trained
-            for _ in range(2)
-        ]
-
-
-def _prepare(
-    config: PretrainedConfig,
-    strategy: Strategy,
-    phase: Phase,
-    rows: int,
-    trained: set[str],
-    tokenizer: Any,
-    teacher: "_EmptyTeacher | None",
-) -> tuple[PreTrainedModel, Objective, set[str]]:
-    """A model prepared for a phase, without weights; the objective; names of what is trained."""
-    new_ids = range(config.get_text_config().vocab_size, rows)
-    with torch.device("meta"):
-        model = _empty_model(config, torch.float32)
-        if phase.adapter is None:
-            set_tables(model, empty_tables(model, token_tables(model), rows))
-            resize_vocabulary(model, rows)
-        else:
-            recipe = _largest_recipe(model, rows, phase)
-            attach_adapters(model, tokenizer, recipe, phase.adapter)
-        names, _ = FrozenWeights(model, None).prepare_phase(model, phase, trained, new_ids)
-        context = PhaseContext(model, tokenizer, strategy, phase, Progress(), [], teacher)
-        loss = objective(phase.objective).for_phase(context)
-        loss = with_auxiliary_loss(loss, model, phase)
-    add_modules(model, loss)
-    return model.train(), loss, set(names)
 
 
 @dataclass(frozen=True)
@@ -380,14 +300,13 @@ def _empty_model(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedMode
     return auto_class(config).from_config(copy.deepcopy(config), dtype=dtype)
 
 
-def _largest_recipe(model: PreTrainedModel, rows: int, phase: Phase) -> Recipe:
+def _largest_recipe(model: PreTrainedModel, rows: int, adapter: AdapterSettings) -> Recipe:
     """A recipe with the longest possible rows; for dense adapters, copies.
 
     The auxiliary loss is then that of all rows.
     """
-    assert phase.adapter is not None
     source = model.config.get_text_config().vocab_size
-    entries = min(phase.adapter.entries, source) if phase.adapter.form == "sparse" else 1
+    entries = min(adapter.entries, source) if adapter.form == "sparse" else 1
     columns = np.arange(rows)[:, None] % (source - entries + 1) + np.arange(entries)
     starts = np.arange(rows + 1) * entries
     left = csr_array((np.ones(rows * entries), columns.ravel(), starts), shape=(rows, source))

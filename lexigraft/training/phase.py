@@ -121,7 +121,7 @@ def run_phase(
             learning_rate=phase.learning_rate,
             weight_decay=strategy.weight_decay,
             adam_epsilon=strategy.epsilon,
-            optim="adamw_8bit" if strategy.optimizer == "adamw-8bit" else "adamw_torch_fused",
+            optim="adamw_torch_fused",
             logging_steps=1,
             disable_tqdm=True,
             ddp_broadcast_buffers=False,  # training changes no buffers

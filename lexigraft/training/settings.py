@@ -4,7 +4,6 @@ Two-stage tuning, 2x2 LS and progressive tuning are lists of phases; none has it
 """
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -18,7 +17,6 @@ from pydantic import (
     model_validator,
 )
 
-from lexigraft.errors import UserError
 from lexigraft.settings import (
     KeyedError,
     Settings,
@@ -296,11 +294,6 @@ class Strategy(Settings):
     learning_rate: float = Field(
         1e-4, gt=0, description="AdamW's peak rate, after warm-up. Gradients are clipped to norm 1"
     )
-    optimizer: Literal["adamw", "adamw-8bit"] = left_out(
-        "adamw",
-        "`adamw-8bit` keeps AdamW's moments in 8 bits, those of embeddings in 32 ([for small "
-        "GPUs](../docs/running.md#adamw-in-8-bits))",
-    )
     weight_decay: float = Field(
         0.01, ge=0, description="weight decay of AdamW, on all parameters except norms and biases"
     )
@@ -438,29 +431,6 @@ def read_strategy(settings: Mapping[str, Any], where: str = "strategy") -> Strat
             )
         )
     return _filled(strategy, phases=tuple(phases))
-
-
-def check_optimizer(
-    settings: Mapping[str, Any], sharded: bool, where: str, *, offload: bool = False
-) -> None:
-    """Raise a UserError if the optimizer of a strategy, as plain data, cannot be used.
-
-    `sharded` and `offload` say how it is trained, see `distributed.shard`.
-    """
-    if settings.get("optimizer") != "adamw-8bit":
-        return
-    if find_spec("bitsandbytes") is None:
-        needed = "install its package: pip install bitsandbytes"
-    elif sharded:
-        needed = (
-            "set training_sharded: false and remove full_training_gpus, or use adamw; the moments "
-            "of a weight cannot be divided"
-        )
-    elif offload:
-        needed = "unset offload, or use adamw; it does not run on a CPU"
-    else:
-        return
-    raise UserError(f"{where}.optimizer: adamw-8bit cannot be used; {needed}")
 
 
 def of_new_vocabulary(settings: Mapping[str, Any]) -> list[str]:

@@ -55,11 +55,11 @@ from lexigraft.training.lora import lora_parameter_count, lora_targets, merge_lo
 from lexigraft.training.memory import plan_memory
 from lexigraft.training.objective import PhaseContext
 from lexigraft.training.objectives.mtp import EXTRA_HEAD
-from lexigraft.training.phase import load_trained, micro_batch_tokens, run_phase
+from lexigraft.training.phase import PhaseMemory, load_trained, micro_batch_tokens, run_phase
 from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts
 from lexigraft.training.registry import objective, objectives
 from lexigraft.training.schedule import optimizer_steps, schedules
-from lexigraft.training.settings import Strategy, check_optimizer, read_strategy
+from lexigraft.training.settings import Strategy, read_strategy
 from lexigraft.training.store import VOCADT, matrix_names, save_cell
 from lexigraft.training.teacher import Teacher
 from lexigraft.training.trainable import (
@@ -110,10 +110,10 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     strategy, phases = cell.strategy, cell.strategy.phases
     checkpoints = on_rank_zero(checkpoint_folder, cell.folder, fingerprint(job))
     finished = finished_phases(checkpoints, len(phases))
-    memory = cell.plan_memory()
+    memory = _plan_memory(cell)
 
     # Each phase shards a copy of the model, if it is to be sharded or offloaded.
-    in_parts = (is_sharded() or memory.offload) and phases
+    in_parts = (is_sharded() or cell.offload) and phases
     model, grafted = cell.load_untrained(finished, "cpu" if in_parts else device())
     check_objectives(model, strategy)
     lora_left_out: dict[str, str] = {}
@@ -192,8 +192,8 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
             folder=folder,
             checkpoint=checkpoint,
             schedule=schedule,
-            memory=memory.phases[number],
-            offload=memory.offload,
+            memory=memory[number],
+            offload=cell.offload,
             callbacks=[log_steps, save],
         )
         checkpoint = None
@@ -244,8 +244,7 @@ class _Cell:
     new_ids: list[int] = field(default_factory=list)  # tokens that the source does not have
 
     def __post_init__(self) -> None:
-        offload = bool(setting("offload")) and world_size() == 1
-        check_optimizer(self.job["settings"], is_sharded(), "strategy", offload=offload)
+        self.offload = bool(setting("offload")) and world_size() == 1
         self.strategy, self.inputs = read_strategy(self.job["settings"]), self.job["inputs"]
         self.folder = Path(self.job["outputs"]["folder"])
         self.name = "/".join(map(str, self.job["cell"].values()))
@@ -255,20 +254,6 @@ class _Cell:
             objective(name).check_inputs(self.inputs, self.tokenizer, self.strategy)
         teacher = self.inputs.get("teacher")
         self.teacher = Teacher(teacher, self.strategy.packing == "apart") if teacher else None
-
-    def plan_memory(self) -> Any:
-        """How the training uses memory, see `memory.plan_memory`."""
-        config, teacher = load_config(self.source), self.teacher
-        rows = config.get_text_config().vocab_size
-        if self.inputs.get("initialization"):
-            rows = max(self.tokenizer.get_vocab().values()) + 1
-        return plan_memory(
-            config,
-            self.strategy,
-            rows,
-            tokenizer=self.tokenizer,
-            teacher=teacher.config if teacher else None,
-        )
 
     def load_untrained(
         self, finished: int, place: torch.device | str
@@ -303,6 +288,21 @@ class _Cell:
         rows = next(model.get_input_embeddings().parameters()).shape[0]
         tokens_without_row(self.tokenizer, rows, self.inputs["tokenizer"])
         return model, matrix_names(model) if self.inputs.get("initialization") else set()
+
+
+def _plan_memory(cell: _Cell) -> list[PhaseMemory]:
+    config, teacher = load_config(cell.source), cell.teacher
+    rows = config.get_text_config().vocab_size
+    if cell.inputs.get("initialization"):
+        rows = max(cell.tokenizer.get_vocab().values()) + 1
+    return plan_memory(
+        config,
+        cell.strategy,
+        rows,
+        offload=cell.offload,
+        tokenizer=cell.tokenizer,
+        teacher=teacher.config if teacher else None,
+    )
 
 
 def check_objectives(model: PreTrainedModel, strategy: Strategy) -> None:

@@ -1,5 +1,6 @@
-"""The simulated peak of a training is that of a real one, counted in the same way."""
+"""The simulated peak of a training is that of a real one, and micro-batches follow from it."""
 
+import logging
 from contextlib import nullcontext
 
 import pytest
@@ -7,8 +8,14 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from lexigraft.inference.chunked_logits import CHUNK_LOGITS
-from lexigraft.training import memory
-from lexigraft.training.memory import simulated_phases
+from lexigraft.training import memory, phase
+from lexigraft.training.memory import (
+    MOST_TOKENS,
+    TRAINING_MEMORY_SHARE,
+    plan_memory,
+    simulated_phases,
+)
+from lexigraft.training.phase import PhaseMemory
 from lexigraft.training.settings import read_strategy
 from tests.architectures import tiny_model
 
@@ -29,7 +36,6 @@ def short_passes(monkeypatch):
 ADAPTER = {"trainable": ["adapter"]}
 DISTILLED = {"trainable": ["all"], "objective": "distill", "distill": {"teacher": "llama"}}
 MATCHED = {"trainable": [*MATRICES, {"layers": [-1]}], "objective": "alm"}
-INFLUENCE = {"trainable": ["embeddings"], "objective": "aim"}
 
 
 def simulated_peak(config, strategy, rows, *, teacher=None, tokenizer=None, **options):
@@ -51,28 +57,9 @@ def strategy_of(*phases):
         ("llama", [{"trainable": MATRICES, "share": 0.5}, {"trainable": ["all"], "share": 0.5}], 1),
         ("llama", [ADAPTER], 1),
         ("gemma2", [ADAPTER | {"adapter": {"form": "sparse", "entries": 8}}], 1),
-        ("llama", [DISTILLED], 1),
         ("llama", [DISTILLED], 2),
         ("gemma2", [MATCHED | {"alm": {"next_weight": 1.0}}], 1),
         ("llama", [MATCHED], 2),
-        ("llama", [INFLUENCE], 1),
-        ("llama", [INFLUENCE | {"trainable": MATRICES, "aim": {"next_weight": 1.0}}], 2),
-        ("llama", [{"trainable": [*MATRICES, "lora"], "lora": {"dora": True}}], 1),
-    ],
-    ids=[
-        "lora",
-        "mtp",
-        "new rows",
-        "two phases",
-        "dense",
-        "sparse",
-        "distilled",
-        "two GPUs",
-        "matched",
-        "matched on two",
-        "influence",
-        "influence on two",
-        "dora",
     ],
 )
 def test_the_simulated_peak_is_that_of_the_same_steps_on_real_tensors(
@@ -87,13 +74,6 @@ def test_the_simulated_peak_is_that_of_the_same_steps_on_real_tensors(
     assert found == pytest.approx(simulated_peak(config, strategy, 640, **given), rel=0.02)
 
 
-def test_dense_adapters_take_sixteen_bytes_per_parameter():
-    config = AutoConfig.for_model("llama", **LLAMA)
-    peaks = [simulated_peak(config, strategy_of(ADAPTER), rows) for rows in (640, 1280)]
-    # And more while the gradient of one is computed: this gradient, and the adapter in bfloat16.
-    assert 16 <= (peaks[1] - peaks[0]) / (2 * 640 * 600) <= 16 + 10
-
-
 def test_sharding_divides_the_sixteen_bytes_per_parameter():
     config = AutoConfig.for_model("llama", **{**LLAMA, "hidden_size": 256})
     strategy = strategy_of({"trainable": ["all"]})
@@ -102,40 +82,18 @@ def test_sharding_divides_the_sixteen_bytes_per_parameter():
     assert peaks[0] - peaks[1] == pytest.approx(16 * numbers * (1 / 2 - 1 / 4), rel=0.05)
 
 
-def test_frozen_weights_take_more_memory_in_float32():
-    config = AutoConfig.for_model("llama", **{**LLAMA, "hidden_size": 512})
-    strategy = strategy_of({"trainable": [{"layers": [0]}]})
-    peaks = [
-        simulated_phases(config, strategy, 600, dtype=dtype)[0].peak()
-        for dtype in (torch.bfloat16, torch.float32)
-    ]
-    frozen = 2 * config.hidden_size * (2 * 512 + 2 * 256 + 3 * 96)
-    # Two bytes more, less what is copied in bfloat16 of trained ones.
-    assert frozen < peaks[1] - peaks[0] <= 2.1 * frozen
-
-
 def test_offloaded_parameters_take_the_memory_of_one_layer():
     sizes = {**LLAMA, "hidden_size": 256, "intermediate_size": 512}
     strategy = strategy_of({"trainable": ["all"]})
     layer = 256 * (2 * 256 + 2 * 128 + 3 * 512)
-    peaks, machine = {}, {}
+    peaks = {}
     for count in (2, 4):
         config = AutoConfig.for_model("llama", **{**sizes, "num_hidden_layers": count})
         [phase] = simulated_phases(config, strategy, 600)
         peaks[count] = [phase.peak(32, offload=offload) for offload in (False, True)]
-        machine[count] = phase.machine_memory()
     whole, offloaded = (peaks[4][at] - peaks[2][at] for at in (0, 1))
     assert whole == pytest.approx(2 * 16 * layer, rel=0.02)
     assert offloaded < 0.02 * whole  # activations at the layers' ends
-    assert machine[4] - machine[2] >= 2 * 16 * layer
-
-
-def test_layers_that_are_not_recomputed_keep_their_activations():
-    config = AutoConfig.for_model("llama", **LLAMA)
-    strategy = strategy_of({"trainable": [{"layers": [-1]}]})
-    [phase] = simulated_phases(config, strategy, 600)
-    every, some, none = (phase.peak(recompute=share) for share in (1, 1 / 3, 0))
-    assert every <= some <= none and every < none
 
 
 def test_trained_parameters_take_sixteen_bytes_and_frozen_ones_two():
@@ -147,13 +105,6 @@ def test_trained_parameters_take_sixteen_bytes_and_frozen_ones_two():
     ]
     # Weights, gradients and two moments of float32, for weights of bfloat16.
     assert peaks[1] - peaks[0] == pytest.approx(4 * layer * (16 - 2), rel=0.05)
-
-
-def test_moments_of_8_bits_save_six_bytes_per_parameter_outside_embeddings():
-    config, strategy = AutoConfig.for_model("llama", **LLAMA), strategy_of({"trainable": MATRICES})
-    small = strategy.model_copy(update={"optimizer": "adamw-8bit"})
-    peaks = [simulated_peak(config, one, 600) for one in (strategy, small)]
-    assert peaks[0] - peaks[1] == 6 * 600 * LLAMA["hidden_size"]
 
 
 def test_fake_tensors_are_computed_as_on_a_cpu_on_a_machine_with_a_gpu_too(monkeypatch):
@@ -172,3 +123,89 @@ def test_further_tensors_with_a_row_per_token_are_simulated_with_new_rows(phase)
     few, many = (simulated_peak(config, strategy, rows) for rows in (640, 4000))
     width = config.num_hidden_layers * config.hidden_size_per_layer_input
     assert many - few > (4000 - 640) * width * 4
+
+
+LENGTH, SEQUENCES, MEGABYTE = 512, 64, 2**20
+DEFAULT = PhaseMemory(4096, 1.0)
+
+
+class SimplePhase:
+    """A phase whose memory is a formula, with the parts that a real one has."""
+
+    def __init__(self, strategy):
+        self.strategy, self.phase = strategy, strategy.phases[0]
+
+    def peak(self, tokens, *, recompute, offload=False, logits=None, later=False):
+        tokens = min(max(tokens, LENGTH), SEQUENCES * LENGTH)
+        gradients = 2000 if later or tokens < SEQUENCES * LENGTH else 0
+        activations = tokens * (0.7 + 4.2 * (1 - recompute))
+        of_logits = min(tokens * 2**15, logits or 2**28) * 16 / MEGABYTE
+        return int(MEGABYTE * (8000 + gradients + max(activations, of_logits)))
+
+
+@pytest.fixture
+def plan(monkeypatch):
+    """`plan(megabytes)`: the memory of a phase on a GPU with so many free megabytes."""
+    monkeypatch.delenv("LEXIGRAFT_PASS_TOKENS")
+    whole = {"trainable": ["all"], "length": LENGTH}
+    strategy = read_strategy({"phases": [whole], "batch_sequences": SEQUENCES})
+    monkeypatch.setattr(memory, "simulated_phases", lambda *_, **__: [SimplePhase(strategy)])
+
+    def run(megabytes):
+        free = int(megabytes * MEGABYTE / TRAINING_MEMORY_SHARE) + 1
+        [choice] = plan_memory(None, strategy, 640, offload=False, free=free)
+        needed = SimplePhase(strategy).peak(choice.tokens, recompute=choice.recompute) / MEGABYTE
+        return choice, needed
+
+    return run
+
+
+def test_more_memory_means_fewer_recomputed_layers_and_then_larger_micro_batches(plan, caplog):
+    sizes = range(13_000, 95_000, 2_000)
+    choices, needed = zip(*map(plan, sizes), strict=True)
+    shares, tokens = ([getattr(c, name) for c in choices] for name in ("recompute", "tokens"))
+    assert shares == sorted(shares, reverse=True) and tokens == sorted(tokens)
+    assert set(shares) == {0, 0.25, 0.5, 0.75, 1} and {8192, MOST_TOKENS} <= set(tokens)
+    assert all(peak <= size + 1 for peak, size in zip(needed, sizes, strict=True))
+    assert plan(1000)[0] == PhaseMemory(1, 1.0)
+    assert "may not fit into the 1.1 GiB" in caplog.text
+
+
+def test_machine_settings_take_precedence(plan, monkeypatch):
+    monkeypatch.setenv("LEXIGRAFT_RECOMPUTE", "0.5")
+    assert plan(10**6)[0] == PhaseMemory(4096, 0.5)
+    monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", "777")
+    assert plan(10**6)[0] == plan(1)[0] == PhaseMemory(777, 0.5)
+    monkeypatch.delenv("LEXIGRAFT_RECOMPUTE")
+    assert plan(10**6)[0] == PhaseMemory(777, 0.0)
+
+
+def test_without_a_gpu_or_a_simulation_the_defaults_are_used(monkeypatch, caplog):
+    monkeypatch.delenv("LEXIGRAFT_PASS_TOKENS")
+
+    def fails(*_, **__):
+        raise NotImplementedError("no fake kernel")
+
+    monkeypatch.setattr(memory, "simulated_phases", fails)
+    strategy = strategy_of({"trainable": ["all"]})
+    assert plan_memory(None, strategy, 640, offload=False) == [PhaseMemory(2048, 1.0)]
+    assert plan_memory(None, strategy, 640, offload=False, free=2**40) == [DEFAULT]
+    assert "no fake kernel" in caplog.text
+
+
+def test_the_choice_fits_by_the_simulation_of_the_model_itself(monkeypatch, caplog):
+    caplog.set_level(logging.INFO)
+    monkeypatch.delenv("LEXIGRAFT_PASS_TOKENS")
+    monkeypatch.setattr(memory, "LEAST_LOGITS", 2**13)
+    monkeypatch.setitem(phase.MICRO_BATCH_TOKENS, "cuda", 64)
+    config = AutoConfig.for_model("llama", **LLAMA)
+    strategy = strategy_of({"trainable": ["all"]})
+
+    def peak(share):
+        return simulated_peak(config, strategy, 600, tokens=64, recompute=share)
+
+    free = int((peak(1.0) + peak(0.0)) / 2 / TRAINING_MEMORY_SHARE)
+    [choice] = plan_memory(config, strategy, 600, offload=False, free=free)
+    assert choice.tokens == 64 and choice.recompute > 0
+    assert peak(1.0) <= peak(choice.recompute) <= free * TRAINING_MEMORY_SHARE
+    assert f"micro-batches of 64 tokens, {choice.recompute:.0%} of the layers" in caplog.text

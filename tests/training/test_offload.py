@@ -8,7 +8,6 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from lexigraft.errors import UserError
 from lexigraft.training.distributed import Computation, full_tensor, group_of_one, shard
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.train import train_cell
@@ -120,11 +119,3 @@ def test_only_trained_parameters_are_offloaded(tiny_llama):
             if parameter.requires_grad:
                 assert torch.equal(full_tensor(named[name].grad), parameter.grad), name
     assert not dist.is_initialized()
-
-
-def test_moments_of_8_bits_cannot_be_offloaded(training_setup, monkeypatch):
-    monkeypatch.setattr("lexigraft.training.settings.find_spec", lambda name: name)
-    monkeypatch.setenv("LEXIGRAFT_OFFLOAD", "true")
-    job = training_setup().job({**SETTINGS, "phases": PHASES, "optimizer": "adamw-8bit"})
-    with pytest.raises(UserError, match=r"^strategy.optimizer: .*; unset offload"):
-        train_cell(job)

@@ -4,7 +4,6 @@ import json
 import math
 import runpy
 import sys
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import Trainer
 from transformers.models.llama.modeling_llama import LlamaMLP
 
 from lexigraft.errors import UserError
@@ -248,68 +246,6 @@ def test_an_interrupted_run_is_bit_identical_to_an_uninterrupted_one(
     assert card["trained_parameters"] == 320 * 32 + 8 * 4 * 512
     assert same_bits(tensors_of(folder_of(job)), whole)
     assert without_clocks(log_of(folder_of(job), None)) == without_clocks(log)
-
-
-class EightBits(torch.optim.Optimizer):
-    """Momentum held as bytes, and stored as `bitsandbytes` stores it: below a key of its own."""
-
-    KEY = "__bnb_optimizer_quant_state__"
-
-    def __init__(self, parameters, lr):
-        super().__init__(parameters, {"lr": lr})
-
-    @torch.no_grad()
-    def step(self, closure=None):
-        for group in self.param_groups:
-            for parameter in (p for p in group["params"] if p.grad is not None):
-                state = self.state[parameter]
-                moment = parameter.grad
-                if state:
-                    moment = moment + 0.9 * (state["state1"] - 128.0) * state["absmax1"] / 127
-                state["absmax1"] = moment.abs().max()
-                bytes_ = moment / state["absmax1"].clamp(min=1e-30) * 127 + 128
-                state["state1"] = bytes_.to(torch.uint8)
-                parameter -= group["lr"] * moment
-
-    def state_dict(self):
-        found = super().state_dict()
-        return {**found, "state": {n: {self.KEY: state} for n, state in found["state"].items()}}
-
-    def load_state_dict(self, found):
-        super().load_state_dict({**found, "state": {}})  # it would turn bytes into numbers
-        parameters = [p for group in self.param_groups for p in group["params"]]
-        for number, state in found["state"].items():
-            self.state[parameters[number]] = dict(state[self.KEY])
-
-
-@pytest.mark.fault(
-    "kill",
-    "training is interrupted early, late, or between two phases",
-    "it resumes from its last checkpoint; the result is bit-identical",
-)
-def test_a_run_with_moments_in_8_bits_is_resumed_bit_for_bit(training_setup, monkeypatch):
-    def optimizer(arguments, model=None):
-        assert arguments.optim == "adamw_8bit"
-        return EightBits, {"lr": arguments.learning_rate}
-
-    if find_spec("bitsandbytes") is None:
-        monkeypatch.setattr("lexigraft.training.settings.find_spec", lambda name: name)
-        monkeypatch.setattr(Trainer, "get_optimizer_cls_and_kwargs", staticmethod(optimizer))
-    settings = {**SHARED, "phases": [LAYERS], "optimizer": "adamw-8bit"}
-    train_cell(job := training_setup(sentences=6).job(settings))
-    whole = tensors_of(folder_of(job))
-    with interrupted_at(4):
-        train_cell(job, EAGER)
-    train_cell(job, EAGER)
-    assert json.loads((folder_of(job) / "card.json").read_text())["resumed_from_step"] == 3
-    assert same_bits(tensors_of(folder_of(job)), whole)
-
-
-def test_an_optimizer_that_is_not_installed_is_one_line(training_setup, monkeypatch):
-    monkeypatch.setattr("lexigraft.training.settings.find_spec", lambda name: None)
-    job = training_setup().job({**SHARED, "phases": [LORA], "optimizer": "adamw-8bit"})
-    with pytest.raises(UserError, match=r"strategy\.optimizer: .*pip install bitsandbytes$"):
-        train_cell(job)
 
 
 @pytest.mark.fault(

@@ -88,20 +88,6 @@ def test_a_registry_has_its_entries_below_its_name(tmp_path):
         load_registries(tmp_path)
 
 
-@pytest.mark.bad_input(
-    "config",
-    "an optimizer that is not installed or does not support sharding",
-    "rejected with a message that says what to install or change",
-)
-def test_an_optimizer_that_cannot_be_had_is_named(miniature, registries, monkeypatch):
-    resources = {"training_gpus": 2, "training_sharded": True}
-    changes = {"strategies/short/optimizer": "adamw-8bit", "sources/tiny/resources": resources}
-    for installed, message in ((None, "pip install bitsandbytes"), (True, "training_sharded: f")):
-        monkeypatch.setattr("lexigraft.training.settings.find_spec", lambda _, i=installed: i)
-        found = refused(changed(miniature, changes), registries)
-        assert found.startswith("strategies.short.optimizer: adamw-8bit") and message in found
-
-
 def test_settings_of_the_machine_are_part_of_no_job(miniature):
     plain = Plan(miniature)
     settings = {"precision": "float32", "pass_tokens": "9", "save_minutes": 0}

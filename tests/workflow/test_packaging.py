@@ -100,7 +100,7 @@ def imported(folder: str) -> set[str]:
 
 
 # Of the environment of learned metrics, of the extra `gpu`, a user's own; and a part of pydantic.
-OTHERS = {"comet", "bleurt_pytorch", "vllm", "bitsandbytes", "wandb", "pydantic_core"}
+OTHERS = {"comet", "bleurt_pytorch", "vllm", "wandb", "pydantic_core"}
 
 
 def test_every_package_that_is_imported_is_asked_for_where_it_is():

@@ -22,7 +22,7 @@ from lexigraft.setting_types import MASKED
 from lexigraft.settings import validate
 from lexigraft.source.hub_check import is_folder
 from lexigraft.training.registry import objective, objectives
-from lexigraft.training.settings import check_optimizer, of_new_vocabulary, phase_teacher
+from lexigraft.training.settings import of_new_vocabulary, phase_teacher
 from lexigraft.yaml_files import read_yaml
 from workflow.config.tasks import Task
 from workflow.config.vocabularies import is_taken
@@ -80,14 +80,6 @@ def check_study(study: Study) -> None:
 
 def check_local_files(study: Study) -> None:
     """Check that the local files, folders and packages that a study reads exist."""
-    for source, strategy in study.used("sources", "strategies"):
-        gpus, _, sharded = study.training_gpus(source, strategy)
-        check_optimizer(
-            study.strategies[strategy],
-            sharded and gpus > 1,
-            f"strategies.{strategy}",
-            offload=gpus == 1 and study.config["machine"].get("offload", False),
-        )
     for name in study.single_languages:
         check_files(study.languages[name], f"languages.{name}")
     for language, _, name in study.samples_read():
