@@ -130,7 +130,10 @@ def answer(address: str, run: Callable[..., None]) -> None:
             child = -1
         if child == 0:
             listener.close()
-            _answer(connection, run)
+            try:
+                _answer(connection, run)
+            finally:  # never back into the loop of the server
+                os._exit(1)
         connection.close()
     listener.close()
 
