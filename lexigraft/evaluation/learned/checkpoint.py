@@ -9,10 +9,9 @@ import json
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from lexigraft.artifacts.cards import describe_file
 from lexigraft.artifacts.checksums import file_checksum
@@ -56,63 +55,40 @@ def learned_kind(name: str) -> ModuleType:
 # ---- files -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Part:
-    """One folder that a metric is loaded from."""
+class Part(NamedTuple):
+    """One folder that a metric is loaded from, as it is on this machine."""
 
     key: str  # its key in config/metrics.yaml: `checkpoint`, or COMET's `encoder`
     name: str | None  # a folder or a hub name; None if the registry names none
     revision: str | None  # a commit, tag or branch of a hub name
-    # Groups of file names; one file of each group must exist, and the first that exists is used.
-    needs: tuple[tuple[str, ...], ...]
-    optional: tuple[str, ...] = ()  # names of files that are used if they exist
+    is_local: bool  # whether the name is a path
+    folder: Path | None  # the folder itself, or its snapshot in the hub cache if there is one
+    files: list[Path]  # the existing files that are used
+    missing: str | None  # the first file that is missing, or several of which one must exist
 
-    @property
-    def is_local(self) -> bool:
-        """Whether the name is a path: it begins with `/`, `.` or `~`, which no hub name does."""
-        return self.name is not None and self.name.startswith(("/", ".", "~"))
 
-    def folder(self) -> Path | None:
-        """The folder itself, or its snapshot in the hub cache if there is one."""
-        if self.name is None:
-            return None
-        if self.is_local:
-            return Path(self.name).expanduser()
-        repository = hub_cache() / f"models--{self.name.replace('/', '--')}"
-        revision = self.revision or "main"
-        reference = repository / "refs" / revision
-        commit = reference.read_text("utf-8").strip() if reference.is_file() else revision
+def find_part(settings: Mapping[str, Any], key: str) -> Part:
+    """Find a part of a metric in config/metrics.yaml: the `checkpoint`, or the `encoder`."""
+    kind, name = learned_kind(settings["kind"]), settings[key]
+    revision = settings["revision" if key == "checkpoint" else f"{key}_revision"]
+    is_local = name is not None and name.startswith(("/", ".", "~"))  # as no hub name does
+    folder = None
+    if is_local:
+        folder = Path(name).expanduser()
+    elif name is not None:
+        repository = hub_cache() / f"models--{name.replace('/', '--')}"
+        reference = repository / "refs" / (revision or "main")
+        commit = reference.read_text("utf-8").strip() if reference.is_file() else revision or "main"
         snapshot = repository / "snapshots" / commit
-        return snapshot if snapshot.is_dir() else None
-
-    def files(self) -> dict[tuple[str, ...], Path | None]:
-        """Group of names -> the file that is used; None if there is none."""
-        folder = self.folder()
-        files: dict[tuple[str, ...], Path | None] = {}
-        for group in (*self.needs, *((name,) for name in self.optional)):
-            paths = (folder / name for name in group) if folder else ()
-            files[group] = next((path for path in paths if path.is_file()), None)
-        return files
-
-    def missing(self) -> tuple[str, ...] | None:
-        """The first group of which no file exists; None if the part is complete."""
-        files = self.files()
-        return next((group for group in self.needs if not files[group]), None)
-
-
-def parts(settings: Mapping[str, Any]) -> list[Part]:
-    """The folders that a metric in config/metrics.yaml is loaded from."""
-    kind = learned_kind(settings["kind"])
-    return [
-        Part(
-            key,
-            settings[key],
-            settings["revision" if key == "checkpoint" else f"{key}_revision"],
-            groups,
-            kind.OPTIONAL_FILES.get(key, ()),
-        )
-        for key, groups in kind.FILES.items()
-    ]
+        folder = snapshot if snapshot.is_dir() else None
+    files, missing = [], None
+    for group in (*kind.FILES[key], *((name,) for name in kind.OPTIONAL_FILES.get(key, ()))):
+        paths = [folder / file for file in group] if folder else []
+        existing = [path for path in paths if path.is_file()]
+        files += existing[:1]
+        if not existing and group in kind.FILES[key]:
+            missing = missing or " or ".join(group)
+    return Part(key, name, revision, is_local, folder, files, missing)
 
 
 def state(settings: Mapping[str, Any], python: str, folder: str) -> str:
@@ -135,19 +111,19 @@ def state(settings: Mapping[str, Any], python: str, folder: str) -> str:
 
 def observed(settings: Mapping[str, Any], python: str) -> tuple[str, bool]:
     """Digest of what this machine has for a metric, and whether that is complete."""
-    folders = parts(settings)
-    missing = [part for part in folders if part.missing()]
+    parts = [find_part(settings, key) for key in learned_kind(settings["kind"]).FILES]
+    missing = [part for part in parts if part.missing]
     has_environment = Path(python).exists()
     # `make metrics` finished; environments built in another way do not have its marker.
     is_finished = (Path(python).parent.parent / "main").exists()
-    files = [(part, file) for part in folders for file in part.files().values() if file]
     observation = {
         "environment": [has_environment, is_finished],
         "hub": is_offline() if any(part.name and not part.is_local for part in missing) else None,
         # A commit on the hub never changes.
         "files": [
             [part.key, file.name, file_checksum(file) if part.is_local else None]
-            for part, file in files
+            for part in parts
+            for file in part.files
         ],
     }
     return digest_of(observation), has_environment and not missing
@@ -185,29 +161,27 @@ def prepare_metric(name: str, settings: Mapping[str, Any], python: str) -> dict[
     try:
         if not Path(python).exists():
             raise UserError(f"{python} is missing: run `make metrics`, then this study again")
-        for part in parts(settings):
-            where = f"metrics.{name}.{part.key}"
+        for key in learned_kind(settings["kind"]).FILES:
+            where, part = f"metrics.{name}.{key}", find_part(settings, key)
             if part.name is None:
                 raise UserError(
                     f"{where}: none is specified; give a hub name or a folder, written with a /"
                 )
-            if part.missing() and not part.is_local:
-                _fetch(where, part, part.name)
-            folder, missing = part.folder(), part.missing()
-            if folder is None or missing:
+            if part.missing and not part.is_local:
+                part = _fetch(where, settings, part, part.name)
+            if part.folder is None or part.missing:
                 raise UserError(
-                    f"{where}: {folder or part.name} has no {' or '.join(missing or ())}; add it "
-                    "or specify another folder"
+                    f"{where}: {part.folder or part.name} has no {part.missing}; add it or specify "
+                    "another folder"
                 )
+            folder = part.folder
             logger.info("%s: %s", where, folder)
-            facts[part.key] = {
+            facts[key] = {
                 "name": part.name,
                 "revision": None if part.is_local else folder.name,
                 "folder": str(folder),
                 "files": {
-                    str(file.relative_to(folder)): describe_file(file)
-                    for file in part.files().values()
-                    if file
+                    str(file.relative_to(folder)): describe_file(file) for file in part.files
                 },
             }
     except UserError as reason:
@@ -216,29 +190,32 @@ def prepare_metric(name: str, settings: Mapping[str, Any], python: str) -> dict[
     return facts
 
 
-def _fetch(where: str, part: Part, name: str) -> None:
+def _fetch(where: str, settings: Mapping[str, Any], part: Part, name: str) -> Part:
     """Fetch the files of a part that are used into the hub cache."""
-    at = f"{where}: {name} at revision {part.revision or 'main'}"
-    command = f"`hf download {name} --revision {part.revision or 'main'}`"
+    revision, kind = part.revision or "main", learned_kind(settings["kind"])
+    command = f"`hf download {name} --revision {revision}`"
     if is_offline():
         raise UserError(
-            f"{at} is not in the hub cache and HF_HUB_OFFLINE forbids fetching it; run {command} "
-            "on a machine with network access, or specify a folder"
+            f"{where}: {name} at revision {revision} is not in the hub cache and HF_HUB_OFFLINE "
+            f"forbids fetching it; run {command} on a machine with network access, or specify a "
+            "folder"
         )
     from huggingface_hub import errors, snapshot_download
 
-    preferred = [*(group[0] for group in part.needs), *part.optional]
-    alternatives = [file for group in part.needs for file in group[1:]]
+    needs, optional = kind.FILES[part.key], kind.OPTIONAL_FILES.get(part.key, ())
+    files = [*(group[0] for group in needs), *optional]
     try:
-        for files in (preferred, preferred + alternatives):
-            snapshot_download(name, revision=part.revision, allow_patterns=files)
-            if not part.missing():
+        # First without alternatives, such as a pickle of the same weights.
+        for alternatives in ([], [file for group in needs for file in group[1:]]):
+            snapshot_download(name, revision=part.revision, allow_patterns=files + alternatives)
+            part = find_part(settings, part.key)
+            if not part.missing:
                 break
-        return
+        return part
     except errors.GatedRepoError:
         reason = "accept its terms on the hub and run `hf auth login`, then this study again"
     except errors.LocalEntryNotFoundError:
         reason = f"the hub cannot be reached; run {command} on a machine with network access"
     except (errors.HTTPError, errors.HFValidationError, OSError) as error:
         reason = first_line(error)
-    raise UserError(f"{at} cannot be fetched: {reason}")
+    raise UserError(f"{where}: {name} at revision {revision} cannot be fetched: {reason}")

@@ -13,11 +13,11 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.learned import checkpoint
 from lexigraft.evaluation.learned.checkpoint import (
     STATE,
+    find_part,
     hub_cache,
     learned_kind,
     learned_kinds,
     observed,
-    parts,
     prepare_metric,
     register_learned_kind,
     state,
@@ -29,11 +29,11 @@ from workflow.config.registries import load_registries
 def test_a_pickle_is_ignored_if_there_are_safetensors(tmp_path, fill, settings):
     folder = fill(tmp_path / "bleurt", "bleurt")
     (folder / "pytorch_model.bin").write_text("old")
-    (part,) = parts(settings("bleurt", folder))
-    assert folder / "model.safetensors" in part.files().values()
-    assert folder / "pytorch_model.bin" not in part.files().values()
+    names = {file.name for file in find_part(settings("bleurt", folder), "checkpoint").files}
+    assert "model.safetensors" in names and "pytorch_model.bin" not in names
     (folder / "model.safetensors").unlink()
-    assert folder / "pytorch_model.bin" in part.files().values()
+    part = find_part(settings("bleurt", folder), "checkpoint")
+    assert folder / "pytorch_model.bin" in part.files and part.missing is None
 
 
 @pytest.mark.parametrize("revision", [COMMIT, "v1", None])
@@ -43,8 +43,8 @@ def test_a_hub_name_is_found_in_the_cache_by_commit_or_reference(revision, hub, 
     (repository / "refs").mkdir()
     for reference in ("v1", "main"):
         (repository / "refs" / reference).write_text(COMMIT)
-    (part,) = parts(settings("bleurt", "org/name", revision=revision))
-    assert part.folder() == snapshot
+    entry = settings("bleurt", "org/name", revision=revision)
+    assert find_part(entry, "checkpoint").folder == snapshot
 
 
 @pytest.mark.parametrize("variables", [{"XDG_CACHE_HOME": "/x"}, {"HF_HOME": "/h"}])
@@ -205,8 +205,8 @@ def test_a_kind_from_outside_is_found_by_the_name_of_its_file(tmp_path, monkeypa
     register_learned_kind(file)
     assert "mine" in learned_kinds()
     assert learned_kind("mine").VERSION == 2
-    [part] = parts({"kind": "mine", "checkpoint": str(tmp_path), "revision": None})
-    assert part.missing() == ("model.bin",)
+    entry = {"kind": "mine", "checkpoint": str(tmp_path), "revision": None}
+    assert find_part(entry, "checkpoint").missing == "model.bin"
     (tmp_path / "comet.py").touch()
     with pytest.raises(UserError, match="'comet' exists already"):
         register_learned_kind(tmp_path / "comet.py")
