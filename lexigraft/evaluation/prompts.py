@@ -177,22 +177,20 @@ def fit_texts(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     job: dict[str, Any],
+    settings: Any,
     texts: Sequence[tuple[str, str, tuple[str, str]]],
-    *,
-    max_prompt_tokens: int,
-    max_new_tokens: int,
 ) -> tuple[list[str], int]:
-    """Truncate each text so that its prompt has at most `max_prompt_tokens`, special ones included.
+    """Truncate each text so that its prompt has at most the `max_prompt_tokens` of the settings.
 
-    If the model's context is shorter than `max_prompt_tokens` + `max_new_tokens`, prompts are
-    shortened accordingly: Llama 2 has 4,096 positions for both. A vocabulary that needs fewer
-    tokens sees more of a text. `texts` are the name of each text in messages, the text, and the
-    parts of the prompt around it. A text is truncated at its end, before a token.
+    If the model's context is shorter than these + `max_new_tokens`, prompts are shortened
+    accordingly: Llama 2 has 4,096 positions for both. A vocabulary that needs fewer tokens sees
+    more of a text. `texts` are the name of each text in messages, the text, and the parts of the
+    prompt around it. A text is truncated at its end, before a token.
 
     Returns the texts, and the maximum number of tokens of a prompt. Raises `UserError` if nothing
     of a text fits.
     """
-    most = prompt_limit(model, max_new_tokens, max_prompt_tokens)
+    most = prompt_limit(model, settings.max_new_tokens, settings.max_prompt_tokens)
     assert most is not None
     limit = most - len(start_ids(tokenizer))
     prompts = [text.join(around) for _, text, around in texts]
@@ -209,9 +207,9 @@ def fit_texts(
             if not text:
                 raise UserError(
                     f"config/tasks.yaml: task '{job['task']}': a prompt of {most} tokens has no "
-                    f"room for {name} (max_prompt_tokens {max_prompt_tokens}; the model's context "
-                    f"is {positions_of(model)} tokens, {max_new_tokens} of them new); change these "
-                    "or remove the task"
+                    f"room for {name} (max_prompt_tokens {settings.max_prompt_tokens}; the model's "
+                    f"context is {positions_of(model)} tokens, {settings.max_new_tokens} of them "
+                    "new); change these or remove the task"
                 )
             length = len(tokenizer(text.join(around), verbose=False)["input_ids"])
         fitting.append(text)
@@ -222,11 +220,11 @@ def fit_articles(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     job: dict[str, Any],
+    settings: Any,
     frame: Frame,
     articles: list[str],
-    **limits: int,
 ) -> tuple[list[str], int]:
     """Truncate articles to fit into a frame of `summarization_frame`, see `fit_texts`."""
     around = (frame.start + frame.parts[0], frame.parts[1])
     texts = [("an article", text, around) for text in articles]
-    return fit_texts(model, tokenizer, job, texts, **limits)
+    return fit_texts(model, tokenizer, job, settings, texts)

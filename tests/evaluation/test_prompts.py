@@ -17,6 +17,7 @@ from lexigraft.evaluation.prompts import (
     summarization_frame,
     translation_frame,
 )
+from lexigraft.evaluation.tasks.summarization import SummarizationSettings
 from lexigraft.evaluation.texts import examples_and_tests
 from lexigraft.inference.text_encoding import encode
 from tests.conftest import package_folder
@@ -224,9 +225,9 @@ def fit(model, make_job, tokenizer):
     def build(article, limit, positions=100_000):
         model.config.max_position_embeddings = positions
         job = make_job("summarization")
-        limits = {"max_prompt_tokens": limit, "max_new_tokens": 16}
+        limits = SummarizationSettings(max_prompt_tokens=limit, max_new_tokens=16)
         frame = summarization_frame(job)
-        [text], limit = fit_articles(model, tokenizer, job, frame, [article], **limits)
+        [text], limit = fit_articles(model, tokenizer, job, limits, frame, [article])
         return text, limit
 
     return build

@@ -70,34 +70,23 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
         examples, drawn = examples_and_tests(job, questions, settings.shots, keys, test)
         drawn = draw(drawn, settings.samples, job, f"questions {test}")
         before, between, after = frame.parts
-        contexts, limit = fit_texts(
-            model,
-            tokenizer,
-            job,
-            [
-                (
-                    f"question {row['id']} ({test})",
-                    row["context"],
-                    (frame.start + before, f"{between}{row['question']}{after}"),
-                )
-                for row in drawn
-            ],
-            max_prompt_tokens=settings.max_prompt_tokens,
-            max_new_tokens=settings.max_new_tokens,
-        )
+        unlimited = [
+            (
+                f"question {row['id']} ({test})",
+                row["context"],
+                (frame.start + before, f"{between}{row['question']}{after}"),
+            )
+            for row in drawn
+        ]
+        contexts, limit = fit_texts(model, tokenizer, job, settings, unlimited)
         pairs = list(zip(contexts, drawn, strict=True))
         n_truncated += sum(context != row["context"] for context, row in pairs)
         queries = [frame.fill(context, row["question"]) for context, row in pairs]
-        prompts = few_shot_prompts(
-            tokenizer,
-            frame,
-            queries,
-            [
-                (row["id"], frame.fill(row["context"], row["question"]), row["answers"][0])
-                for row in examples
-            ],
-            limit,
-        )
+        answered = [
+            (row["id"], frame.fill(row["context"], row["question"]), row["answers"][0])
+            for row in examples
+        ]
+        prompts = few_shot_prompts(tokenizer, frame, queries, answered, limit)
         texts += prompts.texts
         rows += [
             {

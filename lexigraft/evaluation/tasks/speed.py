@@ -31,6 +31,11 @@ class SpeedSettings(Settings):
     # Timed passes over all prompts; the metrics are medians over them.
     repeats: int = Field(5, ge=1)
 
+    @property
+    def max_new_tokens(self) -> int:
+        """The same, as tasks that generate call it."""
+        return self.new_tokens
+
     @model_validator(mode="after")
     def _has_whole_batches(self) -> "SpeedSettings":
         for size in self.batch_sizes:
@@ -201,11 +206,7 @@ def _sum(units: list[dict[str, int]]) -> dict[str, int]:
 
 
 def _prompts(
-    model: Any,
-    tokenizer: Any,
-    job: dict[str, Any],
-    heldout: list[str],
-    settings: SpeedSettings,
+    model: Any, tokenizer: Any, job: dict[str, Any], heldout: list[str], settings: SpeedSettings
 ) -> list[str]:
     from lexigraft.evaluation.prompts import fit_articles, summarization_frame, translation_frame
     from lexigraft.evaluation.texts import task_rows
@@ -223,11 +224,7 @@ def _prompts(
     sources = list(islice(cycle(sources), settings.prompts))
     if summarize:
         frame = summarization_frame(job)
-        limits = {
-            "max_prompt_tokens": settings.max_prompt_tokens,
-            "max_new_tokens": settings.new_tokens,
-        }
-        sources, _ = fit_articles(model, tokenizer, job, frame, sources, **limits)
+        sources, _ = fit_articles(model, tokenizer, job, settings, frame, sources)
     elif pairs:
         frame = translation_frame(job, "instruction", into_english=False)
     else:

@@ -1,5 +1,6 @@
 """Summarization in the target language, scored by ROUGE-L."""
 
+import operator
 from functools import partial
 from typing import Any, Literal
 
@@ -59,31 +60,18 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
             tests = sorted(tests, key=lambda pair: len(pair["source"]))
         tests = tests[: settings.samples]
     frame = summarization_frame(job, settings.prompt)
-    articles, limit = fit_articles(
-        model,
-        tokenizer,
-        job,
-        frame,
-        [pair["source"] for pair in tests],
-        max_prompt_tokens=settings.max_prompt_tokens,
-        max_new_tokens=settings.max_new_tokens,
-    )
-    prompts = few_shot_prompts(
-        tokenizer,
-        frame,
-        [frame.fill(article) for article in articles],
-        [(pair["id"], frame.fill(pair["source"]), pair["reference"]) for pair in examples],
-        limit,
-    )
+    sources = [pair["source"] for pair in tests]
+    articles, limit = fit_articles(model, tokenizer, job, settings, frame, sources)
+    queries = [frame.fill(article) for article in articles]
+    answered = [(pair["id"], frame.fill(pair["source"]), pair["reference"]) for pair in examples]
+    prompts = few_shot_prompts(tokenizer, frame, queries, answered, limit)
     rows = [
         {"id": pair["id"], "source": article, "reference": pair["reference"], "shots": shots}
         for pair, article, shots in zip(tests, articles, prompts.shots, strict=True)
     ]
     details = {
         "drawn_from": len(pairs),
-        "cut_articles": sum(
-            pair["source"] != article for pair, article in zip(tests, articles, strict=True)
-        ),
+        "cut_articles": sum(map(operator.ne, sources, articles)),
         "prompt_limit": limit,
         "around_article": frame.parts,
         **prompts.details,

@@ -52,13 +52,9 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     source, target = ("target", "source") if settings.into_english else ("source", "target")
     frame = translation_frame(job, settings.prompt, into_english=settings.into_english)
     queries = [frame.fill(pair[source]) for pair in tests]
-    prompts = few_shot_prompts(
-        tokenizer,
-        frame,
-        queries,
-        [(pair["id"], frame.fill(pair[source]), pair[target]) for pair in examples],
-        prompt_limit(model, settings.max_new_tokens),
-    )
+    answered = [(pair["id"], frame.fill(pair[source]), pair[target]) for pair in examples]
+    limit = prompt_limit(model, settings.max_new_tokens)
+    prompts = few_shot_prompts(tokenizer, frame, queries, answered, limit)
     rows = [
         {
             "id": pair["id"],
