@@ -34,8 +34,7 @@ _BEGINNING = 10_000_000  # number of training texts from which the measured ones
 def fragmentation_record(job: dict[str, Any]) -> dict[str, Any]:
     """The record of an adapted vocabulary, with a measurement for each language of a group.
 
-    Keys of `job`: `inputs`, folders `source`, `tokenizer` and `corpus`; `cell`, the names that
-    identify the vocabulary.
+    `inputs` of the job are the folders `source`, `tokenizer` and `corpus`; `cell` identifies it.
     """
     corpus, adapted = job["inputs"]["corpus"], job["inputs"]["tokenizer"]
     source, target = open_tokenizer(job["inputs"]["source"]), open_tokenizer(adapted)

@@ -126,12 +126,10 @@ def _in_english(job: Mapping[str, Any], instruction: str) -> str:
 # ---- examples, and texts shortened to fit ------------------------------------------------------
 
 
-def prompt_limit(
-    model: PreTrainedModel, max_new_tokens: int, max_prompt_tokens: int | None = None
-) -> int | None:
+def prompt_limit(model: PreTrainedModel, settings: Any) -> int | None:
     """Maximum tokens of a prompt, so that it fits with its new tokens; None: no limit."""
-    positions = positions_of(model)
-    limits = [max_prompt_tokens, None if positions is None else positions - max_new_tokens]
+    positions, most = positions_of(model), getattr(settings, "max_prompt_tokens", None)
+    limits = [most, None if positions is None else positions - settings.max_new_tokens]
     return min((limit for limit in limits if limit is not None), default=None)
 
 
@@ -190,7 +188,7 @@ def fit_texts(
     Returns the texts, and the maximum number of tokens of a prompt. Raises `UserError` if nothing
     of a text fits.
     """
-    most = prompt_limit(model, settings.max_new_tokens, settings.max_prompt_tokens)
+    most = prompt_limit(model, settings)
     assert most is not None
     limit = most - len(start_ids(tokenizer))
     prompts = [text.join(around) for _, text, around in texts]

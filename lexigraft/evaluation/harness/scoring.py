@@ -3,11 +3,11 @@
 import hashlib
 import json
 import logging
+import os
 import re
 from collections.abc import Callable
-from itertools import takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import lm_eval
 import torch
@@ -18,7 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.artifacts.atomic import write_lines
 from lexigraft.artifacts.records import read_jsonl
-from lexigraft.evaluation.harness.benchmarks import load_task, stored_data_sets
+from lexigraft.evaluation.harness.benchmarks import DATA, load_task, stored_data_sets
 from lexigraft.inference.batch_sizes import default_prompts, texts_with_logits
 from lexigraft.source.document_start import start_ids
 
@@ -27,43 +27,33 @@ _CHUNK = 1024  # requests that are answered and stored together: about 250 quest
 _PARTIAL = "likelihoods-{}.partial.jsonl"
 
 
-class Scored(NamedTuple):
-    """The scores of a model on one task of the harness, or on a group of tasks."""
-
-    # `acc`, and `acc_norm` (by length), from 0 to 1; and other metrics of the task.
-    metrics: dict[str, float]
-    # One per example: `id`, `task`, `source` (the question), `prompt` (the text before each choice,
-    # including examples), `choices`, their `loglikelihoods`, `output` (the selected choice),
-    # `reference`, and the harness's metrics.
-    rows: list[dict[str, Any]]
-    # `versions` and `shots` of each task, and the numbers of `examples` and of those `scored`.
-    facts: dict[str, Any]
+Scored = tuple[dict[str, float], list[dict[str, Any]], dict[str, Any]]  # see `score`
 
 
 def score(
     model: "ResumableModel",
-    name: str,
-    folder: str,
-    data: Path,
+    folder: str | Path,
     *,
     shots: int,
     by_length: bool,
     seed: int,
     draw: Callable[[str, int], list[int] | None],
 ) -> Scored:
-    """Score a model on a task of the harness, see `load_task` for its name and folder.
+    """Score a model on a task, or a group, of the harness, which was prepared in a folder.
 
-    `data` is the folder in which `storing_data_sets` stored its data sets. `shots` is the number of
-    examples before each question (a task that is defined with none gets none), drawn with `seed`
-    unless the task uses its first ones. `draw`, from a task's name and its number of examples,
-    returns the indices of the examples to score; None: all.
+    `shots` is the number of examples before each question (a task that is defined with none gets
+    none), drawn with `seed` unless the task uses its first ones. `draw`, from a task's name and its
+    number of examples, returns the indices of the examples to score; None: all. With `by_length`,
+    `output` is the choice with the highest log-likelihood divided by its length in characters, as
+    for the harness's `acc_norm`; tasks without `acc_norm` then get one from that choice.
 
-    With `by_length`, `output` is the choice with the highest log-likelihood divided by length in
-    characters, as for the harness's `acc_norm`, otherwise the highest log-likelihood, as for `acc`;
-    tasks without `acc_norm` then get one from that choice.
+    Returns the metrics, from 0 to 1; one row per example with its question (`source`), the text
+    before each choice (`prompt`), `choices`, `loglikelihoods`, `output`, `reference` and metrics;
+    and the `versions` and `shots` of each task, and the numbers of `examples` and `scored` ones.
     """
-    with stored_data_sets(data):
-        loaded = load_task(name, folder)
+    card = json.loads(Path(folder, "card.json").read_text("utf-8"))
+    with stored_data_sets(Path(folder, DATA)):
+        loaded = load_task(card["task"], card["definition"])
         tasks = loaded["tasks"]
         for task in tasks.values():
             if task.get_config("num_fewshot") != 0:
@@ -85,7 +75,7 @@ def score(
     ]
     metrics = {
         key.removesuffix(",none"): float(value)
-        for key, value in evaluated["results"][name].items()
+        for key, value in evaluated["results"][card["task"]].items()
         if key.endswith(",none") and "_stderr" not in key
     }
     if by_length and "acc_norm" not in metrics:
@@ -99,16 +89,14 @@ def score(
         "examples": sum(sizes.values()),
         "scored": len(rows),
     }
-    return Scored(metrics, rows, facts)
+    return metrics, rows, facts
 
 
 def _row(task: Any, sample: dict[str, Any], by_length: bool) -> dict[str, Any]:
     """The row of one example; choices include any text that follows the common prompt."""
-    contexts = sorted(context for context, _ in sample["arguments"])
-    # In sorted order, the first and the last have the shortest common prefix.
-    pairs = zip(contexts[0], contexts[-1], strict=False)
-    prompt = "".join(first for first, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    if contexts[0] != contexts[-1]:
+    contexts = [context for context, _ in sample["arguments"]]
+    prompt = os.path.commonprefix(contexts)  # noqa: RUF071  # of characters, as intended
+    if len(set(contexts)) > 1:
         prompt = re.sub(r"\S+\Z", "", prompt)  # whole words
     choices = [(context + ending)[len(prompt) :] for context, ending in sample["arguments"]]
     likelihoods = [float(value) for value, _ in sample["filtered_resps"]]

@@ -1,8 +1,6 @@
 """Multiple choice with lm-evaluation-harness: which of several answers is the most likely?"""
 
 import copy
-import json
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -41,7 +39,7 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     Raises `UserError` if the task has no metric of that name.
     """
     from lexigraft.artifacts.atomic import write_jsonl
-    from lexigraft.evaluation.harness.benchmarks import DATA, HARNESS
+    from lexigraft.evaluation.harness.benchmarks import HARNESS
     from lexigraft.evaluation.harness.scoring import ResumableModel, score
     from lexigraft.evaluation.predictions import model_digest
     from lexigraft.evaluation.texts import draw
@@ -63,30 +61,27 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
             return None
         return draw([*range(count)], settings.samples, job, task)
 
-    scores, facts, rows = {}, {}, []
+    scores: dict[str, dict[str, float]] = {}
+    facts: dict[str, Any] = {}
+    rows: list[dict[str, Any]] = []
     for test, folder in job["inputs"]["benchmarks"].items():
-        card = json.loads(Path(folder, "card.json").read_text("utf-8"))
-        scored = score(
+        metrics, examples, facts[test] = score(
             resumable,
-            card["task"],
-            card["definition"],
-            Path(folder, DATA),
+            folder,
             shots=settings.shots,
             by_length=settings.metric == "acc_norm",
             seed=seed,
             draw=drawn,
         )
-        if settings.metric not in scored.metrics:
+        if settings.metric not in metrics:
             raise UserError(
                 f"config/tasks.yaml: task '{job['task']}': metric '{settings.metric}' is not one "
-                f"of {', '.join(scored.metrics)}, the metrics that {HARNESS} computes for it"
+                f"of {', '.join(metrics)}, the metrics that {HARNESS} computes for it"
             )
-        accuracy = scored.metrics.pop(settings.metric)
-        scores[test] = {"accuracy": accuracy, **scored.metrics}
-        facts[test] = scored.facts
+        scores[test] = {"accuracy": metrics.pop(settings.metric), **metrics}
         rows += [
             {**row, "id": f"{test}-{row['id']}", "test": test, "accuracy": row[settings.metric]}
-            for row in scored.rows
+            for row in examples
         ]
     # A mean over languages needs metrics that the harness computes for all of them.
     adapted = of_adapted_languages(scores)

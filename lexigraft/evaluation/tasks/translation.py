@@ -53,8 +53,7 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     frame = translation_frame(job, settings.prompt, into_english=settings.into_english)
     queries = [frame.fill(pair[source]) for pair in tests]
     answered = [(pair["id"], frame.fill(pair[source]), pair[target]) for pair in examples]
-    limit = prompt_limit(model, settings.max_new_tokens)
-    prompts = few_shot_prompts(tokenizer, frame, queries, answered, limit)
+    prompts = few_shot_prompts(tokenizer, frame, queries, answered, prompt_limit(model, settings))
     rows = [
         {
             "id": pair["id"],

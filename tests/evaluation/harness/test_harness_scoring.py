@@ -22,10 +22,8 @@ def scored(answering, prepared, tmp_path):
 
     def run(task, folder, shots, draw=everything, by_length=False):
         model = ResumableModel(*answering, batch_size=3, folder=tmp_path, identity="a cell")
-        data = prepared(task, folder) / "data"
-        return score(
-            model, task, folder, data, shots=shots, by_length=by_length, seed=SEED, draw=draw
-        )
+        options = {"by_length": by_length, "seed": SEED, "draw": draw}
+        return score(model, prepared(task, folder), shots=shots, **options)
 
     return run
 
@@ -60,20 +58,20 @@ def by_hand(answering, hub, tmp_path, monkeypatch):
 def test_a_cell_scores_what_the_harness_gives_it_by_hand(task, folder, shots, scored, by_hand):
     expected, found = by_hand(task, folder, shots), scored(task, folder, shots)
     result = expected["results"][task]
-    assert found.metrics["acc"] == pytest.approx(result["acc,none"], abs=0)
-    assert found.metrics.get("acc_norm") == result.get("acc_norm,none")
+    assert found[0]["acc"] == pytest.approx(result["acc,none"], abs=0)
+    assert found[0].get("acc_norm") == result.get("acc_norm,none")
     samples = [sample for name in expected["samples"] for sample in expected["samples"][name]]
-    assert len(found.rows) == len(samples) > 0
-    for row, sample in zip(found.rows, samples, strict=True):
+    assert len(found[1]) == len(samples) > 0
+    for row, sample in zip(found[1], samples, strict=True):
         theirs = [value for value, _ in sample["filtered_resps"]]
         assert row["loglikelihoods"] == pytest.approx(theirs, rel=1e-5)
         texts = [context + ending for context, ending in sample["arguments"]]
         assert [row["prompt"] + choice for choice in row["choices"]] == texts
         assert row["acc"] == sample["acc"]
-    assert found.facts["versions"] == {
+    assert found[2]["versions"] == {
         name: expected["versions"][name] for name in expected["samples"]
     }
-    assert set(found.facts["shots"].values()) == {shots}
+    assert set(found[2]["shots"].values()) == {shots}
 
 
 @pytest.mark.fault(
@@ -94,9 +92,9 @@ def test_batches_that_do_not_fit_into_memory_are_halved(answering, prepared, tmp
 
     def run(most):
         model = ResumableModel(*answering, batch_size=most, folder=tmp_path, identity=f"{most}")
-        data = prepared("arc_de", "okapi/arc_multilingual") / "data"
-        return score(model, "arc_de", "okapi/arc_multilingual", data, shots=0, by_length=False,
-                     seed=SEED, draw=everything)  # fmt: skip
+        folder_of_task = prepared("arc_de", "okapi/arc_multilingual")
+        options = {"shots": 0, "by_length": False, "seed": SEED, "draw": everything}
+        return score(model, folder_of_task, **options)
 
     whole = run(2)
     monkeypatch.setattr(HFLM, "_model_call", limited)
@@ -125,9 +123,9 @@ def test_an_interrupted_run_goes_on_with_the_next_chunk(answering, prepared, tmp
 
     def run(folder, identity="a cell"):
         model = scoring.ResumableModel(*answering, batch_size=3, folder=folder, identity=identity)
-        data = prepared("arc_de", "okapi/arc_multilingual") / "data"
-        found = score(model, "arc_de", "okapi/arc_multilingual", data, shots=0, by_length=False,
-                      seed=SEED, draw=everything)  # fmt: skip
+        folder_of_task = prepared("arc_de", "okapi/arc_multilingual")
+        options = {"shots": 0, "by_length": False, "seed": SEED, "draw": everything}
+        found = score(model, folder_of_task, **options)
         return model, found
 
     folder, other = tmp_path / "cell", tmp_path / "other"
