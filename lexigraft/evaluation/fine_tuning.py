@@ -13,10 +13,9 @@ from lexigraft.settings import Settings
 class FineTuning(Settings):
     """How a task is fine-tuned; the defaults are the values of XTREME (Hu et al. 2020).
 
-    The learning rate of AdamW rises over the `warmup` share of the steps, starting with the first,
-    then falls linearly to zero. `length` is the maximum number of tokens of an example, unless the
-    model supports fewer. `train_examples` and `test_examples` (per language) are sizes of random
-    samples; none: all.
+    AdamW's learning rate rises over the `warmup` share of the steps, then falls linearly to zero.
+    `length` is the maximum number of tokens of an example, unless the model supports fewer.
+    `train_examples` and `test_examples` (per language) are sizes of random samples; none: all.
     """
 
     epochs: float = Field(3, gt=0)

@@ -47,16 +47,14 @@ def predict_and_score(
     same. Runs with higher numbers are not used, so that the reused outputs do not depend on the
     order in which runs were computed.
 
-    Each prompt has an example, with `id`, `source`, `reference` and any other keys. Writes
-    `outputs["predictions"]`: one JSON object per example with its keys, `output`, the numbers of
-    tokens and of new tokens in prompt and output, decoding `steps`, whether the model `finished`
-    before the token limit, and `generation`, a digest of the prompt and of everything that
-    determines the output. Rows of prompts that this run did not generate are marked as `reused`.
+    Each prompt has an example, with `id`, `source`, `reference` and any other keys. A row of
+    `outputs["predictions"]` has these keys, `output`, numbers of tokens, whether the model
+    `finished` before the token limit, and `generation`, a digest of the prompt and of everything
+    that determines the output. Rows of prompts that this run did not generate are `reused`.
 
-    `score` returns metrics and details for the rows, to which it may add scores. To the metrics are
-    added output lengths and the shares of new tokens in prompts and outputs (Yamaguchi et al.,
-    Appendix E), which are zero if nothing was generated; to the details, how the outputs were
-    generated.
+    `score` returns metrics and details for the rows, to which it may add scores. Added to these are
+    the shares of new tokens in prompts and outputs (Yamaguchi et al., Appendix E), zero if nothing
+    was generated, and how the outputs were generated.
     """
     decoding: dict[str, Any] = {
         "max_new_tokens": settings.max_new_tokens,

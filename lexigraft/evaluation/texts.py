@@ -66,9 +66,8 @@ def read_own_or_corpus_tests(job: dict[str, Any], corpus_tests: CorpusTests) -> 
 def draw(rows: list[Item], count: int | None, job: dict[str, Any], what: str) -> list[Item]:
     """Draw `count` rows without replacement, keeping their order; all if it is None or too large.
 
-    The seed of an evaluation is derived from language, task and run but not from the cell: all
-    cells of a run are measured on the same rows, so their differences are paired, and the rows of
-    two runs differ.
+    The seed depends on language, task and run but not on the cell: all cells of a run are measured
+    on the same rows, so their differences are paired, and the rows of two runs differ.
     """
     if count is None or count >= len(rows):
         return list(rows)
@@ -86,12 +85,11 @@ def examples_and_tests(
 ) -> tuple[list[Row], list[Row]]:
     """Draw the examples of a run, and drop tests that share a text with an example.
 
-    All prompts of a run, for all cells, begin with the same examples: differences between cells are
-    then paired, and a model processes them once. Each run draws new examples; with `first`, every
-    run takes the first ones. Examples come from the task's own `shots`, or from the tests. `texts`
-    are the keys of the texts by which rows are compared, ignoring case, digits and punctuation.
-    `language` names the draw if a run has several languages. Raises `UserError` if there are fewer
-    examples than requested, or if no tests are left.
+    All prompts of a run, for all cells, begin with the same examples; with `first`, those of every
+    run. Examples come from the task's own `shots`, or from the tests. `texts` are the keys of the
+    texts by which rows are compared, ignoring case, digits and punctuation. `language` names the
+    draw if a run has several languages. Raises `UserError` if there are fewer examples than
+    requested, or if no tests are left.
     """
     if not shots:
         return [], tests

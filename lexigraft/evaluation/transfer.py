@@ -39,11 +39,9 @@ VALIDATION = "validation"  # the part of the examples that selects the epoch
 class Transfer:
     """Fine-tuning of a copy of a model for one task, and the task's examples.
 
-    Examples are those of a job, or samples of them, the same for every cell of a run: `train`,
-    `validation` (None without such examples), and `tests` by language. `labels` are the names of
-    the labels by number; questions have none. `length` is the maximum number of tokens of an
-    example, no more than the model supports. `token_types` is whether the model distinguishes the
-    texts of a pair by token types, like BERT and unlike RoBERTa.
+    Examples are those of a job, or samples of them, the same for every cell of a run; `tests` are
+    by language. `labels` are the names of the labels by number; questions have none. `token_types`
+    is whether the model distinguishes the texts of a pair by token types, like BERT, unlike RoBERTa.
     """
 
     def __init__(self, model: PreTrainedModel, job: dict[str, Any], settings: FineTuning):

@@ -27,14 +27,11 @@ def score_windows(
 ) -> Likelihood:
     """Sum the negative log-likelihood of texts that are joined and split into windows.
 
-    Each text begins with its special token (see `text_encoding.encode`), which is context and not
-    scored, and all are joined in order. A window has `window` tokens, at least 2; its first token
-    is the last one of the previous window, so that every token but the very first is predicted
-    once. So tokens and bytes are those of `score_texts`, and only the context of a token differs.
-
-    `batch_tokens` is the maximum number of tokens in one forward pass, with at least one window; by
-    default as many as fit. Log-probabilities are float32. `nats` is not finite if the model's
-    weights are not.
+    Each text begins with its special token, which is context and not scored, and all are joined in
+    order. A window has `window` tokens, at least 2; its first token is the last one of the previous
+    window, so that every token but the very first is predicted once: tokens and bytes are those of
+    `score_texts`. `batch_tokens` is the maximum number of tokens in one forward pass, by default as
+    many as fit. Log-probabilities are float32; `nats` is not finite if the model's weights are not.
     """
     # Arrays, not lists: eight bytes per token instead of eighty, for tens of millions of tokens.
     ids, owners = array("i"), array("i")  # owners: the index of a token's text, -1: not scored

@@ -5,7 +5,6 @@ import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.fragmentation import fragmentation, measure_tokenizer
-from lexigraft.vocabulary.expand import expand_tokenizer
 from tests.conftest import REPOSITORY
 
 NEW = frozenset({258, 259, 260})  # of `target` below
@@ -65,25 +64,6 @@ def test_parity_with_english_by_hand(source, target):
 def test_a_held_out_text_without_words_is_refused(source, target):
     with pytest.raises(UserError, match="no words"):
         fragmentation(source, target, new=NEW, heldout=["  "])
-
-
-def test_an_expansion_shortens_its_language_and_leaves_english_alone(
-    smollm2_tokenizer, telugu, english
-):
-    expanded = expand_tokenizer(smollm2_tokenizer, telugu[:300], new_tokens=60, auxiliary_size=500)
-    metrics = fragmentation(
-        smollm2_tokenizer,
-        expanded,
-        new=frozenset(range(len(smollm2_tokenizer), len(expanded))),
-        heldout=telugu[300:],
-        english=english,
-        train=telugu[:300],
-    )
-    assert metrics["new_tokens"] == 60
-    assert metrics["fertility"] < 0.8 * metrics["source_fertility"]
-    assert metrics["new_token_share_input"] > 0.2
-    assert metrics["unused_new_tokens"] < 0.5
-    assert metrics["english_sentences_changed"] == metrics["english_tokens_growth"] == 0
 
 
 def test_the_space_before_the_first_word_does_not_count_as_a_change(

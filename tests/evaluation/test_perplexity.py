@@ -9,7 +9,6 @@ from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.evaluation.tasks.perplexity import evaluate
 from lexigraft.evaluation.windows import score_windows
-from lexigraft.inference.likelihood import score_texts
 from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 
@@ -103,12 +102,6 @@ def test_the_error_about_a_diverged_model_names_its_cell(model, byte_tokenizer, 
         evaluate(model, byte_tokenizer(), make_job("perplexity"))
 
 
-def test_a_window_is_at_most_the_context_of_the_model(model, byte_tokenizer, make_job):
-    model.config.max_position_embeddings = 16
-    limited = evaluate(model, byte_tokenizer(), make_job("perplexity", window=2048)).metrics
-    assert limited == evaluate(model, byte_tokenizer(), make_job("perplexity", window=16)).metrics
-
-
 def test_a_group_is_scored_by_member_and_together(model, byte_tokenizer, make_job):
     job = make_job("perplexity")
     corpus, texts = Path(job["inputs"]["corpus"]), {"el": "ναι\nένα\n", "sw": "ndiyo\nmoja\n"}
@@ -163,18 +156,6 @@ def test_every_token_is_predicted_once_from_its_window(window, batch_tokens, mod
     assert score.bytes == tokens
     assert score.nats == pytest.approx(nats, rel=1e-5)
     assert score.perplexity == pytest.approx(math.exp(nats / tokens), rel=1e-4)
-
-
-def test_the_first_token_of_a_text_without_a_start_is_only_context(tiny_llama, special_tokenizer):
-    bare, model = special_tokenizer(), tiny_llama(300)
-    texts = [text for text in TEXTS if text != "x"]
-    found = [score_windows(model, bare, [text], window=1000) for text in texts]
-    for one, text in zip(found, texts, strict=True):
-        alone = score_texts(model, bare, [text])
-        assert (one.tokens, one.bytes) == (alone.tokens, alone.bytes)
-        assert one.nats == pytest.approx(alone.nats, rel=1e-5)
-    whole = score_windows(model, bare, TEXTS, window=1000)
-    assert whole.tokens == sum(one.tokens for one in found)
 
 
 @pytest.mark.parametrize("window", [2, 7])

@@ -145,16 +145,6 @@ def test_a_test_that_equals_an_example_is_left_out(make_job):
         assert ("alike" in names) == all(row["id"] != "r2" for row in examples)
 
 
-def test_all_cells_of_a_run_have_the_same_examples_and_runs_have_others(make_job):
-    ids = []
-    for run, vocabulary in ((0, "source"), (0, "expand-100"), (1, "source"), (2, "source")):
-        job = make_job("translation", run=run)
-        job["cell"]["vocabulary"] = vocabulary
-        ids.append(tuple(row["id"] for row in drawn(job)[0]))
-    assert ids[0] == ids[1]
-    assert len({*ids}) == 3
-
-
 @pytest.mark.parametrize(
     ("shots", "message"),
     [

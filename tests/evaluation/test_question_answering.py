@@ -91,20 +91,6 @@ def test_grammatical_articles_are_those_of_the_language_of_the_answers(
     assert predictions(asked)[2]["exact_match"] == exact
 
 
-def test_examples_precede_questions_and_are_not_tested(model, byte_tokenizer, job):
-    asked = job(shots=2)
-    details = evaluate(model, byte_tokenizer(), asked).details["tests"]["greek"]
-    rows = predictions(asked)
-    assert (len(rows), details["drawn_from"], details["questions"]) == (2, 4, 2)
-    examples = {one["id"]: one["text"] for one in details["examples"]}
-    assert {f"greek-{name}" for name in examples}.isdisjoint(row["id"] for row in rows)
-    for name, text in examples.items():
-        context, question, (answer, *_) = TEXTS["greek"][int(name) - 1]
-        assert text == f"Κείμενο: {context}\nΕρώτηση: {question}\nΑπάντηση: {answer}\n\n"
-    whole = len("".join(examples.values()).encode())
-    assert all(row["prompt_tokens"] == 1 + whole + len(row["prompt"].encode()) for row in rows)
-
-
 def test_examples_and_contexts_are_shortened_but_not_questions(model, byte_tokenizer, job):
     asked = job(shots=1, max_prompt_tokens=85, max_new_tokens=2)
     details = evaluate(model, byte_tokenizer(), asked).details

@@ -83,16 +83,6 @@ def test_details_have_the_conditions_of_the_measurement(measured):
     json.dumps(details, allow_nan=False)
 
 
-def test_a_corpus_without_parallel_text_is_prompted_with_held_out_sentences(
-    model, byte_tokenizer, make_job
-):
-    job = make_job("speed", batch_sizes=[1], prompts=2, new_tokens=2, repeats=1)
-    corpus = Path(job["inputs"]["corpus"])
-    (corpus / "tasks" / "translation.jsonl").unlink()
-    lines = (corpus / "heldout.txt").read_text("utf-8").splitlines()
-    assert evaluate(model, byte_tokenizer(), job).details["prompts"] == lines[:2]
-
-
 def test_truncated_articles_can_be_the_prompts(model, byte_tokenizer, make_job):
     options = {"batch_sizes": [1], "prompts": 2, "new_tokens": 2, "repeats": 1}
     job = make_job("speed", prompts_from="summarization", max_prompt_tokens=190, **options)

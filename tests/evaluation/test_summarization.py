@@ -49,13 +49,6 @@ def test_truncated_articles_are_counted_and_stored(model, byte_tokenizer, make_j
     assert rows[0]["source"] == "Ο ήλιος βγήκε νωρίς.\nΈκανε"[: len(rows[0]["source"])]
 
 
-def test_the_shortest_are_the_same_for_every_run(model, byte_tokenizer, make_job):
-    for run in range(3):
-        job = make_job("summarization", run=run, samples=2, select="shortest", max_new_tokens=2)
-        evaluate(model, byte_tokenizer(), job)
-        assert [row["id"] for row in predictions(job)] == ["a1", "a3"]
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

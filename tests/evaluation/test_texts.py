@@ -7,7 +7,7 @@ import pytest
 from lexigraft.artifacts.atomic import write_json
 from lexigraft.errors import UserError
 from lexigraft.evaluation.evaluate import run_jobs
-from lexigraft.evaluation.texts import draw, group_rows
+from lexigraft.evaluation.texts import draw
 from tests.workflow.plan import Plan
 
 CELL = {
@@ -92,16 +92,3 @@ def test_the_five_runs_of_a_study_draw_five_samples(task, runs_of):
 def test_a_task_whose_texts_are_missing_is_refused_before_any_job(task, texts, message):
     with pytest.raises(UserError, match=message):
         study_of([task], **texts)
-
-
-@pytest.mark.parametrize(
-    ("rows", "most", "groups"),
-    [
-        ([1, 2, 3], 5, [[1], [2], [3]]),
-        ([1, 2, 3], 3, [[1], [2], [3]]),
-        ([1, 2, 3, 4, 5], 2, [[1, 3, 5], [2, 4]]),
-        ([], 2, []),
-    ],
-)
-def test_groups_have_one_row_each_if_there_are_few_rows(rows, most, groups):
-    assert group_rows(rows, most) == groups

@@ -209,9 +209,3 @@ def test_the_first_token_of_each_word_begins_where_the_word_does(name, request, 
             assert shown and (word.startswith(shown) or shown.startswith(word))
             assert first <= begin < last
             begin += len(word) + 1
-
-
-def test_a_token_may_represent_two_words_and_a_truncated_word_has_none():
-    words = ["a", "b", "cd", "e"]  # "a b cd e"
-    offsets = [(0, 0), (0, 3), (3, 5), (5, 6)]
-    assert word_tokens(words, offsets, [False, True, True, True]) == [1, 1, 2, None]

@@ -70,14 +70,11 @@ def prepare_benchmark(
 def load_task(name: str, folder: str) -> TaskDict:
     """Create a task of the harness, or all tasks of a group, which reads their data sets.
 
-    `name` is the name in its definition, such as `xcopa_sw`; `folder` is the folder of the
-    definition in the harness's `tasks`, or a folder with the user's definitions, which begins with
-    `.` or `/`. Only this folder is searched: the harness has 13,000 definitions and takes a minute
-    to read all.
-
-    Returns `tasks`, by name, and `groups`, the input of `lm_eval.evaluate`. Raises `UserError` if
-    there is no such folder or task, if a user's definition has code, or if the task is not multiple
-    choice.
+    `name` is the name in its definition, such as `xcopa_sw`; `folder` is that of the definition in
+    the harness's `tasks` (13,000 definitions, of which only these are read), or one with the user's
+    definitions, which begins with `.` or `/`. Returns `tasks`, by name, and `groups`, the input of
+    `lm_eval.evaluate`. Raises `UserError` if there is no such folder or task, if a user's
+    definition has code, or if the task is not multiple choice.
     """
     manager = _manager_of([name], folder)
     output_type = (manager.task_index[name].cfg or {}).get("output_type", "multiple_choice")
@@ -173,14 +170,13 @@ def storing_data_sets(
 ) -> Iterator[list[dict[str, Any]]]:
     """Let the harness load data sets as usual, and store a copy of each in `folder`.
 
-    The folder gets a subfolder for each data set, and `datasets.json`, which maps requests to them.
-    Data sets in the folder `local`, under their hub names, are read from it. All others are read
-    from the hub, at the commits that the folder `results` locks.
+    Data sets in the folder `local`, under their hub names, are read from it, all others from the
+    hub, at the commits that the folder `results` locks. `datasets.json` in `folder` maps requests
+    to subfolders.
 
     Yields the list of stored data sets: `request` (the harness's arguments), `place` (the local
     folder that it comes from; None: the hub or its cache), `commits` (branch -> commit, on the
-    hub), `folder`, and `rows` of each split. Raises `DataSetNotFoundError` from inside if a data
-    set cannot be read.
+    hub), `folder`, and `rows` of each split. Raises `DataSetNotFoundError` from inside.
     """
     stored: list[dict[str, Any]] = []
 

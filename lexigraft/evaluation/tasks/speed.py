@@ -71,8 +71,7 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
 
     `steps_per_sentence` is the mean number of decoding steps of a held-out sentence. The prompts
     are the corpus's first translation prompts or, without parallel text, its first held-out
-    sentences; or its first articles, truncated to fit. They are repeated if there are too few.
-    Tokens that end a text are suppressed, so that every cell generates the same number.
+    sentences; or its first articles, truncated to fit.
 
     Writes `outputs["predictions"]`: one JSON object per held-out sentence (or sums over a thousand
     groups) with its `characters`, `bytes` and `tokens`. Raises `UserError` if the corpus has no

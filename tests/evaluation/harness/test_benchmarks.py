@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-from runpy import run_path
 
 import pytest
 
@@ -194,26 +193,6 @@ def test_a_benchmark_is_prepared_again_once_data_appears(tmp_path, monkeypatch):
 def test_only_tested_examples_are_searched(prepared):
     place = prepared("arc_de", "okapi/arc_multilingual")
     assert longest_texts(place) == ["die Sonne am Mittag", "Was schwimmt?", "Was ist süß?"]
-
-
-def test_a_benchmark_is_counted_and_one_without_data_says_why(prepared, tmp_path):
-    found, lacking = prepared("xnli_de", "xnli"), tmp_path / "xnli_sw"
-    lacking.mkdir()
-    (lacking / "card.json").write_text(json.dumps({"available": False, "why": "no network"}))
-    (tmp_path / "train.txt").write_text("es ist NASS!\nSie weint.\nNichts davon.\n", "utf-8")
-    job = {
-        "rule": "count_tests", "settings": {"kind": "multiple_choice"},
-        "inputs": {"text": str(tmp_path),
-                   "tests": {"german": str(found), "swahili": str(lacking)}},
-        "outputs": {"folder": str(tmp_path)},
-        "language": "german", "task": "xnli-0-shot",
-    }  # fmt: skip
-    run_path(str(REPOSITORY / "scripts" / "count_tests.py"))["stage"](job)
-    record = json.loads((tmp_path / "record.json").read_text("utf-8"))
-    (row,) = record["tests"]
-    # The longer one of each pair: "Es ist nass", "Sie lacht", "Er singt" and "Nein".
-    assert (row["test"], row["texts"], row["found"]) == ("german", 4, 1)
-    assert record["not_counted"] == {"swahili": "no network"}
 
 
 def test_our_definition_of_xnli_has_the_prompt_of_cw2v(hub, tmp_path):

@@ -186,14 +186,6 @@ def test_the_record_has_the_reason_of_a_failed_scorer(body, reason, job, scorer)
     assert list(Path(job["outputs"]["folder"]).iterdir()) == []
 
 
-def test_the_reason_says_that_the_environment_is_missing(job):
-    job["inputs"]["python"] = "/no/such/python"
-    reason = score(job)["not_scored"]
-    assert (
-        reason == "/no/such/python: cannot be run (No such file or directory); run `make metrics`"
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [("", "no predictions"), ('{"id": "a"}\n', "has no output"), ("{", "cannot be read")],
