@@ -41,7 +41,7 @@ class Transfer:
 
     Examples are those of a job, or samples of them, the same for every cell of a run; `tests` are
     by language. `labels` are the names of the labels by number; questions have none. `token_types`
-    is whether the model distinguishes the texts of a pair by token types, like BERT, unlike RoBERTa.
+    is whether the model distinguishes the texts of a pair by token types, like BERT.
     """
 
     def __init__(self, model: PreTrainedModel, job: dict[str, Any], settings: FineTuning):
