@@ -126,11 +126,6 @@ def published(study: Study, wildcards: Wildcards) -> list[str]:
 # ---- settings -----------------------------------------------------------------------------------
 
 
-def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
-    """The study, with the registry entries that it uses."""
-    return {"study": _used_config(study)}
-
-
 def folders(study: Study, wildcards: Wildcards) -> dict[str, str]:
     """Templates of the folders that the report reads: ten thousand paths are too many to list."""
     rules = {"evaluate": "evaluate", "measure_fragmentation": "measure_fragmentation"}
@@ -147,7 +142,7 @@ def _shows_alignment(study: Study) -> bool:
     return "alignment" in records_read(read_items(study.config["report"]["items"]))
 
 
-def _used_config(study: Study) -> dict[str, Any]:
+def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     """The resolved config with only the registry entries that this study uses.
 
     Excluded are keys that do not affect a report: locations, and resources of cluster jobs.
@@ -170,17 +165,15 @@ def _used_config(study: Study) -> dict[str, Any]:
             *(study.sources[name].get("package") for name in sources),
         },
     }
-    return {
+    used = {
         key: {
-            name: {own: entry[own] for own in entry if own != WITHOUT_EFFECT}
-            for name, entry in value.items()
+            name: {option: entry[option] for option in entry if option != WITHOUT_EFFECT}
+            for name, entry in config[key].items()
             if name in names[key]
         }
-        if key in names
-        else value
-        for key, value in config.items()
-        if key not in _PLACES
+        for key in names
     }
+    return {"study": {key: used.get(key, config[key]) for key in config if key not in _PLACES}}
 
 
 # ---- Snakemake's own report ---------------------------------------------------------------------

@@ -7,7 +7,7 @@ holds both, as the text of the card, which Snakemake knows, and as `path`, which
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -76,17 +76,15 @@ def tracked(inputs: OfWildcards) -> Callable[[Wildcards], list[str]]:
     """An input function: the cards of the outputs, and the existing files of the user, in `inputs`.
 
     For functions that return dictionaries or lists, or files of the user; a rule reads a function
-    that returns an `Output` without it.
-
-    The checksums of the user's files are in the job's description. Their dates start the job as
-    well, since only the checkout that ran a job knows its earlier description.
+    that returns an `Output` without it. The user's files are listed for their dates, since only the
+    checkout that ran a job knows the earlier description, which has their checksums.
     """
 
     def paths(wildcards: Wildcards) -> list[str]:
-        found = inputs(wildcards)
-        files = (str(file) for path in user_paths(found) for file in files_at(path))
+        read = inputs(wildcards)
+        files = (str(file) for path in user_paths(read) for file in files_at(path))
         nameable = [file for file in files if not _UNNAMEABLE.search(file)]
-        cards = [card for card in leaves(found) if isinstance(card, Output)]
+        cards = [card for card in leaves(read) if isinstance(card, Output)]
         return list(dict.fromkeys([*cards, *nameable]))
 
     return paths
@@ -130,9 +128,9 @@ def describe_job(
     """A `params` function: the job description that the script of a rule reads, as JSON.
 
     It contains everything that the output depends on and that Snakemake cannot see: settings,
-    versions, and the checksums of the user's files, whose dates may be older than the output.
-    Snakemake compares a string parameter as a whole, unlike the values of a dict or list. Paths are
-    relative to the study's prefix, if it has one.
+    versions, and the checksums of the user's files, whose dates may be older than the output. It is
+    one text, since Snakemake compares strings as a whole, unlike the values of a dict or list.
+    Paths are relative to the study's prefix, if it has one.
 
     Every argument is a value, or a function of the wildcards; None is left out.
 
@@ -160,40 +158,37 @@ def describe_job(
 
     # Snakemake does not compare parameters whose functions have an argument `input` or `output`.
     def describe(wildcards: Wildcards, **paths: Any) -> str:
-        input, card = paths["input"], str(paths["output"][0])
+        card = str(paths["output"][0])
 
         def value(part: Any) -> Any:
             return part(wildcards) if callable(part) else part
 
         read: dict[str, Any] = {
             name: [Output(card) for card in cards] if isinstance(cards, list) else Output(cards)
-            for name, cards in input.items()
+            for name, cards in paths["input"].items()
             if name not in unlisted and name != "files" and cards
         }
         read |= {name: value(part) for name, part in (value(inputs) or {}).items()}
         described = {name: value(part) for name, part in facts.items()}
         chosen = value(settings) or {}
-        tasks = described.get("tasks", {}).values()
         if rule != "build_report":  # whose settings repeat the study
             known = user_paths(read)
-            named = local_paths([chosen, *(task["settings"] for task in tasks)])
-            read["files"] = [path for path in named if path not in known]
+            of_tasks = [task["settings"] for task in described.get("tasks", {}).values()]
+            read["files"] = [path for path in local_paths([chosen, *of_tasks]) if path not in known]
         kinds = value(versions) or {}
         folder, _, card_name = card.rpartition("/")
         parts = {
             "rule": rule,
             "settings": {key: chosen[key] for key in chosen if key != WITHOUT_EFFECT},
             "inputs": _paths({name: part for name, part in read.items() if part not in ([], {})}),
-            **{name: fact for name, fact in described.items() if fact is not None},
+            **described,
             "outputs": {
                 "folder": folder,
                 **({} if card_name == CARD else {"card": card}),
                 **{name: _paths(value(part)) for name, part in (outputs or {}).items()},
             },
             "contents": _contents(study, card, user_paths(read)) or None,
-            "versions": None
-            if version is None
-            else with_digests({"stage": version, **kinds}, chosen),
+            "versions": version and with_digests({"stage": version, **kinds}, chosen),
         }
         text = json.dumps({k: v for k, v in parts.items() if v is not None}, ensure_ascii=False)
         return without_prefix(text, study.config["prefix"])
@@ -206,18 +201,15 @@ def user_paths(inputs: Any) -> list[str]:
 
     For learned metrics, the card of the metric stands for the Python of their environment.
     """
-    return list(dict.fromkeys(_user_paths(inputs)))
-
-
-def _user_paths(inputs: Any) -> Iterator[str]:
-    if isinstance(inputs, Mapping):
-        is_on_hub = "hub" in inputs
-        inputs = [] if is_on_hub else [inputs[key] for key in inputs if key != "python"]
+    paths: dict[str, None] = {}
+    if isinstance(inputs, Mapping) and "hub" not in inputs:
+        inputs = [inputs[key] for key in inputs if key != "python"]
     if isinstance(inputs, list | tuple):
         for value in inputs:
-            yield from _user_paths(value)
+            paths |= dict.fromkeys(user_paths(value))
     elif isinstance(inputs, str) and not isinstance(inputs, Output):
-        yield inputs
+        paths[inputs] = None
+    return list(paths)
 
 
 def _paths(inputs: Any) -> Any:
@@ -238,24 +230,15 @@ def _contents(study: Study, card: str, paths: Sequence[str]) -> dict[str, str | 
     for path in paths:
         with suppress(OSError, UserError):  # the job that reads it says what is wrong
             if files_at(path):
-                checksums[path] = _checksum(study, path)
+                # Once for many jobs that read the same file. A run plans its jobs one by one, so
+                # that files may change in between: the key has their state.
+                key = (path, state_of(path))
+                if key[1] is None or key not in study.shared:
+                    study.shared[key] = input_checksum(path)
+                checksums[path] = study.shared[key]
     if None in checksums.values():
         with suppress(OSError, ValueError, KeyError, TypeError):
             recorded = json.loads(Path(card).read_text("utf-8"))["job"]["contents"]
             missing = [path for path in paths if checksums[path] is None]
             checksums |= {path: recorded.get(path) for path in missing}
     return checksums
-
-
-def _checksum(study: Study, path: str) -> str:
-    """The checksum of an input, once for many jobs that read the same file.
-
-    A run plans its jobs one by one, so that files may change in between.
-    """
-    state = state_of(path)
-    if state is None:
-        return input_checksum(path)
-    if (path, state) not in study.shared:
-        study.shared[path, state] = input_checksum(path)
-    checksum: str = study.shared[path, state]
-    return checksum
