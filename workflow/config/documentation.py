@@ -1,7 +1,7 @@
 """Generate the tables of config/README.md from models: `python -m workflow.config.documentation`.
 
-A table is between `<!-- table: <name> -->` and `<!-- end of table -->`. The command also writes the
-schemas for editors (`workflow.config.schemas`).
+A table is between `<!-- table: <class> -->`, the class of its settings, and an end mark. The command
+also writes the schemas for editors (`workflow.config.schemas`).
 """
 
 import re
@@ -14,78 +14,37 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from lexigraft.auxiliary.registry import AuxiliaryKind, auxiliary_kinds, kind_name
-from lexigraft.corpus.amounts import TextAmount
-from lexigraft.machine import Machine
+from lexigraft.auxiliary.registry import AuxiliaryKind
 from lexigraft.report.items import DEFAULT, Item, choices, kinds, load
-from lexigraft.settings import bare, is_model
-from lexigraft.training import settings
+from lexigraft.settings import Settings, bare, is_model
 from lexigraft.training.registry import objective, objectives
-from workflow.config import (
-    initializers,
-    languages,
-    schemas,
-    sources,
-    study,
-    tasks,
-    vocabularies,
-)
+from lexigraft.training.settings import MONOLINGUAL
+from workflow.config import schemas
 from workflow.config.registries import ROOT
 
 README = ROOT / "config" / "README.md"
-TABLES: dict[str, type[BaseModel]] = {
-    "study": study.StudyConfig,
-    "cells": study.Cells,
-    "aliases": study.Alias,
-    "run_tasks": study.Run,
-    "report": study.Report,
-    "report.items": study.ReportItem,
-    "alignment": study.Alignment,
-    "fragmentation": study.Fragmentation,
-    "machine": Machine,
-    "packages": sources.PackageConfig,
-    "sources": sources.SourceConfig,
-    "sources.resources": sources.SourceResources,
-    "tokenizers": sources.TokenizerConfig,
-    "corpora": sources.CorpusConfig,
-    "files": sources.FileConfig,
-    "languages": languages.LanguageConfig,
-    "languages.resources": languages.LanguageResources,
-    "languages.group": languages.Group,
-    "languages.plms": languages.LanguageModel,
-    "languages.contamination": languages.ContaminationConfig,
-    "samples.parallel": languages.ParallelSamples,
-    "samples.questions": languages.QuestionSamples,
-    "samples.answered": languages.AnsweredSamples,
-    "vocabularies.text": TextAmount,
-    "vocabularies.expand": vocabularies.Expansion,
-    "vocabularies.prune": vocabularies.Pruning,
-    "vocabularies.trained": vocabularies.TrainedReplacement,
-    "vocabularies.taken": vocabularies.TakenReplacement,
-    "vocabularies.plm": vocabularies.ModelReplacement,
-    **{f"auxiliary.{kind_name(kind)}": kind for kind in auxiliary_kinds()},
-    "initializers": initializers.InitializerConfig,
-    "strategies": settings.Strategy,
-    "strategies.phases": settings.Phase,
-    "strategies.lora": settings.Lora,
-    "strategies.adapter": settings.AdapterSettings,
-    "strategies.curve": settings.Curve,
-    "strategies.resources": settings.StrategyResources,
-    "tasks": tasks.Task,
-    "tasks.harness": tasks.HarnessTasks,
-    "tasks.examples": tasks.TrainingExamples,
-    "metrics": tasks.MetricConfig,
-    "metrics.resources": tasks.MetricResources,
-}
-_TABLE = re.compile(r"(<!-- table: (\S+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
+TABLE = re.compile(r"(<!-- table: (\S+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
 _KINDS = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
 
 
 def documented(text: str) -> str:
     """The text of the README with tables generated from the current models."""
-    made = {name: table(model) for name, model in TABLES.items()}
-    made |= {"report.kinds": report_kinds(), "strategies.objectives": objective_tables()}
-    return _TABLE.sub(lambda found: f"{found[1]}{made[found[2]]}{found[4]}", text)
+    generated = {"report.kinds": report_kinds, "strategies.objectives": objective_tables}
+
+    def fill(match: re.Match[str]) -> str:
+        name = match[2]
+        rows = generated[name]() if name in generated else table(models()[name])
+        return f"{match[1]}{rows}{match[4]}"
+
+    return TABLE.sub(fill, text)
+
+
+def models(base: type[BaseModel] = Settings) -> dict[str, type[BaseModel]]:
+    """Every model of settings by the name of its class."""
+    found: dict[str, type[BaseModel]] = {}
+    for model in base.__subclasses__():
+        found = {**models(model), **found, model.__name__: model}
+    return found
 
 
 def table(model: type[BaseModel]) -> str:
@@ -185,8 +144,8 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)  # type: ignore[call-arg]
-    if value == {settings.MONOLINGUAL: 1.0}:
-        value = settings.MONOLINGUAL
+    if value == {MONOLINGUAL: 1.0}:
+        value = MONOLINGUAL
     if isinstance(value, BaseModel):
         value = value.model_dump()
         if any(isinstance(inner, dict | list) for inner in value.values()) or len(value) > 3:
