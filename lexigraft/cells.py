@@ -5,7 +5,7 @@ Standard library only: the Snakefile is parsed again in every job.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import chain, product
+from itertools import product
 from typing import Any
 
 # A name is one folder, so it has no slash and no leading dot. File names, of at most 255 bytes,
@@ -70,11 +70,18 @@ def cell_of(wildcards: Mapping[str, Any]) -> Cell:
 def cells_of(blocks: list[dict[str, Any]], aliases: Sequence[Mapping[str, Any]]) -> list[Cell]:
     """Return every cell of the blocks of a config once, in their order.
 
-    `aliases` are the aliases of the config, see `is_aliased`.
+    Cells to which one of the `aliases` applies are those of its `same_as`.
     """
-    products = (product(*(block[plural] for plural in PLURALS.values())) for block in blocks)
-    cells = (Cell(*names) for names in chain.from_iterable(products))
-    return list(dict.fromkeys(_resolved(cell, aliases) for cell in cells))
+    cells: dict[Cell, None] = {}
+    for block in blocks:
+        for names in product(*(block[plural] for plural in PLURALS.values())):
+            cell = Cell(*names)
+            for alias in aliases:
+                if is_aliased(vars(cell), alias["initializer"], alias):
+                    cell = replace(cell, initializer=alias["same_as"])
+                    break
+            cells[cell] = None
+    return list(cells)
 
 
 def is_aliased(names: Mapping[str, Any], initializer: str, alias: Mapping[str, Any]) -> bool:
@@ -88,12 +95,6 @@ def is_aliased(names: Mapping[str, Any], initializer: str, alias: Mapping[str, A
         and names["vocabulary"] in alias["vocabularies"]
         and (alias["sources"] is None or names["source"] in alias["sources"])
     )
-
-
-def _resolved(cell: Cell, aliases: Sequence[Mapping[str, Any]]) -> Cell:
-    applying = (alias for alias in aliases if is_aliased(vars(cell), alias["initializer"], alias))
-    alias = next(applying, None)
-    return cell if alias is None else replace(cell, initializer=alias["same_as"])
 
 
 def is_selected(cell: Cell, selection: Mapping[str, Any]) -> bool:

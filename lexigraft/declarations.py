@@ -9,6 +9,7 @@ import ast
 import importlib.util
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -38,31 +39,26 @@ def declared_classes(file: Path) -> tuple[DeclaredClass, ...]:
         tree = ast.parse(file.read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError) as error:
         raise UserError(f"{file}: cannot be read as Python ({error}); correct it") from None
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     return tuple(
         DeclaredClass(
             node.name,
             tuple(ast.unparse(base).rpartition(".")[2] for base in node.bases),
             _literals(node),
         )
-        for node in tree.body
-        if isinstance(node, ast.ClassDef)
+        for node in classes
     )
 
 
 def _literals(node: ast.ClassDef) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for statement in node.body:
-        if isinstance(statement, ast.Assign):
-            targets = statement.targets
-        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-            targets = [statement.target]
-        else:
+        if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
             continue
-        try:
-            value = ast.literal_eval(statement.value)  # type: ignore[arg-type]
-        except (ValueError, TypeError):
-            continue  # computed, such as the default of an option
-        values |= {target.id: value for target in targets if isinstance(target, ast.Name)}
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        with suppress(ValueError, TypeError):  # computed, such as the default of an option
+            value = ast.literal_eval(statement.value)
+            values |= {target.id: value for target in targets if isinstance(target, ast.Name)}
     return values
 
 

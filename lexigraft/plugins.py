@@ -10,7 +10,6 @@ import hashlib
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 
 from lexigraft.auxiliary.registry import auxiliary_kinds, kind_name
 from lexigraft.corpus.loader import loaders
-from lexigraft.declarations import load_file
+from lexigraft.declarations import load
 from lexigraft.errors import UserError, unknown
 from lexigraft.evaluation.learned.checkpoint import learned_kinds
 from lexigraft.evaluation.metric_kinds import text_metrics
@@ -66,6 +65,8 @@ def with_digests(versions: Mapping[str, Any], settings: Any = None) -> dict[str,
     `settings` of a job name are added if they are from a plug-in.
     """
     digests = {kind: plugin.digest for plugin in _loaded.values() for kind in plugin.kinds}
+    if not digests:
+        return dict(versions)
     used = {**versions, **{kind: 1 for kind in _named_kinds(settings) if kind in digests}}
     return {
         kind: f"{version}, plug-in {digests[kind]}" if kind in digests else version
@@ -76,12 +77,10 @@ def with_digests(versions: Mapping[str, Any], settings: Any = None) -> dict[str,
 def _named_kinds(settings: Any) -> Iterator[str]:
     """The loaders of texts and the kinds of report items in nested settings."""
     if isinstance(settings, Mapping):
-        for key, kind in (("loader", "loader"), ("item", "report item")):
-            if isinstance(settings.get(key), str):
-                yield f"{kind} {settings[key]}"
+        yield f"loader {settings.get('loader')}"
+        yield f"report item {settings.get('item')}"
         items = settings.get("items")
-        if isinstance(items, list):
-            yield from (f"report item {item}" for item in items if isinstance(item, str))
+        yield from (f"report item {item}" for item in (items if isinstance(items, list) else ()))
         settings = list(settings.values())
     if isinstance(settings, list | tuple):
         for value in settings:
@@ -89,18 +88,22 @@ def _named_kinds(settings: Any) -> Iterator[str]:
 
 
 def _load(name: str) -> Plugin:
-    known = _registered_kinds()
-    where = f"plugins: '{name}'"
-    is_file = name.endswith(".py")
-    module = None if is_file else _module_of_entry_point(name)
-    file = Path(name).expanduser() if is_file else _module_file(module or "", where)
+    known, where = _registered_kinds(), f"plugins: '{name}'"
+    module, file = None, Path(name).expanduser()
+    if not name.endswith(".py"):
+        points = {point.name: point.value for point in entry_points(group=GROUP)}
+        if name not in points:
+            among = f"a Python file (*.py) or an entry point in the group {GROUP}"
+            raise unknown("plugins", name, points, among)
+        module = points[name]
+        spec = find_spec(module)
+        if spec is None or spec.origin is None:
+            raise UserError(f"{where}: there is no module {module}; reinstall the package")
+        file = Path(spec.origin)
     if not file.is_file():
         raise UserError(f"{where}: there is no such file; correct the path, or remove it")
     try:
-        if module is None:
-            load_file(file)
-        else:
-            import_module(module)
+        load(file, module)
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     except Exception as error:
@@ -124,21 +127,6 @@ def _registered_kinds() -> list[str]:
         "report item": report_kinds(),
     }
     return [f"{sort} {name}" for sort, registered in names.items() for name in registered]
-
-
-def _module_of_entry_point(name: str) -> str:
-    points = {point.name: point.value for point in entry_points(group=GROUP)}
-    if name not in points:
-        among = f"a Python file (*.py) or an entry point in the group {GROUP}"
-        raise unknown("plugins", name, points, among)
-    return points[name]
-
-
-def _module_file(module: str, where: str) -> Path:
-    spec = find_spec(module)
-    if spec is None or spec.origin is None:
-        raise UserError(f"{where}: there is no module {module}; reinstall the package")
-    return Path(spec.origin)
 
 
 def _digest(file: Path, module: str | None) -> str:

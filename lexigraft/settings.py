@@ -7,7 +7,7 @@ tables of `config/README.md` and error messages are generated from them.
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -24,28 +24,24 @@ from lexigraft.errors import UserError, suggestion
 
 Model = TypeVar("Model", bound=BaseModel)
 _adapter = cache(TypeAdapter[Any])
+_LEFT_OUT: dict[str, Any] = {"left_out": True}
 
 _REASONS = {  # pydantic's error type -> the message for the user
-    "bool_type": "{shown} is not true or false",
-    "dict_type": "{shown} is not a mapping of keys to values",
-    "bool_parsing": "{shown} is not true or false",
-    "float_parsing": "{shown} is not a number",
-    "float_type": "{shown} is not a number",
-    "int_from_float": "{shown} is not a whole number",
-    "int_parsing": "{shown} is not a whole number",
-    "int_type": "{shown} is not a whole number",
-    "list_type": "{shown} is not a list",
-    "model_type": "{shown} is not a mapping of keys to values",
+    **dict.fromkeys(("bool_type", "bool_parsing"), "{shown} is not true or false"),
+    **dict.fromkeys(("dict_type", "model_type"), "{shown} is not a mapping of keys to values"),
+    **dict.fromkeys(("float_type", "float_parsing"), "{shown} is not a number"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "{shown} is not a whole number"),
+    **dict.fromkeys(("list_type", "tuple_type"), "{shown} is not a list"),
     "string_type": "{shown} is not text",
-    "tuple_type": "{shown} is not a list",
     "greater_than": "{value} is not above {gt:g}",
     "greater_than_equal": "{value} is not at least {ge:g}",
     "less_than": "{value} is not below {lt:g}",
     "less_than_equal": "{value} is not at most {le:g}",
     "literal_error": "{shown} is not one of {expected}",
     "string_pattern_mismatch": "{shown} does not match {pattern!r}",
-    "too_short": "{shown} is too short; give at least {min_length}",
-    "string_too_short": "{shown} is too short; give at least {min_length}",
+    **dict.fromkeys(
+        ("too_short", "string_too_short"), "{shown} is too short; give at least {min_length}"
+    ),
     "too_long": "{shown} is too long; give at most {max_length}",
 }
 
@@ -61,24 +57,17 @@ class Settings(BaseModel):
         defer_build=True,
         protected_namespaces=(),
     )
-    _left_out: ClassVar[frozenset[str]] = frozenset()
-
-    @classmethod
-    def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        cls._left_out = frozenset(
-            name
-            for name, field in cls.model_fields.items()
-            if isinstance(field.json_schema_extra, dict) and "left_out" in field.json_schema_extra
-        )
 
     @model_serializer(mode="plain")
     def given(self) -> dict[str, Any]:
         """The fields and their values, without optional fields that the user did not set."""
-        values = {name: getattr(self, name) for name in type(self).model_fields}
-        unset = self._left_out - self.model_fields_set
-        return {name: values[name] for name in values if name not in unset} | (
-            self.model_extra or {}
-        )
+        fields, given = type(self).model_fields, self.model_fields_set
+        values = {
+            name: getattr(self, name)
+            for name, field in fields.items()
+            if name in given or field.json_schema_extra != _LEFT_OUT
+        }
+        return values | (self.model_extra or {})
 
 
 class KeyedError(ValueError):
@@ -91,7 +80,7 @@ class KeyedError(ValueError):
 
 def optional(description: str, **bounds: Any) -> Any:
     """A field without a default: if the user does not set it, plain data does not have the key."""
-    return Field(None, description=description, json_schema_extra={"left_out": True}, **bounds)
+    return Field(None, description=description, json_schema_extra=_LEFT_OUT, **bounds)
 
 
 def chosen_by(key: str, message: str, **variants: str) -> Discriminator:
@@ -193,8 +182,7 @@ def _reason(error: Any) -> str:
     if error["type"] not in _REASONS:
         return str(error["msg"])
     text, facts = repr(error["input"]), dict(error.get("ctx", {}))
-    if "expected" in facts:
-        facts["expected"] = facts["expected"].replace(" or ", ", ")
+    facts["expected"] = str(facts.get("expected")).replace(" or ", ", ")
     shown = text if len(text) <= 60 else f"{text[:57]}..."
     return _REASONS[error["type"]].format(shown=shown, value=error["input"], **facts)
 

@@ -1,7 +1,7 @@
 """Generate the tables of config/README.md from models: `python -m workflow.config.documentation`.
 
-A table is between `<!-- table: <class> -->`, the class of its settings, and an end mark. The command
-also writes the schemas for editors (`workflow.config.schemas`).
+A table is after `<!-- table: <class> -->`, which names the class of its settings. The command also
+writes the schemas for editors (`workflow.config.schemas`).
 """
 
 import re
