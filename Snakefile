@@ -39,7 +39,7 @@ for package, folder in (("lexigraft", LIBRARY), ("workflow", f"{REPOSITORY}/work
         for module in [*sys.modules]:
             if f"{module}.".startswith(f"{package}."):
                 del sys.modules[module]
-from lexigraft.cells import NAME
+from lexigraft.cells import CELL_PATH, NAME
 from lexigraft.errors import UserError
 from lexigraft.gpus import devices
 from lexigraft.machine import setting
@@ -69,6 +69,7 @@ from workflow.inputs.rule import (
     of_study,
     one_of,
     per_attempt,
+    seed_of,
     tracked,
 )
 from workflow.study import in_repository
@@ -163,6 +164,7 @@ onerror:
 
 # The description of a job for its script; rules name its parts (workflow/inputs/rule.py).
 job = partial(describe_job, STUDY)
+seed = partial(seed_of, STUDY)
 
 
 # Variables of the paths in rules: <results>, <logs>, <packages> and <study>.

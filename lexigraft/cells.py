@@ -57,8 +57,7 @@ PLURALS = {
     "strategy": "strategies",
     "seed": "seeds",
 }
-VOCABULARY_PATH = "{source}/{language}/{vocabulary}"
-CELL_PATH = f"{VOCABULARY_PATH}/{{initializer}}/{{strategy}}/seed-{{seed}}"
+CELL_PATH = "{source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}"
 
 
 def cell_of(wildcards: Mapping[str, Any]) -> Cell:

@@ -52,7 +52,7 @@ def test_every_model_that_a_paper_has_numbers_of_is_compared(study):
 def test_languages_and_tasks_are_those_of_other_studies(registries):
     config = read_yaml(ROOT / "config/studies/published.yaml")
     del config["budget"]
-    vocadt, own = open_study("vocadt").config, resolve(config, registries)
+    vocadt, own = open_study("vocadt").config, resolve(config, registries).config
     for kind, name in (("languages", "madlad-sw"), ("tasks", "en-sw-5-shot")):
         assert own[kind][name] == vocadt[kind][name]
 

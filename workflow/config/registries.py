@@ -5,7 +5,7 @@ Only plain Python and pydantic, since the Snakefile is parsed again in every job
 
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,10 +88,10 @@ def resolve(
     for key in ("results", "packages_folder"):
         settings[key] = posixpath.join(settings["prefix"] or "", settings[key])
     settings["titles"] = {}
-    others = _studies(settings.pop("entries_of", ()))
+    shared = _entries_of_studies(settings.pop("entries_of", ()))
     for kind in REGISTRIES:
         # From the original config: in plain data, all names have become text.
-        own = _shared(kind, others) | config.get(kind, {})
+        own = shared[kind] | config.get(kind, {})
         _refuse_secrets(registries[kind], kind)
         settings[kind], titles = _entries(kind, own, registries[kind])
         if titles:
@@ -118,11 +118,11 @@ def open_study(config: str) -> Study:
 def _refuse_secrets(value: Any, where: str) -> None:
     """Check that no text is an address with a login or token: jobs, cards and logs repeat it."""
     if isinstance(value, Mapping):
-        for key, one in value.items():
-            _refuse_secrets(one, f"{where}.{key}")
+        for key, entry in value.items():
+            _refuse_secrets(entry, f"{where}.{key}")
     elif isinstance(value, list | tuple):
-        for number, one in enumerate(value):
-            _refuse_secrets(one, f"{where}[{number}]")
+        for number, entry in enumerate(value):
+            _refuse_secrets(entry, f"{where}[{number}]")
     elif isinstance(value, str):
         refuse_secret(value, where, "download the file yourself and give its path")
 
@@ -147,27 +147,23 @@ def entries_of(kind: str) -> dict[str, Any]:
     return entries
 
 
-def _studies(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Name -> original config of studies of the project."""
+def _entries_of_studies(names: Sequence[str]) -> dict[str, dict[Any, Any]]:
+    """The own entries of other studies by registry; entries with the same name must be equal."""
     folder = ROOT / "config/studies"
     known = [path.stem for path in sorted(folder.glob("*.yaml"))]
-    for name in names:
-        if name not in known:
-            raise unknown("config.entries_of", name, known, "in config/studies")
-    return {name: read_yaml(folder / f"{name}.yaml") for name in names}
-
-
-def _shared(kind: str, studies: Mapping[str, Mapping[str, Any]]) -> dict[Any, Any]:
-    """The studies' own entries of one kind; entries with the same name must be equal."""
-    found: dict[Any, Any] = {}
-    for study, config in studies.items():
-        for name, entry in config.get(kind, {}).items():
-            if found.setdefault(name, entry) != entry:
-                raise UserError(
-                    f"config.entries_of: {study} defines {kind}.{name} with other settings than an "
-                    "earlier study; list only one of them"
-                )
-    return found
+    shared: dict[str, dict[Any, Any]] = {kind: {} for kind in REGISTRIES}
+    for study in names:
+        if study not in known:
+            raise unknown("config.entries_of", study, known, "in config/studies")
+        config = read_yaml(folder / f"{study}.yaml")
+        for kind in REGISTRIES:
+            for name, entry in config.get(kind, {}).items():
+                if shared[kind].setdefault(name, entry) != entry:
+                    raise UserError(
+                        f"config.entries_of: {study} defines {kind}.{name} with other settings "
+                        "than an earlier study; list only one of them"
+                    )
+    return shared
 
 
 def by_role(auxiliary: str | dict[str, str] | None) -> dict[str, str]:
@@ -190,11 +186,17 @@ def _entries(
             f"{kind}: '{pair[0]}' and '{pair[1]}' differ only in case, so they "
             "would share one folder on some file systems; rename one of them"
         )
-    entries, titles = {}, {}
-    for name in registry:
-        entries[name] = _validated(kind, name, registry, {})
+    model = auxiliary_model() if kind == "auxiliary" else REGISTRIES[kind]  # with plug-ins
+
+    def validated(name: str, own: Mapping[str, Any]) -> dict[str, Any]:
+        entry: dict[str, Any] = plain(
+            validate(model, _with_base(kind, name, registry, own), f"{kind}.{name}")
+        )
+        return entry
+
+    entries = {name: validated(name, {}) for name in registry}
     for name in own:
-        entry = _validated(kind, name, registry, own)
+        entry = validated(name, own)
         other = entries.get(name, entry)
         if differing := [
             key
@@ -208,9 +210,9 @@ def _entries(
                 + (f" (only {WITHOUT_EFFECT} may differ)" if WITHOUT_EFFECT in entry else "")
             )
         entries[name] = entry
-    for name in (*registry, *own):
-        title = own.get(name, {}).get(TITLE, registry.get(name, {}).get(TITLE))
-        if title is not None:
+    titles: dict[str, str] = {}
+    for name, entry in [*registry.items(), *own.items()]:
+        if (title := entry.get(TITLE)) is not None:
             if not isinstance(title, str) or not title:
                 raise UserError(f"{kind}.{name}.title: {title!r} is not text")
             titles[name] = title
@@ -244,13 +246,3 @@ def _with_base(
     if base not in own and base not in registry:
         raise unknown(where, base, [*registry, *own])
     return _with_base(kind, base, registry, own, names) | given
-
-
-def _validated(
-    kind: str, name: str, registry: Mapping[str, Any], own: Mapping[str, Any]
-) -> dict[str, Any]:
-    """One entry with its base and defaults, as plain data."""
-    model = auxiliary_model() if kind == "auxiliary" else REGISTRIES[kind]  # with plug-ins
-    entry = validate(model, _with_base(kind, name, registry, own), f"{kind}.{name}")
-    data: dict[str, Any] = plain(entry)
-    return data

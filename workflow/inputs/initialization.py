@@ -42,13 +42,6 @@ def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     return settings | {"options": entry["options"] | language}
 
 
-def seed(study: Study, wildcards: Wildcards) -> list[Any]:
-    """The seed of a fitted initializer."""
-    axes = ("source", "language", "vocabulary", "initializer", "fit")
-    path = "/".join(wildcards[axis] for axis in axes)
-    return [study.config["seed"], "initialization", path]
-
-
 def versions(study: Study, wildcards: Wildcards) -> dict[str, int]:
     """The version of the method."""
     method = study.initializers[wildcards["initializer"]]["method"]

@@ -113,6 +113,11 @@ def per_attempt(amount: int | OfWildcards) -> Callable[..., int]:
     return resource
 
 
+def seed_of(study: Study, *parts: str) -> OfWildcards:
+    """A `seed` of a job: that of the study, and parts with wildcards in braces."""
+    return lambda wildcards: [study.config["seed"], *(part.format(**wildcards) for part in parts)]
+
+
 def describe_job(
     study: Study,
     rule: str,

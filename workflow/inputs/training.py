@@ -38,11 +38,6 @@ def cell(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     return vars(cell_of(wildcards))
 
 
-def seed(study: Study, wildcards: Wildcards) -> list[Any]:
-    """The seed of the cell."""
-    return [study.config["seed"], "training", cell_of(wildcards).path]
-
-
 def versions(study: Study, wildcards: Wildcards) -> dict[str, int]:
     """The versions of the objectives of all phases."""
     phases = study.strategies[wildcards["strategy"]]["phases"]

@@ -20,11 +20,7 @@ rule prepare_corpus:
             version=1,
             settings=corpus.settings,
             inputs={"members": corpus.group_members},
-            seed=lambda wildcards: [
-                STUDY.config["seed"],
-                "corpus",
-                wildcards.language,
-            ],
+            seed=seed("corpus", "{language}"),
         ),
     message:
         "Preparing the texts of {wildcards.language}"
@@ -55,13 +51,7 @@ rule prepare_samples:
                 "samples": corpus.member_samples,
                 "corpora": corpus.group_members,
             },
-            seed=lambda wildcards: [
-                STUDY.config["seed"],
-                "corpus",
-                wildcards.language,
-                "samples",
-                wildcards.samples,
-            ],
+            seed=seed("corpus", "{language}", "samples", "{samples}"),
         ),
     message:
         "Preparing the samples {wildcards.samples} of {wildcards.language}"

@@ -239,12 +239,7 @@ rule measure_alignment:
             settings=lambda wildcards: STUDY.config["alignment"],
             inputs={"encoder": evaluation.alignment_encoder},
             cell=lambda wildcards: dict(wildcards.items()),
-            seed=lambda wildcards: [
-                STUDY.config["seed"],
-                "evaluation",
-                wildcards.language,
-                "alignment",
-            ],
+            seed=seed("evaluation", "{language}", "alignment"),
         ),
     message:
         "Measuring how {wildcards.initializer} aligns {wildcards.language} {wildcards.vocabulary} ({wildcards.fit})"

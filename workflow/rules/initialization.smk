@@ -32,7 +32,10 @@ rule initialize:
                 "dictionaries": initialization.dictionaries,
                 "samples": initialization.samples,
             },
-            seed=initialization.seed,
+            seed=seed(
+                "initialization",
+                "{source}/{language}/{vocabulary}/{initializer}/{fit}",
+            ),
             versions=initialization.versions,
         ),
     message:

@@ -30,7 +30,7 @@ rule train:
             # An earlier cell with other settings or versions is moved there.
             outputs={"replaced": f"{STUDY.results}/replaced"},
             cell=training.cell,
-            seed=training.seed,
+            seed=seed("training", CELL_PATH),
             versions=training.versions,
         ),
         # One process per GPU.
