@@ -38,14 +38,6 @@ def write_tar(folder, members, kind=tarfile.REGTYPE):
 WRITERS = pytest.mark.parametrize("write", [write_zip, write_tar])
 
 
-@WRITERS
-def test_only_the_members_that_match_are_unpacked(write, tmp_path):
-    archive = write(tmp_path, {"toy/a.json": "a", "toy/deep/b.json": "b", "toy/code.py": "raise 1"})
-    unpack(archive, ["*.json"], tmp_path / "out")
-    found = {path.name: path.read_text() for path in (tmp_path / "out").rglob("*.*")}
-    assert found == {"a.json": "a", "b.json": "b"}
-
-
 @pytest.mark.bad_input(
     "hostile",
     "an archive with links, or with members outside the target folder",
@@ -134,14 +126,6 @@ def test_a_wheel_with_false_sizes_unpacks_to_no_more_than_it_declares(tmp_path):
     with pytest.raises(UserError, match="damaged"):
         unpack(archive, ["*"], tmp_path / "out")
     assert (tmp_path / "out/toy/a").stat().st_size <= 1000
-
-
-@WRITERS
-def test_a_licence_is_read_from_the_package_itself_and_not_from_one_inside(write, tmp_path):
-    declared = {"a.dist-info/METADATA": "License: MIT\n", "a/package.json": '{"license": "MIT"}'}
-    deep = {"a/b/package.json": '{"license": "BSD"}', "a/b.dist-info/METADATA": "License: BSD\n"}
-    assert licence_of(write(tmp_path, deep | declared)) == "MIT"
-    assert licence_of(write(tmp_path, deep)) == "not stated"
 
 
 @pytest.mark.parametrize(

@@ -41,18 +41,6 @@ def write_catalogue(folder, locale, messages, name="a-messages.json"):
     file.write_text(json.dumps(messages), encoding="utf-8")
 
 
-def test_messages_are_joined_on_file_and_key(tmp_path):
-    write_catalogue(tmp_path, "en", {"A.x": "House", "A.y": "Door"})
-    write_catalogue(tmp_path, "en", {"A.x": "Garden"}, "b-messages.json")
-    write_catalogue(tmp_path, "de", {"A.y": "Tür", "A.x": "Haus", "A.z": "Rest"})
-    write_catalogue(tmp_path, "de", {"A.x": "Garten"}, "b-messages.json")
-    assert sorted(read_catalogue(tmp_path, "de")) == [
-        ("Door", "Tür"),
-        ("Garden", "Garten"),
-        ("House", "Haus"),
-    ]
-
-
 HOUSE = "మనం ఉంటున్న పెద్ద ఇల్లు, దాని చుట్టూ ఉన్న తోట"
 
 

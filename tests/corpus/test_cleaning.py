@@ -58,25 +58,6 @@ def test_a_line_is_dropped_and_counted(line, count):
     assert counted(counts) == {"read": 2, "kept": 1, count: 1}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "100 % sicher",
-        "a set {1, 2} of two numbers",
-        "50%, says she",
-        "క్విజ్\u200cను ముగించిన తరువాత",  # the zero-width non-joiner decides how it is written
-    ],
-)
-def test_ordinary_text_is_left_alone(line):
-    assert clean([line])[0] == [line]
-
-
-def test_a_text_of_several_lines_counts_as_several():
-    sentences, counts = clean(["one\ntwo\r\n\nthree\n"])
-    assert sentences == ["one", "two", "three"]
-    assert counted(counts) == {"read": 4, "kept": 3, "blank": 1, "windows_line_ends": 1}
-
-
 @given(st.lists(st.text(st.characters(), max_size=12), max_size=30), st.integers(0, 5))
 def test_the_output_for_any_input_is_clean_and_counted(lines, minimum):
     sentences, counts = clean(lines, minimum)

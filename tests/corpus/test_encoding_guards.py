@@ -13,13 +13,10 @@ from lexigraft.bundled.loaders.catalogue import read_catalogue
 from lexigraft.corpus.cleaning import (
     REPAIRS,
     CleaningCounts,
-    clean,
-    cleaned,
     cleaned_pairs,
     is_zawgyi,
     repair,
     without_csv_quotes,
-    zawgyi_to_unicode,
 )
 
 # As lines of FLORES-200 are in German: with commas, so that a CSV writer put them in quotes.
@@ -55,11 +52,6 @@ def test_a_wrong_encoding_is_counted_and_repaired_on_request(line, right, count,
     others = [repair for repair in REPAIRS if repair != name]
     assert found(line, *others)[0] != right
     assert found(line, name)[0] == right
-
-
-def test_replacement_characters_are_counted_and_kept():
-    line = "Gr\ufffd\ufffde"
-    assert found(line, *REPAIRS) == (line, {"lost_characters": 1})
 
 
 @pytest.mark.bad_input(
@@ -99,14 +91,6 @@ def test_what_a_csv_writer_quoted_is_what_its_reader_reads(text):
     assert without_csv_quotes(written.getvalue()) == text
 
 
-def test_a_stream_is_repaired_before_duplicates_are_reported():
-    counts = CleaningCounts()
-    kept = list(cleaned([QUOTED, PLAIN], counts, repairs=("quotes",)))
-    assert kept == [PLAIN]
-    assert (counts.csv_quotes, counts.duplicate) == (1, 1)
-    assert clean([QUOTED, PLAIN])[0] == [QUOTED, PLAIN]
-
-
 def test_both_sides_of_a_pair_and_every_line_of_an_article_are_repaired():
     counts = CleaningCounts()
     (pair,) = cleaned_pairs(
@@ -114,22 +98,6 @@ def test_both_sides_of_a_pair_and_every_line_of_an_article_are_repaired():
     )
     assert pair == (f"{PLAIN}\nMünchen", PLAIN)
     assert (counts.csv_quotes, counts.mojibake) == (2, 1)
-
-
-# Everyday phrases as both encodings spell them: Zawgyi has the asat of Unicode (U+103A) at U+1039,
-# vowel E before its consonant, and stacked and medial consonants at code points of their own.
-PHRASES = [
-    ("ထမင္းစားၿပီးၿပီလား", "ထမင်းစားပြီးပြီလား"),
-    ("ေက်းဇူးတင္ပါတယ္", "ကျေးဇူးတင်ပါတယ်"),
-    ("ျမန္မာစာ", "မြန်မာစာ"),
-]
-
-
-@pytest.mark.parametrize(("zawgyi", "unicode"), PHRASES)
-def test_a_phrase_is_detected_and_converted(zawgyi, unicode):
-    assert is_zawgyi(zawgyi)
-    assert not is_zawgyi(unicode)
-    assert zawgyi_to_unicode(zawgyi) == unicode
 
 
 def test_among_real_messages_those_typed_in_zawgyi_are_detected(kolibri):

@@ -64,16 +64,6 @@ def test_a_label_without_a_name_is_reported_with_its_row(made, label):
         made(NLI, rows)
 
 
-def test_words_keep_their_tags_and_lose_white_space(made):
-    rows = [
-        {"tokens": ["Ada", " ", "New York"], "ner_tags": [1, 0, 2]},
-        {"tokens": [], "ner_tags": []},
-    ]
-    examples, facts = made(NER, rows)
-    assert examples == [{"id": "000001", "words": ["Ada", "NewYork"], "tags": ["B-PER", "I-PER"]}]
-    assert facts["rows"]["blank"] == 1
-
-
 @pytest.mark.bad_input(
     "text",
     "answers or words that are not lists of texts",

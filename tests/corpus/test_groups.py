@@ -66,17 +66,6 @@ def test_members_have_all_their_text_and_what_is_read_has_the_shares(members, tm
     assert all((tmp_path / "out" / name).is_file() for name in files)
 
 
-def test_a_limited_group_draws_by_its_shares(members, tmp_path):
-    limited = settings({"el": 0.75, "sw": 0.25}, train_sentences=12)
-    _, facts = mix_corpora(limited, members, tmp_path / "out", SEED)
-    drawn = {name: lines_of(tmp_path / "out" / "members" / name, "train") for name in members}
-    assert {name: len(lines) for name, lines in drawn.items()} == {"el": 10, "sw": 2}
-    assert facts["reduced"] == {}
-    for name, place in members.items():
-        every = lines_of(place, "train")
-        assert sorted(drawn[name], key=every.index) == drawn[name] != every[: len(drawn[name])]
-
-
 def test_held_out_text_has_equally_many_sentences_of_each_member(members, tmp_path):
     mix_corpora(settings(), members, tmp_path / "out", SEED)
     kept = member_sentences(tmp_path / "out")

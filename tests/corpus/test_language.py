@@ -119,40 +119,6 @@ def test_a_corpus_of_several_formats_has_each_text_in_one_part(files, tmp_path, 
     assert facts["sizes"]["summaries"]["sentences"] == 2
 
 
-def test_an_article_keeps_its_paragraphs_and_a_summary_is_one_line(files, tmp_path):
-    rows = [
-        {"text": "First line.\r\n\r\n Second cafe\u0301. \n", "summary": "A line\nand one."},
-        {"text": "First line.\nSecond café.", "summary": "A line and one."},
-        {"text": " \n", "summary": "Of nothing."},
-    ]
-    file = tmp_path / "articles.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    english = {"loader": "text", "paths": [str(files / "en.txt")]}
-    settings = small(
-        text=english,
-        english=english,
-        summarization={
-            "loader": "jsonl", "path": str(file), "source_field": "text", "target_field": "summary",
-        },
-    )  # fmt: skip
-    _, facts = prepare_corpus(settings, tmp_path / "out", ("0",))
-    [line] = lines_of(tmp_path / "out" / "tasks" / "summarization.jsonl")
-    assert json.loads(line) == {
-        "id": "te-0001",
-        "source": "First line.\nSecond café.",
-        "reference": "A line and one.",
-    }
-    counts = facts["cleaning"]["summarization"]
-    assert (counts["read"], counts["kept"], counts["duplicate"], counts["blank"]) == (3, 1, 1, 1)
-    assert (counts["windows_line_ends"], counts["not_nfc"]) == (2, 1)
-
-
-def test_english_must_come_from_somewhere(files, tmp_path):
-    settings = small(text={"loader": "text", "paths": [str(files / "te.txt")]})
-    with pytest.raises(UserError, match=r"language Telugu: there is no English text.*`english`"):
-        prepare_corpus(settings, tmp_path / "out", ("0",))
-
-
 @pytest.mark.bad_input(
     "config",
     "a text file that does not exist",
@@ -193,14 +159,3 @@ def test_an_empty_file_is_named_with_its_key(tmp_path):
     (tmp_path / "te.txt").write_bytes(b"")
     with pytest.raises(UserError, match=r"text\.paths: .*te\.txt: the file is empty"):
         check_files(language(text={"loader": "text", "paths": [str(tmp_path / "te.txt")]}), "x")
-
-
-def test_checking_files_loads_nothing_heavy():
-    code = (
-        "import sys, lexigraft.corpus.local_files; "
-        "print(sorted({'numpy', 'torch', 'datasets', 'pyarrow'} & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"

@@ -91,12 +91,6 @@ def test_a_corpus_is_read_in_its_layout(name, corpora, tmp_path):
     assert shards == [[f"{text} {number}" for text in TEXTS] for number in range(2)]
 
 
-def test_line_breaks_that_a_corpus_writes_otherwise_are_line_feeds(corpora, tmp_path):
-    write(tmp_path / "data/sw/sw_clean_0000.jsonl.gz", [{"text": r"a first line\na second line"}])
-    [shard] = text_shards(data_set(corpora["madlad-400"], "sw", str(tmp_path)))
-    assert list(shard()) == ["a first line\na second line"]
-
-
 # Language -> a line of the bitext that its training samples are drawn from, and the pair in it.
 NLLB = "\t".join(
     ["It rains.", "Mvua inanyesha.", "1.2106", "1.0", "0.99", "crawl", "https://example.org/en",

@@ -121,17 +121,6 @@ def test_a_column_of_a_saved_dataset_is_read(tmp_path):
     assert read_dataset(str(tmp_path / "splits"), "text", "test") == LINES
 
 
-def test_a_translation_column_gives_pairs(tmp_path):
-    from datasets import Dataset
-
-    Dataset.from_list([{"translation": {"en": "yes", "te": "అవును"}}]).save_to_disk(tmp_path / "a")
-    pairs = read_pairs(
-        {"loader": "datasets", "name": str(tmp_path / "a"), "source_column": "translation.en",
-         "target_column": "translation.te"}
-    )  # fmt: skip
-    assert list(pairs) == [("yes", "అవును")]
-
-
 @pytest.mark.bad_input(
     "text",
     "a column or split that a data set does not have",
@@ -148,14 +137,6 @@ def test_a_bad_column_or_split_of_a_dataset_is_named(column, split, message, tmp
     write_parquet(tmp_path, {"text": LINES})
     with pytest.raises(UserError, match=message):
         read_dataset(str(tmp_path), column, split)
-
-
-@pytest.mark.fault(
-    "network", "a data set is unreachable", "a one-line error message names the data set"
-)
-def test_a_dataset_that_cannot_be_reached_is_reported():
-    with pytest.raises(UserError, match=r"dataset nobody/nothing, split train: cannot be read"):
-        read_dataset("nobody/nothing", "text")
 
 
 @pytest.mark.fault(
@@ -190,14 +171,6 @@ def test_aligned_files_of_different_length_are_reported_with_both_lengths(swap, 
     files = [write(tmp_path, "long", "1\n2\n3\n4\n"), write(tmp_path, "short", "1\n2\n")]
     with pytest.raises(UserError, match=r"short: has 2 lines but .*long has 4"):
         list(read_pairs({"loader": "files", "source": files[swap], "target": files[not swap]}))
-
-
-def test_files_of_several_splits_are_read_as_one(tmp_path):
-    for split, texts in (("test", LINES[:2]), ("validation", LINES[2:])):
-        (tmp_path / "te" / split).mkdir(parents=True)
-        write_parquet(tmp_path / "te" / split, {"text": texts})
-    patterns = ["te/test/*.parquet", "te/validation/*.parquet"]
-    assert read_dataset(str(tmp_path), "text", data_files=patterns) == LINES
 
 
 @pytest.fixture

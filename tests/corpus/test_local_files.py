@@ -1,8 +1,6 @@
 """Every text of a folder is read once, whatever links lead to it."""
 
-import os
 import random
-from pathlib import Path
 
 import pytest
 
@@ -67,11 +65,3 @@ def test_a_link_that_leads_nowhere_is_named(tmp_path, name):
     settings = {"text": {"loader": "text", "paths": [str(tmp_path)]}}
     with pytest.raises(UserError, match=rf"te.text.paths: .*/{name}: there is no such file"):
         check_files(settings, "te")
-
-
-def test_a_file_whose_name_is_not_utf_8_is_named(tmp_path):
-    Path(os.fsdecode(os.fsencode(tmp_path) + b"/te\xff.txt")).write_text("text\n")
-    settings = {"text": {"loader": "text", "paths": [str(tmp_path)]}}
-    with pytest.raises(UserError, match=r"te\.text\.paths: .*: the name is not UTF-8") as error:
-        check_files(settings, "te")
-    str(error.value).encode()

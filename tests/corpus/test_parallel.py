@@ -57,16 +57,6 @@ def test_without_a_quality_the_draw_is_random_and_seeded(tmp_path):
     assert len(drawn) == 2 and all(len(set(english)) == 5 for english in drawn)
 
 
-def test_pairs_of_equal_quality_are_drawn_at_random(tmp_path):
-    rows = [(f"Sentence {n}", f"వాక్యం {n}", 1.5 if n == 40 else 1.0) for n in range(50)]
-    text = tsv(tmp_path, rows, quality_column=3)
-    draws = [
-        english_of(translations(settings(text, pairs=5), (seed,), NO_TESTS)[0]) for seed in range(4)
-    ]
-    assert all(english[0] == "Sentence 40" for english in draws)
-    assert len({tuple(english) for english in draws}) == 4
-
-
 @pytest.mark.bad_input(
     "text",
     "pairs that lack a side or a quality score, are repeated, or contain placeholders",

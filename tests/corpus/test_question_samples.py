@@ -53,14 +53,6 @@ def test_white_space_between_the_two_is_the_answer_s(prompt, answer, made):
     assert joined(prompt, answer) == made
 
 
-def test_a_random_sample_of_the_rows_is_seeded(tmp_path):
-    rows = [{"q": f"number {n}", "a": str(n)} for n in range(60)]
-    given = settings(tmp_path, rows, 6, prompt="{{q}}:", answer=" {{a}}")
-    draws = [tuple(questions(given, (seed,), NO_TESTS)[0]) for seed in (1, 1, 2)]
-    assert draws[0] == draws[1] != draws[2]
-    assert all(len(set(draw)) == 6 for draw in draws)
-
-
 def test_blank_repeated_and_tested_rows_are_left_out(tmp_path):
     rows = [
         {"q": "kept", "a": "yes"}, {"q": "kept", "a": "yes"}, {"q": "no answer", "a": None},

@@ -58,13 +58,6 @@ def test_lines_are_those_of_the_file_over_connections_that_break(files, name, tm
     assert files.sent[f"/{name}"] == len(files.contents[f"/{name}"])
 
 
-@pytest.mark.parametrize("name", ["te.txt.gz", "te.txt.xz"])
-def test_padding_by_zeros_is_no_damage(files, name, tmp_path):
-    content = FORMS[f"/{name}"]
-    files.contents[f"/{name}"] = content + bytes(4096) + content + bytes(8)
-    assert list(remote_lines(f"{files.address}/{name}", tmp_path)) == LINES * 2
-
-
 def test_a_reading_goes_on_with_the_bytes_that_it_has(files, tmp_path, monkeypatch):
     whole = draw_text(language(files), tmp_path / "whole", SEED, CleaningCounts(), 100, None)
     size = len(files.contents["/te.txt.xz"])

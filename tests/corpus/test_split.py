@@ -1,18 +1,16 @@
 """The parts of a corpus: disjoint for any input, and determined by the seed."""
 
 import random
-from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lexigraft.corpus.contamination import letters
-from lexigraft.corpus.split import Sizes, log_reduced, split_corpus
+from lexigraft.corpus.split import Sizes, split_corpus
 from lexigraft.errors import UserError
 
 SEED = ("0", "corpus", "te")
-SMALL = Sizes(None, heldout_sentences=2, english_sentences=2, translation_pairs=2)
 NOTHING = Sizes(None, heldout_sentences=0, english_sentences=0, translation_pairs=0)
 ENGLISH = [f"An English sentence {'x' * number}" for number in range(1, 9)]
 
@@ -64,14 +62,6 @@ def test_test_pairs_are_long_enough_and_differ_on_both_sides(pairs, words_needed
     assert len({letters(target) for _, target in drawn}) == len(drawn)
 
 
-def test_a_long_test_sentence_inside_a_training_sentence_keeps_it_out():
-    pairs = [("This is a small house", "ఇది ఒక చిన్న ఇల్లు అండి")]
-    sentences = ["నిన్న: ఇది ఒక చిన్న ఇల్లు అండి, అన్నాడు", "తోట పెద్దది", "చిన్న తోట"]
-    split = split_corpus(sentences, pairs, [], Sizes(None, 0, 0, 1), SEED)
-    assert split.train == sentences[1:]
-    assert split.kept_out["like_translation_test"] == 1
-
-
 def test_summaries_are_excluded_from_training_and_articles_are_not():
     articles = [("తోట పెద్దది. పూలు ఉన్నాయి.", "తోట గురించి ఒక వార్త ఇది")]
     sentences = ["చూడండి: తోట గురించి ఒక వార్త ఇది!", "తోట పెద్దది. పూలు ఉన్నాయి.", "చిన్న తోట"]
@@ -104,18 +94,6 @@ def test_short_sentences_are_tests_only_where_there_are_too_few_others(wanted):
         drawn = split_corpus(["తోట"], pairs, [], Sizes(None, 0, 0, wanted), names).translation
         for tests in (set(heldout), {target for _, target in drawn}):
             assert tests <= set(long) if wanted <= 3 else tests > set(long)
-
-
-def test_the_sentences_of_a_long_text_are_drawn_equally_often():
-    sentences = [f"ఒక పొడవైన వాక్యం {'క' * number}గ" for number in range(40)] * 3
-    trained, held = Counter(), Counter()
-    for seed in range(600):
-        split = split_corpus(sentences, [], [], Sizes(6, 4, 0, 0), ("uniform", seed))
-        trained.update(split.train)
-        held.update(split.heldout)
-    # 90 and 60 expected; the standard deviations are 8.7 and 7.3.
-    assert max(abs(trained[text] - 90) for text in sentences) < 5 * 8.7
-    assert max(abs(held[text] - 60) for text in sentences) < 5 * 7.3
 
 
 def test_the_same_seed_draws_the_same_and_another_seed_does_not(telugu, parallel_telugu, english):
@@ -211,17 +189,6 @@ def test_a_part_is_as_large_as_asked_for_or_as_the_rule_says(count, train, heldo
             assert size["taken"] < size["wanted"] == getattr(sizes, key)
     assert (len(split.train), len(split.heldout), len(split.translation)) == expected
     assert not {*split.train} & {*split.heldout, *(target for _, target in split.translation)}
-
-
-def test_a_smaller_part_is_a_part_of_the_larger_one(caplog):
-    text = numbered(400)
-    small = split_corpus(text, [], [], Sizes(1000, 1000, 0, 0), SEED)
-    large = split_corpus(text, [], [], Sizes(300, 100, 0, 0), SEED)
-    assert small.heldout == large.heldout[:40]
-    log_reduced("Telugu", small.reduced)
-    sizes = "heldout_sentences 40 of 1,000, train_sentences 360 of 1,000"
-    assert caplog.messages == [f"Telugu: the text is smaller than the requested sizes: {sizes}"]
-    assert large.reduced == {}
 
 
 @settings(max_examples=50, deadline=None)

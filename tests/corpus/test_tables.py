@@ -4,7 +4,7 @@ import pytest
 
 from lexigraft.corpus.readers import read_pairs, read_sentences
 from lexigraft.errors import UserError
-from tests.corpus.text_files import LINES, write, write_parquet
+from tests.corpus.text_files import write, write_parquet
 
 
 def read_table(loader, path, column, **options):
@@ -37,11 +37,6 @@ def test_a_bad_json_line_is_named(second, message, tmp_path):
     file = write(tmp_path, "a.jsonl", '{"text": "fine"}\n' + second)
     with pytest.raises(UserError, match=message):
         read_table("jsonl", file, "text")
-
-
-def test_a_column_of_parquet_is_read_across_row_groups(tmp_path):
-    file = write_parquet(tmp_path, {"text": [*LINES, None], "number": [1, 2, 3, 4]})
-    assert read_table("parquet", file, "text") == [*LINES, ""]
 
 
 @pytest.mark.bad_input(
@@ -93,11 +88,6 @@ def test_columns_of_csv_are_separated_as_the_name_or_the_settings_say(
     columns = {"source_column": "en", "target_column": "te"}
     pairs = read_pairs({"loader": "csv", "path": file, **columns, **options})
     assert list(pairs) == [("yes", "అవును")]
-
-
-def test_a_long_document_is_a_field_of_csv(tmp_path):
-    document = "x" * 200_000
-    assert read_table("csv", write(tmp_path, "a.csv", f"text\n{document}\n"), "text") == [document]
 
 
 @pytest.mark.bad_input(

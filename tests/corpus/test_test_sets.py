@@ -54,21 +54,6 @@ def test_two_files_of_a_set_with_windows_line_ends(prepared, tmp_path):
     assert (counts["read"], counts["blank"], counts["windows_line_ends"]) == (3, 1, 6)
 
 
-def xlsum(at):
-    return {"id": f"x{at}", "url": "u", "title": f"Titre {at}", "summary": f"Résumé {at}.",
-            "text": f"Premier {at}.\n\nDeuxième."}  # fmt: skip
-
-
-def test_articles_and_titles_of_xl_sum_s_table(prepared, parquet):
-    path = parquet("french/test/0000.parquet", [xlsum(1), xlsum(2)])
-    text = {"loader": "parquet", "path": path, "source_column": "text", "target_column": "summary"}
-    rows, _ = prepared("articles", text)
-    assert rows[1] == {"id": "0002", "source": "Premier 2.\nDeuxième.", "reference": "Résumé 2."}
-    text |= {"source_column": "summary", "target_column": "title"}
-    rows, _ = prepared("articles", text)
-    assert rows[1] == {"id": "0002", "source": "Résumé 2.", "reference": "Titre 2"}
-
-
 SQUAD = {
     "version": "1.0",
     "data": [
@@ -118,19 +103,6 @@ def test_a_file_in_squad_s_layout_is_as_the_table_of_the_hub(prepared, parquet, 
     ]
     text = {"loader": "parquet", "path": parquet("0000.parquet", table)}
     assert prepared("questions", text, columns=COLUMNS)[0] == [QUESTION]
-
-
-def test_an_answer_may_be_a_single_text_in_a_column_of_another_name(prepared, tmp_path):
-    rows = [
-        {"q": "Who?", "passage": "Ada did.", "a": "Ada"},
-        {"q": "Who?", "passage": "?", "a": ""},
-    ]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    text = {"loader": "jsonl", "path": str(tmp_path / "rows.jsonl")}
-    columns = {"question": "q", "context": "passage", "answers": "a"}
-    found, facts = prepared("questions", text, columns=columns)
-    assert [row["answers"] for row in found] == [["Ada"]]
-    assert facts["rows"]["unanswered"] == 1
 
 
 @pytest.mark.bad_input(

@@ -1,15 +1,12 @@
 """Training samples on disk: without tests, and for groups those of all members."""
 
 import json
-import sys
-from runpy import run_path
 
 import pytest
 
 from lexigraft.corpus.language import prepare_corpus
 from lexigraft.corpus.sample_file import read_samples, read_translations, write_samples
 from lexigraft.corpus.training_samples import mix_samples, prepare_samples
-from lexigraft.installation import ROOT
 
 SEED = (0, "corpus", "te", "samples", "parallel")
 KOLIBRI = {"loader": "catalogue", "package": "kolibri", "locale": "te"}
@@ -55,23 +52,6 @@ def test_samples_from_the_text_of_the_tests_contain_none_of_them(corpus, kolibri
     assert facts["sizes"]["answers"]["sentences"] == len(samples)
 
 
-def test_the_script_writes_a_card_and_the_same_bytes_again(corpus, kolibri, tmp_path, monkeypatch):
-    for name in ("one", "two"):
-        job = {
-            "rule": "prepare_samples",
-            "settings": {"language": "Telugu", **ENTRY, "pairs": 30},
-            "inputs": {"corpus": str(corpus), "package": str(kolibri)},
-            "outputs": {"folder": str(tmp_path / name)},
-            "seed": [*SEED],
-        }
-        monkeypatch.setattr(sys, "argv", ["prepare_samples.py", json.dumps(job)])
-        run_path(str(ROOT / "scripts/prepare_samples.py"), run_name="__main__")
-    one, two = (tmp_path / name / "samples.jsonl" for name in ("one", "two"))
-    assert one.read_bytes() == two.read_bytes()
-    card = json.loads((tmp_path / "one" / "card.json").read_text())
-    assert card["pairs"] == 30 and card["files"].keys() == {"samples.jsonl"}
-
-
 def small_corpus(folder, test):
     (folder / "tasks").mkdir(parents=True)
     (folder / "tasks/translation.jsonl").write_text(json.dumps({"source": test, "target": "t"}))
@@ -93,12 +73,6 @@ def test_a_group_has_its_members_samples_without_the_tests_of_any(tmp_path):
         "te": {"samples": 2, "like_tests": 0},
         "el": {"samples": 1, "like_tests": 1},
     }
-
-
-def test_line_separators_inside_a_sample_end_no_line(tmp_path):
-    samples = [("a\u2028b\nc:", " d\u0085e"), ('"quoted" \\:', " 木")]
-    write_samples(tmp_path, samples)
-    assert read_samples(tmp_path / "samples.jsonl") == samples
 
 
 def test_of_other_samples_no_translations_are_read(tmp_path):

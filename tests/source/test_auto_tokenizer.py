@@ -122,16 +122,6 @@ def test_a_written_tokenizer_can_be_read_and_written_again(tmp_path):
     assert json.loads(files[0]["tokenizer.json"])["truncation"] is None
 
 
-def test_the_code_of_a_source_is_not_named(tmp_path):
-    source, written = tmp_path / "source", tmp_path / "written"
-    trained("byte-level-bpe").save_pretrained(source)
-    file = source / "tokenizer_config.json"
-    code = {"auto_map": {"AutoTokenizer": [None, "tokenization_own.OwnTokenizer"]}}
-    file.write_text(json.dumps(json.loads(file.read_text()) | code))
-    write_tokenizer(load_tokenizer(source), written)
-    assert "auto_map" not in json.loads((written / "tokenizer_config.json").read_text())
-
-
 def classes_of_tokenizers():
     """A model type of each class that reads `tokenizer.json`."""
     for kind in ONE_TYPE_PER_CLASS:
@@ -229,12 +219,3 @@ def test_a_folder_of_a_class_written_in_python_loads_with_the_settings_of_the_cl
         tokenizer("one two")["input_ids"]
         == Tokenizer.from_file(str(folder / "tokenizer.json")).encode("one two").ids
     )
-
-
-def test_word_pieces_of_a_class_written_in_python_are_refused_in_one_line(tmp_path):
-    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
-    named = {"tokenizer_class": "BertJapaneseTokenizer", "word_tokenizer_type": "basic"}
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(named))
-    with pytest.raises(UserError, match=r"has no tokenizer\.json"):
-        load_tokenizer(tmp_path)

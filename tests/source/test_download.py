@@ -79,12 +79,6 @@ def test_a_busy_server_is_asked_again_and_a_refusal_is_told_at_once(files, url, 
     assert len(waited) == 3
 
 
-def test_a_server_that_does_not_say_sizes_is_asked_for_a_first_byte(files, url):
-    files.statuses = [405]
-    assert ask_file(url).bytes == len(CONTENT)
-    assert files.asked[-1] == ("GET", "/big", "bytes=0-0")
-
-
 def test_a_file_is_compared_with_what_was_recorded_when_it_was_fetched(files, url, tmp_path):
     remote = download(url, tmp_path / "big")
     assert ask_web(url, remote).state == "ok"

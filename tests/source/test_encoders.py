@@ -5,31 +5,13 @@ import shutil
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForMaskedLM
+from transformers import AutoModelForMaskedLM
 
 from lexigraft.errors import UserError
-from lexigraft.source.model import is_masked, load_model, model_kind
+from lexigraft.source.model import is_masked, load_model
 from lexigraft.source.positions import first_position, follow_padding, positions_of
 from lexigraft.source.preparation import check_source, prepare_source
 from lexigraft.source.tokenizer import load_tokenizer
-
-
-@pytest.mark.parametrize(
-    ("model_type", "architecture", "kind"),
-    [
-        ("llama", "LlamaForCausalLM", "causal"),
-        ("roberta", "RobertaForMaskedLM", "masked"),
-        ("bert", "BertForMaskedLM", "masked"),
-        ("roberta", "RobertaForCausalLM", "causal"),
-        ("roberta", "RobertaModel", None),
-        ("bart", "BartForConditionalGeneration", None),
-        ("llama", None, None),
-    ],
-)
-def test_a_kind_is_that_of_the_architecture_named(model_type, architecture, kind):
-    config = AutoConfig.for_model(model_type)
-    config.architectures = architecture and [architecture]
-    assert model_kind(config) == kind
 
 
 def test_an_encoder_is_loaded_with_its_masked_head(roberta_folder, tiny_roberta, tiny_llama):
@@ -65,16 +47,6 @@ def test_roles_that_a_folder_leaves_to_its_class_are_found(roberta_folder, tmp_p
     texts = ["one <mask> two", " </s>", "x"]
     assert old(texts)["input_ids"] == whole(texts)["input_ids"]
     assert old("a", "b")["input_ids"] == whole("a", "b")["input_ids"]
-
-
-def test_a_class_adds_no_token(roberta_folder, tmp_path):
-    folder = shutil.copytree(roberta_folder, tmp_path / "own")
-    (folder / "tokenizer_config.json").write_text(
-        json.dumps({"tokenizer_class": "CohereTokenizer"})
-    )
-    tokenizer, own = load_tokenizer(folder), load_tokenizer(roberta_folder)
-    assert tokenizer.get_vocab() == own.get_vocab()
-    assert (tokenizer.sep_token, tokenizer.padding_side) == (None, "left")
 
 
 def test_tokens_that_fit_are_counted_from_behind_the_padding_token(tiny_roberta, tiny_llama):

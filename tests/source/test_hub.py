@@ -4,7 +4,7 @@ import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.source import hub
-from lexigraft.source.hub import TOKENIZER, resolve, resolve_place
+from lexigraft.source.hub import resolve
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -65,21 +65,3 @@ def test_only_safe_files_of_the_top_folder_are_requested(monkeypatch, tmp_path):
 def test_a_missing_local_folder_is_named(tmp_path):
     with pytest.raises(UserError, match=r"source folder .*nowhere: there is no such folder"):
         resolve({"folder": str(tmp_path / "nowhere")})
-
-
-def test_of_a_tokenizer_no_weights_are_fetched(monkeypatch, tmp_path):
-    from huggingface_hub.utils import filter_repo_objects
-
-    asked = {}
-
-    def download(repository, **options):
-        asked.update(options)
-        return str(tmp_path / COMMIT)
-
-    monkeypatch.setattr(hub, "snapshot_download", download)
-    assert resolve_place("org/name", "main", TOKENIZER)[1] == COMMIT
-    there = ["tokenizer.json", "tokenizer_config.json", "model.safetensors", "config.json", "a.py"]
-    patterns = {key: asked[key] for key in ("allow_patterns", "ignore_patterns")}
-    wanted = [*there[:2], "config.json", "vocab.txt"]  # the last two are those of a BERT
-    assert list(filter_repo_objects([*there, "vocab.txt"], **patterns)) == wanted
-    assert asked["revision"] == "main"

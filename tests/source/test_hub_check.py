@@ -6,7 +6,6 @@ from lexigraft.source.hub_check import (
     GATED,
     MISSING,
     NO_ANSWER,
-    NOT_PINNED,
     OK,
     UNUSABLE,
     HubAsset,
@@ -40,12 +39,6 @@ def ask(endpoint, monkeypatch):
 def test_a_pinned_model_with_its_files_is_ok_and_its_size_is_what_is_read(ask):
     answer, waited = ask("model", "org/model", COMMIT)
     assert (answer.state, answer.size, waited) == (OK, 5210, [])
-
-
-@pytest.mark.parametrize("revision", [None, "main"])
-def test_a_branch_is_not_pinned_and_its_commit_is_named(ask, revision):
-    answer, _ = ask("model", "org/model", revision)
-    assert answer.state == NOT_PINNED and COMMIT in answer.detail
 
 
 def test_a_model_without_safe_weights_is_unusable(ask):

@@ -5,17 +5,14 @@ import json
 
 import numpy as np
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
 
 from lexigraft.errors import UserError
 from lexigraft.source.gguf import gguf_to_folder
 from lexigraft.source.matrices import read_matrices
-from lexigraft.source.model import load_model, open_source
+from lexigraft.source.model import open_source
 from lexigraft.source.preparation import (
     check_same_tokenizer,
-    check_source,
-    describe_model,
     prepare_source,
 )
 from lexigraft.source.tokenizer import load_tokenizer
@@ -60,13 +57,6 @@ def test_tokenizers_are_the_same_where_they_cut_texts_alike(whole_source, tiny_s
         check_same_tokenizer(tmp_path / "large", tmp_path / "small")
 
 
-def test_parameters_are_counted_as_torch_counts_them(whole_source):
-    model = load_model(whole_source, torch.float32)
-    described = describe_model(check_source(whole_source))
-    assert described["parameters"] == sum(tensor.numel() for tensor in model.parameters())
-    assert (described["rows"], described["vocabulary_size"], described["tied"]) == (300, 271, False)
-
-
 @pytest.mark.parametrize(("name", "warned"), [("CohereTokenizer", True), ("GPT2Tokenizer", False)])
 def test_a_class_that_segments_otherwise_is_named(name, warned, tiny_source, tmp_path, caplog):
     file = tiny_source / "tokenizer_config.json"
@@ -101,8 +91,3 @@ def test_a_token_whose_row_holds_nan_is_named(tiny_source, tmp_path):
         prepare_source({"folder": str(tiny_source)}, tmp_path / "toy")
     assert f"lm_head.weight: the row of {token!r} (id 200) holds NaN" in str(caught.value)
     assert not (tmp_path / "toy" / "source.json").exists()
-
-
-def test_padding_rows_may_hold_nan(tiny_source, tmp_path):
-    with_nan(tiny_source, 290)
-    prepare_source({"folder": str(tiny_source)}, tmp_path / "toy")

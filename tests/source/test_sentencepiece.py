@@ -6,7 +6,7 @@ import pytest
 import sentencepiece
 
 from lexigraft.errors import UserError
-from lexigraft.source.sentencepiece import sentencepiece_to_fast, splits
+from lexigraft.source.sentencepiece import sentencepiece_to_fast
 
 
 def fast_ids(tokenizer, lines):
@@ -16,18 +16,6 @@ def fast_ids(tokenizer, lines):
 def test_the_fast_tokenizer_is_the_library(mistral_model_file, mistral_tokenizer, lines):
     library = sentencepiece.SentencePieceProcessor(model_file=str(mistral_model_file))
     assert fast_ids(mistral_tokenizer, lines) == library.encode(lines)
-
-
-def test_texts_come_back_with_their_spaces(mistral_tokenizer, lines):
-    decoded = [mistral_tokenizer.decode(ids) for ids in fast_ids(mistral_tokenizer, lines)]
-    assert decoded == lines
-
-
-def test_special_pieces_have_their_roles(mistral_tokenizer):
-    assert mistral_tokenizer.special_tokens_map == {
-        "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>",
-    }  # fmt: skip
-    assert mistral_tokenizer.encode("</s>")[-1] == 2
 
 
 def trained(english, **settings):
@@ -82,7 +70,3 @@ def test_other_models_are_refused_by_name(english, tmp_path):
             sentencepiece_to_fast(file)
     with pytest.raises(UserError, match="nowhere"):
         sentencepiece_to_fast(tmp_path / "nowhere")
-
-
-def test_splits_are_all_ways_to_make_a_piece_of_two_tokens():
-    assert list(splits("abc", {"a", "bc", "ab"})) == [("a", "bc")]

@@ -127,17 +127,6 @@ def test_the_matrices_read_are_those_that_transformers_loads(family, tmp_path):
     assert is_tied(tmp_path) == (loaded["input"] is loaded["output"] or "output" not in read)
 
 
-def test_sharded_models_read_like_whole_ones(tiny_source, tmp_path):
-    whole = read_matrices(tiny_source)
-    load_model(tiny_source, torch.float32).save_pretrained(
-        tmp_path / "sharded", max_shard_size="20kB"
-    )
-    assert len(list((tmp_path / "sharded").glob("*.safetensors"))) > 1
-    sharded = read_matrices(tmp_path / "sharded")
-    for which in ("input", "output"):
-        numpy.testing.assert_array_equal(sharded[which], whole[which])
-
-
 @pytest.mark.parametrize("added", [0.0, 1.0])
 def test_tying_is_judged_as_transformers_does_when_the_file_holds_both(added, tiny_llama, tmp_path):
     tiny_llama(40, tied=True).save_pretrained(tmp_path)
