@@ -10,13 +10,6 @@ from lexigraft.errors import UserError
 from lexigraft.source.preparation import check_source
 from lexigraft.source.tokenizer import load_tokenizer
 
-UNCHANGEABLE = (
-    "model",
-    "a vocabulary that cannot be changed: matrices of different sizes or quantized ones, "
-    "embeddings of hashed token ids",
-    "a one-line error message gives the reason before any work",
-)
-
 
 def change_config(folder, **changes):
     file = folder / "config.json"
@@ -28,47 +21,44 @@ def test_a_whole_source_passes(whole_source):
     check_source(whole_source)
 
 
-def config(message, marked, **changes):
-    return pytest.param(changes, message, marks=pytest.mark.bad_input(*marked))
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        config(
+        pytest.param(
+            {"model_type": "mystery"},
             "mystery",
-            (
+            marks=pytest.mark.bad_input(
                 "model",
                 "an unknown model type, or a config without an architecture",
                 "a one-line error message names the type or says that the architecture is missing",
             ),
-            model_type="mystery",
         ),
-        config(
+        pytest.param(
+            {"auto_map": {"AutoModelForCausalLM": "modeling.Evil"}},
             "needs code from its repository",
-            (
+            marks=pytest.mark.bad_input(
                 "hostile",
                 "code in a model's repository",
                 "never run; a one-line error message says so",
             ),
-            auto_map={"AutoModelForCausalLM": "modeling.Evil"},
         ),
-        config(
+        pytest.param(
+            {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]},
             "names T5ForConditionalGeneration, which is not a causal",
-            (
+            marks=pytest.mark.bad_input(
                 "model",
                 "a model that is not a causal language model",
                 "a one-line error message names its architecture",
             ),
-            model_type="t5",
-            architectures=["T5ForConditionalGeneration"],
         ),
-        config(
+        pytest.param(
+            {"quantization_config": {"quant_method": "awq", "bits": 4}},
             "weights are quantized",
-            ("model", "quantized weights", "a one-line error message says so"),
-            quantization_config={"quant_method": "awq", "bits": 4},
+            marks=pytest.mark.bad_input(
+                "model", "quantized weights", "a one-line error message says so"
+            ),
         ),
-        config("hashes of token ids .ple_layer_ids in config", UNCHANGEABLE, ple_layer_ids=[0]),
+        ({"ple_layer_ids": [0]}, "hashes of token ids .ple_layer_ids in config"),
     ],
 )
 def test_a_config_that_cannot_be_used_is_reported(changes, message, tiny_source):
@@ -143,7 +133,12 @@ def test_added_tokens_without_a_row_are_accepted_unless_they_have_a_role(
         check_source(tiny_source)
 
 
-@pytest.mark.bad_input(*UNCHANGEABLE)
+@pytest.mark.bad_input(
+    "model",
+    "a vocabulary that cannot be changed: matrices of different sizes or quantized ones, "
+    "embeddings of hashed token ids",
+    "a one-line error message gives the reason before any work",
+)
 def test_a_model_with_more_input_rows_than_output_rows_is_refused(tmp_path):
     from tests.architectures import tiny_model, tokenizers
 
