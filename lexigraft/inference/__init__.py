@@ -5,7 +5,7 @@ from lexigraft.lazy_imports import lazy_imports
 _MODULES = {
     "Likelihood": "lexigraft.inference.likelihood",
     "generate": "lexigraft.inference.generation",
-    "score_masked": "lexigraft.inference.masked_likelihood",
+    "score_masked": "lexigraft.inference.likelihood",
     "score_texts": "lexigraft.inference.likelihood",
 }
 __all__, __getattr__, __dir__ = lazy_imports(__name__, _MODULES)

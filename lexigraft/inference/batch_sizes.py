@@ -7,30 +7,26 @@ so they are not part of a job's digest. On CPUs, whose memory is not estimated, 
 import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+import torch
+from transformers import PreTrainedModel
 
 from lexigraft.machine import setting
-
-if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedModel
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
-INFERENCE_MEMORY_SHARE = (
-    0.8  # of the free memory; the rest is for fragmentation and what is not estimated
-)
+# Of the free memory; the rest is for fragmentation and what is not estimated.
+INFERENCE_MEMORY_SHARE = 0.8
 # Larger batches are hardly faster, and an interruption costs more.
 _PROMPTS = {"cpu": 8, "cuda": 128}
 _SCORED_TOKENS = {"cpu": 2048, "cuda": 2**15}
 
 
-def free_memory(device: "torch.device") -> int:
+def free_memory(device: torch.device) -> int:
     """The bytes that this process can still allocate on a GPU."""
-    import torch
-
     free, total = torch.cuda.mem_get_info(device)
     reserved = torch.cuda.memory_reserved(device)
     # Unlike the others, this function does not accept a device without an index.
@@ -44,46 +40,67 @@ def default_prompts(model: Any) -> int:
     return _PROMPTS[model.device.type]
 
 
+# In the following functions, `longest` is the number of tokens of the longest text of all batches,
+# with its continuation, and `most` replaces a default maximum.
+
+
 def generation_limits(
-    model: "PreTrainedModel", longest_tokens: int, max_prompts: int | None = None
+    model: PreTrainedModel, longest: int, most: int | None = None
 ) -> tuple[float, float]:
-    """The maximum tokens of a batch, including padding and new tokens, and its maximum prompts.
-
-    `longest_tokens` is the number of tokens of the longest prompt with its continuation;
-    `max_prompts` replaces the default number of prompts.
-    """
+    """The maximum tokens of a batch, including padding and new tokens, and its maximum prompts."""
     if batch_tokens := setting("batch_tokens"):
-        return batch_tokens, max_prompts or math.inf
-    max_tokens = _fitting_tokens(model, longest_tokens, cached=True, all_logits=False)
-    return max_tokens, max_prompts or default_prompts(model)
+        return batch_tokens, most or math.inf
+    return _fitting_tokens(model, longest, cached=True), most or default_prompts(model)
 
 
-def scoring_tokens(
-    model: "PreTrainedModel", longest_tokens: int, max_tokens: int | None = None
+def scoring_tokens(model: PreTrainedModel, longest: int, most: int | None = None) -> float:
+    """The maximum tokens of a batch without a cache, including padding."""
+    most = most or _SCORED_TOKENS[model.device.type]
+    return setting("batch_tokens") or min(most, _fitting_tokens(model, longest))
+
+
+def texts_with_logits(model: PreTrainedModel, longest: int, most: int | None = None) -> int:
+    """The maximum texts of a batch whose logits are all in memory at once; at least one."""
+    tokens = setting("batch_tokens") or _fitting_tokens(model, longest, all_logits=True)
+    return int(max(1, min(tokens / longest, most or default_prompts(model))))
+
+
+def _fitting_tokens(model: PreTrainedModel, longest: int, **included: bool) -> float:
+    """The tokens of a batch that fit into the free memory of a GPU; unlimited on a CPU."""
+    if model.device.type == "cpu":
+        return math.inf
+    usable = INFERENCE_MEMORY_SHARE * free_memory(model.device)
+    return usable / activation_bytes_per_token(model, longest, **included)
+
+
+def activation_bytes_per_token(
+    model: PreTrainedModel, longest: int, *, cached: bool = False, all_logits: bool = False
 ) -> float:
-    """The maximum tokens of a batch without a cache, including padding.
+    """Estimate the memory per token of a batch in a forward pass without gradients, in bytes.
 
-    `longest_tokens` is the number of tokens of the longest text or window; `max_tokens` replaces
-    the default maximum.
+    With `cached`, the keys and values of all layers are included, and the logits of the last
+    position; with `all_logits`, the logits of every position.
     """
-    if batch_tokens := setting("batch_tokens"):
-        return batch_tokens
-    max_tokens = max_tokens or _SCORED_TOKENS[model.device.type]
-    return min(max_tokens, _fitting_tokens(model, longest_tokens, cached=False, all_logits=False))
-
-
-def texts_with_logits(
-    model: "PreTrainedModel", longest_tokens: int, max_texts: int | None = None
-) -> int:
-    """The maximum texts of a batch whose logits are all in memory at once; at least one.
-
-    `longest_tokens` is the number of tokens of the longest text; `max_texts` replaces the default
-    maximum.
-    """
-    batch_tokens = setting("batch_tokens") or _fitting_tokens(
-        model, longest_tokens, cached=False, all_logits=True
-    )
-    return int(max(1, min(batch_tokens / longest_tokens, max_texts or default_prompts(model))))
+    config = model.config.get_text_config()
+    heads, hidden = config.num_attention_heads, config.hidden_size
+    value_bytes = model.dtype.itemsize
+    width_names = ("intermediate_size", "ffn_dim", "n_inner")
+    widths = (getattr(config, name, None) for name in width_names)
+    mlp_width = next(filter(None, widths), 4 * hidden)
+    # One layer at a time: its states, queries, keys and values, and activations of its MLP.
+    n_bytes = value_bytes * (12 * hidden + 3 * mlp_width)
+    if config._attn_implementation == "eager":
+        # Scores of all earlier tokens: raw, masked, in float32, and as weights.
+        n_bytes += longest * heads * (3 * value_bytes + 4)
+    logits = config.vocab_size * (value_bytes + 8)  # also twice in float32
+    if all_logits:
+        n_bytes += logits
+    if cached:
+        dimension = getattr(config, "head_dim", None) or hidden // heads
+        cached_heads = getattr(config, "num_key_value_heads", None) or heads
+        n_bytes += 2 * config.num_hidden_layers * cached_heads * dimension * value_bytes
+        n_bytes += logits / longest
+    return n_bytes
 
 
 def run_batches(
@@ -101,8 +118,6 @@ def run_batches(
     more tokens. If a batch does not fit into the memory of a GPU, this batch and later ones are
     formed with at most half as many tokens.
     """
-    import torch
-
     begin = 0
     while begin < len(items):
         end, longest = begin + 1, length(items[begin])
@@ -128,45 +143,3 @@ def run_batches(
             "a batch does not fit into memory; from here on batches have at most %d tokens",
             max_tokens,
         )
-
-
-def _fitting_tokens(
-    model: "PreTrainedModel", longest_tokens: int, *, cached: bool, all_logits: bool
-) -> float:
-    """The tokens of a batch that fit into the free memory of a GPU; unlimited on a CPU."""
-    if model.device.type == "cpu":
-        return math.inf
-    usable_bytes = INFERENCE_MEMORY_SHARE * free_memory(model.device)
-    return usable_bytes / activation_bytes_per_token(
-        model, longest_tokens, cached=cached, all_logits=all_logits
-    )
-
-
-def activation_bytes_per_token(
-    model: "PreTrainedModel", longest_tokens: int, *, cached: bool, all_logits: bool = False
-) -> float:
-    """Estimate the memory per token of a batch in a forward pass without gradients, in bytes.
-
-    `longest_tokens` is the number of tokens of the batch's longest sequence. With `cached`, the
-    keys and values of all layers are included, and the logits of the last position; with
-    `all_logits`, the logits of every position.
-    """
-    config = model.config.get_text_config()
-    heads, hidden = config.num_attention_heads, config.hidden_size
-    value_bytes = model.dtype.itemsize
-    width_names = ("intermediate_size", "ffn_dim", "n_inner")
-    widths = (getattr(config, name, None) for name in width_names)
-    mlp_width = next(filter(None, widths), 4 * hidden)
-    # One layer at a time: its states, queries, keys and values, and activations of its MLP.
-    n_bytes = value_bytes * (12 * hidden + 3 * mlp_width)
-    if config._attn_implementation == "eager":
-        # Scores of all earlier tokens: raw, masked, in float32, and as weights.
-        n_bytes += longest_tokens * heads * (3 * value_bytes + 4)
-    if all_logits:
-        n_bytes += config.vocab_size * (value_bytes + 8)  # also twice in float32
-    if cached:
-        dimension = getattr(config, "head_dim", None) or hidden // heads
-        cached_heads = getattr(config, "num_key_value_heads", None) or heads
-        n_bytes += 2 * config.num_hidden_layers * cached_heads * dimension * value_bytes
-        n_bytes += config.vocab_size * (value_bytes + 8) / longest_tokens
-    return n_bytes

@@ -4,12 +4,18 @@ import hashlib
 import json
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import torch
 from tqdm import tqdm
+from transformers import (
+    GenerationConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    StoppingCriteriaList,
+)
 
 from lexigraft.artifacts.atomic import atomic_file
 from lexigraft.errors import UserError
@@ -19,10 +25,6 @@ from lexigraft.inference.stop_strings import StopCriterion, StopStrings
 from lexigraft.inference.text_encoding import encode
 from lexigraft.inference.vllm_model import PROMPTS_PER_CALL, VllmModel
 from lexigraft.source.positions import positions_of
-
-if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast, StoppingCriteriaList
 
 logger = logging.getLogger(__name__)
 
@@ -38,8 +40,8 @@ class GeneratedText:
 
 
 def generate(
-    model: "PreTrainedModel | VllmModel",
-    tokenizer: "PreTrainedTokenizerFast",
+    model: PreTrainedModel | VllmModel,
+    tokenizer: PreTrainedTokenizerFast,
     prompts: dict[str, str],
     *,
     max_new_tokens: int,
@@ -54,14 +56,13 @@ def generate(
     Prompts are batched by length, longest first, with masked padding on the left, as many as fit
     into memory (`batch_sizes`). In float32, the texts do not depend on the batches, except for
     architectures that do not mask padding (RWKV, RecurrentGemma, DeepSeek-V4, HY-V4); in bfloat16
-    they may, where two tokens are about equally likely. A prefix that many prompts share, such as a
-    few examples, is processed only once. A `VllmModel` forms its own batches. The result maps ids
-    to outputs, in the order of `prompts`.
+    they may. A prefix that many prompts share is processed only once. A `VllmModel` forms its own
+    batches. The result maps ids to outputs, in the order of `prompts`.
 
     Parameters
     ----------
     prompts
-        Id -> prompt text, tokenized like the texts of training (`text_encoding.encode`).
+        Id -> prompt text, tokenized like the texts of training.
     batch_size
         Maximum prompts of a batch; the default depends on the device.
     partial
@@ -71,8 +72,7 @@ def generate(
     identity
         What else determines the outputs, such as a digest of the model.
     stop
-        Strings that end a text, by default a line feed. The text ends exactly before the string,
-        even if the string begins or ends within a token.
+        Strings that end a text, by default a line feed, exactly before the string.
     beams
         Number of beams of a beam search, which returns the most likely text; 1 is greedy.
 
@@ -94,17 +94,39 @@ def generate(
     if beams > 1 and isinstance(model, VllmModel):
         raise UserError("vLLM generates greedily only: set beams to 1, or remove engine")
     work = [identity, list(prompts.items()), max_new_tokens, list(stop), beams]
-    digest = hashlib.sha256(json.dumps(work).encode()).hexdigest()
-    done = _open_partial(partial, digest)
+    done = _open_partial(partial, hashlib.sha256(json.dumps(work).encode()).hexdigest())
     if done:
         logger.info("%s: resuming with %d of %d outputs", partial, len(done), len(prompts))
     stops, ends = StopStrings(tokenizer, stop), end_tokens(model, tokenizer)
+    stop_tokens = sorted(stops.tokens | ends)
+    prefix: SharedPrefix | None = None
     groups = [list(prompts)]
     if not isinstance(model, VllmModel):
         groups = group_by_prefix(encoded, 2 * (batch_size or default_prompts(model)))
 
     def length(name: str) -> int:
         return len(encoded[name]) + max_new_tokens
+
+    def continue_batch(names: Sequence[str]) -> list[list[int]]:
+        """Continuations of prompts, possibly beyond a stop string."""
+        batch = [encoded[name] for name in names]
+        if isinstance(model, VllmModel):
+            return model.continue_greedily(
+                batch, stop=stop, stop_tokens=stop_tokens, max_new_tokens=max_new_tokens
+            )
+        # Beams are reordered, which a criterion cannot follow; their texts are cut afterwards.
+        crossing = stops.cross_tokens and beams == 1
+        criteria = StoppingCriteriaList([StopCriterion(stops, len(batch))] if crossing else [])
+        return continue_greedily(
+            model,
+            batch,
+            padding=padding_token(tokenizer),
+            stop_tokens=stop_tokens,
+            max_new_tokens=max_new_tokens,
+            criteria=criteria,
+            prefix=prefix,
+            beams=beams,
+        ).tolist()
 
     with (
         partial.open("a", encoding="utf-8", newline="\n") as file,
@@ -116,18 +138,18 @@ def generate(
             unfinished.sort(key=length, reverse=True)
             if not unfinished:
                 continue
-            group_prompts = {name: encoded[name] for name in group}
-            continue_batch = _continuation(
-                model, tokenizer, group_prompts, stops, ends, max_new_tokens, beams
-            )
-            max_tokens: float = math.inf
-            max_prompts: float = PROMPTS_PER_CALL
+            max_tokens, max_prompts = math.inf, float(PROMPTS_PER_CALL)
             if not isinstance(model, VllmModel):
-                longest_tokens = length(unfinished[0])
-                max_tokens, max_prompts = generation_limits(model, longest_tokens, batch_size)
-                max_tokens /= beams
+                prefix = shared_prefix(model, [encoded[name] for name in group], max_new_tokens)
+                max_tokens, max_prompts = generation_limits(
+                    model, length(unfinished[0]), batch_size
+                )
             batches = run_batches(
-                unfinished, length, continue_batch, max_tokens=max_tokens, max_items=max_prompts
+                unfinished,
+                length,
+                continue_batch,
+                max_tokens=max_tokens / beams,
+                max_items=max_prompts,
             )
             for batch, rows in batches:
                 for name, ids in zip(batch, rows, strict=True):
@@ -139,17 +161,17 @@ def generate(
 
 
 def continue_greedily(
-    model: "PreTrainedModel",
+    model: PreTrainedModel,
     prompts: list[list[int]],
     *,
     padding: int,
     stop_tokens: list[int],
     max_new_tokens: int,
     min_new_tokens: int = 0,
-    criteria: "StoppingCriteriaList | None" = None,
+    criteria: StoppingCriteriaList | None = None,
     prefix: SharedPrefix | None = None,
     beams: int = 1,
-) -> "torch.Tensor":
+) -> torch.Tensor:
     """Continue each prompt with the most likely token at each step.
 
     Padding is masked, so `padding` may be any id of the vocabulary. A row ends at the first of
@@ -160,15 +182,12 @@ def continue_greedily(
 
     Returns ids [len(prompts), steps], int64, steps ≤ `max_new_tokens`.
     """
-    import torch
-    from transformers import GenerationConfig
-
     shared = prefix.token_ids if prefix else []
-    rests = [ids[len(shared) :] for ids in prompts]
-    width = max(map(len, rests))
+    rows = [ids[len(shared) :] for ids in prompts]
+    width = max(map(len, rows))
     # Padding comes after the shared prefix, so that its positions are the same in all rows.
-    padded = [[*shared, *[padding] * (width - len(ids)), *ids] for ids in rests]
-    mask = [[1] * len(shared) + [0] * (width - len(ids)) + [1] * len(ids) for ids in rests]
+    padded = [[*shared, *[padding] * (width - len(ids)), *ids] for ids in rows]
+    mask = [[1] * len(shared) + [0] * (width - len(ids)) + [1] * len(ids) for ids in rows]
     cache = {"past_key_values": prefix.repeat(len(prompts) * beams)} if prefix else {}
     settings = GenerationConfig(
         do_sample=False,
@@ -179,7 +198,7 @@ def continue_greedily(
         pad_token_id=padding,
     )
     # Sampling, penalties and limits in the generation settings of the model's files are ignored.
-    own, model.generation_config = model.generation_config, GenerationConfig()
+    model_settings, model.generation_config = model.generation_config, GenerationConfig()
     try:
         with torch.inference_mode():
             ids = model.generate(  # type: ignore[operator]
@@ -190,27 +209,25 @@ def continue_greedily(
                 **cache,
             )
     finally:
-        model.generation_config = own
+        model.generation_config = model_settings
     return ids[:, len(shared) + width :]
 
 
-def decode(tokenizer: "PreTrainedTokenizerFast", rows: list[list[int]]) -> list[str]:
+def decode(tokenizer: PreTrainedTokenizerFast, rows: list[list[int]]) -> list[str]:
     """The text of each row of ids without special tokens, spaces unchanged."""
     return tokenizer.batch_decode(
         rows, skip_special_tokens=True, clean_up_tokenization_spaces=False
     )
 
 
-def end_tokens(
-    model: "PreTrainedModel | VllmModel", tokenizer: "PreTrainedTokenizerFast"
-) -> set[int]:
+def end_tokens(model: PreTrainedModel | VllmModel, tokenizer: PreTrainedTokenizerFast) -> set[int]:
     """The end-of-text tokens of the tokenizer and of the model's generation settings."""
     named = getattr(model.generation_config, "eos_token_id", None)
     ends = set(named) if isinstance(named, list) else {named}
     return {token for token in ends | {tokenizer.eos_token_id} if token is not None}
 
 
-def padding_token(tokenizer: "PreTrainedTokenizerFast") -> int:
+def padding_token(tokenizer: PreTrainedTokenizerFast) -> int:
     """The tokenizer's padding token or, without one, token 0: padding is masked."""
     return 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
 
@@ -235,51 +252,11 @@ def _open_partial(partial: Path, digest: str) -> dict[str, GeneratedText]:
     return done
 
 
-def _continuation(
-    model: "PreTrainedModel | VllmModel",
-    tokenizer: "PreTrainedTokenizerFast",
-    prompts: dict[str, list[int]],
-    stops: StopStrings,
-    ends: set[int],
-    max_new_tokens: int,
-    beams: int,
-) -> Callable[[Sequence[str]], list[list[int]]]:
-    """A function that continues prompts, given their names, possibly beyond a stop string."""
-    stop_tokens = sorted(stops.tokens | ends)
-    if isinstance(model, VllmModel):
-        return lambda batch: model.continue_greedily(
-            [prompts[name] for name in batch],
-            stop=stops.strings,
-            stop_tokens=stop_tokens,
-            max_new_tokens=max_new_tokens,
-        )
-    from transformers import StoppingCriteriaList
-
-    prefix = shared_prefix(model, list(prompts.values()), max_new_tokens)
-
-    def continue_batch(batch: Sequence[str]) -> list[list[int]]:
-        # Beams are reordered, which a criterion cannot follow; their texts are cut afterwards.
-        crossing = stops.cross_tokens and beams == 1
-        criteria = [StopCriterion(stops, len(batch))] if crossing else []
-        return continue_greedily(
-            model,
-            [prompts[name] for name in batch],
-            padding=padding_token(tokenizer),
-            stop_tokens=stop_tokens,
-            max_new_tokens=max_new_tokens,
-            criteria=StoppingCriteriaList(criteria),
-            prefix=prefix,
-            beams=beams,
-        ).tolist()
-
-    return continue_batch
-
-
 def _cut(
-    tokenizer: "PreTrainedTokenizerFast", ids: list[int], stops: StopStrings, ends: set[int]
+    tokenizer: PreTrainedTokenizerFast, ids: list[int], stops: StopStrings, ends: set[int]
 ) -> GeneratedText:
     """Cut a generated row where its text ends, within a token if necessary."""
-    end = next((place for place, token in enumerate(ids) if token in ends), None)
+    end = next((index for index, token in enumerate(ids) if token in ends), None)
     tokens = ids[:end]
     stop = stops.find(tokens)
     if stop is None:
@@ -287,7 +264,7 @@ def _cut(
         return GeneratedText(text.strip(), tokens, steps, finished=end is not None)
     text = decode(tokenizer, [tokens[: stop.last + 1]])[0]
     tokens = tokens[: stop.tokens_before + bool(stop.part.strip())]
-    begins = [place for place in map(text.find, stops.strings) if place >= 0]
+    begins = [begin for begin in map(text.find, stops.strings) if begin >= 0]
     # With some decoders, invalid bytes and special tokens hide a string that follows them.
     text = text[: min(begins)] if begins else decode(tokenizer, [tokens])[0]
     return GeneratedText(text.strip(), tokens, stop.last + 1, finished=True)

@@ -1,25 +1,31 @@
-"""The negative log-likelihood of texts, for perplexity and bits per byte.
+"""The negative log-likelihood of texts, for perplexity and bits per byte, and of masked tokens.
 
 Bits per byte divide by the UTF-8 bytes of the text, which do not depend on the vocabulary. They are
-comparable between models with different vocabularies; perplexities per token are not.
+comparable between models with different vocabularies; perplexities per token are not. For masked
+tokens, they are not defined: the probability of a token given both sides is not a factor of that of
+the text. Their perplexities are comparable between cells with the same vocabulary and masks.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch.nn.utils.rnn import pad_sequence
+from transformers import DataCollatorForLanguageModeling, PreTrainedModel, PreTrainedTokenizerFast
+
+from lexigraft.errors import UserError
 from lexigraft.inference.batch_sizes import run_batches, scoring_tokens
+from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, nll_per_token, sum_nll
 from lexigraft.inference.text_encoding import encode, scored_parts
+from lexigraft.randomness import seed_from
 from lexigraft.source.positions import positions_of
 
-if TYPE_CHECKING:
-    import torch
-    from numpy.typing import ArrayLike
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
 WINDOW = 2048  # maximum tokens of one text in one forward pass
+MASKED_SHARE = 0.15  # as in BERT, RoBERTa and CW2V (Appendix G)
 
 
 @dataclass(frozen=True)
@@ -53,24 +59,24 @@ def likelihood_from_nats(
     """The likelihood of texts from the nats and the scored tokens of each."""
     each = zip(texts, nats, tokens, strict=True)
     return sum_likelihoods(
-        [Likelihood(own, count, len(text.encode()), len(text)) for text, own, count in each]
+        [Likelihood(n, count, len(text.encode()), len(text)) for text, n, count in each]
     )
 
 
 def sum_likelihoods(each: Sequence[Likelihood]) -> Likelihood:
     """The total likelihood of several texts, or of several sets of texts."""
     return Likelihood(
-        nats=sum(one.nats for one in each),
-        tokens=sum(one.tokens for one in each),
-        bytes=sum(one.bytes for one in each),
-        characters=sum(one.characters for one in each),
+        nats=sum(text.nats for text in each),
+        tokens=sum(text.tokens for text in each),
+        bytes=sum(text.bytes for text in each),
+        characters=sum(text.characters for text in each),
         texts=tuple(each),
     )
 
 
 def score_texts(
-    model: "PreTrainedModel",
-    tokenizer: "PreTrainedTokenizerFast",
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
     texts: Sequence[str],
     *,
     batch_tokens: int | None = None,
@@ -87,61 +93,101 @@ def score_texts(
     have more. By default, as many tokens are processed as fit (`batch_sizes`). `nats` of the result
     is not finite if the model's weights are not.
     """
-    import torch
-
     limit = positions_of(model)
     size = min(WINDOW, limit) if limit and limit > 1 else WINDOW
-    encoded = enumerate(encode(tokenizer, texts))
-    windows = [window for number, ids in encoded for window in _windows(number, ids, size)]
-    windows.sort(key=_length)
-    max_tokens = scoring_tokens(model, max(map(_length, windows), default=1), batch_tokens)
+    windows = []
+    for number, ids in enumerate(encode(tokenizer, texts)):
+        done = 1  # the first token is context only
+        while done < len(ids):
+            begin = 0 if done == 1 else done - size // 2
+            end = min(begin + size, len(ids))
+            labels = [*[IGNORED] * (done - begin - 1), *ids[done:end], IGNORED]
+            windows.append(_Window(number, ids[begin:end], labels, end - done))
+            done = end
+
+    def score(inputs: dict[str, Any], labels: torch.Tensor) -> list[float]:
+        logits = chunked_logits(model, {**inputs, "use_cache": False})
+        return nll_per_token(logits, labels).cpu().double().sum(dim=1).tolist()
+
     nats, tokens = [0.0] * len(texts), [0] * len(texts)
-    was_training = model.training
-    model.eval()
-    with torch.no_grad():
-        batches = run_batches(windows, _length, partial(_score, model), max_tokens=max_tokens)
-        for batch, nats_of_windows in batches:
-            for window, window_nats in zip(batch, nats_of_windows, strict=True):
-                nats[window.text] += window_nats
-                tokens[window.text] += len(window.ids) - window.known
-    model.train(was_training)
+    for batch, nats_of_windows in _score(model, windows, score, batch_tokens):
+        for window, window_nats in zip(batch, nats_of_windows, strict=True):
+            nats[window.text] += window_nats
+            tokens[window.text] += window.scored
     return likelihood_from_nats(scored_parts(tokenizer, texts), nats, tokens)
 
 
+def score_masked(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    texts: Sequence[str],
+    *,
+    batch_tokens: int | None = None,
+) -> Likelihood:
+    """Mask 15 % of the tokens of texts, always the same ones, and score their prediction.
+
+    A text longer than the model's context is split into windows. For the rest, see `score_texts`.
+    Raises a UserError if no token was drawn because the texts have almost no tokens.
+    """
+    size = min(WINDOW, positions_of(model) or WINDOW)
+    masker, windows = Masker(tokenizer), []
+    for number, ids in enumerate(encode(tokenizer, texts)):
+        for begin in range(0, len(ids), size):
+            seed = seed_from("held-out", number, begin)
+            inputs, labels = masker(np.array(ids[begin : begin + size]), seed)
+            windows.append(_Window(number, inputs, labels, int((labels != IGNORED).sum())))
+    tokens = sum(window.scored for window in windows)
+    if not tokens:
+        raise UserError(
+            f"held-out text: no token of {len(texts)} sentences was masked; raise curve.sentences, "
+            "or provide more text"
+        )
+
+    def score(inputs: dict[str, Any], labels: torch.Tensor) -> float:
+        return sum_nll(chunked_logits(model, inputs), labels).item()
+
+    return Likelihood(sum(nats for _, nats in _score(model, windows, score, batch_tokens)), tokens)
+
+
 class _Window(NamedTuple):
-    """Tokens of one text; the first `known` are context and not scored."""
+    """Tokens of one text, and what each position predicts: as many tokens as are `scored`."""
 
     text: int
-    ids: list[int]
-    known: int
+    ids: Sequence[int] | np.ndarray
+    labels: Sequence[int] | np.ndarray
+    scored: int
 
 
-def _windows(text: int, ids: list[int], size: int) -> Iterator[_Window]:
-    """A text's windows of at most `size` tokens."""
-    done = 1  # the first token is context only
-    while done < len(ids):
-        begin = 0 if done == 1 else done - size // 2
-        window = _Window(text, ids[begin : begin + size], done - begin)
-        yield window
-        done = begin + len(window.ids)
+def _score(
+    model: PreTrainedModel,
+    windows: list[_Window],
+    score: Callable[[dict[str, Any], torch.Tensor], Any],
+    batch_tokens: int | None,
+) -> Iterator[tuple[Sequence[_Window], Any]]:
+    """Yield batches of windows with their `score`, computed in evaluation mode."""
+
+    def length(window: _Window) -> int:
+        return len(window.ids)
+
+    def compute(batch: Sequence[_Window]) -> Any:
+        padded = pad_batch([window.ids for window in batch], [window.labels for window in batch])
+        inputs = {name: tensor.to(model.device) for name, tensor in padded.items()}
+        return score(inputs, inputs.pop("labels"))
+
+    windows.sort(key=length)
+    max_tokens = scoring_tokens(model, max(map(length, windows), default=1), batch_tokens)
+    was_training = model.training
+    model.eval()
+    with torch.no_grad():
+        yield from run_batches(windows, length, compute, max_tokens=max_tokens)
+    model.train(was_training)
 
 
-def _length(window: _Window) -> int:
-    return len(window.ids)
-
-
-def pad_batch(
-    inputs: Sequence["ArrayLike"], labels: Sequence["ArrayLike"]
-) -> dict[str, "torch.Tensor"]:
+def pad_batch(inputs: Sequence[ArrayLike], labels: Sequence[ArrayLike]) -> dict[str, torch.Tensor]:
     """Pad rows on the right: `input_ids`, `attention_mask`, `labels`, all [rows, longest] int64.
 
     Labels of padding are IGNORED.
     """
-    import torch
-    from torch.nn.utils.rnn import pad_sequence
-
-    from lexigraft.inference.chunked_logits import IGNORED
-
     ids, targets = (
         [torch.as_tensor(row, dtype=torch.int64) for row in rows] for rows in (inputs, labels)
     )
@@ -152,15 +198,37 @@ def pad_batch(
     }
 
 
-def _score(model: "PreTrainedModel", batch: Sequence[_Window]) -> list[float]:
-    """The nats of each window."""
-    from lexigraft.inference.chunked_logits import IGNORED, chunked_logits, nll_per_token
+class Masker:
+    """Draws tokens to predict: 80 % become `<mask>`, 10 % a random token, 10 % stay the same.
 
-    targets = [
-        [*[IGNORED] * (window.known - 1), *window.ids[window.known :], IGNORED] for window in batch
-    ]
-    padded = pad_batch([window.ids for window in batch], targets)
-    inputs = {name: tensor.to(model.device) for name, tensor in padded.items()}
-    labels = inputs.pop("labels")
-    logits = chunked_logits(model, {**inputs, "use_cache": False})
-    return nll_per_token(logits, labels).cpu().double().sum(dim=1).tolist()
+    (Devlin et al. 2019, §3.1; transformers' data collator draws them.) Each token is drawn with
+    probability `share`; special tokens are never drawn. Raises a UserError if the tokenizer has no
+    mask token.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, share: float = MASKED_SHARE):
+        if tokenizer.mask_token is None:
+            raise UserError(
+                "objective: mlm needs a tokenizer with a mask token; choose a vocabulary made for "
+                "an encoder, or objective clm for a causal model"
+            )
+        self._collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=share)
+        self._special = np.array(sorted(set(tokenizer.all_special_ids)))
+
+    def __call__(
+        self, tokens: np.ndarray, seed: int, targets: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The model's input and the tokens to predict, IGNORED elsewhere; both [n] int64.
+
+        `tokens` [n] include special ones; the same seed masks the same tokens. `targets` [n] bool
+        says which tokens may be drawn; with None, all may.
+        """
+        fixed = np.isin(tokens, self._special)
+        if targets is not None:
+            fixed |= ~targets
+        self._collator.generator = torch.Generator().manual_seed(seed)
+        inputs, labels = self._collator.torch_mask_tokens(
+            torch.from_numpy(tokens.astype(np.int64))[None],
+            special_tokens_mask=torch.from_numpy(fixed)[None],
+        )
+        return inputs[0].numpy(), labels[0].numpy()

@@ -3,11 +3,11 @@
 import copy
 from collections import Counter
 from dataclasses import dataclass
-from itertools import takewhile
-from typing import TYPE_CHECKING
+from os.path import commonprefix
 
-if TYPE_CHECKING:
-    from transformers import DynamicCache, PreTrainedModel
+import torch
+from transformers import DynamicCache, PreTrainedModel
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 # Shorter prefixes save nothing: a prefix of 8 tokens costs 4 % more (benchmarks/generation.py).
 MIN_TOKENS = 32
@@ -20,9 +20,9 @@ class SharedPrefix:
     """The tokens that several prompts begin with, and their key-value cache."""
 
     token_ids: list[int]
-    cache: "DynamicCache"  # keys and values in every layer, for a batch of one
+    cache: DynamicCache  # keys and values in every layer, for a batch of one
 
-    def repeat(self, rows: int) -> "DynamicCache":
+    def repeat(self, rows: int) -> DynamicCache:
         """A copy of the cache for a batch of `rows` rows."""
         cache = copy.deepcopy(self.cache)
         cache.batch_repeat_interleave(rows)
@@ -30,11 +30,10 @@ class SharedPrefix:
 
 
 def group_by_prefix(prompts: dict[str, list[int]], min_prompts: int) -> list[list[str]]:
-    """Group prompts that begin with the same tokens, each group with its own prefix.
+    """Group the ids of prompts (token ids) that begin with the same tokens, in the same order.
 
-    A task may have prompts in several languages, or fewer examples in long prompts. `prompts` maps
-    ids to token ids; the result has the ids of each group, in the same order. Groups of fewer than
-    `min_prompts` prompts are combined.
+    A task may have prompts in several languages, or fewer examples in long prompts. Groups of fewer
+    than `min_prompts` prompts are combined.
     """
     beginnings = {name: tuple(ids[:_GROUP_TOKENS]) for name, ids in prompts.items()}
     counts = Counter(beginnings.values())
@@ -46,26 +45,18 @@ def group_by_prefix(prompts: dict[str, list[int]], min_prompts: int) -> list[lis
 
 
 def shared_prefix(
-    model: "PreTrainedModel", prompts: list[list[int]], max_new_tokens: int
+    model: PreTrainedModel, prompts: list[list[int]], max_new_tokens: int
 ) -> SharedPrefix | None:
     """Process the common prefix of all prompts; None if it would save nothing.
 
-    The prompts are compared as tokens, so the model reads the same tokens as without a shared
-    prefix. At least one token of every prompt is not part of the prefix.
-
-    The result is also None if the model has layers that do not cache every token: recurrent ones,
-    and attention windows shorter than the texts, which the padding after the prefix would fill.
+    At least one token of every prompt is not part of the prefix. The result is also None if the
+    model has layers that do not cache every token: recurrent ones, and attention windows shorter
+    than the texts, which the padding after the prefix would fill.
     """
-    import torch
-    from transformers import DynamicCache
-    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
-
     if len(prompts) < 2:
         return None
-    # In sorted order, the first and the last have the shortest common prefix.
-    pairs = zip(min(prompts), max(prompts), strict=False)
-    common = takewhile(lambda pair: pair[0] == pair[1], pairs)
-    token_ids = [token for token, _ in common][: min(map(len, prompts)) - 1]
+    common = commonprefix(prompts)  # noqa: RUF071  # these are no paths
+    token_ids = list(common)[: min(map(len, prompts)) - 1]
     if len(token_ids) < MIN_TOKENS:
         return None
     width = max(map(len, prompts)) + max_new_tokens

@@ -6,14 +6,13 @@ begins within a character.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import torch
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.token_bytes import token_bytes
-
-if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedTokenizerFast
 
 
 class StopPosition(NamedTuple):
@@ -31,7 +30,7 @@ class StopStrings:
     before the one that begins first. Raises a UserError if a string is empty.
     """
 
-    def __init__(self, tokenizer: "PreTrainedTokenizerFast", strings: Sequence[str]):
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, strings: Sequence[str]):
         if not all(strings):
             raise UserError("stop: an empty string would end every text before it begins")
         self.strings = tuple(strings)
@@ -45,16 +44,22 @@ class StopStrings:
             if any(stop in data for stop in self._stops)
         }
 
+    def extend(self, text: bytes, token: int) -> tuple[bytes, int | None]:
+        """The text with a token more, and where the earliest string that it completes begins."""
+        # A model may have more rows than its tokenizer has tokens.
+        longer = text + (self._bytes[token] if token < len(self._bytes) else b"")
+        begins = (longer.find(stop, max(0, len(text) - len(stop) + 1)) for stop in self._stops)
+        return longer, min((begin for begin in begins if begin >= 0), default=None)
+
     def find(self, ids: Sequence[int]) -> StopPosition | None:
         """The position of the first stop string in generated tokens; None if there is none."""
         text, starts = b"", []
-        for place, token in enumerate(ids):
+        for index, token in enumerate(ids):
             starts.append(len(text))
-            text += self._bytes_of(token)
-            begin = self._completed(text, starts[place])
+            text, begin = self.extend(text, token)
             if begin is not None:
-                tokens_before = max(at for at in range(place + 1) if starts[at] <= begin)
-                return StopPosition(place, tokens_before, text[starts[tokens_before] : begin])
+                before = max(n for n, start in enumerate(starts) if start <= begin)
+                return StopPosition(index, before, text[starts[before] : begin])
         return None
 
     def after(self, tail: bytes, token: int) -> bytes | None:
@@ -62,19 +67,8 @@ class StopStrings:
 
         `tail` is the result for the previous token, and empty for the first token.
         """
-        text = tail + self._bytes_of(token)
-        if self._completed(text, len(tail)) is not None:
-            return None
-        return text[max(0, len(text) - self._longest + 1) :]
-
-    def _completed(self, text: bytes, before: int) -> int | None:
-        """The beginning of the earliest stop string that ends after the first `before` bytes."""
-        places = [text.find(stop, max(0, before - len(stop) + 1)) for stop in self._stops]
-        return min((place for place in places if place >= 0), default=None)
-
-    def _bytes_of(self, token: int) -> bytes:
-        # A model may have more rows than its tokenizer has tokens.
-        return self._bytes[token] if token < len(self._bytes) else b""
+        text, begin = self.extend(tail, token)
+        return text[max(0, len(text) - self._longest + 1) :] if begin is None else None
 
 
 class StopCriterion:
@@ -84,14 +78,11 @@ class StopCriterion:
         self._stops = stops
         self._tails: list[bytes | None] = [b""] * rows
 
-    def __call__(self, input_ids: "torch.Tensor", scores: Any, **_: Any) -> "torch.Tensor":
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
         """Which rows have a complete stop string, bool [rows]."""
-        import torch
-
-        tokens = input_ids[:, -1].tolist()
         self._tails = [
             None if tail is None else self._stops.after(tail, token)
-            for tail, token in zip(self._tails, tokens, strict=True)
+            for tail, token in zip(self._tails, input_ids[:, -1].tolist(), strict=True)
         ]
         ended = [tail is None for tail in self._tails]
         return torch.tensor(ended, dtype=torch.bool, device=input_ids.device)

@@ -1,25 +1,22 @@
 """Encodes texts for training, scoring and generation; texts begin with the source's token."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.source.document_start import document_start, start_ids
 from lexigraft.source.encoding import tokenizer_faults
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 # Texts per call of the tokenizer, which holds about a hundred bytes per token of a call in memory:
 # several gigabytes for a hundred thousand sentences that are tokenized as bytes.
 BATCH = 1000
 
 
-def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Iterator[list[int]]:
+def encode(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str]) -> Iterator[list[int]]:
     """Yield the token ids of each text with special tokens, as in pretraining.
 
     A text begins with the special token that the tokenizer adds (Llama's BOS), as in Yamaguchi et
-    al., or with that of `start_ids`, which separates the sentences of a block, and from which a
-    model predicts the first token. Without either, the first token of a text is not special.
+    al., or with that of `start_ids`. Without either, the first token of a text is not special.
     """
     start = start_ids(tokenizer)
     for ids in tokenize(tokenizer, texts, special=True):
@@ -27,7 +24,7 @@ def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Iterat
 
 
 def tokenize(
-    tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], *, special: bool = False
+    tokenizer: PreTrainedTokenizerFast, texts: Sequence[str], *, special: bool = False
 ) -> Iterator[list[int]]:
     """Yield the ids of each text, by default without the special tokens that the tokenizer adds."""
     tokenizer("")  # resets the truncation and padding that its file may ask for
@@ -35,11 +32,13 @@ def tokenize(
         batch = list(texts[first : first + BATCH])
         # Unlike `tokenizer(batch)`, this does not compute the offsets of the tokens.
         with tokenizer_faults():
-            found = tokenizer.backend_tokenizer.encode_batch_fast(batch, add_special_tokens=special)
-        yield from (encoding.ids for encoding in found)
+            encodings = tokenizer.backend_tokenizer.encode_batch_fast(
+                batch, add_special_tokens=special
+            )
+        yield from (encoding.ids for encoding in encodings)
 
 
-def scored_parts(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Sequence[str]:
+def scored_parts(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str]) -> Sequence[str]:
     """The part of each text that is scored, for its bytes and characters.
 
     That is all of a text that begins with a special token. Otherwise, its first token is not

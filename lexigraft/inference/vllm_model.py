@@ -3,14 +3,14 @@
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from transformers import GenerationConfig
 
 from lexigraft.errors import UserError
 from lexigraft.hardware import device
 from lexigraft.source.model import load_config
-
-if TYPE_CHECKING:
-    import torch
 
 # vLLM processes about this many prompts at once; outputs are saved after each call.
 PROMPTS_PER_CALL = 256
@@ -25,15 +25,12 @@ class VllmModel:
     installed.
     """
 
-    def __init__(self, folder: str | Path, dtype: "torch.dtype"):
-        from transformers import GenerationConfig
-
+    def __init__(self, folder: str | Path, dtype: torch.dtype):
         self.name = engine_name()
         self.config = load_config(Path(folder))
-        own = (Path(folder) / "generation_config.json").is_file()
-        self.generation_config = (
-            GenerationConfig.from_pretrained(folder) if own else GenerationConfig()
-        )
+        self.generation_config = GenerationConfig()
+        if (Path(folder) / "generation_config.json").is_file():
+            self.generation_config = GenerationConfig.from_pretrained(folder)
         self.dtype = dtype
         self.device = device()
         self._folder = Path(folder)

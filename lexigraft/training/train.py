@@ -17,8 +17,7 @@ from lexigraft.artifacts.completion import fingerprint, output_checksums
 from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.hardware import device
-from lexigraft.inference.likelihood import Likelihood, score_texts
-from lexigraft.inference.masked_likelihood import score_masked
+from lexigraft.inference.likelihood import Likelihood, score_masked, score_texts
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.machine import setting

@@ -8,7 +8,7 @@ import torch
 
 from lexigraft.errors import UserError
 from lexigraft.inference.chunked_logits import IGNORED
-from lexigraft.inference.masked_likelihood import Masker, score_masked
+from lexigraft.inference.likelihood import Masker, score_masked
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Masked language modelling: an encoder predicts tokens drawn by `masked_likelihood.Masker`."""
+"""Masked language modelling: an encoder predicts tokens drawn by `likelihood.Masker`."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ class MaskedModeling(Objective):
         A mask depends only on the index of its visit and the seed, so neither interruptions nor
         the number of processes change it. Raises a UserError if the tokenizer has no mask token.
         """
-        from lexigraft.inference.masked_likelihood import Masker
+        from lexigraft.inference.likelihood import Masker
         from lexigraft.training.data import SequenceDataset
 
         masker = Masker(context.tokenizer, context.phase.masking)
