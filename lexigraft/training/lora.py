@@ -37,41 +37,40 @@ def lora_targets(model: PreTrainedModel, settings: Lora) -> LoraTargets:
     The layers of a model are inspected, not its name. Raises a UserError if nothing remains.
     """
     targets, plain = LoraTargets(), {Linear.forward, Conv1D.forward}
-    taken_for_experts = cache(partial(_is_taken_for_experts, model))
+    config = model.config.get_text_config().to_dict()
+    counts = {n for key, n in config.items() if "expert" in key and isinstance(n, int) and n > 1}
     # The number of experts of a block, by the name of the block.
     experts_of_block: dict[str, int] = {}
+
+    def leave_out(name: str, reason: str) -> None:
+        targets.left_out[re.sub(r"(?<=\.)\d+(?=\.|$)", "*", name)] = reason
+
     for name, parameter in model.named_parameters():
         path, _, _ = name.rpartition(".")
-        if parameter.ndim == 3 and len(parameter) in _expert_counts(model):
+        if parameter.ndim == 3 and len(parameter) in counts:
             if isinstance(model.get_submodule(path), Conv1d):
                 continue
             experts_of_block[path.rpartition(".")[0]] = len(parameter)
             if settings.dora:
-                targets.left_out[_without_numbers(name)] = "DoRA does not support fused experts"
+                leave_out(name, "DoRA does not support fused experts")
             else:
                 targets.parameters.append(name)
+    taken_for_experts = cache(partial(_is_taken_for_experts, model))
     for name, module in model.named_modules():
         if not isinstance(module, Linear | Conv1D) or module is model.get_output_embeddings():
             continue
         path, _, attribute = name.rpartition(".")
-        parent: Any = type(model.get_submodule(path))
         blocks = [block for block in experts_of_block if name.startswith(f"{block}.")]
         if type(module).forward not in plain:
-            targets.left_out[_without_numbers(name)] = (
-                f"{type(module).__name__} is not a plain linear layer"
-            )
-        elif attribute in _read_directly(parent):
-            targets.left_out[_without_numbers(name)] = (
-                "a fused kernel reads its weight directly, past an adapter"
-            )
+            leave_out(name, f"{type(module).__name__} is not a plain linear layer")
+        elif attribute in _read_directly(type(model.get_submodule(path))):
+            leave_out(name, "a fused kernel reads its weight directly, past an adapter")
         elif any(experts_of_block[block] == module.weight.shape[0] for block in blocks):
-            targets.left_out[_without_numbers(name)] = "it is a router"
+            leave_out(name, "it is a router")
         elif not taken_for_experts(attribute):
             targets.modules.append(name)
         elif settings.dora:
-            targets.left_out[_without_numbers(name)] = (
-                "PEFT treats it as fused experts, which DoRA does not support"
-            )
+            leave_out(name, "PEFT treats it as fused experts, which DoRA does not support")
         else:
             targets.parameters.append(f"{name}.weight")
     if not targets.modules and not targets.parameters:
@@ -114,16 +113,6 @@ def merge_lora(adapter: PeftModel) -> list[str]:
 def lora_parameter_count(model: PreTrainedModel) -> int:
     """The number of parameters of LoRA's adapters in a model."""
     return sum(p.numel() for name, p in model.named_parameters() if "lora_" in name)
-
-
-def _expert_counts(model: PreTrainedModel) -> set[int]:
-    """Numbers of experts according to the configuration."""
-    settings = model.config.get_text_config().to_dict()
-    return {n for key, n in settings.items() if "expert" in key and isinstance(n, int) and n > 1}
-
-
-def _without_numbers(name: str) -> str:
-    return re.sub(r"(?<=\.)\d+(?=\.|$)", "*", name)
 
 
 @cache

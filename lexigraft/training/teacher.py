@@ -5,7 +5,6 @@ between two consecutive positions at which both have a token boundary, even insi
 """
 
 from codecs import getincrementaldecoder
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from os.path import commonprefix
@@ -63,10 +62,9 @@ class Teacher:
         return model
 
     def check(self, key: str, length: int) -> None:
-        """Check that the model can read sequences of a length.
+        """Raise a UserError about `key` if the model cannot read sequences of a length.
 
-        Raises a UserError, which begins with the settings `key`, if the model predicts masked
-        tokens or its context is shorter.
+        It cannot either if it predicts masked tokens.
         """
         if model_kind(self.config) == MASKED:
             raise UserError(
@@ -84,10 +82,9 @@ class Teacher:
 class TokenAligner:
     """Aligns training sequences of the tokenizer `own` with the tokens of another one.
 
-    The other tokenizer reads each piece of text between special tokens separately. Special tokens
-    have counterparts (`_counterparts`); each forms a chunk with its counterpart if models predict
-    both. A document that begins in the middle, because it was split into sequences, still has the
-    other tokenizer's start token before it.
+    The other tokenizer reads each piece of text between special tokens separately. A special token
+    forms a chunk with its counterpart if models predict both. A document that begins in the middle,
+    because it was split into sequences, still has the other tokenizer's start token before it.
 
     Not part of any chunk are
 
@@ -106,10 +103,25 @@ class TokenAligner:
         self._other, self._most = other, most
         self._own_pieces, self._other_pieces = token_bytes(own), token_bytes(other)
         self._own_start, self._other_start = _start(own), _start(other)
-        self._counterparts = _counterparts(own, other)
-        self._special = np.array(sorted(self._counterparts))
-        self._spaced = _begins_with_space(own, self._own_pieces)
-        self._other_spaced = _begins_with_space(other, self._other_pieces)
+        self._spaced, self._other_spaced = (
+            pieces[next(tokenize(tokenizer, ["a"]))[0]].startswith(b" ")  # as SentencePiece adds it
+            for tokenizer, pieces in ((own, self._own_pieces), (other, self._other_pieces))
+        )
+        # Special token -> its counterpart in the other tokenizer, if any, and if they are a chunk.
+        # The start tokens are counterparts; otherwise, tokens of the same spelling are, then the
+        # end-of-text tokens. No model predicts a token that only begins texts.
+        self._counterparts: dict[int, tuple[int | None, bool]] = {}
+        other_ids = {other.convert_ids_to_tokens(number): number for number in special_ids(other)}
+        only_begin, others_only_begin = (
+            {tokenizer.bos_token_id} - {tokenizer.eos_token_id} for tokenizer in (own, other)
+        )
+        for token in special_ids(own):
+            end = other.eos_token_id if token == own.eos_token_id else None
+            counterpart = other_ids.get(own.convert_ids_to_tokens(token), end)
+            if token == self._own_start:
+                counterpart = self._other_start
+            predicted = counterpart is not None and counterpart not in others_only_begin
+            self._counterparts[token] = counterpart, predicted and token not in only_begin
 
     def align(self, sequence: TrainingSequence) -> TeacherTokens:
         """The tokens of the teacher for the text of a sequence, and the chunks."""
@@ -122,16 +134,28 @@ class TokenAligner:
         chunks: list[int] = []
         positions: list[int] = []
         first_tokens: list[int] = []  # the other tokenizer's first token of each document
-        for begin, end in zip(begins, [*begins[1:], len(tokens)], strict=True):
+        is_special = np.isin(tokens, list(self._counterparts))
+        edges = {*begins, len(tokens), *np.flatnonzero(is_special), *np.flatnonzero(is_special) + 1}
+        for begin, end in pairwise([*begins, len(tokens)]):
             start = len(teacher_ids)
             if tokens[begin] != self._own_start and self._other_start is not None:
                 teacher_ids.append(self._other_start)
                 chunks.append(IGNORED)
-            for run in self._runs(tokens, begin, end):
-                ids, own_numbers, teacher_numbers = self._match(run)
-                own_chunks[run.begin : run.begin + len(run.tokens)] = own_numbers
+            # Single special tokens, and the text between them.
+            for first, last in pairwise(sorted(edge for edge in edges if begin <= edge <= end)):
+                if is_special[first]:
+                    counterpart, predicted = self._counterparts[int(tokens[first])]
+                    own_chunks[first] = first if predicted else IGNORED
+                    ids = [] if counterpart is None else [counterpart]
+                    numbers = len(ids) * [own_chunks[first]]
+                else:
+                    ids, own_numbers, numbers = self._match(
+                        tokens[first:last].tolist(), begins_text=first > begin
+                    )
+                    own_chunks[first:last] = np.where(own_numbers < 0, IGNORED, own_numbers + first)
+                    numbers = np.where(numbers < 0, IGNORED, numbers + first).tolist()
                 teacher_ids += ids
-                chunks += teacher_numbers.tolist()
+                chunks += numbers
             positions += range(len(teacher_ids) - start)
             first_tokens += [start] if start < len(teacher_ids) else []
         teacher_chunks = np.array(chunks, dtype=np.int32)
@@ -148,25 +172,15 @@ class TokenAligner:
             None if sequence.positions is None else np.array(positions[: self._most]),
         )
 
-    def _runs(self, tokens: np.ndarray, begin: int, end: int) -> "list[_Run]":
-        """Split a document into single special tokens and the tokens between them."""
-        special = np.isin(tokens[begin:end], self._special)
-        edges = {0, end - begin, *np.flatnonzero(special), *(np.flatnonzero(special) + 1)}
-        cuts = sorted(int(edge) for edge in edges)
-        runs = []
-        for first, last in pairwise(cuts):
-            run = tokens[begin + first : begin + last].tolist()
-            runs.append(_Run(begin + first, run, bool(special[first]), first > 0))
-        return runs
+    def _match(
+        self, tokens: list[int], begins_text: bool
+    ) -> tuple[list[int], np.ndarray, np.ndarray]:
+        """The other tokenizer's ids of a text, and the chunk of each own and each other token.
 
-    def _match(self, run: "_Run") -> tuple[list[int], np.ndarray, np.ndarray]:
-        """The other tokenizer's ids of a run, and the chunk of each own and each other token."""
-        if run.is_special:
-            counterpart, predicted = self._counterparts[run.tokens[0]]
-            ids = [] if counterpart is None else [counterpart]
-            number = run.begin if predicted else IGNORED
-            return ids, np.array([number]), np.full(len(ids), number)
-        pieces = [self._own_pieces[token] for token in run.tokens]
+        A chunk has the index of its last own token as its number, and -1 is no chunk. `begins_text`
+        says that the text begins here, and not in an earlier sequence.
+        """
+        pieces = [self._own_pieces[token] for token in tokens]
         content = b"".join(pieces)
         # Bytes of a character whose beginning is missing.
         cut = min(_MOST_CONTINUED, len(content) - len(content.lstrip(_CONTINUED)))
@@ -176,14 +190,14 @@ class TokenAligner:
         except UnicodeDecodeError:  # not the tokens of a text
             text = ""
         # A space that is not part of the text: one tokenizer adds it, or both do.
-        if self._other_spaced or (self._spaced and run.after_special):
+        if self._other_spaced or (self._spaced and begins_text):
             text = text.removeprefix(" ")
         [ids] = tokenize(self._other, [text]) if text else [[]]
         other_pieces = [self._other_pieces[token] for token in ids]
         other_bytes = b"".join(other_pieces)
         words, other_words = own_bytes.lstrip(b" "), other_bytes.lstrip(b" ")
         indent = len(own_bytes) - len(words)
-        # Ends of tokens, in bytes of the run.
+        # Ends of tokens, in bytes of the text.
         ends = np.cumsum([len(piece) for piece in pieces])
         other_ends = np.cumsum([len(piece) for piece in other_pieces], dtype=np.int64)
         other_ends += cut + indent - (len(other_bytes) - len(other_words))
@@ -191,59 +205,18 @@ class TokenAligner:
         agreed_end = cut + indent + len(common)
         shared = np.intersect1d([0, *ends], [cut, *other_ends])
         shared = shared[(cut <= shared) & (shared <= agreed_end)]
-        last = run.begin + np.searchsorted(ends, shared, side="right") - 1
-        return ids, _chunk_ends(ends, shared, last), _chunk_ends(other_ends, shared, last)
+        last = np.searchsorted(ends, shared, side="right") - 1  # own token at each shared end
 
+        def numbers_of(ends: np.ndarray) -> np.ndarray:
+            chunk = np.searchsorted(shared, ends)
+            inside = (chunk > 0) & (chunk < len(shared))
+            numbers = np.full(len(ends), -1)
+            numbers[inside] = last[chunk[inside]]
+            return numbers
 
-@dataclass(frozen=True)
-class _Run:
-    """Consecutive tokens of a sequence, from index `begin`: a special one, or text."""
-
-    begin: int
-    tokens: list[int]
-    is_special: bool
-    after_special: bool  # whether its text begins here, and not in an earlier sequence
-
-
-def _chunk_ends(ends: np.ndarray, shared: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """The chunk numbers of tokens with these ends; `last` has the number of each `shared` end."""
-    chunk = np.searchsorted(shared, ends)
-    inside = (chunk > 0) & (chunk < len(shared))
-    numbers = np.full(len(ends), IGNORED)
-    numbers[inside] = last[chunk[inside]]
-    return numbers
+        return ids, numbers_of(ends), numbers_of(other_ends)
 
 
 def _start(tokenizer: PreTrainedTokenizerFast) -> int | None:
     """The special token that texts begin with, if any."""
     return next(encode(tokenizer, [""]))[0] if document_start(tokenizer) else None
-
-
-def _begins_with_space(tokenizer: PreTrainedTokenizerFast, pieces: Sequence[bytes]) -> bool:
-    """Whether a tokenizer adds a space before a text, as SentencePiece does."""
-    [[first, *_]] = tokenize(tokenizer, ["a"])
-    return pieces[first].startswith(b" ")
-
-
-def _counterparts(
-    own: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast
-) -> dict[int, tuple[int | None, bool]]:
-    """Special token -> its counterpart in the other tokenizer, if any, and if they are a chunk.
-
-    The start tokens are counterparts; otherwise, tokens of the same spelling are, then the
-    end-of-text tokens. No model predicts a token that only begins texts.
-    """
-    other_ids = {other.convert_ids_to_tokens(number): number for number in special_ids(other)}
-
-    def is_predicted(tokenizer: PreTrainedTokenizerFast, token: int) -> bool:
-        return token != tokenizer.bos_token_id or token == tokenizer.eos_token_id
-
-    counterparts, own_start, other_start = {}, _start(own), _start(other)
-    for token in special_ids(own):
-        end = other.eos_token_id if token == own.eos_token_id else None
-        counterpart = other_ids.get(own.convert_ids_to_tokens(token), end)
-        if token == own_start:
-            counterpart = other_start
-        both_predicted = counterpart is not None and is_predicted(other, counterpart)
-        counterparts[token] = counterpart, both_predicted and is_predicted(own, token)
-    return counterparts

@@ -48,14 +48,18 @@ def answer_samples(
     source = open_source(teacher)
     tokenizer = source.tokenizer()
     model = load_model(source.folder, precision(), device())
-    samples = [_split_sample(*sample) for sample in dict(read_samples(prompts)).items()]
+    samples = []  # what the teacher reads, the prompt, and the whitespace between it and the answer
+    for prompt, answer in dict(read_samples(prompts)).items():
+        between = answer[: len(answer) - len(answer.lstrip())]
+        # The teacher generates a separating space itself, since tokens begin with one, but not a
+        # line feed, which would end the answer.
+        samples.append((prompt + between if "\n" in between else prompt, prompt, between))
     texts = [text for text, _, _ in samples]
     limit = positions_of(model) or math.inf
-    lengths = map(len, encode(tokenizer, texts))
     fitting = {
         str(number): text
-        for number, (text, length) in enumerate(zip(texts, lengths, strict=True))
-        if length + max_new_tokens <= limit
+        for number, (text, ids) in enumerate(zip(texts, encode(tokenizer, texts), strict=True))
+        if len(ids) + max_new_tokens <= limit
     }
     partial = Path(folder) / "answers.partial.jsonl"
     answers = generate(
@@ -74,13 +78,10 @@ def answer_samples(
         "unfinished": sum(not answer.finished for answer in answers.values()),
     }
     logger.info("%s answers: %s", source.name, facts)
-    complete_answers = {
-        int(name): one.text for name, one in answers.items() if one.finished and one.text
-    }
     answered = [
-        (prompt, between + complete_answers[number])
-        for number, (_, prompt, between) in enumerate(samples)
-        if number in complete_answers
+        (samples[int(number)][1], samples[int(number)][2] + answer.text)
+        for number, answer in answers.items()
+        if answer.finished and answer.text
     ]
     if not answered:
         raise UserError(
@@ -90,13 +91,3 @@ def answer_samples(
     files = write_samples(folder, answered)
     partial.unlink()
     return files, facts
-
-
-def _split_sample(prompt: str, answer: str) -> tuple[str, str, str]:
-    """The teacher's input, the prompt, and the whitespace between prompt and answer.
-
-    The teacher generates a separating space itself, since tokens begin with one, but not a line
-    feed, which would end the answer.
-    """
-    between = answer[: len(answer) - len(answer.lstrip())]
-    return (prompt + between if "\n" in between else prompt), prompt, between
