@@ -26,12 +26,8 @@ def attach_new_rows(model: PreTrainedModel, ids: Sequence[int]) -> None:
     """Attach parameters for the rows of the tokens `ids` to a frozen model, in place.
 
     Tied matrices share them. The entries of these tokens in a head's bias are trained too. The
-    model's outputs do not change, and every parameter keeps its name.
-
-    Raises
-    ------
-    UserError
-        There are no such tokens, or a matrix of the model is not a plain embedding or linear layer.
+    model's outputs do not change. Raises a UserError if there are no such tokens, or a matrix of
+    the model is not a plain embedding or linear layer.
     """
     if not len(ids):
         raise UserError(

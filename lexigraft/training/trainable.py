@@ -7,8 +7,7 @@ Autocast does not round embeddings and norms, so these stay in float32.
 """
 
 import inspect
-from collections.abc import Collection, Container, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Container, Sequence
 from pathlib import Path
 
 import torch
@@ -37,18 +36,13 @@ def prepare_phase(
 ) -> tuple[list[str], PeftModel | None]:
     """Freeze everything, then unfreeze what `phase.trainable` names.
 
-    LoRA's adapters (see `lora_targets`) are added to `model` itself. Embeddings and head are
-    trained as plain parameters, not as PEFT's `modules_to_save`: those are copies, and copies of
-    tied matrices would differ. New rows, of the tokens `new_ids` that the source does not have, get
-    separate parameters, which `finish_phase` merges.
+    LoRA's adapters are added to `model` itself. Embeddings and head are trained as plain
+    parameters, not as PEFT's `modules_to_save`: those are copies, and copies of tied matrices would
+    differ. The rows of the tokens `new_ids` get separate parameters, which `finish_phase` merges.
 
     Returns the names of the model's own parameters that are trained, in the model's order, and the
-    PEFT model of the adapters, which wraps `model`.
-
-    Raises
-    ------
-    UserError
-        The model lacks a named part, or the vocabulary has no new tokens.
+    PEFT model, which wraps `model`. Raises a UserError if the model lacks a named part, or the
+    vocabulary has no new tokens.
     """
     trained = own_parameters(model, phase)
     model.requires_grad_(False)
@@ -92,9 +86,8 @@ def finish_phase(
 class FrozenWeights:
     """The weights of a model's linear layers that are unchanged from its source.
 
-    Matrices with a row for each token are excluded, since new rows are grafted into them. So are
-    weights without a tensor of their own in the files of the `source`, from which rounded weights
-    are read again. A model without files stays rounded.
+    Matrices with a row for each token are excluded, as are weights without a tensor of their own in
+    the files of the `source`, from which rounded weights are read again.
     """
 
     def __init__(self, model: PreTrainedModel, source: Path | None):
@@ -110,22 +103,26 @@ class FrozenWeights:
     ) -> tuple[list[str], PeftModel | None]:
         """Round weights that no phase up to this one trains, and call `prepare_phase`.
 
-        `trained` are names of parameters that earlier phases trained. DoRA computes norms of
-        weights in float32, so with DoRA none is rounded.
+        Earlier phases trained the parameters `trained`. DoRA computes norms of weights in float32,
+        so with DoRA none is rounded.
         """
         if "lora" in phase.trainable and phase.lora.dora:
             self.restore()
             return prepare_phase(model, phase, new_ids)
         self.round_all_but({*trained, *own_parameters(model, phase)})
-        with self.appearing_as_float32():
+        # PEFT creates and initializes adapters in the dtype of their layer, so the weights appear
+        # as float32 to it, without their values and without memory.
+        values = {name: parameter.data for name, parameter in self._weights.items()}
+        for parameter in self._weights.values():
+            parameter.data = parameter.data.new_empty(1, dtype=torch.float32).expand_as(parameter)
+        try:
             return prepare_phase(model, phase, new_ids)
+        finally:
+            for name, parameter in self._weights.items():
+                parameter.data = values[name]
 
     def round_all_but(self, names: Container[str]) -> None:
-        """Round weights to bfloat16; restore those of `names` to the source's float32.
-
-        `names` are those of parameters without adapters that will be trained or merged, or that
-        have been, which are never changed here.
-        """
+        """Round weights to bfloat16; restore rounded ones of `names` to the source's float32."""
         if precision() != torch.bfloat16:
             return
         for name, parameter in self._weights.items():
@@ -139,27 +136,9 @@ class FrozenWeights:
         """Restore all weights to the source's float32 values."""
         self.round_all_but(self._weights)
 
-    @contextmanager
-    def appearing_as_float32(self) -> Iterator[None]:
-        """Make the weights appear as float32, without their values and without memory.
-
-        PEFT creates and initializes adapters in the dtype of their layer.
-        """
-        values = {name: parameter.data for name, parameter in self._weights.items()}
-        for parameter in self._weights.values():
-            parameter.data = parameter.data.new_empty(1, dtype=torch.float32).expand_as(parameter)
-        try:
-            yield
-        finally:
-            for name, parameter in self._weights.items():
-                parameter.data = values[name]
-
 
 def own_parameters(model: PreTrainedModel, phase: Phase) -> dict[str, Parameter]:
-    """The model's own parameters that a phase trains, by name.
-
-    Raises a UserError if the model lacks a named part.
-    """
+    """The model's own parameters that a phase trains, by name; a UserError if it lacks a part."""
     modules: list[Module] = [model] if "all" in phase.trainable else []
     if "adapter" in phase.trainable:
         modules += attached_adapters(model)
@@ -210,8 +189,7 @@ def decoder_layers(model: PreTrainedModel) -> ModuleList:
 def trained_parameter_count(model: PreTrainedModel, progress: Progress, new_rows: int) -> int:
     """The number of parameters trained so far: each of the model's own once, and adapters.
 
-    LoRA's adapters may still be in the model. `new_rows` is the number of trained rows of a matrix
-    of which only the new rows are trained.
+    `new_rows` is the number of trained rows of a matrix of which only these are trained.
     """
     named = model.named_parameters()
     parameters = {name.replace(".base_layer", ""): parameter for name, parameter in named}

@@ -141,10 +141,9 @@ class DenseAdapter(Adapter):
 
 
 class _Rows(torch.autograd.Function):
-    """`weights[ids] @ table`, without a copy of these weights or of their gradient.
+    """`weights[ids] @ table`, in blocks: without a copy of these weights or of their gradient.
 
-    Both would be almost as large as the adapter, so one block of the source's tokens is computed
-    after the other. The gradient's blocks are computed in `dtype`; `table` gets none.
+    The gradient's blocks are computed in `dtype`; `table` gets none.
     """
 
     @staticmethod
@@ -412,10 +411,7 @@ class WithAuxiliaryLoss(Objective):
 
 
 class AdaptedEmbedding(torch.nn.Module):
-    """Looks up rows of `A E`, computed only for the tokens of a batch; E [n_source, h] is `old`.
-
-    `source_of` [n_target] is the source row that each token copied at the start, -1 for new tokens.
-    """
+    """Looks up rows of `A E`, computed only for the tokens of a batch; E [n_source, h] is `old`."""
 
     def __init__(self, old: torch.nn.Embedding, adapter: Adapter, source_of: np.ndarray):
         super().__init__()
@@ -424,13 +420,11 @@ class AdaptedEmbedding(torch.nn.Module):
         self.padding_idx, old.padding_idx = old.padding_idx, None
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Rows [..., h] of target ids, as the source's embedding returns its own.
-
-        Some architectures scale embeddings, so the source's embedding is called, with the rows of
-        the batch as its matrix.
-        """
+        """Rows [..., h] of target ids."""
         distinct, indices = ids.unique(return_inverse=True)
         rows = self.adapter.rows(distinct, self.old.weight)
+        # Some architectures scale what they look up, so the source's embedding is called, with
+        # these rows as its matrix.
         return functional_call(self.old, {"weight": rows}, (indices,))
 
 

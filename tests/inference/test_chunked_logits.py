@@ -190,35 +190,6 @@ def test_chunks_that_do_not_fit_into_memory_are_halved_and_give_the_same_gradien
     assert len(caplog.records) == 2
 
 
-def limit_chunks(model, positions):
-    """Let the head have memory for so many positions; returns how many it was given each time."""
-    sizes = []
-
-    def check(head, states, logits):
-        sizes.append(logits.shape[-2])
-        if sizes[-1] > positions:
-            raise torch.OutOfMemoryError
-
-    model.lm_head.register_forward_hook(check)
-    return sizes
-
-
-@torch.no_grad()
-def test_chunks_are_halved_where_tokens_are_scored(tiny_llama, padded, monkeypatch):
-    model, inputs = tiny_llama(50), padded(3, 12)
-    expected = nll_per_token(chunked_logits(model, inputs), targets_of(inputs))
-    monkeypatch.setitem(module.CHUNK_LOGITS, "cpu", 16 * 50)
-    monkeypatch.setattr(module, "LEAST_LOGITS", 5 * 50)
-    monkeypatch.setattr(module, "_halved", {})
-    limit_chunks(model, 5)
-    found = nll_per_token(chunked_logits(model, inputs), targets_of(inputs))
-    assert torch.allclose(found, expected, rtol=1e-5, atol=1e-6)
-    sizes = limit_chunks(model, 1)
-    with pytest.raises(torch.OutOfMemoryError):
-        nll_per_token(chunked_logits(model, inputs), targets_of(inputs))
-    assert 2 <= sizes[-1] <= 5  # fewer positions would not help
-
-
 @pytest.mark.parametrize(
     ("free", "gradients", "chunk"),
     [(2**40, 0, 2**28), (2**32, 0, 2**27), (2**32, 2**31, 2**26), (0, 0, 2**25)],
@@ -233,20 +204,6 @@ def test_chunks_follow_from_the_free_memory_of_a_gpu(monkeypatch, free, gradient
     assert module._chunk_logits(torch.device("cpu"), 0) == 1000
 
 
-def test_logits_of_selected_states_are_those_of_the_model(family, padded):
-    model, _ = family
-    expected = model(**padded()).logits
-    readout = chunked_logits(model, padded())
-    assert readout.from_head and readout.vocabulary == 50
-    found = readout.logits(readout.states.flatten(0, 1)[5:9])
-    assert torch.allclose(found, expected.flatten(0, 1)[5:9], atol=1e-5)
-    assert torch.equal(model(**padded()).logits, expected)  # the model is as it was
-
-
-def test_tied_matrices_get_the_gradients_of_both_uses(tiny_llama, padded):
-    assert_same(tiny_llama(50, tied=True), padded())
-
-
 @pytest.mark.parametrize("tied", [True, False])
 def test_adapters_get_gradients_and_frozen_parameters_do_not(tiny_llama, padded, tied):
     torch.manual_seed(0)
@@ -257,27 +214,10 @@ def test_adapters_get_gradients_and_frozen_parameters_do_not(tiny_llama, padded,
     assert all("lora" in name for name, p in model.named_parameters() if p.grad is not None)
 
 
-def test_a_trained_head_on_a_frozen_body_gets_gradients(tiny_llama, padded):
-    model = tiny_llama(50, tied=False).requires_grad_(False)
-    model.lm_head.requires_grad_(True)
-    assert_same(model, padded())
-
-
 def test_gradient_checkpointing_changes_nothing(tiny_llama, padded):
     model = tiny_llama(50).train()
     model.activation_checkpointing_enable({"use_reentrant": False})
     assert_same(model, padded())
-
-
-def test_masked_language_models_have_chunked_logits_like_causal_ones(padded):
-    from transformers import RobertaConfig, RobertaForMaskedLM
-
-    torch.manual_seed(0)
-    config = RobertaConfig(
-        vocab_size=50, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
-        num_attention_heads=2, max_position_embeddings=64, initializer_range=0.5,
-    )  # fmt: skip
-    assert_same(RobertaForMaskedLM(config).eval(), padded())
 
 
 @pytest.mark.parametrize("tied", [True, False])

@@ -7,8 +7,6 @@ from transformers import (
     GPT2Config,
     LlamaConfig,
     MistralConfig,
-    OPTConfig,
-    Qwen2Config,
 )
 
 from lexigraft.inference.generation import continue_greedily, generate
@@ -23,14 +21,10 @@ WIDE = {**SIZES, "intermediate_size": 48, "max_position_embeddings": 256}
 GROUPED = {**WIDE, "num_key_value_heads": 1}
 FAMILIES = {
     "llama": LlamaConfig(**GROUPED),
-    "qwen2": Qwen2Config(**GROUPED),
     "mistral": MistralConfig(**GROUPED, sliding_window=128),
     "gemma2": Gemma2Config(**GROUPED, head_dim=16, sliding_window=128, query_pre_attn_scalar=16),
     "gpt2": GPT2Config(vocab_size=257, n_embd=32, n_layer=2, n_head=2, n_positions=256),
     "bloom": BloomConfig(vocab_size=257, hidden_size=32, n_layer=2, n_head=2),
-    "opt": OPTConfig(
-        **SIZES, ffn_dim=48, max_position_embeddings=256, word_embed_proj_dim=32, pad_token_id=1
-    ),
 }
 
 

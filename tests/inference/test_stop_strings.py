@@ -27,12 +27,6 @@ def test_the_part_of_a_token_before_the_stop_string_is_returned(tokenizer):
     assert stops.find(ids(tokenizer, "a", "xĊQ", ":", "b")) == StopPosition(2, 1, b"x")
 
 
-def test_a_string_inside_one_token_makes_that_token_a_stop(tokenizer):
-    stops = StopStrings(tokenizer, ["\n"])
-    assert stops.tokens == set(ids(tokenizer, "Ċ", "ĊQ", "xĊQ"))
-    assert stops.find(ids(tokenizer, "a", "xĊQ")) == StopPosition(1, 1, b"x")
-
-
 def test_a_character_of_several_byte_tokens_is_found(tokenizer):
     bytes_of_danda = [tokenizer.convert_tokens_to_ids(token) for token in ("à", "¥", "¤")]
     assert StopStrings(tokenizer, ["।"]).find([5, *bytes_of_danda]) == StopPosition(3, 1, b"")
@@ -53,15 +47,6 @@ def test_the_stop_string_that_is_completed_first_ends_the_text(tokenizer):
 def test_if_one_token_completes_several_stop_strings_the_earliest_counts(tokenizer):
     stops = StopStrings(tokenizer, ["p", "top"])
     assert stops.find(ids(tokenizer, "s", "t", "op")) == StopPosition(2, 1, b"")
-
-
-def test_a_part_of_a_stop_string_does_not_end_a_text(tokenizer):
-    assert StopStrings(tokenizer, ["stop"]).find(ids(tokenizer, "s", "t", "o", "s", "t")) is None
-
-
-def test_without_strings_nothing_stops(tokenizer):
-    stops = StopStrings(tokenizer, [])
-    assert (stops.tokens, stops.cross_tokens, stops.find([1, 2])) == (set(), False, None)
 
 
 def test_an_empty_string_is_refused(tokenizer):

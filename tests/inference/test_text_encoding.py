@@ -7,17 +7,6 @@ import pytest
 from lexigraft.inference.text_encoding import encode, scored_parts, tokenize
 
 
-def test_a_tokenizer_that_adds_bos_is_used_unchanged(with_bos):
-    (ids,) = encode(with_bos, ["one two"])
-    assert ids == with_bos("one two")["input_ids"]
-    assert ids.count(with_bos.bos_token_id) == 1 and ids[0] == with_bos.bos_token_id
-
-
-def test_without_bos_a_text_begins_with_eos(without_bos):
-    (ids,) = encode(without_bos, ["one two"])
-    assert ids == [without_bos.eos_token_id, *without_bos("one two")["input_ids"]]
-
-
 def test_texts_keep_their_order_over_batches(without_bos, monkeypatch):
     monkeypatch.setattr("lexigraft.inference.text_encoding.BATCH", 2)
     texts = [f"text {number}" for number in range(5)]
@@ -47,10 +36,6 @@ def test_truncation_and_padding_settings_of_a_tokenizer_are_ignored(with_bos):
     tokenizer.backend_tokenizer.enable_padding(length=99)
     texts = ["one two three four", "five"]
     assert list(tokenize(tokenizer, texts)) == list(tokenize(with_bos, texts))
-
-
-def test_without_a_start_token_a_text_has_only_its_own_tokens(bare):
-    assert list(encode(bare, ["one two"])) == list(tokenize(bare, ["one two"]))
 
 
 def test_the_scored_part_of_a_text_without_a_boundary_begins_at_its_second_token(bare):

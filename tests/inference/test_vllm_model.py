@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from lexigraft.errors import UserError
-from lexigraft.inference import vllm_model
 from lexigraft.inference.generation import generate
 from lexigraft.inference.vllm_model import VllmModel
 from tests.fake_vllm import LLM, install
@@ -39,18 +38,6 @@ def test_the_same_texts_as_by_transformers(
     model = VllmModel(folder, torch.float32)
     assert written(model, tokenizer, tmp_path / "b.jsonl", stop=stop) == expected
     assert any(output.text for output in expected.values())
-
-
-def test_a_stop_string_that_the_model_writes_ends_the_text(
-    vllm, folder, varied_llama, byte_tokenizer, tmp_path
-):
-    free = written(varied_llama, byte_tokenizer(), tmp_path / "free.jsonl", stop=[])
-    pairs = [out.text[at : at + 2] for out in free.values() for at in range(3, len(out.text) - 1)]
-    stop = [next(pair for pair in pairs if pair.isascii())]
-    expected = written(varied_llama, byte_tokenizer(), tmp_path / "a.jsonl", stop=stop)
-    model = VllmModel(folder, torch.float32)
-    assert written(model, byte_tokenizer(), tmp_path / "b.jsonl", stop=stop) == expected
-    assert expected != free
 
 
 def test_vllm_receives_many_prompts_per_call(vllm, folder, byte_tokenizer, tmp_path):
@@ -110,7 +97,3 @@ def test_a_missing_vllm_is_refused(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(UserError, match=r"vLLM cannot be used .* docs/generation\.md"):
         VllmModel(folder, torch.float32)
-
-
-def test_the_engine_name_includes_the_version(vllm):
-    assert vllm_model.engine_name() == "vllm 0.30.0"

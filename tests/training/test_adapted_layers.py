@@ -49,14 +49,6 @@ def phi(tied):
     return model
 
 
-def gemma2(tied):
-    """It caps its logits."""
-    from transformers import Gemma2Config, Gemma2ForCausalLM
-
-    cap = {"final_logit_softcapping": 0.05, "head_dim": 8}
-    return Gemma2ForCausalLM(Gemma2Config(**SIZE, **cap, tie_word_embeddings=tied))
-
-
 def gemma3(tied):
     """Its embedding scales what it looks up."""
     from transformers import Gemma3ForCausalLM, Gemma3TextConfig
@@ -64,16 +56,9 @@ def gemma3(tied):
     return Gemma3ForCausalLM(Gemma3TextConfig(**SIZE, head_dim=8, tie_word_embeddings=tied))
 
 
-def cohere(tied):
-    """It scales its logits."""
-    from transformers import CohereConfig, CohereForCausalLM
-
-    return CohereForCausalLM(CohereConfig(**SIZE, logit_scale=0.5, tie_word_embeddings=tied))
-
-
 MODELS = pytest.mark.parametrize(
     ("build", "tied"),
-    [(llama, True), (llama, False), (phi, False), (gemma2, True), (gemma3, True), (cohere, True)],
+    [(llama, True), (phi, False), (gemma3, True)],
 )
 
 
@@ -200,17 +185,6 @@ def loss(logits):
     )
 
 
-@pytest.mark.parametrize("tied", [True, False])
-def test_the_resulting_recipes_produce_the_merged_matrices(tied, target, start):
-    model = llama(tied)
-    old = [layer.weight.detach().clone() for layer in layers(model)]
-    attach_adapters(model, target, start, settings("sparse"))
-    recipes = merge_adapters(perturbed(model), target)
-    for which, matrix, layer in zip(("input", "output"), old, layers(model), strict=True):
-        made = recipes.apply(matrix, which)
-        torch.testing.assert_close(made, layer.weight.detach(), atol=1e-5, rtol=1e-4)
-
-
 def test_untrained_rows_still_count_as_copies(target, start):
     model = llama(False)
     attach_adapters(model, target, start, settings("dense"))
@@ -222,28 +196,16 @@ def test_untrained_rows_still_count_as_copies(target, start):
     assert np.array_equal(np.flatnonzero(recipes.source_of[:300] >= 0), copies)
 
 
-@FORMS
-def test_configs_and_padding_become_those_of_a_grafted_model(form, target, start):
+def test_configs_and_padding_become_those_of_a_grafted_model(target, start):
     model = llama(True)
     grafted = graft(copy.deepcopy(model), target, start)
     assert layers(model)[0].padding_idx == 2
-    attach_adapters(model, target, start, settings(form))
+    attach_adapters(model, target, start, settings("sparse"))
     merge_adapters(model, target)
     assert layers(model)[0].padding_idx == layers(grafted)[0].padding_idx == 2
     both = [{**m.config.to_dict(), "tie_word_embeddings": None} for m in (model, grafted)]
     assert both[0] == both[1]
     assert model.generation_config.to_dict() == grafted.generation_config.to_dict()
-
-
-def test_the_body_of_the_model_is_not_changed(target, start):
-    model = llama(True)
-    before = copy.deepcopy(model.state_dict())
-    attach_adapters(model, target, start, settings("sparse"))
-    merge_adapters(perturbed(model), target)
-    after = model.state_dict()
-    matrices = {"model.embed_tokens.weight", "lm_head.weight"}
-    assert before.keys() == after.keys()
-    assert all(torch.equal(before[n], after[n]) for n in before.keys() - matrices)
 
 
 def test_only_rows_of_the_batch_are_computed(target, start, monkeypatch):
@@ -315,22 +277,9 @@ def test_the_auxiliary_loss_is_an_additional_part(adapters):
     assert objective.losses(None, {}).tolist() == pytest.approx([6, 1, 0.1 * 0.75])
 
 
-def test_the_part_of_an_objective_with_one_part_gets_a_name(adapters):
-    assert WithAuxiliaryLoss(One(), adapters, alpha=0.1).loss_names == ("lm_loss", "aux_loss")
-
-
 def test_the_auxiliary_loss_counts_once_per_step(adapters):
     objective = WithAuxiliaryLoss(One(), adapters, alpha=0.1)
     for passes in (1, 4):
         targets = torch.stack([objective.count_targets({}) for _ in range(passes)]).sum(0)
         losses = torch.stack([objective.losses(None, {}) for _ in range(passes)]).sum(0)
         assert (losses / targets).tolist() == pytest.approx([2, 0.075])
-
-
-def test_the_losses_of_both_adapters_are_added():
-    drifts = [torch.tensor(far, requires_grad=True) for far in (0.5, 0.3)]
-    both = [SimpleNamespace(drift=lambda far=far: far) for far in drifts]
-    loss = WithAuxiliaryLoss(One(), both, alpha=0.1).losses(None, {})[-1]
-    loss.backward()
-    assert loss.item() == pytest.approx(0.1 * 0.5 + 0.1 * 0.3)
-    assert [far.grad.item() for far in drifts] == pytest.approx([0.1, 0.1])

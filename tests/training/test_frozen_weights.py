@@ -13,7 +13,7 @@ from lexigraft.training.distributed import Computation
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.train import train_cell
-from lexigraft.training.trainable import FrozenWeights, own_parameters, prepare_phase
+from lexigraft.training.trainable import FrozenWeights, prepare_phase
 from lexigraft.training.training_log import TrainingLog
 from tests.inference.conftest import FAMILIES, SMALL
 from tests.training.interruption import EAGER, interrupted_at
@@ -65,12 +65,11 @@ def phase_of(trainable):
 
 def prepared(model, phase, folder=None):
     """A model ready for a phase as training prepares it; with a folder, frozen weights are held."""
-    frozen = FrozenWeights(model, folder)
-    if folder is not None:
-        frozen.round_all_but(own_parameters(model, phase))
     torch.manual_seed(1)
-    with frozen.appearing_as_float32():
+    if folder is None:
         prepare_phase(model, phase, [40, 41, 45])
+    else:
+        FrozenWeights(model, folder).prepare_phase(model, phase, (), [40, 41, 45])
     return model.train()
 
 

@@ -32,15 +32,6 @@ def ids(tokenizer, text):
     return next(encode(tokenizer, [text]))
 
 
-def test_chunks_end_where_both_have_a_boundary(byte_tokenizer):
-    own, other = byte_tokenizer(("a", "b"), ("c", "d")), byte_tokenizer(("b", "x"))
-    # <end> ab x cd, and <end> a bx c d
-    tokens, theirs, ours = aligned(own, other, ids(own, "abxcd"))
-    assert tokens == ids(other, "abxcd")
-    assert ours == [NONE, 2, 2, 3]
-    assert theirs == [NONE, 2, 2, 3, 3]
-
-
 def test_a_character_may_be_one_chunk_or_its_bytes(byte_tokenizer):
     bytewise, whole = byte_tokenizer(), byte_tokenizer(("Ã", "©"))  # the two bytes of é
     assert aligned(bytewise, whole, ids(bytewise, "éa"))[1:] == ([NONE, 2, 3], [NONE, 2, 2, 3])
@@ -66,25 +57,11 @@ def test_the_first_token_of_a_split_document_is_in_no_chunk(byte_tokenizer):
     assert theirs == [NONE, NONE, 2, 3]
 
 
-def test_the_end_of_a_text_is_a_chunk(byte_tokenizer):
-    own = byte_tokenizer()
-    tokens, theirs, ours = aligned(own, own, ids(own, "a") + ids(own, "b"))
-    assert tokens == ids(own, "a") + ids(own, "b")
-    assert ours == theirs == [NONE, 1, 2, 3]
-
-
 def test_the_beginning_of_a_text_is_predicted_by_no_model(byte_tokenizer, with_bos):
     own = byte_tokenizer()
     tokens, theirs, ours = aligned(own, with_bos, ids(own, "a") + ids(own, "b"))
     assert tokens == ids(with_bos, "a") + ids(with_bos, "b")
     assert ours == theirs == [NONE, 1, NONE, 3]
-
-
-def test_the_end_of_a_text_has_another_name_in_another_tokenizer(byte_tokenizer, with_bos):
-    other = byte_tokenizer()
-    tokens, theirs, ours = aligned(with_bos, other, [*ids(with_bos, "a"), with_bos.eos_token_id])
-    assert tokens == [*ids(other, "a"), other.eos_token_id]
-    assert ours == theirs == [NONE, 1, 2]
 
 
 def test_text_after_a_difference_is_in_no_chunk_up_to_the_next_special_token(byte_tokenizer):
@@ -96,16 +73,6 @@ def test_text_after_a_difference_is_in_no_chunk_up_to_the_next_special_token(byt
     assert tokens == ids(other, "a/bcd") + ids(other, "e")
     assert ours == [NONE, 1, 2, 3, NONE, NONE, 6, 7]
     assert theirs == [NONE, 1, 2, 3, NONE, 6, 7]
-
-
-def test_the_first_token_of_a_text_without_a_start_is_in_no_chunk(
-    byte_tokenizer, special_tokenizer
-):
-    own, bare = byte_tokenizer(), special_tokenizer()
-    one, two, three = bare("qjx")["input_ids"]
-    assert aligned(own, bare, ids(own, "qjx"))[1:] == ([NONE, 2, 3], [NONE, NONE, 2, 3])
-    tokens, theirs, ours = aligned(bare, own, [one, two, three])
-    assert (tokens, theirs, ours) == (ids(own, "qjx"), [NONE, NONE, 1, 2], [NONE, 1, 2])
 
 
 def test_a_special_token_without_a_counterpart_separates_texts(byte_tokenizer):

@@ -67,33 +67,13 @@ def answer(tmp_path, teacher):
     return run
 
 
-def test_answers_end_with_their_line_and_keep_the_separator(answer):
-    samples, facts = answer(("1:", " a"), ("2?", "b"), ("3:", "  c"))
-    assert samples == [("1:", " yes"), ("2?", "no"), ("3:", "  yes")]
-    assert facts == {"prompts": 3, "too_long": 0, "empty": 0, "unfinished": 0}
-
-
-def test_an_answer_on_a_separate_line_keeps_its_line_feed(answer):
-    samples, _ = answer(("Q=", "\nA"))
-    assert samples == [("Q=", "\nyes")]
-
-
-def test_empty_and_unfinished_answers_are_counted_and_left_out(answer):
-    samples, facts = answer(("1=", " a"), ("2;", " b"), ("3?", " c"))
-    assert samples == [("3?", " no")]
-    assert (facts["empty"], facts["unfinished"]) == (1, 1)
-
-
-def test_prompts_that_exceed_the_context_are_counted_and_left_out(answer):
-    samples, facts = answer(("z" * 31 + ":", " a"), ("1:", " b"))
-    assert samples == [("1:", " yes")]
-    assert facts["too_long"] == 1
-
-
-def test_a_prompt_is_answered_once(answer):
-    samples, facts = answer(("1:", " a"), ("1:", " b"))
-    assert samples == [("1:", " yes")]
-    assert facts["prompts"] == 1
+def test_complete_answers_have_their_separator_and_others_are_counted(answer):
+    samples, facts = answer(
+        ("1:", " a"), ("1:", " b"), ("2?", "b"), ("3:", "  c"), ("Q=", "\nA"), ("1=", " a"),
+        ("2;", " b"), ("z" * 31 + ":", " a"),
+    )  # fmt: skip
+    assert samples == [("1:", " yes"), ("2?", "no"), ("3:", "  yes"), ("Q=", "\nyes")]
+    assert facts == {"prompts": 7, "too_long": 1, "empty": 1, "unfinished": 1}
 
 
 def test_a_teacher_without_a_complete_answer_is_named(answer):

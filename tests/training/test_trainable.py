@@ -8,7 +8,7 @@ from transformers import TrainerCallback
 
 from lexigraft.errors import UserError
 from lexigraft.training.data import SequenceDataset, concatenate, pack
-from lexigraft.training.lora import lora_parameter_count, merge_lora
+from lexigraft.training.lora import lora_parameter_count
 from lexigraft.training.objective import Progress
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.phase import run_phase
@@ -17,7 +17,6 @@ from lexigraft.training.trainable import (
     decoder_layers,
     prepare_phase,
     trained_parameter_count,
-    trains_head,
 )
 
 INPUT, OUTPUT = "model.embed_tokens.weight", "lm_head.weight"
@@ -56,38 +55,12 @@ def test_tied_and_untied_matrices_are_unfrozen(tiny_llama, trainable, tied, unti
         assert adapter is None
 
 
-def test_layers_count_from_both_ends_and_leave_the_final_norm_frozen(tiny_llama):
-    model = tiny_llama(50)
-    prepare_phase(model, phase("embeddings", "head", {"layers": [0, -1]}))
-    assert unfrozen(model) == {INPUT} | in_layers(model, 0, 3)
-
-
 @pytest.mark.parametrize("tied", [True, False])
 def test_outside_the_layers_are_the_matrices_and_the_final_norm(tiny_llama, tied):
     model = tiny_llama(50, tied=tied)
     prepare_phase(model, phase("outside-layers", {"layers": [0, -1]}))
     outside = {INPUT, "model.norm.weight"} | (set() if tied else {OUTPUT})
     assert unfrozen(model) == outside | in_layers(model, 0, 3)
-
-
-@pytest.mark.parametrize(
-    ("trainable", "expected"),
-    [
-        (["head", "lora"], True),
-        (["outside-layers"], True),
-        (["all"], True),
-        (["embeddings", "lora"], False),
-        ([{"layers": [0]}], False),
-    ],
-)
-def test_a_phase_trains_the_head_if_a_named_part_includes_it(trainable, expected):
-    assert trains_head(phase(*trainable)) == expected
-
-
-def test_all_is_every_parameter(tiny_llama):
-    model = tiny_llama(50, tied=False)
-    names, _ = prepare_phase(model, phase("all"))
-    assert unfrozen(model) == set(names) == {name for name, _ in model.named_parameters()}
 
 
 def test_every_linear_layer_but_the_head_has_an_adapter(tiny_llama):
@@ -113,13 +86,6 @@ def test_trained_parameters_are_counted_once(tiny_llama):
     assert trained_parameter_count(model, progress, 3) == 32 * 64 + 70 + 50 * 32
 
 
-def test_preparing_a_phase_freezes_earlier_parameters(tiny_llama):
-    model = tiny_llama(50)
-    prepare_phase(model, phase("all"))
-    prepare_phase(model, phase("embeddings"))
-    assert unfrozen(model) == {INPUT}
-
-
 def test_the_decoder_layers_of_other_architectures_are_found():
     from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -143,9 +109,8 @@ def flops_of_a_step(model, *trainable):
     return counter.get_total_flops()
 
 
-@pytest.mark.parametrize("tied", [True, False])
-def test_frozen_layers_compute_no_gradients_of_their_weights(tiny_llama, tied):
-    model = tiny_llama(50, tied=tied)
+def test_frozen_layers_compute_no_gradients_of_their_weights(tiny_llama):
+    model = tiny_llama(50, tied=False)
     frozen = [p.numel() for name, p in model.named_parameters() if name in in_layers(model, 1, 2)]
     weights = sum(size for size in frozen if size > 32)  # norms are no matrices
     saved = flops_of_a_step(model, "all") - flops_of_a_step(
@@ -174,21 +139,6 @@ def test_a_missing_layer_is_named(tiny_llama):
         prepare_phase(tiny_llama(50), phase({"layers": [4]}))
 
 
-def test_merging_adapters_does_not_change_outputs(tiny_llama):
-    model = tiny_llama(50)
-    _, adapter = prepare_phase(model, phase("lora"))
-    for name, parameter in model.named_parameters():
-        if "lora_B" in name:
-            torch.nn.init.normal_(parameter)
-    tokens = torch.arange(20)[None]
-    before = model.eval()(tokens).logits
-    names = merge_lora(adapter)
-    assert torch.allclose(model(tokens).logits, before, atol=1e-5)
-    assert set(names) == {
-        name for name, p in model.named_parameters() if "layers" in name and p.dim() == 2
-    }
-
-
 class Spy(TrainerCallback):
     def on_pre_optimizer_step(self, args, state, control, model=None, **kwargs):
         self.with_gradient = {n for n, p in model.model.named_parameters() if p.grad is not None}
@@ -198,9 +148,12 @@ class Spy(TrainerCallback):
         self.with_state = {names[id(parameter)] for parameter in optimizer.optimizer.state}
 
 
-@pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize(
-    "trainable", [["embeddings", "head", "lora"], ["embeddings", "head", {"layers": [0, -1]}]]
+    ("trainable", "tied"),
+    [
+        (["embeddings", "head", "lora"], False),
+        (["embeddings", "head", {"layers": [0, -1]}], True),
+    ],
 )
 def test_training_changes_exactly_the_unfrozen_parameters(tiny_llama, tmp_path, tied, trainable):
     model = tiny_llama(50, tied=tied)

@@ -11,8 +11,6 @@ between models with different vocabularies.
 """
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -45,12 +43,6 @@ class AimSettings(Settings):
         ge=1,
     )
     weight: float = Field(1.0, gt=0, description="weight of the squared difference of influences")
-    next_weight: float = Field(
-        0.0,
-        ge=0,
-        description="weight of the next-token loss that is added to it, for which all layers are "
-        "computed. Untied heads need it",
-    )
     teacher_length: int = optional(
         "maximum number of tokens of a sequence that the source model reads; the rest has no part "
         "in the difference. By default four times the phase's `length`, or the source's maximum "
@@ -68,9 +60,7 @@ class AimPhase(Phase):
 class AttentionInfluence(ChunkDistillation):
     """The mean squared difference of influences in one attention layer, over pairs of chunks.
 
-    The layer is the last of the first `layers`. Later layers are not computed, except those of the
-    model if `next_weight` adds the next-token loss, which also trains later layers and an untied
-    head. In the training log, the parts are without their weights.
+    The layer is the last of the first `layers`; later ones are not computed.
     """
 
     predicts = (
@@ -79,18 +69,12 @@ class AttentionInfluence(ChunkDistillation):
     )
     phase = AimPhase
     teacher_key = "aim"  # always the cell's source
-    layers: int  # decoder layers that are computed
-
-    def __init__(self, teacher: "PreTrainedModel", settings: Any, teacher_length: int):
-        super().__init__(teacher, settings, teacher_length)
-        if settings.next_weight:
-            self.loss_names = ("next_loss", "aim_loss")
+    layers: int
 
     @classmethod
     def cost(cls, phase):
         """The first third of the layers, and of the teacher, which reads its own tokens."""
-        whole = (phase.get("aim") or {}).get("next_weight")
-        return TokenCost(1.0 if whole else 1 / _SHARE, 1 / _SHARE, teacher_tokenizes=True)
+        return TokenCost(1 / _SHARE, 1 / _SHARE, teacher_tokenizes=True)
 
     @classmethod
     def for_phase(cls, context):
@@ -105,94 +89,55 @@ class AttentionInfluence(ChunkDistillation):
         objective.layers = layers_for(objective.settings.layers, model)
         del decoder_layers(objective.teacher)[objective.layers :]
         objective.teacher.config.get_text_config().num_hidden_layers = objective.layers
-        if objective.settings.next_weight:
-            return objective
         modules = [model.get_input_embeddings(), *decoder_layers(model)[: objective.layers - 1]]
         read = {id(parameter) for module in modules for parameter in module.parameters()}
-        unused = [
-            name
-            for name, parameter in model.named_parameters()
-            if parameter.requires_grad and id(parameter) not in read
-        ]
-        if unused:
-            more = f" and {len(unused) - 1} more" if len(unused) > 1 else ""
-            raise UserError(
-                f"aim: the attention of layer {objective.layers} does not depend on {unused[0]}"
-                f"{more}, which the phase trains; remove it from 'trainable', or set "
-                "aim.next_weight"
-            )
+        for name, parameter in model.named_parameters():
+            if parameter.requires_grad and id(parameter) not in read:
+                raise UserError(
+                    f"aim: the attention of layer {objective.layers} does not depend on {name}, "
+                    "which the phase trains; remove it from 'trainable', or use objective alm"
+                )
         return objective
 
     def count_targets(self, batch):
-        """The number of next tokens, if they count, and of pairs of chunks.
-
-        A pair is a chunk and itself or an earlier one of its document.
-        """
-        import torch
-
+        """The number of pairs of a chunk and itself or an earlier one of its document, [1]."""
         _, ends = chunks_of(batch)
         documents = _documents(batch)
         pairs = documents[:, :, None] == documents[:, None, :]
         pairs &= ends[:, :, None] & ends[:, None, :]
-        count = pairs.tril().sum()[None]
-        if not self.settings.next_weight:
-            return count
-        return torch.cat([super().count_targets(batch), count])
+        return pairs.tril().sum()[None]
 
     def losses(self, model, inputs, weights=None):
-        """Nats of the next tokens, if they count, and the difference over all pairs, [1] or [2]."""
+        """The difference summed over all pairs, [1]."""
         import torch
         from torch.utils.checkpoint import checkpoint
 
-        from lexigraft.inference.chunked_logits import chunked_logits, sum_nll
-
-        [next_tokens] = self.targets(inputs)
         (chunks, _), teacher_inputs = chunks_of(inputs), pop_teacher_inputs(inputs)
-        parts = []
-        if self.settings.next_weight:
-            with _recorded_attention(model, self.layers - 1) as recorded:
-                logits = chunked_logits(model, {**inputs, "use_cache": False})
-            [attention] = recorded
-            next_weight = None if weights is None else weights[0]
-            parts.append(sum_nll(logits, next_tokens, weight=next_weight))
-        else:
-            attention = self._attention(model, inputs)
+        attention = _attention_of(model, self.layers, inputs)
         if not teacher_inputs:  # in a process with no sequence left, nothing counts
-            return torch.cat([*parts, attention.value.float().sum()[None] * 0])
+            return attention.value.float().sum()[None] * 0
         teacher_chunks = teacher_inputs.pop("chunks")
         with torch.no_grad():
-            teacher = self._attention(self.teacher, teacher_inputs)
+            teacher = _attention_of(self.teacher, self.layers, teacher_inputs)
+        documents, teacher_documents = _documents(inputs), _documents(teacher_inputs)
         total = attention.value.new_zeros((), dtype=torch.float32)
-        documents = _documents(inputs), _documents(teacher_inputs)
         with torch.autocast(attention.value.device.type, enabled=False):
             for number in range(len(chunks)):
                 # The weights of all pairs are as large as the rest of a pass, so they are
                 # recomputed.
                 total = total + checkpoint(
                     influence_difference,
-                    attention.of_sequence(number, documents[0]),
-                    teacher.of_sequence(number, documents[1]),
+                    attention.of_sequence(number, documents),
+                    teacher.of_sequence(number, teacher_documents),
                     chunks[number],
                     teacher_chunks[number],
                     use_reentrant=False,
                 )
-        heads, head_size = attention.query.shape[1], attention.query.shape[3]
-        return torch.cat([*parts, total[None] / (heads * head_size)])
+        return total[None] / (attention.query.shape[1] * attention.query.shape[3])
 
     def total(self, losses):
-        """The weighted sum of both."""
-        total = self.settings.weight * losses[-1]
-        return total + self.settings.next_weight * losses[0] if len(losses) > 1 else total
-
-    def _attention(self, model: "PreTrainedModel", inputs: dict[str, Any]) -> "_Attention":
-        """The attention inputs of the layer; later layers of the model are not run."""
-        with (
-            _recorded_attention(model, self.layers - 1) as recorded,
-            _first_layers(model, self.layers),
-        ):
-            model.base_model(**inputs, use_cache=False)
-        [attention] = recorded
-        return attention
+        """The weighted difference."""
+        return self.settings.weight * losses[0]
 
 
 def layers_for(requested: int | None, model: "PreTrainedModel") -> int:
@@ -287,43 +232,22 @@ def influence_difference(
     return ((weights @ products) * weights).sum()
 
 
-@contextmanager
-def _first_layers(model: "PreTrainedModel", count: int) -> Iterator[None]:
-    """Restrict a model to its first `count` decoder layers within the context."""
-    from torch.nn import ModuleList
-
-    from lexigraft.training.trainable import decoder_layers
-
-    stack = decoder_layers(model)
-    [(owner, name)] = [
-        (module, name)
-        for module in model.modules()
-        for name, child in module.named_children()
-        if child is stack
-    ]
-    setattr(owner, name, ModuleList(list(stack)[:count]))
-    try:
-        yield
-    finally:
-        setattr(owner, name, stack)
-
-
 class _ReachedAttention(Exception):
     """Raised, with what was recorded, to leave a layer as soon as its attention is reached."""
 
 
-@contextmanager
-def _recorded_attention(model: "PreTrainedModel", number: int) -> Iterator[list[_Attention]]:
-    """Record the attention inputs of decoder layer `number`, counted from 0.
+def _attention_of(model: "PreTrainedModel", count: int, inputs: dict[str, Any]) -> _Attention:
+    """The attention inputs of the last of a model's first `count` layers; no later one is run.
 
-    Each forward pass adds an entry to the list. Raises a UserError if the layer does not look up
-    its attention in transformers' registry.
+    Raises a UserError if the layer does not look up its attention in transformers' registry.
     """
+    from torch.nn import ModuleList
     from transformers import AttentionInterface
 
     from lexigraft.training.trainable import decoder_layers
 
-    layer: Any = decoder_layers(model)[number]
+    stack = decoder_layers(model)
+    layer: Any = stack[count - 1]
     modules = [module for module in layer.modules() if hasattr(module, "layer_idx")]
     config = next((module.config for module in modules if hasattr(module, "config")), None)
     if config is None:
@@ -348,9 +272,19 @@ def _recorded_attention(model: "PreTrainedModel", number: int) -> Iterator[list[
         finally:
             config._attn_implementation, layer.gradient_checkpointing = previous
 
+    [(owner, name)] = [
+        (module, name)
+        for module in model.modules()
+        for name, child in module.named_children()
+        if child is stack
+    ]
     AttentionInterface.register(_RECORDING, stop)
     hook = layer.register_forward_pre_hook(record, with_kwargs=True)
+    setattr(owner, name, ModuleList(list(stack)[:count]))
     try:
-        yield recorded
+        model.base_model(**inputs, use_cache=False)
     finally:
+        setattr(owner, name, stack)
         hook.remove()
+    [attention] = recorded
+    return attention

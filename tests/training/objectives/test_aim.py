@@ -14,7 +14,6 @@ from lexigraft.inference.text_encoding import encode
 from lexigraft.training.data import TrainingSequence, collate, concatenate, pack
 from lexigraft.training.objective import Progress
 from lexigraft.training.objectives.aim import AimSettings, AttentionInfluence, layers_for
-from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.teacher import TokenAligner
 from lexigraft.training.trainable import prepare_phase
@@ -104,30 +103,6 @@ def test_loss_and_gradients_are_those_of_all_pairs(tiny_llama, teacher, sequence
             assert torch.allclose(ours, theirs, rtol=1e-3, atol=1e-5 * theirs.abs().max())
 
 
-def test_parts_and_targets_of_a_batch_are_the_sums_of_its_sequences(tiny_llama, teacher, sequences):
-    model = tiny_llama(380, tied=False)
-    objective = objective_of(teacher, model, next_weight=1.0)
-    alone = [collate([one]) for one in sequences]
-    counts = torch.stack([objective.count_targets(one) for one in alone]).sum(0)
-    assert torch.equal(counts, objective.count_targets(collate(sequences)))
-    losses = torch.stack([objective.losses(model, one) for one in alone]).sum(0)
-    assert torch.allclose(losses, objective.losses(model, collate(sequences)), rtol=1e-4)
-
-
-def test_the_next_token_loss_is_that_of_plain_training(tiny_llama, teacher, sequences):
-    model, plain = tiny_llama(380, tied=False), CausalModeling()
-    alone = objective_of(teacher, model, weight=2.0)
-    mixed = objective_of(teacher, model, weight=2.0, next_weight=0.25)
-    nats = plain.losses(model, collate(sequences))[0]
-    [difference] = alone.losses(model, collate(sequences))
-    losses = mixed.losses(model, collate(sequences))
-    assert losses.tolist() == pytest.approx([nats.item(), difference.item()], rel=1e-5)
-    assert mixed.total(losses).item() == pytest.approx(
-        0.25 * nats.item() + 2 * difference.item(), rel=1e-5
-    )
-    assert alone.total(difference[None]) == 2 * difference
-
-
 def test_separate_documents_do_not_influence_each_other(tiny_llama, teacher, sequences):
     """A sequence of two documents has the losses of both."""
     model = tiny_llama(380, tied=False)
@@ -159,20 +134,9 @@ def moved(chunks, shift):
     return np.where(chunks == IGNORED, IGNORED, chunks + shift)
 
 
-def test_a_model_with_the_teacher_s_influences_has_no_gradient(tiny_llama, without_bos, telugu):
-    teacher = tiny_llama(320, tied=False, seed=5).requires_grad_(False)
-    model = tiny_llama(320, tied=False, seed=5)
-    block = pack(concatenate(encode(without_bos, telugu[:1])), LENGTH)[0]
-    aligned = replace(block, teacher=TokenAligner(without_bos, without_bos, 100).align(block))
-    [loss] = objective_of(teacher, model).losses(model, collate([aligned]))
-    loss.backward()
-    assert loss.item() < 1e-6
-    assert model.get_input_embeddings().weight.grad.abs().max() < 1e-4
-
-
 def test_gradients_are_the_same_with_gradient_checkpointing(tiny_llama, teacher, sequences):
     model = tiny_llama(380, tied=False).train()
-    objective = objective_of(teacher, model, layers=3, next_weight=1.0)
+    objective = objective_of(teacher, model, layers=3)
     gradients = []
     for again in (False, True):
         if again:
@@ -194,7 +158,7 @@ def test_a_process_without_a_sequence_has_no_pairs(tiny_llama, teacher):
     assert losses.tolist() == [0] and not model.get_input_embeddings().weight.grad.any()
 
 
-@pytest.mark.parametrize("architecture", ["mistral", "gemma2", "qwen2", "gpt_neox"])
+@pytest.mark.parametrize("architecture", ["gemma2", "gpt_neox"])
 def test_the_attention_of_other_architectures_is_recorded(sequences, architecture):
     """Gemma 2 caps its scores; here it has a window that is shorter than a sequence, too."""
     model, teacher = (random_model(architecture, rows) for rows in (380, 320))
@@ -225,10 +189,9 @@ def context_of(model, teacher, strategy):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("trainable", [["embeddings"], ["new-rows"], ["embeddings", "head"]])
-def test_tied_rows_can_be_trained(tiny_llama, trainable):
+def test_tied_rows_can_be_trained(tiny_llama):
     model, teacher = tiny_llama(380, tied=True), tiny_llama(320, tied=True)
-    strategy = phase_of(trainable=trainable)
+    strategy = phase_of(trainable=["new-rows"])
     prepare_phase(model, strategy.phases[0], range(320, 380))
     objective = AttentionInfluence.for_phase(context_of(model, teacher, strategy))
     assert objective.layers == 2 and len(teacher.model.layers) == 2
@@ -243,20 +206,8 @@ def test_parameters_that_the_loss_does_not_depend_on_are_refused(tiny_llama, tra
     model = tiny_llama(380, tied=False)
     strategy = phase_of(trainable=trainable)
     prepare_phase(model, strategy.phases[0])
-    with pytest.raises(UserError, match=rf"aim: .* does not depend on .*{lost}.*aim.next_weight"):
+    with pytest.raises(UserError, match=rf"aim: .* does not depend on .*{lost}"):
         AttentionInfluence.for_phase(context_of(model, tiny_llama(320), strategy))
-    strategy = phase_of(trainable=trainable, aim={"next_weight": 1.0})
-    AttentionInfluence.for_phase(context_of(model, tiny_llama(320), strategy))
-
-
-def test_a_source_with_a_short_context_is_refused(tiny_llama, tmp_path):
-    tiny_llama(320).save_pretrained(tmp_path / "tiny")
-    (tmp_path / "tiny" / "source.json").write_text('{"kind": "folder", "path": "."}')
-    strategy, inputs = phase_of(length=1024), {"teacher": tmp_path / "tiny"}
-    with pytest.raises(
-        UserError, match=r"^aim: the context of tiny is 512 tokens, but a sequence .* 1024; lo"
-    ):
-        AttentionInfluence.check_inputs(inputs, None, strategy)
 
 
 def test_more_layers_than_the_model_has_are_refused(tiny_llama):

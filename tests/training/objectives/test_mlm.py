@@ -18,9 +18,7 @@ SIZES = {
 }  # fmt: skip
 FAMILIES = {
     "roberta": SIZES,
-    "bert": SIZES,
     "distilbert": {"dim": 32, "hidden_dim": 32, "n_layers": 1, "n_heads": 2},
-    "electra": {**SIZES, "embedding_size": 16},
     "modernbert": {**SIZES, "global_attn_every_n_layers": 1, "attn_implementation": "eager"},
 }
 
@@ -60,10 +58,6 @@ def test_loss_and_gradients_are_those_of_transformers(model):
         torch.testing.assert_close(found[name], gradient, msg=name, atol=1e-6, rtol=1e-4)
 
 
-def test_masked_tokens_are_counted(model):
-    assert MaskedModeling().count_targets(batch()).tolist() == [3]
-
-
 def test_a_micro_batch_without_masked_tokens_has_no_loss_and_no_gradient(model):
     empty = batch()
     empty["labels"][:] = IGNORED
@@ -87,11 +81,6 @@ def plain(roberta_tokenizer):
     ids = [number for number in range(len(roberta_tokenizer)) if number not in special]
     tokens = np.random.default_rng(0).choice(ids, 320).astype(np.int32)
     return SequenceDataset(TextBlocks(tokens, 64), np.array([0, 1, 2, 3, 4, 0, 1, 2, 3, 4]))
-
-
-def test_only_phases_of_mlm_are_masked(plain, roberta_tokenizer):
-    assert prepared(plain, roberta_tokenizer, ["cell"], "clm") is plain
-    assert prepared(plain, roberta_tokenizer, ["cell"])[0].labels is not None
 
 
 def test_each_visit_has_its_own_reproducible_mask(plain, roberta_tokenizer):
