@@ -80,11 +80,18 @@ class AttentionInfluence(ChunkDistillation):
     def for_phase(cls, context):
         """Create the objective with the first layers of the source model.
 
-        Raises a UserError if the model has fewer layers, or the phase trains parameters that the
-        loss does not depend on.
+        Raises a UserError if the model has fewer layers, or is sharded, or the phase trains
+        parameters that the loss does not depend on.
         """
+        from lexigraft.training.distributed import is_sharded
         from lexigraft.training.trainable import decoder_layers
 
+        # FSDP frees a layer's weights after its pass, and gathers them only for the gradient of its
+        # output, which the loss does not depend on.
+        if is_sharded():
+            raise UserError(
+                "objective: aim cannot train a sharded model; set training_sharded: false"
+            )
         objective, model = super().for_phase(context), context.model
         objective.layers = layers_for(objective.settings.layers, model)
         del decoder_layers(objective.teacher)[objective.layers :]

@@ -11,6 +11,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache
 from lexigraft.errors import UserError
 from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.inference.text_encoding import encode
+from lexigraft.training import distributed
 from lexigraft.training.data import TrainingSequence, collate, concatenate, pack
 from lexigraft.training.objective import Progress
 from lexigraft.training.objectives.aim import AimSettings, AttentionInfluence, layers_for
@@ -208,6 +209,12 @@ def test_parameters_that_the_loss_does_not_depend_on_are_refused(tiny_llama, tra
     prepare_phase(model, strategy.phases[0])
     with pytest.raises(UserError, match=rf"aim: .* does not depend on .*{lost}"):
         AttentionInfluence.for_phase(context_of(model, tiny_llama(320), strategy))
+
+
+def test_a_sharded_model_is_refused(tiny_llama, monkeypatch):
+    monkeypatch.setattr(distributed, "is_sharded", lambda: True)
+    with pytest.raises(UserError, match="aim cannot train a sharded model"):
+        AttentionInfluence.for_phase(context_of(tiny_llama(380), tiny_llama(320), phase_of()))
 
 
 def test_more_layers_than_the_model_has_are_refused(tiny_llama):
