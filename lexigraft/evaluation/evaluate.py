@@ -75,13 +75,13 @@ def evaluate_cell(job: Job) -> list[str]:
     for run in (run for run in unfinished if run["task"] not in failures):
         benchmarks = run["inputs"].get("benchmarks", {}).values()
         cards = [json.loads(Path(folder, "card.json").read_text("utf-8")) for folder in benchmarks]
-        reasons = [card["why"] for card in cards if not card["available"]]
-        if reasons:
+        missing = [card["why"] for card in cards if not card["available"]]
+        if missing:
             # This neither stops the study nor needs a model. One language without data is enough:
             # means over fewer languages would not be comparable.
             with _locked(run) as begun:
                 Path(run["outputs"]["predictions"]).unlink(missing_ok=True)
-                not_scored = {"not_scored": "; ".join(dict.fromkeys(reasons))}
+                not_scored = {"not_scored": "; ".join(dict.fromkeys(missing))}
                 _finish(run, record(run, Measurement({})) | not_scored, begun)
         else:
             groups.setdefault(_opening(run["settings"]), []).append(run)

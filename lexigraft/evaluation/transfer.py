@@ -1,6 +1,7 @@
 """Zero-shot transfer: an encoder is fine-tuned on English examples only (CW2V, section 4.6).
 
-Each task defines its transformers head, the encoding of its examples, and their scoring.
+Each task defines its transformers head, the encoding of its examples, and their scoring. The
+Snakefile reads the declarations: torch and transformers are imported in functions.
 """
 
 import logging
@@ -10,20 +11,16 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-import torch
-from torch import Tensor, nn
-from torch.optim.lr_scheduler import LambdaLR
-from transformers import PreTrainedModel, PrinterCallback, Trainer, TrainerCallback, set_seed
+from pydantic import Field
 
 from lexigraft.artifacts.atomic import TEMPORARY_PREFIX, write_jsonl
 from lexigraft.corpus.examples import Example, labels_of, read_examples
 from lexigraft.errors import UserError
-from lexigraft.evaluation.fine_tuning import FineTuning
-from lexigraft.evaluation.task_kinds import Measurement, metrics_by_language
+from lexigraft.evaluation.costs import TESTS, TaskSizes, Work
+from lexigraft.evaluation.task_kinds import Measurement, TaskKind, metrics_by_language
 from lexigraft.evaluation.texts import draw
-from lexigraft.hardware import precision, trainer_arguments
 from lexigraft.randomness import seed_from
-from lexigraft.source.positions import positions_of
+from lexigraft.settings import Settings
 from lexigraft.training.schedule import Schedule
 
 logger = logging.getLogger(__name__)
@@ -36,6 +33,52 @@ Score = Callable[[list[Example], Predict], tuple[dict[str, float], list[Row]]]
 VALIDATION = "validation"  # the part of the examples that selects the epoch
 
 
+class FineTuning(Settings):
+    """How a task is fine-tuned; the defaults are the values of XTREME (Hu et al. 2020).
+
+    AdamW's learning rate rises over the `warmup` share of the steps, then falls linearly to zero.
+    `length` is the maximum number of tokens of an example, unless the model supports fewer.
+    `train_examples` and `test_examples` (per language) are sizes of random samples; none: all.
+    """
+
+    epochs: float = Field(3, gt=0)
+    batch_size: int = Field(32, ge=1)
+    learning_rate: float = Field(2e-5, gt=0)
+    weight_decay: float = Field(0.0, ge=0)
+    warmup: float = Field(0.1, ge=0, le=1)
+    length: int = Field(128, ge=1)
+    train_examples: int | None = Field(None, ge=1)
+    test_examples: int | None = Field(None, ge=1)
+
+
+def fine_tuned_task(
+    settings: type[FineTuning], evaluate: Callable[..., Any], *, train_examples: int, **options: Any
+) -> TaskKind:
+    """A kind of task that fine-tunes; `train_examples` is the usual size of its training set."""
+
+    def cost(settings: FineTuning, sizes: TaskSizes) -> Work:
+        # Examples are about half as long as the longest.
+        length = settings.length / 2
+        examples = settings.train_examples or train_examples
+        tests = sizes.languages * (settings.test_examples or TESTS)
+        return Work(
+            "fine-tuning",
+            scored_tokens=sizes.runs * tests * length,
+            trained_tokens=sizes.runs * settings.epochs * examples * length,
+        )
+
+    return TaskKind(
+        settings,
+        evaluate,
+        tests="examples",
+        cost=cost,
+        fine_tunes=True,
+        every_language=True,
+        shows_outputs=True,
+        **options,
+    )
+
+
 class Transfer:
     """Fine-tuning of a copy of a model for one task, and the task's examples.
 
@@ -44,7 +87,9 @@ class Transfer:
     is whether the model distinguishes the texts of a pair by token types, like BERT.
     """
 
-    def __init__(self, model: PreTrainedModel, job: dict[str, Any], settings: FineTuning):
+    def __init__(self, model: Any, job: dict[str, Any], settings: FineTuning):
+        from lexigraft.source.positions import positions_of
+
         self.model, self.job, self.settings = model, job, settings
         folders = job["inputs"]["examples"]
         train = read_examples(folders["train"])
@@ -71,9 +116,32 @@ class Transfer:
         test example, with `test` and the example's `id`, prefixed with the name of the test. Raises
         `UserError` if the loss is not finite.
         """
-        job, settings, scores, rows = self.job, self.settings, {}, []
+        import torch
+        from torch.optim.lr_scheduler import LambdaLR
+        from transformers import PrinterCallback, Trainer, TrainerCallback, set_seed
+
+        from lexigraft.hardware import precision, trainer_arguments
+
+        job, settings = self.job, self.settings
         seed = seed_from(*job["seed"], "fine-tuning")
         steps = math.ceil(settings.epochs * math.ceil(len(features) / settings.batch_size))
+        scores: dict[str, dict[str, float]] = {}
+        rows: list[Row] = []
+        epoch_scores: list[float] = []  # of the validation examples
+        best_weights: dict[str, torch.Tensor] = {}  # on the CPU
+
+        class SelectEpoch(TrainerCallback):
+            """Scores the model after each training epoch, and keeps its best weights."""
+
+            def on_epoch_end(self, *arguments: Any, **options: Any) -> None:
+                value = next(iter(score(validation, predict)[0].values()))
+                number = len(epoch_scores) + 1
+                logger.info("epoch %d: %.4f on the validation examples", number, value)
+                if not epoch_scores or value > max(epoch_scores):
+                    for name, tensor in tuned.state_dict().items():
+                        best_weights[name] = tensor.to("cpu", copy=True)
+                epoch_scores.append(value)
+
         with tempfile.TemporaryDirectory(
             prefix=TEMPORARY_PREFIX, dir=job["outputs"]["folder"]
         ) as folder:
@@ -99,32 +167,26 @@ class Transfer:
                 logging_strategy="no",
                 disable_tqdm=not sys.stderr.isatty(),
             )
-            trainer = Trainer(
-                model=tuned,
-                args=arguments,
-                data_collator=collator,
-                train_dataset=features,  # type: ignore[arg-type]  # it only takes an index
-            )
+            data: Any = features  # the trainer only takes an index
+            trainer = Trainer(tuned, arguments, data_collator=collator, train_dataset=data)
             trainer.remove_callback(PrinterCallback)
             schedule = Schedule("linear", math.ceil(settings.warmup * steps), steps)
             trainer.lr_scheduler = LambdaLR(trainer.create_optimizer(), schedule.factor)
 
-            def predict(features: list[Row]) -> Any:
-                return trainer.predict(features).predictions  # type: ignore[arg-type]  # as above
+            def predict(features: Any) -> Any:
+                return trainer.predict(features).predictions
 
-            epochs = None
-            if self.validation is not None:
-                examples = self.validation
-                epochs = _BestEpoch(tuned, lambda: score(examples, predict)[0])
-                trainer.add_callback(epochs)
+            validation = self.validation or []
+            if validation:
+                trainer.add_callback(SelectEpoch)
             loss = trainer.train().training_loss
             if not math.isfinite(loss):
                 raise UserError(
                     f"{job['inputs']['cell']}: the loss of fine-tuning for task '{job['task']}' is "
                     f"{loss}; lower its learning_rate in config/tasks.yaml"
                 )
-            if epochs:
-                tuned.load_state_dict(epochs.weights)
+            if validation:
+                tuned.load_state_dict(best_weights)
             for name, examples in self.tests.items():
                 scores[name], predictions = score(examples, predict)
                 rows += [
@@ -134,30 +196,10 @@ class Transfer:
         write_jsonl(job["outputs"]["predictions"], rows)
         counts = {name: len(examples) for name, examples in self.tests.items()}
         details = {"train_examples": len(self.train), "test_examples": counts}
-        if epochs:
+        if validation:
             details |= {
-                "validation_examples": len(self.validation or ()),
-                "validation_scores": epochs.scores,
-                "epoch": epochs.best,
+                "validation_examples": len(validation),
+                "validation_scores": epoch_scores,
+                "epoch": epoch_scores.index(max(epoch_scores)) + 1,
             }
         return Measurement(metrics_by_language(scores), details)
-
-
-class _BestEpoch(TrainerCallback):
-    """Scores a model after each training epoch, and keeps its best weights in memory."""
-
-    def __init__(self, model: nn.Module, score: Callable[[], dict[str, float]]):
-        self.model, self._score = model, score
-        self.scores: list[float] = []  # one per epoch
-        self.best = 0  # the number of the best epoch, from 1
-        self.weights: dict[str, Tensor] = {}  # on the CPU
-
-    def on_epoch_end(self, *arguments: Any, **options: Any) -> None:
-        """Score the model."""
-        value = next(iter(self._score().values()))
-        logger.info("epoch %d: %.4f on the validation examples", len(self.scores) + 1, value)
-        if not self.scores or value > max(self.scores):
-            self.best = len(self.scores) + 1
-            state = self.model.state_dict()
-            self.weights = {name: tensor.to("cpu", copy=True) for name, tensor in state.items()}
-        self.scores.append(value)

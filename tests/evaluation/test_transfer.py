@@ -10,11 +10,10 @@ import torch
 from lexigraft.artifacts.cards import write_card
 from lexigraft.corpus.examples import prepare_examples
 from lexigraft.errors import UserError
-from lexigraft.evaluation.fine_tuning import FineTuning
 from lexigraft.evaluation.task_kinds import task_kind
 from lexigraft.evaluation.tasks import classification, extractive_qa, tagging
 from lexigraft.evaluation.tasks.tagging import word_tokens
-from lexigraft.evaluation.transfer import Transfer
+from lexigraft.evaluation.transfer import FineTuning, Transfer
 from lexigraft.source.model import load_model
 
 NAMES = ["Ada", "Bob", "Eve", "Max"]

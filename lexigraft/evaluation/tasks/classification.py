@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from lexigraft.evaluation.fine_tuning import FineTuning, fine_tuned_task
 from lexigraft.evaluation.metric_kinds import ACCURACY, Rows
 from lexigraft.evaluation.task_kinds import Measurement, means, read_settings
+from lexigraft.evaluation.transfer import FineTuning, Transfer, fine_tuned_task
 
 
 def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
@@ -13,8 +13,6 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     `accuracy` is the share of test examples with the right label, from 0 to 1.
     """
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
-
-    from lexigraft.evaluation.transfer import Transfer
 
     task = Transfer(model, job, read_settings(FineTuning, job))
     label_ids = {label: number for number, label in enumerate(task.labels)}

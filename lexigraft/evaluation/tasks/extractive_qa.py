@@ -5,9 +5,9 @@ from typing import Any
 from pydantic import Field
 
 from lexigraft.evaluation.answers import EXACT_MATCH, F1, squad_scores
-from lexigraft.evaluation.fine_tuning import FineTuning, fine_tuned_task
 from lexigraft.evaluation.metric_kinds import Rows
 from lexigraft.evaluation.task_kinds import Measurement, means, read_settings
+from lexigraft.evaluation.transfer import FineTuning, Transfer, fine_tuned_task
 
 
 class ExtractiveQASettings(FineTuning):
@@ -29,7 +29,6 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     from transformers import AutoModelForQuestionAnswering, DataCollatorWithPadding
 
     from lexigraft.evaluation.spans import best_answers, span_of, split_into_windows
-    from lexigraft.evaluation.transfer import Transfer
 
     settings = read_settings(ExtractiveQASettings, job)
     task = Transfer(model, job, settings)

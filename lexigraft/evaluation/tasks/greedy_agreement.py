@@ -100,8 +100,8 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     columns: dict[str, list[str]] = {}
     if changed:
         columns["prompt"] = decode(source_tokenizer, changed)
-        for name, opened in (("source", (source, source_tokenizer)), ("cell", (model, tokenizer))):
-            columns[name] = decode(opened[1], continue_texts(*opened, changed, length))
+        for name, *opened in ("source", source, source_tokenizer), ("cell", model, tokenizer):
+            columns[name] = decode(opened[1], continue_texts(opened[0], opened[1], changed, length))
     details = {
         "prompts": len(prompts),
         "prefixes": prefixes,

@@ -4,9 +4,9 @@ from typing import Any
 
 from pydantic import Field
 
-from lexigraft.evaluation.fine_tuning import FineTuning, fine_tuned_task
 from lexigraft.evaluation.metric_kinds import MetricKind, Rows
 from lexigraft.evaluation.task_kinds import Measurement, read_settings
+from lexigraft.evaluation.transfer import FineTuning, Transfer, fine_tuned_task
 
 IGNORED = -100  # label of a token without a word, by torch's convention
 OUTSIDE = "O"
@@ -25,8 +25,6 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     in CoNLL-2003.
     """
     from transformers import AutoModelForTokenClassification, DataCollatorForTokenClassification
-
-    from lexigraft.evaluation.transfer import Transfer
 
     task = Transfer(model, job, read_settings(TaggingSettings, job))
     label_ids = {label: number for number, label in enumerate(task.labels)}
