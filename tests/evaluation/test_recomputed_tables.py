@@ -39,27 +39,10 @@ def changed(model, seed):
     return model
 
 
-def rows_of(folder, name):
-    text = (folder / "tasks" / f"{name}.jsonl").read_text("utf-8")
-    return [json.loads(line) for line in text.splitlines()]
-
-
-def write_rows(folder, name, rows):
-    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    (folder / "tasks" / f"{name}.jsonl").write_text("".join(lines), "utf-8")
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    """Where the records are, of whichever test comes first."""
-    return tmp_path_factory.mktemp("study") / "results"
-
-
 @pytest.fixture
-def study(results, model, byte_tokenizer, make_job, tmp_path):
+def study(model, byte_tokenizer, make_job, tmp_path):
     """Records of five cells on three tasks, by the tasks themselves, and nothing else on disk."""
-    if results.exists():
-        return results
+    results = tmp_path / "study" / "results"
     tokenizer, corpus = byte_tokenizer(), tmp_path / "corpus"
     weights = {k: v.clone() for k, v in model.state_dict().items()}
 
@@ -77,13 +60,14 @@ def study(results, model, byte_tokenizer, make_job, tmp_path):
 
     # What the source model writes becomes a part of the references: its scores are no zeros.
     for kind, key in (("translation", "target"), ("summarization", "reference")):
-        written = {
+        outputs = {
             row["id"]: row["output"] for row in evaluate(SOURCE, kind, 0, tmp_path / "aside")
         }
-        rows = rows_of(corpus, kind)
+        file = corpus / "tasks" / f"{kind}.jsonl"
+        rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
         for at, row in enumerate(rows):
-            row[key] = f"{written[row['id']].strip()} {'αβγ' * at}"
-        write_rows(corpus, kind, rows)
+            row[key] = f"{outputs[row['id']].strip()} {'αβγ' * at}"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     for number, cell in enumerate(CELLS):
         model.load_state_dict(weights)
         changed(model, number)
@@ -119,19 +103,8 @@ def recomputed(results, kind, score):
             for axes, seeds in by_seed.items()}  # fmt: skip
 
 
-def chrf(rows):
-    outputs, references = [row["output"] for row in rows], [row["reference"] for row in rows]
-    return sacrebleu.corpus_chrf(outputs, [references]).score
-
-
-def chrf_plus_plus(rows):
-    outputs, references = [row["output"] for row in rows], [row["reference"] for row in rows]
-    return sacrebleu.corpus_chrf(outputs, [references], word_order=2).score
-
-
-def bleu(rows):
-    outputs, references = [row["output"] for row in rows], [row["reference"] for row in rows]
-    return sacrebleu.corpus_bleu(outputs, [references]).score
+def texts(rows):
+    return [row["output"] for row in rows], [[row["reference"] for row in rows]]
 
 
 def rouge(rows):
@@ -149,9 +122,11 @@ def bits(test):
 
 
 SCORES = {
-    ("translation", "chrf"): chrf,
-    ("translation", "chrf_plus_plus"): chrf_plus_plus,
-    ("translation", "bleu"): bleu,
+    ("translation", "chrf"): lambda rows: sacrebleu.corpus_chrf(*texts(rows)).score,
+    ("translation", "chrf_plus_plus"): lambda rows: (
+        sacrebleu.corpus_chrf(*texts(rows), word_order=2).score
+    ),
+    ("translation", "bleu"): lambda rows: sacrebleu.corpus_bleu(*texts(rows)).score,
     ("summarization", "rouge_l"): rouge,
     ("perplexity", "bits_per_byte"): bits("heldout"),
     ("perplexity", "english_bits_per_byte"): bits("english"),
