@@ -37,10 +37,9 @@ def text_scores(frame: DataFrame, tasks: dict[str, str], metric: str = BITS_PER_
 def before_after(study: StudyResults) -> DataFrame:
     """Bits per byte `before` and `after` training per trained cell and seed, and `measured_on`.
 
-    Both come from records (`records`), so that a score has the same value throughout a report.
-    `before` is the score of the untrained cell of the same seed or, if there is none, the mean over
-    other seeds; missing if no untrained cell was evaluated. For a language without any record, they
-    come from the training logs (`log`: the held-out sentences scored during training, often fewer).
+    Both come from records (`records`); `before` is the score of the untrained cell of the same seed
+    or else the mean over other seeds. For a language without any record, they come from the
+    training logs (`log`: the held-out sentences scored during training, often fewer).
     """
     axes = CELL[:4]
     scores = text_scores(study.scores, text_tasks(study))
@@ -74,7 +73,7 @@ def heldout_lines(curves: DataFrame, metric: str) -> DataFrame:
 def sentences_scored(study: StudyResults, trained: list[Model]) -> str:
     """The number of held-out sentences of these models' curves, such as `16 sentences`.
 
-    Empty if no card has it. The scores of a table may be measured on more sentences.
+    Empty if no card has it.
     """
     counts = sorted(_curve_sentences(study, trained))
     return f"{' or '.join(f'{count:,}' for count in counts)} sentences" if counts else ""

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
 from lexigraft.evaluation.metric_kinds import MetricKind, text_metrics
 from lexigraft.evaluation.task_kinds import ENGLISH, kinds, task_kind
@@ -80,26 +81,26 @@ def metric(name: str) -> MetricKind:
     A task that tests English or the languages of a group has `english_<metric>` and
     `<metric>_<language>`, which are shown like the metric.
     """
-    known = {
+    metrics = {
         undeclared: MetricKind(undeclared, title, higher, decimals)
         for undeclared, title, decimals, higher in _UNDECLARED
     }
-    known |= {
-        declared.name: declared for kind in kinds() for declared in task_kind(kind).metrics
-    } | text_metrics()
-    known |= {kind.companion.name: kind.companion for kind in known.values() if kind.companion}
-    if name in known:
-        return known[name]
-    if name.startswith(f"{ENGLISH}_") and (base := name.removeprefix(f"{ENGLISH}_")) in known:
-        return replace(known[base], name=name, title=f"English {known[base].title}")
-    for base in sorted(known, key=len, reverse=True):
-        # Bits per byte of a language already has its name in the head of the table.
-        if name.startswith(f"{base}_") and base in ("accuracy", "f1", "exact_match"):
+    metrics |= {of_kind.name: of_kind for kind in kinds() for of_kind in task_kind(kind).metrics}
+    metrics |= text_metrics()
+    metrics |= {kind.companion.name: kind.companion for kind in metrics.values() if kind.companion}
+    if name in metrics:
+        return metrics[name]
+    base = name.removeprefix(f"{ENGLISH}_")
+    if base != name and base in metrics:
+        return replace(metrics[base], name=name, title=f"English {metrics[base].title}")
+    # Bits per byte of a language already has its name in the head of the table.
+    for base in ("accuracy", "f1", "exact_match"):
+        if name.startswith(f"{base}_"):
             language = name.removeprefix(f"{base}_")
-            return replace(known[base], name=name, title=f"{known[base].title} ({language})")
-    if match := _SPEED.fullmatch(name):
-        unit = match["unit"].replace("_", " ")
-        return MetricKind(name, f"{unit} per second, batch {match['batch']}")
+            return replace(metrics[base], name=name, title=f"{metrics[base].title} ({language})")
+    if speed := parse_speed(name):
+        unit, batch = speed
+        return MetricKind(name, f"{unit.replace('_', ' ')} per second, batch {batch}")
     lower = "perplexity" in name or "loss" in name
     return MetricKind(name, name.replace("_", " "), not lower, decimals=3)
 
@@ -109,12 +110,10 @@ def primary_metric(kind: str, names: list[str]) -> str | None:
 
     That of a kind that this version does not know is the first in its records.
     """
-    if not names:
+    primary = task_kind(kind).primary_metric if kind in kinds() else ""
+    if primary is None or not names:
         return None
-    if kind not in kinds():
-        return names[0]
-    primary = task_kind(kind).primary_metric
-    return primary if primary is None or primary in names else names[0]
+    return primary if primary in names else names[0]
 
 
 def parse_speed(name: str) -> tuple[str, int] | None:
@@ -174,26 +173,12 @@ def listed(names: Iterable[str]) -> str:
     return " and ".join([", ".join(first), last] if first else [last])
 
 
-@dataclass(frozen=True)
-class StrategyName:
-    """The parts of a strategy's name; `variant` is what follows them, such as `random head`."""
+class StrategyName(NamedTuple):
+    """The parts of a strategy's name."""
 
     procedure: str
-    objective: str
-    length: int | None
-    variant: str = ""
-
-    @property
-    def title(self) -> str:
-        """The procedure as papers write it, such as `2x2 LS`."""
-        return _PROCEDURES.get(self.procedure, self.procedure)
-
-    @property
-    def setting(self) -> str:
-        """Objective and length as papers write them, such as `CLM+512`, then the variant."""
-        parts = [self.objective.upper()] if self.objective else []
-        parts += [str(self.length)] if self.length else []
-        return ", ".join(filter(None, ["+".join(parts), self.variant])) or "–"
+    title: str  # the procedure as papers write it, such as `2x2 LS`
+    setting: str  # objective and length as papers write them, then a variant, such as `CLM+512`
 
 
 def parse_strategy(key: str, phases: list[dict] | None = None) -> StrategyName:
@@ -211,7 +196,9 @@ def parse_strategy(key: str, phases: list[dict] | None = None) -> StrategyName:
         lengths = dict.fromkeys(phase.get("length", length) for phase in phases)
         objective = "+".join(filter(None, of_phases))
         length = next(iter(lengths)) if len(lengths) == 1 else length
-    return StrategyName(procedure, objective, length, variant)
+    setting = "+".join(filter(None, [objective.upper(), str(length or "")]))
+    setting = ", ".join(filter(None, [setting, variant])) or "–"
+    return StrategyName(procedure, _PROCEDURES.get(procedure, procedure), setting)
 
 
 def _title(registry: str, key: str) -> str:
@@ -220,7 +207,5 @@ def _title(registry: str, key: str) -> str:
 
 def _readable(key: str) -> str:
     first, *rest = re.split("[-_ ]", key)
-    name = first[:1].upper() + first[1:]
-    if first in methods():
-        name = declaration(first).title
+    name = declaration(first).title if first in methods() else first[:1].upper() + first[1:]
     return " ".join([_ENTRIES.get(first, name), *rest])

@@ -39,30 +39,37 @@ class Published:
 
 def read_published(paths: Iterable[Path]) -> list[Published]:
     """Read the numbers of files in order; a UserError names the file and line that is wrong."""
-    return [number for path in paths for number in _read(path)]
-
-
-def _read(path: Path) -> list[Published]:
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            if tuple(reader.fieldnames or ()) != FIELDS:
-                raise UserError(f"{path}: its first line is not {','.join(FIELDS)}")
-            return [_number(row, path, reader.line_num) for row in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path}: cannot be read as CSV ({error})") from None
+    numbers = []
+    for path in paths:
+        try:
+            with path.open(encoding="utf-8", newline="") as file:
+                reader = csv.DictReader(file, strict=True)
+                if tuple(reader.fieldnames or ()) != FIELDS:
+                    raise UserError(f"{path}: its first line is not {','.join(FIELDS)}")
+                numbers += [_number(row, path, reader.line_num) for row in reader]
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise UserError(f"{path}: cannot be read as CSV ({error})") from None
+    return numbers
 
 
 def _number(row: dict[str, str], path: Path, line: int) -> Published:
-    if None in row or None in row.values():
-        raise UserError(f"{path}, line {line}: does not have {len(FIELDS)} fields")
     where = f"{path}, line {line}"
-    if bool(row["task"]) != bool(row["metric"]):
-        raise UserError(f"{where}: give both a task and a metric, or neither")
-    if bool(row["task"]) == bool(row["reason"]):
-        raise UserError(f"{where}: give either a task or the reason why it has none")
-    value, factor = (_decimal(row[name], f"{where}: {name}") for name in ("value", "factor"))
-    spread = _decimal(row["spread"], f"{where}: spread") * factor if row["spread"] else None
+    if None in row or None in row.values():
+        raise UserError(f"{where}: does not have {len(FIELDS)} fields")
+    if bool(row["task"]) != bool(row["metric"]) or bool(row["task"]) == bool(row["reason"]):
+        raise UserError(f"{where}: give either a task and a metric, or the reason why it has none")
+    values = {
+        name: row[name] for name in ("value", "factor", "spread") if row[name] or name != "spread"
+    }
+    numbers = {}
+    for name, text in values.items():
+        try:
+            numbers[name] = Decimal(text)
+        except InvalidOperation:
+            numbers[name] = Decimal("nan")
+        if not numbers[name].is_finite():
+            raise UserError(f"{where}: {name}: '{text}' is not a number")
+    value, factor = numbers["value"], numbers["factor"]
     unit = Decimal(10) ** int(value.as_tuple().exponent)  # of the last printed digit
     return Published(
         path.stem,
@@ -73,17 +80,7 @@ def _number(row: dict[str, str], path: Path, line: int) -> Published:
         row["task"],
         row["metric"],
         float(value * factor),
-        None if spread is None else float(spread),
+        float(numbers["spread"] * factor) if "spread" in numbers else None,
         float(abs(factor) * unit / 2),
         row["reason"],
     )
-
-
-def _decimal(text: str, where: str) -> Decimal:
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        value = Decimal("nan")
-    if not value.is_finite():
-        raise UserError(f"{where}: '{text}' is not a number")
-    return value

@@ -9,7 +9,7 @@ from jinja2 import FileSystemLoader, StrictUndefined, select_autoescape
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup, escape
 
-TEMPLATES = Path(__file__).resolve().parent / "templates"
+_TEMPLATES = Path(__file__).resolve().parent / "templates"
 MINUS = "−"
 
 
@@ -21,13 +21,9 @@ def number(value: float, decimals: int, sign: bool = False) -> str:
     return text.replace("-", MINUS)
 
 
-def render(template: str, folder: Path = TEMPLATES, **values: Any) -> str:
-    """Render a template with these values, which HTML templates escape.
-
-    `folder` holds the template; templates that it extends, includes or imports may be in
-    `TEMPLATES`.
-    """
-    return _environment(folder).get_template(template).render(values)
+def render(template: str, **values: Any) -> str:
+    """Render a template with these values, which HTML templates escape."""
+    return _environment().get_template(template).render(values)
 
 
 def document(title: str, body: str) -> str:
@@ -47,9 +43,9 @@ def escape_markdown(text: str) -> str:
 
 
 @cache
-def _environment(folder: Path) -> ImmutableSandboxedEnvironment:
+def _environment() -> ImmutableSandboxedEnvironment:
     environment = ImmutableSandboxedEnvironment(
-        loader=FileSystemLoader([folder, TEMPLATES]),
+        loader=FileSystemLoader(_TEMPLATES),
         autoescape=select_autoescape(("html.j2",)),
         undefined=StrictUndefined,
         trim_blocks=True,

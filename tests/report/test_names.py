@@ -34,3 +34,8 @@ def test_names_are_words():
     assert [task_name(*pair) for pair in (("mine", "translation"), ("speed-test", "speed"))] == [
         "MT", "Speed test"
     ]  # fmt: skip
+    # A task that is short over a column shows its number of examples.
+    choice = "multiple_choice"
+    assert task_name("arc-easy-5-shot", choice) == "ARC-E 5-shot"
+    assert task_name("my-own-5-shot", choice) == "My own 5 shot"
+    assert task_name("xnli", "classification") == "Xnli"
