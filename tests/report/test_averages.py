@@ -58,16 +58,13 @@ def test_the_deviation_of_a_mean_is_that_of_the_means_of_each_seed(table):
     assert (cell.text, cell.deviation, cell.change) == ("0.450", "0.071", "+0.150")
 
 
-def test_a_mean_over_languages_is_one_column_for_each_task(table):
-    found = row(table({"title": "Both", "over": ["languages"]}), "Source")
-    assert found["both arc"].value == pytest.approx(0.3)
-    assert found["both boolq"].value == pytest.approx(0.5)
-
-
 def test_a_mean_over_tasks_and_languages_is_the_last_column(table):
     found = table({"title": "Avg"})
     assert found.columns[-1] == ("", "Avg: accuracy ↑")
     assert row(found, "Source")["avg"].value == pytest.approx(0.4)
+    assert "Avg: the mean over arc and boolq, and over Telugu and Greek." in found.notes
+    means = found.data[found.data["task"] == "Avg"].set_index("initializer")["mean"]
+    assert means["none"] == pytest.approx(0.4)
 
 
 def test_a_row_that_lacks_a_score_has_no_mean_over_it(table):
@@ -77,20 +74,9 @@ def test_a_row_that_lacks_a_score_has_no_mean_over_it(table):
     assert mean["both arc"].value == pytest.approx(0.2)
 
 
-def test_an_average_says_what_it_is_of_and_is_in_the_csv(table):
-    found = table({"title": "Avg"})
-    assert "Avg: the mean over arc and boolq, and over Telugu and Greek." in found.notes
-    means = found.data[found.data["task"] == "Avg"].set_index("initializer")["mean"]
-    assert means["none"] == pytest.approx(0.4)
-
-
 def test_an_average_of_some_columns_leaves_the_others_out():
     columns = [("te", task, name) for task in "abc" for name in ("f1", "accuracy")]
     average = Average(title="Avg", tasks=("a", "c"), metrics=("f1",))
     means = average_columns([average], columns)
     assert means == {("", "Avg", "f1"): [("te", "a", "f1"), ("te", "c", "f1")]}
     assert in_order(columns, means) == [*columns, ("", "Avg", "f1")]
-
-
-def test_what_is_one_column_has_no_mean():
-    assert average_columns([Average(over=("languages",))], [("te", "a", "f1")]) == {}

@@ -62,13 +62,6 @@ def test_perplexity_pools_the_sentences_of_a_group():
         assert bits == pytest.approx(expected)
 
 
-def test_a_cell_whose_own_language_is_english_has_that_test():
-    rows = [row for row in rows_by_test() if row["test"] == "english"]
-    assert len(example_scores(rows, "classification", "accuracy", {}).ids) == 3
-    assert example_scores(rows, "classification", "accuracy_te", {}) is None
-    assert example_scores([], "classification", "accuracy", {}) is None
-
-
 def test_bleu_takes_the_tokenizer_that_its_signature_names():
     row = {"id": "0", "output": "ab, cd", "reference": "ab , cd"}
     signature = "nrefs:1|case:mixed|eff:no|tok:{}|smooth:exp|version:2.6.0"

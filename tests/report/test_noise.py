@@ -58,23 +58,16 @@ def test_noise_has_no_colour_rank_stars_or_change(made):
     for one in noise.values():
         assert (one.shade, one.rank, one.stars, one.change, one.mark) == (0, 0, "", "", "")
     assert "p" not in table.data  # nothing else has outputs
-    wanted = "sum, Telugu: no model reaches 10 ROUGE-L. Such scores are noise: "
-    assert any(note.startswith(wanted) for note in table.notes)
-
-
-def test_one_score_above_the_noise_makes_all_of_its_column_count(made):
-    rows = outputs(40.0)
-    made.record(cell("mean"), "sum", "summarization", {"rouge_l": 40.0}, predictions=rows)
-    table = results(study(made))
-    found = scores(table, 1)
-    assert found["Mean"].rank == 1 and found["Mean"].stars == "**" and found["Random"].shade > 0
-    assert not any("noise" in note for note in table.notes)
-
-
-def test_noise_is_grey_in_print_and_on_the_page(made):
-    table = results(study(made))
+    note = "sum, Telugu: no model reaches 10 ROUGE-L. Such scores are noise: "
+    assert any(text.startswith(note) for text in table.notes)
     assert r"\textcolor{gray}{9.0}" in latex(table)
     assert '<td style="color:var(--muted)"><b>9.0</b>' in as_html(table)
+    # One score above the noise makes all of its column count.
+    made.record(cell("mean"), "sum", "summarization", {"rouge_l": 40.0}, predictions=outputs(40.0))
+    table = results(study(made))
+    quality = scores(table, 1)
+    assert quality["Mean"].rank == 1 and quality["Mean"].stars == "**"
+    assert quality["Random"].shade > 0
 
 
 def test_differences_of_noise_are_not_tested(made):

@@ -31,7 +31,7 @@ def build(module, made):
     return module(study)
 
 
-def test_columns_are_of_damage_that_some_text_has(made):
+def test_columns_and_caveats_are_of_damage_that_some_text_has(made):
     found = build(texts, made)
     assert [head for _, head in found.columns] == [
         "read", "kept", "repeated", "byte order mark", "with doubled quotes as in CSV files",
@@ -41,14 +41,10 @@ def test_columns_are_of_damage_that_some_text_has(made):
     assert rows["Greek", "text"][-1] == "0"
     assert "Greek (quotes)" in found.notes[0]
     assert "Telugu" not in found.notes[0]
-
-
-def test_a_caveat_names_the_remedy_of_damaged_text(made):
-    caveats = text_caveats(study_of(made))
-    quotes = [text for text in caveats if "quotes" in text]
-    assert len(quotes) == 1
-    assert quotes[0].startswith("Telugu, parallel: 11 of 1,200 lines are")
-    assert "`repair: [quotes]`" in quotes[0]
+    quotes, bench = text_caveats(study_of(made))
+    assert quotes.startswith("Telugu, parallel: 11 of 1,200 lines are")
+    assert "`repair: [quotes]`" in quotes
+    assert bench.startswith("Telugu: of 500 texts of bench, 9 are wholly and 12 mostly in")
 
 
 def test_a_caveat_names_the_sizes_of_a_small_text(made):
@@ -62,21 +58,6 @@ def test_a_caveat_names_the_sizes_of_a_small_text(made):
         "Greek has little text: 90 held-out sentences instead of 1,000, "
         "207 pairs to translate instead of 500."
     )
-
-
-def test_a_caveat_names_tests_in_the_training_text(made):
-    (known,) = (text for text in text_caveats(study_of(made)) if "bench" in text)
-    assert known.startswith("Telugu: of 500 texts of bench, 9 are wholly and 12 mostly in")
-
-
-def test_sets_of_tests_have_a_row_where_they_have_texts(made):
-    found = build(contamination, made)
-    rows = {row.stub: [cell.text for cell in row.cells] for row in found.rows}
-    assert rows == {
-        ("Telugu", "bench"): ["500", "9", "12", "0"],
-        ("Greek", "bench"): ["500", "0", "0", "0"],
-    }
-    assert "Telugu 3, Greek 3" in found.notes[1]
 
 
 def test_tests_of_tasks_stand_beside_those_of_the_corpus_of_their_language(made):
