@@ -69,14 +69,14 @@ def score_predictions(job: Job) -> list[str]:
                 raise UserError(card["why"])
             pending.append((run, begun, _read_predictions(Path(run["inputs"]["predictions"]))))
         except UserError as reason:
-            _finish(run, _not_scored(run, str(reason)), begun)
+            _write(run, {"not_scored": str(reason)}, begun)
     try:
         if pending:
             _score(job, card, pending)
     except UserError as reason:
         # Not marked as complete: the error of the scorer may not occur again.
         for run, *_ in pending:
-            write_json(run["outputs"]["record"], _not_scored(run, str(reason)))
+            _write(run, {"not_scored": str(reason)}, None)
     folder = job["outputs"]["folder"]
     return [os.path.relpath(run["outputs"]["record"], folder) for run in runs]
 
@@ -113,46 +113,38 @@ def _score(job: Job, card: dict[str, Any], pending: list[tuple[Job, str, list[Ro
     for answer in answers:
         run, begun, predictions = pending[0]
         scores = answer["scores"]
-        if len(scores) != len(predictions) or not all(map(math.isfinite, scores)):
-            record = _not_scored(
-                run,
-                f"{options['checkpoint']}: its scores are not one finite number per prediction; "
-                "check the origin of the checkpoint",
-            )
-        else:
+        if len(scores) == len(predictions) and all(map(math.isfinite, scores)):
             record = {
-                **_described(run),
                 "metrics": {settings["metric"]: sum(scores) / len(scores)},
                 "unit": UNIT,
                 "ids": [row["id"] for row in predictions],
                 "scores": scores,
-                "settings": settings,
                 **folders,
                 **conditions,
                 "seconds": answer["seconds"],
             }
-        _finish(run, record, begun)
+        else:
+            record = {
+                "not_scored": f"{options['checkpoint']}: its scores are not one finite number per "
+                "prediction; check the origin of the checkpoint"
+            }
+        _write(run, record, begun)
         del pending[0]
 
 
-def _described(run: Job) -> dict[str, Any]:
-    """The keys of a record that describe the run, from the record of its evaluation."""
-    file = Path(run["inputs"]["predictions"]).with_name("record.json")
-    evaluated = json.loads(file.read_text("utf-8"))
+def _write(run: Job, record: dict[str, Any], begun: str | None) -> None:
+    """Write the record of a run, with what describes its evaluation; `begun` completes the run."""
+    if "not_scored" in record:
+        logger.warning("not scored: %s", record["not_scored"])
+    file = Path(run["outputs"]["record"])
+    predictions = Path(run["inputs"]["predictions"])
+    evaluated = json.loads(predictions.with_name("record.json").read_text("utf-8"))
     keys = ("task", "kind", "cell", "checkpoint", "run")
     described = {key: evaluated[key] for key in keys if key in evaluated}
-    return described | {"learned_metric": run["metric"]}
-
-
-def _not_scored(run: Job, reason: str) -> dict[str, Any]:
-    logger.warning("not scored: %s", reason)
-    return _described(run) | {"metrics": {}, "not_scored": reason, "settings": run["settings"]}
-
-
-def _finish(run: Job, record: dict[str, Any], begun: str) -> None:
-    file = Path(run["outputs"]["record"])
-    write_json(file, record)
-    complete(run, begun, [file.name])
+    described |= {"learned_metric": run["metric"], "metrics": {}, "settings": run["settings"]}
+    write_json(file, described | record)
+    if begun is not None:
+        complete(run, begun, [file.name])
 
 
 def _read_predictions(file: Path) -> list[Row]:
