@@ -35,18 +35,10 @@ def test_answers_are_compared_word_by_word_without_articles_and_punctuation(
 @pytest.mark.parametrize(
     ("language", "text", "words"),
     [
-        ("en", "The Beatles, a band!", ["beatles", "band"]),
-        ("en", "$5 (five)", ["5", "five"]),
         ("en", "die Stadt", ["die", "stadt"]),  # articles of the language alone
-        ("de", "Die „Stadt“ einer der Inseln", ["stadt", "inseln"]),
-        ("de", "the end", ["the", "end"]),
-        ("es", "el río de las Balsas", ["río", "de", "balsas"]),
-        ("vi", "những con sông của Việt Nam", ["con", "sông", "việt", "nam"]),
-        ("hi", "दिल्ली। का किला", ["दिल्ली", "का", "किला"]),
         ("ar", "الكتاب", ["كتاب"]),
         ("ar", "سؤال الطالب", ["سؤ", "ط", "ب"]),  # in the midst of words as well
         ("ar", "ماذا؟", ["ماذا"]),
-        ("zh", "2008年的 NBA总冠军。", ["2008", "年", "的", "nba", "总", "冠", "军"]),
         ("sw", "mji wa Nairobi", ["mji", "wa", "nairobi"]),
         ("th", "กรุงเทพ 2020", ["ก", "รุ", "ง", "เ", "ท", "พ", "2020"]),
         ("my", "ရန်ကုန်", ["ရ", "န်", "ကု", "န်"]),

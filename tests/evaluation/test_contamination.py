@@ -26,10 +26,7 @@ ANSWER = {"question": "Wo liegt Rom?", "context": "Rom liegt\nin Italien.", "ans
     ("kind", "row", "texts"),
     [
         ("translation", {"source": "the sun", "target": "die Sonne"}, {"": ["die Sonne"]}),
-        ("summarization", {"source": "long", "reference": "kurz"}, {"": ["kurz"]}),
         ("question_answering", ANSWER,
-         {"questions": ["Wo liegt Rom?"], "contexts": ["Rom liegt in Italien."]}),
-        ("extractive_qa", ANSWER,
          {"questions": ["Wo liegt Rom?"], "contexts": ["Rom liegt in Italien."]}),
         ("classification", {"first": "Es regnet", "second": "Es ist nass", "label": "x"},
          {"": ["Es regnet", "Es ist nass"]}),

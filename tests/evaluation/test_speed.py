@@ -6,7 +6,7 @@ import torch
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.tasks import speed
-from lexigraft.evaluation.tasks.speed import Pass, evaluate
+from lexigraft.evaluation.tasks.speed import evaluate
 from lexigraft.inference.text_encoding import encode
 
 
@@ -26,7 +26,7 @@ def test_rates_are_medians_over_repeats(model, byte_tokenizer, job, monkeypatch)
 
     def timed(model, tokenizer, prompts, size, new_tokens):
         took = next(seconds)
-        return Pass(took / 10, took * 9 / 10, ["ab"] * len(prompts))
+        return took / 10, took * 9 / 10, ["ab"] * len(prompts)
 
     monkeypatch.setattr(speed, "time_pass", timed)
     job["settings"]["batch_sizes"] = [2]

@@ -45,7 +45,8 @@ def chrf_statistics(
 def chrf_score(totals: Any) -> Any:
     """chrF or chrF++, 0 to 100, of arrays of summed statistics: [..., 18 or 24] -> [...].
 
-    Precision and recall are averaged over the lengths that both texts have.
+    sacrebleu's formula, for the thousands of scores of a bootstrap at once: precision and recall
+    are averaged over the lengths that both texts have.
     """
     import numpy as np
 

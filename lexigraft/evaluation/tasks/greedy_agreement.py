@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.costs import TaskSizes, Work, generation
+from lexigraft.evaluation.costs import generation
 from lexigraft.evaluation.metric_kinds import MetricKind
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.settings import Settings
@@ -169,15 +169,14 @@ def compare_next_tokens(
     return agreements
 
 
-def _cost(settings: GreedyAgreementSettings, sizes: TaskSizes) -> Work:
-    sentences = settings.sentences or sizes.english.sentences
-    return generation(sentences, settings.prompt_tokens, settings.max_new_tokens)
-
-
 TASK = TaskKind(
     GreedyAgreementSettings,
     evaluate,
     tests="none",
-    cost=_cost,
+    cost=lambda settings, sizes: generation(
+        settings.sentences or sizes.english.sentences,
+        settings.prompt_tokens,
+        settings.max_new_tokens,
+    ),
     metrics=(MetricKind("greedy_agreement", "greedy output unchanged", decimals=3),),
 )

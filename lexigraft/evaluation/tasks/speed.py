@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from itertools import cycle, islice
 from statistics import median
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -45,12 +45,8 @@ class SpeedSettings(Settings):
         return self
 
 
-class Pass(NamedTuple):
-    """A timed pass over all prompts."""
-
-    reading: float  # seconds up to the first tokens
-    decoding: float  # seconds after them
-    texts: list[str]
+# Of a timed pass over all prompts: seconds up to the first tokens, seconds after them, and texts.
+Pass = tuple[float, float, list[str]]
 
 
 def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
@@ -160,7 +156,7 @@ def time_pass(
         reading += first_token - begin
         decoding += end - first_token
         rows.extend(ids.tolist())
-    return Pass(reading, decoding, generation.decode(tokenizer, rows))
+    return reading, decoding, generation.decode(tokenizer, rows)
 
 
 def rates(
@@ -170,12 +166,13 @@ def rates(
 
     `text` are the `characters`, `bytes` and `tokens` of a text that is the same for every cell.
     """
-    seconds = [timed.reading + timed.decoding for timed in passes]
+    readings, decodings, (*_, outputs) = zip(*passes, strict=True)
+    seconds = [reading + decoding for reading, decoding, _ in passes]
     batches = prompts // batch_size
     steps = batches * (new_tokens - 1)  # reading the prompt yields the first token
-    steps_per_second = steps / median(timed.decoding for timed in passes)
+    steps_per_second = steps / median(decodings)
     # Replacement characters represent invalid bytes.
-    texts = [output.replace("\N{REPLACEMENT CHARACTER}", "") for output in passes[-1].texts]
+    texts = [output.replace("\N{REPLACEMENT CHARACTER}", "") for output in outputs]
     generated = {
         "tokens": prompts * new_tokens,
         "characters": sum(map(len, texts)),
@@ -187,15 +184,15 @@ def rates(
         "steps_per_second": steps_per_second,
         "same_text_characters_per_second": text["characters"] / text_steps * steps_per_second,
         "same_text_bytes_per_second": text["bytes"] / text_steps * steps_per_second,
-        "first_token_seconds": median(timed.reading for timed in passes) / batches,
+        "first_token_seconds": median(readings) / batches,
         "spread": (max(seconds) - min(seconds)) / median(seconds),
     }
     details = {
         "seconds": seconds,
-        "seconds_reading_prompts": [timed.reading for timed in passes],
+        "seconds_reading_prompts": list(readings),
         "steps": steps,
         "generated": generated,
-        "texts": passes[-1].texts,
+        "texts": outputs,
     }
     return metrics, details
 
