@@ -48,7 +48,8 @@ def bleu_statistics(
 def bleu_score(totals: Any) -> Any:
     """BLEU, 0 to 100, of arrays of summed statistics: [..., 10] -> [...].
 
-    sacrebleu's formula, for the thousands of scores of a bootstrap at once. N-gram lengths without a match count as 1/2, 1/4, … matches (smoothing `exp`).
+    sacrebleu's formula, for the thousands of scores of a bootstrap at once. N-gram lengths without
+    a match count as 1/2, 1/4, … matches (smoothing `exp`).
     """
     import numpy as np
 
