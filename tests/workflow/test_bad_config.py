@@ -63,7 +63,9 @@ def test_the_study_is_accepted_and_completed(full_study, registries):
     "a task whose settings, tests or cells are invalid",
     "rejected with a message that names the key, before any training",
 )
-@pytest.mark.parametrize("case", [case for cases in TABLE.values() for case in cases], ids=str)
+@pytest.mark.parametrize(
+    "case", [case for cases in TABLE.values() for case in cases], ids=lambda case: case["error"]
+)
 def test_a_bad_config_is_named_by_its_key(full_study, registries, case):
     changes = {key: value for key, value in case.items() if key != "error"}
     assert case["error"] in refused(changed(full_study, changes), registries)

@@ -47,7 +47,7 @@ def with_revisions(settings: Any, revision_of: Commit, hub: str = "model") -> An
     If it returns None, the revision is kept.
     """
     if isinstance(settings, list | tuple):
-        return [with_revisions(one, revision_of, hub) for one in settings]
+        return [with_revisions(value, revision_of, hub) for value in settings]
     if not isinstance(settings, Mapping):
         return settings
     changed = {
@@ -56,43 +56,32 @@ def with_revisions(settings: Any, revision_of: Commit, hub: str = "model") -> An
     }
     if settings.get("loader") == "datasets":
         changed |= _of_data_set(settings, revision_of)
-    for key, (kind, revision) in _KEYS.items():
+    for key, (kind, revision_key) in _KEYS.items():
         name = settings.get(key)
-        if isinstance(name, str) and _is_hub_name(key, name, settings):
-            asset = HubAsset(kind or hub, name, settings.get(revision))  # type: ignore[arg-type]
-            changed |= _given(revision, revision_of(asset))
+        if not isinstance(name, str) or is_folder(name):
+            continue
+        if key == "model" and settings.get("kind") == "fasttext":
+            continue  # its training objective
+        asset = HubAsset(kind or hub, name, settings.get(revision_key))  # type: ignore[arg-type]
+        if revision := revision_of(asset):
+            changed[revision_key] = revision
     return changed
-
-
-def _given(key: str, revision: str | None) -> dict[str, str]:
-    return {} if revision is None else {key: revision}
-
-
-def _is_hub_name(key: str, name: str, settings: Mapping[str, Any]) -> bool:
-    if key == "model" and settings.get("kind") == "fasttext":
-        return False  # its training objective
-    return not is_folder(name)
 
 
 def _of_data_set(text: Mapping[str, Any], revision_of: Commit) -> dict[str, Any]:
     """The keys of a text that contain the revision of its data set, with the new revision."""
     name, files = text["name"], text.get("data_files") or ()
     patterns = (files,) if isinstance(files, str) else tuple(files)
-    if name in FORMATS:  # the files may still be on the hub
-        addresses = [_with_revision(pattern, revision_of) for pattern in patterns]
-        return (
-            {"data_files": addresses[0] if isinstance(files, str) else addresses} if files else {}
-        )
-    if is_folder(name) or Path(name).exists():
-        return {}
-    asset = HubAsset("data set", name, text.get("revision"), patterns)
-    return _given("revision", revision_of(asset))
-
-
-def _with_revision(address: str, revision_of: Commit) -> str:
-    found = _ADDRESS.fullmatch(address)
-    if not found:
-        return address
-    asset = HubAsset("data set", found["name"], found["revision"], (found["files"],))
-    revision = revision_of(asset)
-    return f"hf://datasets/{asset.name}@{revision}/{found['files']}" if revision else address
+    if name not in FORMATS:
+        if is_folder(name) or Path(name).exists():
+            return {}
+        revision = revision_of(HubAsset("data set", name, text.get("revision"), patterns))
+        return {"revision": revision} if revision else {}
+    addresses = []
+    for pattern in patterns:  # the files may still be on the hub
+        if found := _ADDRESS.fullmatch(pattern):
+            asset = HubAsset("data set", found["name"], found["revision"], (found["files"],))
+            if revision := revision_of(asset):
+                pattern = f"hf://datasets/{asset.name}@{revision}/{found['files']}"
+        addresses.append(pattern)
+    return {"data_files": addresses[0] if isinstance(files, str) else addresses} if files else {}

@@ -191,22 +191,18 @@ class FileConfig(Settings):
     terms: Words = optional("where its terms are, if they must be accepted")
 
     @model_validator(mode="after")
-    def _has_one_way(self) -> "FileConfig":
-        if len(self.model_fields_set & {"url", "by_hand"}) != 1:
+    def _is_one_recipe(self) -> "FileConfig":
+        keys, names = self.model_fields_set, NAMED.findall(self.path)
+        if len(keys & {"url", "by_hand"}) != 1:
             raise ValueError("needs exactly one of: url, by_hand")
-        if "by_hand" in self.model_fields_set and self.model_fields_set & {"unpack", "sha256"}:
+        if "by_hand" in keys and keys & {"unpack", "sha256"}:
             raise KeyedError("by_hand", "nothing is downloaded; remove unpack and sha256")
-        return self
-
-    @model_validator(mode="after")
-    def _says_what_its_names_are(self) -> "FileConfig":
-        names = NAMED.findall(self.path)
         for name in names:
             if names.count(name) > 1:
                 raise KeyedError("path", f"'{{{name}}}' occurs twice; use each name once")
         for name in NAMED.findall(self.url or ""):
             if name not in names:
                 raise KeyedError("url", f"'{{{name}}}' is not in the path; add it there")
-        if names and "sha256" in self.model_fields_set:
+        if names and "sha256" in keys:
             raise KeyedError("sha256", "is for one file, but the path matches several; remove it")
         return self

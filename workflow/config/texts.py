@@ -16,14 +16,13 @@ from pydantic import (
     Field,
     StringConstraints,
     Tag,
-    TypeAdapter,
     ValidationError,
     create_model,
     model_validator,
 )
 
 from lexigraft.corpus.loader import find_loader, loaders, registered_loaders
-from lexigraft.settings import Settings, by_shape, chosen_by
+from lexigraft.settings import Settings, by_shape, chosen_by, outermost_error
 
 CODE = "[a-z]{2,3}"
 
@@ -102,8 +101,8 @@ def text_of(
     `more` are models of texts that no loader reads. `keys` has keys that all texts have in
     addition. Without `packages`, loaders of text in packages are left out.
 
-    The models of the library's loaders are known when a study's type is built, and are part of the
-    schemas. A loader that is registered later is looked up when a study is validated.
+    The models of the library's loaders are part of the schemas; a loader that is registered later
+    is looked up when a study is validated.
     """
     found = [loader for loader in loaders().values() if packages or not loader.needs_package]
     models = [*dict.fromkeys(model for loader in found for model in getattr(loader, use)), *more]
@@ -119,20 +118,16 @@ def text_of(
 
         @model_validator(mode="after")
         def check_keys(self) -> Any:
-            models = getattr(find_loader(self.loader), use)
-            if not models:
-                raise ValueError(f"the loader '{self.loader}' does not read such texts")
-            own = {"loader": self.loader, **(self.model_extra or {})}
-            errors = []
+            models, problem = getattr(find_loader(self.loader), use), None
             for model in models:
                 try:
-                    TypeAdapter(model).validate_python(own)
+                    model.model_validate({"loader": self.loader, **(self.model_extra or {})})
+                    return self
                 except ValidationError as error:
-                    errors.append(error.errors()[0])
-            if len(errors) == len(models):
-                location = ".".join(map(str, errors[0]["loc"]))
-                raise ValueError(f"{location}: {errors[0]['msg']}")
-            return self
+                    problem = problem or outermost_error(error, model)
+            if problem is None:
+                raise ValueError(f"the loader '{self.loader}' does not read such texts")
+            raise ValueError(": ".join(problem).removeprefix("."))
 
     def tag(value: Any) -> str | None:
         given = value if isinstance(value, Mapping) else vars(value) if value else {}

@@ -71,21 +71,13 @@ class Expansion(Settings):
     prune_english: bool = _prune_english()
 
     @model_validator(mode="after")
-    def _can_limit_change(self) -> "Expansion":
+    def _keys_fit(self) -> "Expansion":
         if self.english_change is not None and self.merges != "continued":
             raise KeyedError("english_change", f"needs merges: continued, not {self.merges}")
-        return self
-
-    @model_validator(mode="after")
-    def _has_auxiliary(self) -> "Expansion":
         if self.auxiliary_trainer != "tokenizers" and self.merges == "continued":
             raise KeyedError(
                 "auxiliary_trainer", "merges: continued trains no auxiliary tokenizer; remove it"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _is_pruned(self) -> "Expansion":
         for key in sorted({"prune_at_most", "prune_english"} & self.model_fields_set):
             if self.prune is None:
                 raise KeyedError(key, "needs prune: never-used, which is not set")
