@@ -69,8 +69,10 @@ def hub_assets(jobs: Iterable[Job]) -> list[HubAsset]:
     """
     reads: dict[tuple[Any, str, str | None], list[tuple[str, tuple[str, ...]]]] = {}
     for job in jobs:
+        is_encoder = job.description.get("settings", {}).get("kind") == "sentence-encoder"
+        hub = "model" if job.rule == "prepare_source" else "encoder" if is_encoder else "tokenizer"
         for reader, settings in _settings(job):
-            for asset in assets_in(settings, _kind_of_hub(job)):
+            for asset in assets_in(settings, hub):
                 key = (asset.kind, asset.name, asset.revision)
                 reads.setdefault(key, []).append((reader, asset.files))
     assets = []
@@ -138,21 +140,12 @@ def _settings(job: Job) -> Iterator[tuple[str, Any]]:
         yield task, description["settings"]
 
 
-def _kind_of_hub(job: Job) -> str:
-    """What the key `hub` in the settings of a job names."""
-    if job.rule == "prepare_source":
-        return "model"
-    is_encoder = job.description.get("settings", {}).get("kind") == "sentence-encoder"
-    return "encoder" if is_encoder else "tokenizer"
-
-
 # ---- checks -------------------------------------------------------------------------------------
 
 
 def check_assets(study: Study, jobs: Mapping[str, Job]) -> list[CheckedAsset]:
     """Check all assets of a study, and lock the commits that the hub reports (`revision_lock`)."""
-    checks = [*_hub_checks(study, jobs), *_web_checks(study, jobs), *_package_checks(jobs)]
-    checks += _local_checks(study, jobs)
+    checks = [*_checks(study, jobs)]
     with ThreadPoolExecutor(_THREADS) as pool:
         answers = pool.map(lambda check: check[1](), checks)
         results = [
@@ -172,7 +165,8 @@ def check_assets(study: Study, jobs: Mapping[str, Job]) -> list[CheckedAsset]:
     return results
 
 
-def _hub_checks(study: Study, jobs: Mapping[str, Job]) -> Iterator[Check]:
+def _checks(study: Study, jobs: Mapping[str, Job]) -> Iterator[Check]:
+    """What jobs read on the hub, on the web, in packages, and missing files of the user."""
     locked = {commit: key for key, commit in read_lock(study.results).items()}
     for asset in sorted(hub_assets(jobs.values()), key=lambda asset: (asset.kind, asset.name)):
         checked = CheckedAsset(asset.kind, asset.name, asset.where, asset.revision)
@@ -184,6 +178,26 @@ def _hub_checks(study: Study, jobs: Mapping[str, Job]) -> Iterator[Check]:
     for asset in _benchmark_data(jobs):
         checked = CheckedAsset(asset.kind, asset.name, asset.where, asset.revision)
         yield checked, partial(_ask_benchmark, asset)
+    for url, readers in web_files(jobs.values()).items():
+        yield CheckedAsset("file", without_secrets(url), readers), partial(ask_web, url)
+    recipes = recipes_of(local_files(jobs.values()), study.config["files"]).values()
+    for recipe in {recipe.path: recipe for recipe in recipes}.values():
+        if recipe.url and (recorded := recipe.recorded()):
+            checked = CheckedAsset("file", recipe.path, f"files.{recipe.name}")
+            yield checked, partial(ask_web, recipe.url, recorded)
+    for job in jobs.values():
+        if job.rule == "fetch_package":
+            settings = job.description["settings"]
+            name = f"{settings['name']} {settings['version']}"
+            unpacked = partial(HubAnswer, OK, "unpacked")
+            ask = unpacked if Path(job.card).exists() else partial(ask_package, settings)
+            yield CheckedAsset("package", name, settings["registry"]), ask
+    missing, unknown = needed_recipes(jobs.values(), study.config["files"])
+    for recipe in missing:
+        checked = CheckedAsset("file", recipe.path, f"files.{recipe.name}")
+        yield checked, partial(_ask_recipe, recipe)
+    for path in unknown:
+        yield CheckedAsset("file", path, "the study"), partial(HubAnswer, MISSING)
 
 
 def _ask_locked(asset: HubAsset, branch: str) -> HubAnswer:
@@ -224,37 +238,6 @@ def _ask_benchmark(asset: HubAsset) -> HubAnswer:
         return answer
     # Without the commit, which belongs to another branch than the one in the list.
     return replace(ask_hub(replace(asset, revision=PARQUET)), commit=None)
-
-
-def _web_checks(study: Study, jobs: Mapping[str, Job]) -> Iterator[Check]:
-    for url, readers in web_files(jobs.values()).items():
-        yield CheckedAsset("file", without_secrets(url), readers), partial(ask_web, url)
-    recipes = recipes_of(local_files(jobs.values()), study.config["files"])
-    for recipe in {recipe.path: recipe for recipe in recipes.values()}.values():
-        if recipe.url and (recorded := recipe.recorded()):
-            checked = CheckedAsset("file", recipe.path, f"files.{recipe.name}")
-            yield checked, partial(ask_web, recipe.url, recorded)
-
-
-def _package_checks(jobs: Mapping[str, Job]) -> Iterator[Check]:
-    for job in jobs.values():
-        if job.rule == "fetch_package":
-            settings = job.description["settings"]
-            name = f"{settings['name']} {settings['version']}"
-            is_unpacked = Path(job.card).exists()
-            unpacked = partial(HubAnswer, OK, "unpacked")
-            ask = unpacked if is_unpacked else partial(ask_package, settings)
-            yield CheckedAsset("package", name, settings["registry"]), ask
-
-
-def _local_checks(study: Study, jobs: Mapping[str, Job]) -> Iterator[Check]:
-    """The user's missing files: how to download or create them."""
-    recipes, unknown = needed_recipes(jobs.values(), study.config["files"])
-    for recipe in recipes:
-        checked = CheckedAsset("file", recipe.path, f"files.{recipe.name}")
-        yield checked, partial(_ask_recipe, recipe)
-    for path in unknown:
-        yield CheckedAsset("file", path, "the study"), partial(HubAnswer, MISSING)
 
 
 def _ask_recipe(recipe: FileRecipe) -> HubAnswer:

@@ -11,8 +11,7 @@ import pytest
 from pyarrow.parquet import write_table
 
 from lexigraft.corpus.readers import read_scored_pairs, text_shards
-from workflow.config.corpora import data_set
-from workflow.config.registries import entries_of
+from workflow.config.registries import data_set, entries_of
 
 TEXTS = ["a first document", "a second document"]
 # Corpus -> code of a language, names of two files with it, of a file without it, other columns.

@@ -75,7 +75,7 @@ def test_the_check_of_a_study_is_a_table(monkeypatch, capsys, tmp_path, state, f
     model = HubAsset("model", "google/gemma-2b", where="gemma-2b")
     other = HubAsset("model", "org/model", where="other")
     monkeypatch.setattr(assets, "hub_assets", lambda jobs: [model, other])
-    monkeypatch.setattr(assets, "_package_checks", lambda jobs: [])
+    monkeypatch.setattr(assets, "ask_package", lambda package: HubAnswer(OK))
     answers = {"google/gemma-2b": HubAnswer(state, "what to do", 5 * 10**9)}
     monkeypatch.setattr(
         assets, "ask_hub", lambda asset: answers.get(asset.name, HubAnswer(OK, "", 10**9))

@@ -16,9 +16,7 @@ from lexigraft.report.items import Item, check_items, read_items, records_read
 from lexigraft.settings import plain, validate
 from lexigraft.training.settings import Strategy
 from lexigraft.yaml_files import read_yaml
-from workflow.config.budget import apply_budget
 from workflow.config.checks import RESERVED, check_study
-from workflow.config.corpora import resolve_corpora
 from workflow.config.initializers import InitializerConfig, auxiliary_model
 from workflow.config.languages import LanguageConfig
 from workflow.config.sources import (
@@ -50,6 +48,11 @@ REGISTRIES: dict[str, Any] = {
     "tasks": AnyTask,
     "metrics": MetricConfig,
 }
+# Amounts by registry: keys of an entry, and of mappings nested in it.
+_LANGUAGE = ("train_sentences", "train_characters", "read_characters")
+_SAMPLES = ("pairs", "questions")
+_STRATEGY = ("sentences", "tokens", "tokens_per_language")
+_READERS = ("vocabularies", "auxiliary", "initializers")
 # The key of an entry that does not affect results: it may be changed without a new name.
 WITHOUT_EFFECT = "resources"
 # Keys of every entry in addition to those of its model.
@@ -246,3 +249,71 @@ def _with_base(
     if base not in own and base not in registry:
         raise unknown(where, base, [*registry, *own])
     return _with_base(kind, base, registry, own, names) | given
+
+
+# ---- corpora and budget ------------------------------------------------------------------------
+
+
+def resolve_corpora(study: dict[str, Any]) -> None:
+    """Replace each `{loader: corpus, corpus: …, code: …}` of a language by its data set.
+
+    Raises a UserError if there is no such corpus.
+    """
+    corpora = study["corpora"]
+    for name, language in study["languages"].items():
+        for key in ("text", "english"):
+            text = language.get(key)
+            if text and text["loader"] == "corpus":
+                if text["corpus"] not in corpora:
+                    raise unknown(f"languages.{name}.{key}.corpus", text["corpus"], corpora)
+                language[key] = data_set(corpora[text["corpus"]], text["code"])
+
+
+def data_set(corpus: Mapping[str, Any], code: str, place: str | None = None) -> dict[str, Any]:
+    """The settings of the loader `datasets` for one language of a corpus.
+
+    Its files are given by URL, since the library rejects data sets that also have a loading script.
+    `place` is a folder with a copy of the files.
+    """
+    files = corpus["data_files"].replace("{code}", code)
+    revision = f"@{corpus['revision']}" if "revision" in corpus else ""
+    hub = f"hf://datasets/{corpus['name']}{revision}"
+    return {
+        "loader": "datasets",
+        "name": "parquet" if files.endswith(".parquet") else "json",
+        "split": "train",
+        "data_files": [f"{place or hub}/{files}"],
+        "column": corpus["column"],
+        **({"line_break": corpus["line_break"]} if "line_break" in corpus else {}),
+    }
+
+
+def apply_budget(study: dict[str, Any]) -> None:
+    """Scale all amounts of a resolved study, and put its results into a separate folder.
+
+    Amounts are those of text that is trained on or learned from. Held-out text, test sets and
+    numbers of epochs are not scaled; the text of an epoch shrinks. A name stands for one setting in
+    a results folder, so results with a budget cannot be stored next to those of the whole study.
+    """
+    if "budget" not in study:
+        return
+    budget = study["budget"]
+    for language in study["languages"].values():
+        _scale(language, _LANGUAGE, budget)
+        for samples in language["samples"].values():
+            _scale(samples, _SAMPLES, budget)
+    for strategy in study["strategies"].values():
+        _scale(strategy, _STRATEGY, budget)
+        for phase in strategy["phases"]:
+            _scale(phase, _STRATEGY, budget)
+    for kind in _READERS:
+        for entry in study[kind].values():
+            if amount := entry.get("text"):
+                _scale(amount, tuple(amount), budget)
+    study["results"] = posixpath.join(study["results"], f"budget-{budget:g}")
+
+
+def _scale(entry: dict[str, Any], keys: tuple[str, ...], budget: float) -> None:
+    for key in keys:
+        if entry.get(key) is not None:
+            entry[key] = max(1, round(entry[key] * budget))
