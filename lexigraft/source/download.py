@@ -37,15 +37,6 @@ class Remote:
     bytes: int | None = None
     etag: str | None = None
 
-    def is_same(self, other: "Remote") -> bool:
-        """Whether both are the same version of the file: what is not known counts as changed.
-
-        A weak ETag says that versions are similar, not that their bytes are equal.
-        """
-        is_known = self.etag is not None and not self.etag.startswith("W/")
-        same_size = None in (self.bytes, other.bytes) or self.bytes == other.bytes
-        return is_known and self.etag == other.etag and same_size
-
 
 class RefusedError(UserError):
     """A server does not have a file or refuses it; `status` is the HTTP status of its answer."""
@@ -173,8 +164,8 @@ class PartialFile:
         headers = {"Accept-Encoding": "identity"}
         if size:
             headers["Range"] = f"bytes={size}-"
-            if known.is_same(known):
-                headers["If-Range"] = str(known.etag)
+            if known.etag:  # the server answers with the whole file if it has changed
+                headers["If-Range"] = known.etag
         with requests.get(known.url, headers=headers, stream=True, timeout=SECONDS) as answer:
             if answer.status_code in _BUSY:
                 raise requests.ConnectionError(f"the server returned status {answer.status_code}")
@@ -183,7 +174,8 @@ class PartialFile:
                 raise RefusedError(known.url, answer.status_code)
             content_range = answer.headers.get("Content-Range", "")
             is_rest = answer.status_code == 206 and content_range.startswith(f"bytes {size}-")
-            if size and not (is_rest and known.is_same(remote)):
+            is_same = None not in (known.etag, remote.etag) and known.etag == remote.etag
+            if size and not (is_rest and is_same):
                 self.forget()
                 self.remote = Remote(known.url)
                 raise ChangedError(
@@ -228,8 +220,12 @@ def _described(url: str, answer: "Response") -> Remote:
     if answer.status_code in (206, _BEYOND):
         length = answer.headers.get("Content-Range", "").rpartition("/")[2]
     size = int(length) if length and length.isdigit() else None
-    strong, dated = answer.headers.get("ETag"), answer.headers.get("Last-Modified")
-    return Remote(url, size, dated if dated and (strong or "W/").startswith("W/") else strong)
+    etag: str | None = answer.headers.get("ETag", "W/")
+    if str(etag).startswith(
+        "W/"
+    ):  # a weak one says that versions are similar, not that they are equal
+        etag = answer.headers.get("Last-Modified")
+    return Remote(url, size, etag)
 
 
 def _broken() -> tuple[type[BaseException], ...]:

@@ -29,16 +29,13 @@ from lexigraft.source.tokenizer import load_tokenizer
 
 @dataclass(frozen=True)
 class SourceModel:
-    """A source model: its Hugging Face folder, its name, and its revision.
-
-    `matrices` are its `StoredMatrices.tensors`, and `document_start` the token that its tokenizer
-    does not add but that begins its texts, if they are known.
-    """
+    """A source model: its Hugging Face folder, its name, and its revision."""
 
     folder: Path
     name: str
     revision: str | None = None
-    matrices: dict[str, tuple[str, str]] | None = None
+    matrices: dict[str, tuple[str, str]] | None = None  # `StoredMatrices.tensors`, if known
+    # The token that begins its texts, if its tokenizer does not add it.
     document_start: str | None = None
 
     def tokenizer(self) -> PreTrainedTokenizerFast:
@@ -136,10 +133,7 @@ def load_model(
 
 
 def skeleton(folder: str | Path, auto: Any = None) -> PreTrainedModel:
-    """The model on the meta device: modules and their names, without weights.
-
-    Raises a UserError if the architecture needs a package that is not installed.
-    """
+    """The model on the meta device: modules and their names, without weights."""
     config = load_config(folder)
     try:
         with torch.device("meta"):

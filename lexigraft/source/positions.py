@@ -1,8 +1,7 @@
 """Learned positions that are offset by the padding token's id, as in RoBERTa and its variants.
 
-The first token of a text has the position after the padding token's id, and padding tokens have the
-position of that id. Both the maximum length and the meaning of every position therefore depend on
-the id of one token.
+The first token of a text has the position after the padding token's id, so that both the maximum
+length and the meaning of every position depend on the id of one token.
 """
 
 from collections.abc import Iterator
@@ -32,10 +31,10 @@ def first_position(model: "PreTrainedModel") -> int:
 
 
 def follow_padding(model: "PreTrainedModel", padding: int | None) -> None:
-    """Adjust the position embeddings, in place, to another padding token's id.
+    """Adjust the position embeddings, in place, to another padding token's id, if there is one.
 
-    Rows move within the position matrix, which grows or shrinks by the difference of the ids, so
-    that every text keeps its position embeddings. Without a padding token, nothing changes.
+    The position matrix grows or shrinks by the difference of the ids, so that every text keeps its
+    position embeddings.
     """
     from torch import arange, long, no_grad, zeros
     from torch.nn import Embedding

@@ -37,10 +37,8 @@ def save_model(
 ) -> list[str]:
     """Write a model and its tokenizer to a folder; returns the files, relative to it.
 
-    `transformers.AutoModelForCausalLM.from_pretrained(folder)`, or `AutoModelForMaskedLM` for an
-    encoder, then computes the same as `model`; for `AutoTokenizer` see `write_tokenizer`.
     `tokenizer_files` is the folder that the tokenizer comes from: its `tokenizer.model`, if any, is
-    copied. `document_start` in `tokenizer_config.json` is the token that begins a text.
+    copied.
     """
     folder = Path(folder)
     # Some sources were saved with the cache switched off, which makes generation very slow.
@@ -62,12 +60,12 @@ def write_tokenizer(
     """Write a tokenizer to a folder, which `AutoTokenizer` then loads with all its settings.
 
     The class that `AutoTokenizer` loads depends on the type of the model: `config` is its
-    `config.json`, unless that is in the folder. A UserError is raised if `AutoTokenizer` does not
-    load the tokenizer that was written.
+    `config.json`, unless that is in the folder.
     """
     folder = Path(folder)
-    # Its calls also end the padding and truncation of earlier calls, which would be saved.
-    adds_nothing = _adds_nothing(tokenizer)
+    # These calls also end the padding and truncation of earlier calls, which would be saved.
+    plain = tokenizer("a", add_special_tokens=False)["input_ids"]
+    adds_nothing = tokenizer("a")["input_ids"] == plain
     tokenizer.save_pretrained(folder)
     file = folder / "tokenizer_config.json"
     settings: dict[str, Any] = json.loads(file.read_text("utf-8"))
@@ -84,7 +82,10 @@ def write_tokenizer(
     # transformers 4 cannot load a list under the name that transformers 5 writes.
     if "extra_special_tokens" in settings:
         settings["additional_special_tokens"] = settings.pop("extra_special_tokens")
-    if adds_nothing:
+    # Without these settings, llama.cpp begins texts with the BOS token. It does not for byte-level
+    # BPE, for which transformers would drop the post-processor because of them.
+    post_processor = tokenizer.backend_tokenizer.post_processor
+    if adds_nothing and type(post_processor).__name__ != "ByteLevel":
         settings |= {"add_bos_token": False, "add_eos_token": False}
     write_json(file, settings)
     if config is not None:
@@ -112,15 +113,3 @@ def _loads_alike(tokenizer: PreTrainedTokenizerFast, folder: Path) -> bool:
         return False
     pipelines = [each.backend_tokenizer.to_str() for each in (tokenizer, loaded)]
     return pipelines[0] == pipelines[1] and have_same_settings(tokenizer, loaded)
-
-
-def _adds_nothing(tokenizer: PreTrainedTokenizerFast) -> bool:
-    """Whether a tokenizer that is not byte-level adds no special tokens to a text.
-
-    Without these settings, llama.cpp begins texts with the BOS token of such a tokenizer. It does
-    not for byte-level BPE, for which transformers would drop the post-processor because of them.
-    """
-    backend = tokenizer.backend_tokenizer
-    plain = tokenizer("a", add_special_tokens=False)["input_ids"]
-    is_byte_level = type(backend.post_processor).__name__ == "ByteLevel"
-    return not is_byte_level and tokenizer("a")["input_ids"] == plain

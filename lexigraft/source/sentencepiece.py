@@ -16,7 +16,7 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 
 
 def read_model(model_file: str | Path) -> Any:
-    """The protocol buffer of a model file; errors as in `parse_model`."""
+    """The protocol buffer of a model file."""
     try:
         return parse_model(Path(model_file).read_bytes(), str(model_file))
     except OSError as error:
@@ -47,12 +47,9 @@ def parse_model(data: bytes, name: str) -> Any:
 def sentencepiece_to_fast(model_file: str | Path) -> PreTrainedTokenizerFast:
     """A fast tokenizer that segments like the SentencePiece library with `model_file`.
 
-    Like the library, it adds no special tokens; the pieces for unknown characters and for the
-    beginning and end of a text have their roles. The converters of transformers 5 lose the space
+    Like the library, it adds no special tokens. The converters of transformers 5 lose the space
     before the first word, or differ on texts that begin with spaces. One difference remains:
-    `tokenizers` normalizes the text after an added token separately, so it inserts a space after a
-    special or user-defined piece inside a text, unlike the library. Raises the errors of
-    `parse_model`.
+    `tokenizers` inserts a space after a special or user-defined piece inside a text.
     """
     model = read_model(model_file)
     control = {piece.piece for piece in model.pieces if piece.type == CONTROL}

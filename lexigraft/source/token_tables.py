@@ -22,9 +22,8 @@ _HASHES = ("ple_layer_ids", "encoder_hash_byte_group_vocab")
 def token_tables(model: PreTrainedModel, subject: str = "model") -> dict[str, int]:
     """Names of all further tensors with a row for each token, and the dimension of their rows.
 
-    These are the tensors whose shape depends on the vocabulary size of the configuration. The model
-    may be on the meta device. Raises a `UserError`, which begins with `subject`, if the model's
-    vocabulary cannot be changed.
+    The model may be on the meta device. Raises a `UserError`, which begins with `subject`, if the
+    model's vocabulary cannot be changed.
     """
     embeddings: Any = model.get_input_embeddings()
     head: Any = model.get_output_embeddings()
@@ -53,11 +52,11 @@ def token_tables(model: PreTrainedModel, subject: str = "model") -> dict[str, in
             "as parts of images or sounds, so it cannot get new tokens; choose its text model alone"
         )
     matrices = {id(tensor) for tensor in (embeddings.weight, head.weight, head.bias)}
-    sizes = {rows, getattr(config.get_text_config(), _PER_LAYER, None)}
+    row_counts = {rows, getattr(config.get_text_config(), _PER_LAYER, None)}
     candidates = {
         tensor_name: tensor.shape
         for tensor_name, tensor in _tensors(model).items()
-        if id(tensor) not in matrices and not sizes.isdisjoint(tensor.shape)
+        if id(tensor) not in matrices and not row_counts.isdisjoint(tensor.shape)
     }
     if not candidates:
         return {}
@@ -70,19 +69,15 @@ def token_tables(model: PreTrainedModel, subject: str = "model") -> dict[str, in
         shapes = {key: tensor.shape for key, tensor in _tensors(type(model)(larger)).items()}
     tables = {}
     for tensor_name, shape in candidates.items():
-        changed = [
-            (dimension, new)
-            for dimension, (old, new) in enumerate(zip(shape, shapes[tensor_name], strict=True))
-            if old != new
-        ]
-        if not changed:
-            continue
-        if len(changed) > 1 or changed[0][1] != rows + 1:
+        sizes = list(zip(shape, shapes[tensor_name], strict=True))
+        changed = [dimension for dimension, (old, new) in enumerate(sizes) if old != new]
+        if len(changed) > 1 or any(sizes[dimension][1] != rows + 1 for dimension in changed):
             raise UserError(
                 f"{subject}: the shape of {tensor_name} {list(shape)} depends on the vocabulary in "
                 "an unknown way, so the vocabulary cannot be changed; choose another source"
             )
-        tables[tensor_name] = changed[0][0]
+        if changed:
+            tables[tensor_name] = changed[0]
     return tables
 
 

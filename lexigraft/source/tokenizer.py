@@ -30,16 +30,16 @@ def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerFast:
 
     The class that `AutoTokenizer` selects may rebuild the normalizer and the pre-tokenizer and then
     encode differently, so only its settings are taken: the roles of special tokens, the side of
-    padding, and others that are defaults of a class and in no file. A BERT without
-    `tokenizer.json` has its WordPiece vocabulary in `vocab.txt`, which transformers converts.
-    Raises `UserError` if there is neither.
+    padding, and others that are defaults of a class and in no file.
     """
     file = Path(folder) / "tokenizer.json"
-    if not file.is_file() and _has_word_pieces(Path(folder)):
-        converted = auto_tokenizer(folder)
-        if isinstance(converted, PreTrainedTokenizerFast):
-            return converted
     if not file.is_file():
+        # The WordPiece vocabulary of a BERT, unlike PhoBERT's file of that name.
+        is_bert = _read_json(file.parent / "config.json").get("model_type") == "bert"
+        if is_bert and (file.parent / "vocab.txt").is_file():
+            converted = auto_tokenizer(folder)
+            if isinstance(converted, PreTrainedTokenizerFast):
+                return converted
         advice = "load it with transformers and save it with tokenizer.save_pretrained(folder)"
         if (file.parent / "tokenizer.model").is_file():
             # The conversion of transformers encodes differently from the SentencePiece library.
@@ -78,8 +78,8 @@ def auto_tokenizer(folder: str | Path) -> Any:
 def settings_of(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
     """The settings of a fast tokenizer besides its pipeline, as keywords of the generic class.
 
-    These are roles of special tokens, chat template, lengths and sides, and the token that begins a
-    text if the tokenizer does not add it; unset ones are omitted.
+    The token that begins a text is one of them, if the tokenizer does not add it; unset ones are
+    omitted.
     """
     settings = _settings_of_any(tokenizer)
     if not surrounding(tokenizer)[0]:
@@ -99,20 +99,19 @@ def _settings_of_any(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
 
 def have_same_settings(tokenizer: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast) -> bool:
     """Whether two tokenizers have the same `settings_of`, whatever their pipelines are."""
-    settings, other_settings = (
+    settings = [
         {name: str(value) for name, value in settings_of(each).items()}
         for each in (tokenizer, other)
-    )
-    return settings == other_settings
+    ]
+    return settings[0] == settings[1]
 
 
 def tokens_without_row(tokenizer: PreTrainedTokenizerFast, rows: int, place: str) -> frozenset[str]:
     """The added tokens of a model's tokenizer that have no row in its matrix of `rows` rows.
 
-    A family of models may share a tokenizer: Gemma 3's has a token for images, for which the text
-    models have no row. No text contains such a token unless a program writes it. A UserError that
-    begins with `place` is raised if other tokens have no row, since the tokenizer is then another
-    model's, or if one has a role or surrounds each text.
+    Gemma 3's tokenizer has a token for images, for which the text models have no row. A UserError
+    that begins with `place` is raised if other tokens have no row, since the tokenizer is then
+    another model's, or if one has a role or surrounds each text.
     """
     vocabulary = tokenizer.get_vocab()
     beyond = {token: number for token, number in vocabulary.items() if number >= rows}
@@ -158,9 +157,9 @@ def is_byte_level(part: dict[str, Any] | None) -> bool:
 def _take_settings_of_class(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
     """Set what a folder leaves to the class of its tokenizer as this class sets it, in place.
 
-    Gemma's class pads on the left, BERT's gives the second text of a pair another type, and which
-    token masks or begins a text is known only to the classes of early folders (roberta-base, gpt2).
-    Roles of tokens that `tokenizer.json` does not have are omitted: the class would add the tokens.
+    Gemma's class pads on the left, and which token masks or begins a text is known only to the
+    classes of early folders (roberta-base, gpt2). Roles of tokens that `tokenizer.json` does not
+    have are omitted: the class would add the tokens.
     """
     stated = _read_json(folder / "tokenizer_config.json").get("tokenizer_class")
     if stated in GENERIC_CLASSES or not (stated or (folder / "config.json").is_file()):
@@ -174,12 +173,6 @@ def _take_settings_of_class(tokenizer: PreTrainedTokenizerFast, folder: Path) ->
     for name in (*SETTINGS, *ROLES, "extra_special_tokens"):
         if name in settings and (name not in ROLES or str(settings[name]) in vocabulary):
             setattr(tokenizer, name, settings[name])
-
-
-def _has_word_pieces(folder: Path) -> bool:
-    """Whether `vocab.txt` is a WordPiece vocabulary of a BERT, unlike PhoBERT's, for example."""
-    is_bert = _read_json(folder / "config.json").get("model_type") == "bert"
-    return is_bert and (folder / "vocab.txt").is_file()
 
 
 def _read_json(file: Path) -> dict[str, Any]:

@@ -29,12 +29,8 @@ class HtmlPage(Settings):
     )
 
 
-def read_page(package: str | Path, page: str) -> list[str]:
-    """The texts of a page in order: each paragraph, heading and list item is one.
-
-    `package` is the folder of an unpacked package, `page` the path of a file in it.
-    """
-    file = Path(package) / page
+def read_page(file: Path) -> list[str]:
+    """The texts of a page in order: each paragraph, heading and list item is one."""
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
@@ -44,6 +40,7 @@ def read_page(package: str | Path, page: str) -> list[str]:
     parser = _Texts()
     parser.feed(text)
     parser.close()
+    parser.end_text("html")
     return parser.texts
 
 
@@ -57,24 +54,20 @@ class _Texts(HTMLParser):
         self._hidden = 0  # number of open elements without text
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
-        self._end_text(tag)
-        if tag == "body":  # ends a head without an end tag
-            self._hidden = 0
-        self._hidden += tag in _NO_TEXT
+        self.end_text(tag)
+        # A body ends a head without an end tag.
+        self._hidden = 0 if tag == "body" else self._hidden + (tag in _NO_TEXT)
 
     def handle_endtag(self, tag: str) -> None:
-        self._end_text(tag)
+        self.end_text(tag)
         self._hidden = max(0, self._hidden - (tag in _NO_TEXT))
 
     def handle_data(self, data: str) -> None:
         if not self._hidden:
             self._parts.append(data)
 
-    def close(self) -> None:
-        super().close()
-        self._end_text("html")
-
-    def _end_text(self, tag: str) -> None:
+    def end_text(self, tag: str) -> None:
+        """Add the text before a tag to the texts, unless the tag is inside of it."""
         if tag not in _INLINE:
             if text := " ".join("".join(self._parts).split()):
                 self.texts.append(text)
@@ -83,8 +76,8 @@ class _Texts(HTMLParser):
 
 def _read_texts(text: Mapping[str, Any], inputs: Inputs) -> list[Shard]:
     assert inputs.package is not None
-    package = inputs.package
-    return [lambda: iter(read_page(package, text["page"]))]
+    file = Path(inputs.package) / text["page"]
+    return [lambda: iter(read_page(file))]
 
 
 LOADER = Loader(text=(HtmlPage,), read_texts=_read_texts, needs_package=True)
