@@ -34,17 +34,6 @@ def test_a_gpu_that_emulates_bfloat16_computes_in_float32_and_the_log_says_so_on
     assert [record.message.split()[:2] for record in caplog.records] == [["Tesla", "T4"]]
 
 
-def test_a_gpu_that_has_bfloat16_computes_in_it(gpu, caplog):
-    gpu(native=True)
-    assert hardware.precision() == torch.bfloat16 and not caplog.records
-
-
-def test_a_setting_overrides_the_hardware(gpu, monkeypatch):
-    gpu(native=False)
-    monkeypatch.setenv(hardware.PRECISION, "bfloat16")
-    assert hardware.precision() == torch.bfloat16
-
-
 @pytest.mark.parametrize("place", ["cpu", "meta"])
 @pytest.mark.parametrize("ending", [None, signal.SIGKILL])
 def test_a_cpu_that_lists_bfloat16_and_dies_of_it_computes_in_float32(

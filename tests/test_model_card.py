@@ -32,34 +32,15 @@ def test_the_front_matter_is_what_the_hub_reads(byte_tokenizer):
     }
 
 
-def test_what_is_not_known_is_left_out_of_the_front_matter(byte_tokenizer):
-    matter = front_matter(
-        model_card(ModelFacts("my-model", "Latin text", "und"), byte_tokenizer(), masked=False)
-    )
-    assert not {"base_model", "language", "license"} & set(matter)
-
-
 def test_a_card_names_the_token_that_texts_begin_with(byte_tokenizer, roberta_tokenizer):
     without = model_card(ModelFacts("a"), byte_tokenizer(), masked=False)
     assert "Begin every text with `<end>`" in without
     assert 'tokenizer("<end>" + text' in without
-    adds_its_own = model_card(ModelFacts("a"), roberta_tokenizer, masked=False)
+    numbers = {"Bits per byte": {"source": "2.1", "this": "1.9"}, "English": {"this": "1.0"}}
+    adds_its_own = model_card(ModelFacts("a", numbers=numbers), roberta_tokenizer, masked=False)
+    assert "| English | – | 1.0 |" in adds_its_own
     assert "Begin every text" not in adds_its_own
     assert "tokenizer(text" in adds_its_own
-
-
-def test_an_encoder_is_loaded_as_one(roberta_tokenizer):
-    text = model_card(ModelFacts("a"), roberta_tokenizer, masked=True)
-    assert "AutoModelForMaskedLM" in text and "generate" not in text
-    assert front_matter(text)["pipeline_tag"] == "fill-mask"
-
-
-def test_numbers_are_a_table_with_a_gap_where_there_is_none(byte_tokenizer):
-    numbers = {"Bits per byte": {"source": "2.1", "this": "1.9"}, "English": {"this": "1.0"}}
-    text = model_card(ModelFacts("a", numbers=numbers), byte_tokenizer(), masked=False)
-    assert "|  | source | this |" in text
-    assert "| Bits per byte | 2.1 | 1.9 |" in text
-    assert "| English | – | 1.0 |" in text
 
 
 @pytest.mark.parametrize("method", methods())

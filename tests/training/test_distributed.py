@@ -1,10 +1,7 @@
 """Several processes train the cell that one does, whole or in parts, also after one was killed."""
 
 import json
-import os
-import re
 import signal
-import subprocess
 from functools import cache
 from pathlib import Path
 
@@ -13,14 +10,11 @@ import torch
 import torch.distributed as dist
 from safetensors.torch import load_file
 
-from lexigraft.inference.likelihood import score_texts
-from lexigraft.training import train as train_module
 from lexigraft.training.distributed import Computation, full_tensor, group_of_one, shard
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.trainable import prepare_phase
 from lexigraft.training.training_log import TrainingLog
-from tests import preloaded_python
 from tests.training.process_group import train
 
 # Embeddings and a second head for two steps, as no loss falls by 60 % in one, then also adapters;
@@ -146,20 +140,6 @@ def test_dora_computes_norms_of_unrounded_weights(tiny_llama, monkeypatch):
     assert seen == {torch.float32}
 
 
-def test_processes_that_share_a_model_score_batches_of_the_same_size(training_setup, monkeypatch):
-    seen = []
-
-    def score(*given, batch_tokens):
-        seen.append(batch_tokens)
-        return score_texts(*given)
-
-    monkeypatch.setattr(train_module, "score_texts", score)
-    for sharded in (False, True):
-        monkeypatch.setattr(train_module, "is_sharded", lambda sharded=sharded: sharded)
-        train_module.train_cell(training_setup().job({"phases": []}))
-    assert seen == [None, 2048]
-
-
 # Of about eight operations on files a step: in each of the two phases, and in the second one.
 @pytest.mark.fault(
     "kill",
@@ -178,13 +158,6 @@ def test_several_processes_resume_bit_for_bit_after_one_was_killed(job, whole, s
     assert all(torch.equal(tensor, tensors[name]) for name, tensor in again[0].items())
 
 
-def test_one_process_resumes_a_sharded_training(job, whole):
-    assert train(job, 2, sharded=True, dies_at=40) == -signal.SIGKILL
-    assert train(job) == 0
-    assert outcome(job)[2]["resumed_from_step"] > 0
-    close(outcome(job), whole())
-
-
 @pytest.mark.fault(
     "kill",
     "training is killed repeatedly",
@@ -199,20 +172,3 @@ def test_a_repeatedly_killed_run_equals_an_uninterrupted_one(job, whole):
     assert card["resumed_from_step"] > 0
     assert log == whole()[1]
     assert all(torch.equal(tensor, whole()[0][name]) for name, tensor in tensors.items())
-
-
-def test_torchrun_runs_the_script_and_only_the_first_process_logs(job):
-    script = Path(__file__).resolve().parents[2] / "scripts" / "train.py"
-    launcher = [preloaded_python.python(), "-m", "torch.distributed.run", "--standalone"]
-    command = [*launcher, "--nproc-per-node", "2", str(script)]
-    environment = {**os.environ, "LEXIGRAFT_SHARDED": "1"}
-    job["settings"]["learning_rate"] = 1e30
-
-    run = subprocess.run(
-        [*command, json.dumps(job)], env=environment, capture_output=True, text=True, check=False
-    )
-    assert run.returncode != 0
-    (line,) = [line for line in run.stderr.splitlines() if line.startswith("error:")]
-    assert re.search("the loss is .* at step .*; lower learning_rate", line)
-    written = json.loads((Path(job["outputs"]["folder"]) / "job.json").read_text())
-    assert written["settings"]["learning_rate"] == 1e30

@@ -1,7 +1,6 @@
 """Whole cells of an encoder: trained, interrupted, put together again, exported."""
 
 import json
-import math
 
 import pytest
 import torch
@@ -128,25 +127,9 @@ def test_a_trained_cell_is_exported_for_transformers_alone(grafted, tmp_path, ki
         assert not torch.allclose(model(**tokens).logits, start(**tokens).logits)
 
 
-def test_the_size_of_micro_batches_does_not_change_a_step(place, monkeypatch):
-    losses = []
-    # No dropout: passes of another size draw it anew.
-    config = json.loads((place.source / "config.json").read_text())
-    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    (place.source / "config.json").write_text(json.dumps(config))
-    for size in (1, 4):
-        monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", str(64 * size))
-        job = place.job({**STEPS, "phases": [ALL], "epochs": 0.5})
-        train_cell(job)
-        losses.append([line["loss"] for line in lines(job, "step")])
-    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
-    assert all(map(math.isfinite, losses[0]))
-
-
-@pytest.mark.parametrize("objective", ["clm", "mtp"])
-def test_objective_clm_refuses_an_encoder(place, objective):
-    phase = {"trainable": ["all"], "objective": objective, "length": 64}
-    with pytest.raises(UserError, match=rf"objective {objective} does not fit RobertaForMaskedLM"):
+def test_objective_clm_refuses_an_encoder(place):
+    phase = {"trainable": ["all"], "objective": "clm", "length": 64}
+    with pytest.raises(UserError, match=r"objective clm does not fit RobertaForMaskedLM"):
         train_cell(place.job({**STEPS, "phases": [phase]}))
 
 
@@ -170,8 +153,3 @@ def test_only_new_rows_of_an_encoder_are_trained_with_new_rows(grafted):
 def test_objective_mlm_refuses_a_causal_model(training_setup):
     with pytest.raises(UserError, match="objective mlm does not fit LlamaForCausalLM"):
         train_cell(training_setup().job({**STEPS, "phases": [ALL]}))
-
-
-def test_a_sequence_longer_than_the_encoder_s_context_is_refused(place):
-    with pytest.raises(UserError, match="128"):
-        train_cell(place.job({**STEPS, "phases": [{**ALL, "length": 129}]}))

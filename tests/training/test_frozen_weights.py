@@ -82,8 +82,9 @@ def loss_and_gradients(model):
     return loss, {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
 
-@pytest.mark.parametrize("trainable", PHASES.values(), ids=PHASES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("trainable", "name"), zip(PHASES.values(), cycle(NAMES), strict=False), ids=PHASES
+)
 def test_losses_and_gradients_are_those_of_float32_weights(name, trainable, tmp_path):
     folder = source_of(name, tmp_path)
     plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).to(device())
@@ -100,8 +101,9 @@ def test_losses_and_gradients_are_those_of_float32_weights(name, trainable, tmp_
     assert not any(p.requires_grad for name, p in held.named_parameters() if name in rounded)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", [*NAMES, "gemma3_text", "gptj", "opt"])
+@pytest.mark.parametrize(
+    ("name", "dtype"), zip([*NAMES, "gemma3_text", "gptj", "opt"], cycle(DTYPES), strict=False)
+)
 def test_weights_are_rounded_while_they_are_read(name, dtype, tmp_path, monkeypatch):
     inner, read = core_model_loading._materialize_copy, []
     folder = source_of(name, tmp_path, dtype)
@@ -133,7 +135,7 @@ def test_weights_are_rounded_while_they_are_read(name, dtype, tmp_path, monkeypa
     assert held.config.to_dict() == plain.config.to_dict()
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", DTYPES[:2])
 def test_weights_that_are_trained_later_get_their_float32_values_back(dtype, tmp_path):
     folder = source_of("llama", tmp_path, dtype)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
@@ -147,14 +149,6 @@ def test_weights_that_are_trained_later_get_their_float32_values_back(dtype, tmp
     assert model.get_parameter(name.replace("up", "down")).dtype == torch.bfloat16
     frozen.restore()
     assert all(torch.equal(parameter, before[name]) for name, parameter in model.named_parameters())
-
-
-def test_on_hardware_that_computes_in_float32_nothing_is_rounded(tmp_path, monkeypatch):
-    monkeypatch.setenv("LEXIGRAFT_PRECISION", "float32")
-    folder = source_of("llama", tmp_path)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    FrozenWeights(model, folder).round_all_but(())
-    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
 
 
 STRATEGIES = {

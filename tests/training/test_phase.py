@@ -1,6 +1,5 @@
 """A phase: its loss, and how its steps are split into micro-batches."""
 
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,13 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import Gemma2Config, Gemma2ForCausalLM, TrainerCallback
 
-from lexigraft.errors import UserError
 from lexigraft.inference.chunked_logits import IGNORED
-from lexigraft.training import phase as module
 from lexigraft.training.data import SequenceDataset, collate, concatenate, pack
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
-from lexigraft.training.phase import micro_batch_tokens, run_phase, split_step
+from lexigraft.training.phase import run_phase, split_step
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.train import train_cell
 from lexigraft.training.trainable import prepare_phase
@@ -104,24 +101,6 @@ def test_the_loss_is_the_mean_over_the_step(tiny_llama, tmp_path, monkeypatch):
     assert next_loss == pytest.approx(np.log(50), rel=0.1)  # it knows nothing yet
 
 
-def test_a_process_reads_only_its_own_sequences(monkeypatch):
-    read, blocks = [], pack(concatenate([list(range(50))]), 5)
-
-    class Recorded(SequenceDataset):
-        def __getitem__(self, index):
-            read.append(index)
-            return super().__getitem__(index)
-
-    monkeypatch.setattr(module, "world_size", lambda: 2)
-    monkeypatch.setattr(module, "rank", lambda: 1)
-    trainer = object.__new__(module.PhaseTrainer)
-    trainer.train_dataset = Recorded(blocks, np.arange(10))
-    trainer.lengths, trainer.tokens = trainer.train_dataset.tokens(), 1000
-    trainer.objective, trainer.args = CausalModeling(), SimpleNamespace(device="cpu")
-    trainer._begin([3, 4, 5, 6])
-    assert read == [5, 6] and [len(one["input_ids"]) for one in trainer.micro_batches] == [2]
-
-
 LENGTHS = st.lists(st.integers(2, 40), min_size=1, max_size=30)
 
 
@@ -138,15 +117,6 @@ def test_every_sequence_is_in_one_micro_batch_of_one_process(lengths, tokens, pr
     assert max(sizes) - min(sizes) <= 1
 
 
-@given(lengths=LENGTHS, tokens=st.integers(40, 200), processes=st.integers(1, 7))
-def test_there_are_no_more_micro_batches_than_needed(lengths, tokens, processes):
-    [own, *_] = split_step(lengths, tokens, processes)
-    if len(own) > 1:
-        fewer = np.array_split(np.arange(len(lengths)), (len(own) - 1) * processes)
-        assert any(len(part) > 1 and len(part) * max(lengths[at] for at in part) > tokens
-                   for part in fewer)  # fmt: skip
-
-
 def test_a_micro_batch_is_filled_by_tokens():
     assert split_step([80] * 16, 4096) == [[[*range(16)]]]
     assert [len(part) for part in split_step([512] * 16, 4096)[0]] == [8, 8]
@@ -159,19 +129,6 @@ def test_a_process_without_a_sequence_has_a_micro_batch_without_targets():
     assert (one, other) == ([[0], [2]], [[1], []])
     empty = collate([])
     assert (empty["labels"] == IGNORED).all() and empty["labels"].shape == (1, 2)
-
-
-def test_the_environment_overrides_the_default_tokens(monkeypatch):
-    assert micro_batch_tokens("cuda") > micro_batch_tokens("cpu")
-    monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", "77")
-    assert micro_batch_tokens("cuda") == micro_batch_tokens("cpu") == 77
-
-
-@pytest.mark.parametrize("given", ["0", "-1", "many", "1.5"])
-def test_an_invalid_number_of_tokens_in_the_environment_is_refused(given, monkeypatch):
-    monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", given)
-    with pytest.raises(UserError, match=f"^{'LEXIGRAFT_PASS_TOKENS'} .*: "):
-        micro_batch_tokens("cpu")
 
 
 @pytest.fixture
@@ -199,9 +156,8 @@ def limited(monkeypatch):
     "GPU memory runs out in a training step",
     "it is repeated with micro-batches of half the size, bit-identical to starting with that size",
 )
-@pytest.mark.parametrize("phases", [[LAYERS], TWO_STAGE], ids=["layers", "two stages"])
 def test_a_step_that_does_not_fit_equals_one_of_smaller_micro_batches(
-    training_setup, phases, limited, monkeypatch, caplog
+    training_setup, limited, monkeypatch, caplog
 ):
     setup, found = training_setup(), []
     for name in ("small", "halved"):
@@ -210,7 +166,7 @@ def test_a_step_that_does_not_fit_equals_one_of_smaller_micro_batches(
         else:
             monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", "128")
             limited(32)
-        job = setup.job({**SHARED, "phases": phases}, strategy=name)
+        job = setup.job({**SHARED, "phases": TWO_STAGE}, strategy=name)
         job["seed"] = ["study", "training", "same"]
         train_cell(job)
         steps = [(line["loss"], line["tokens"]) for line in log_of(folder_of(job), "step")]
@@ -219,7 +175,7 @@ def test_a_step_that_does_not_fit_equals_one_of_smaller_micro_batches(
     assert steps == others and small.keys() == halved.keys()
     assert all(torch.equal(small[key], halved[key]) for key in small)
     said = [record.message for record in caplog.records if "does not fit" in record.message]
-    assert [message.split()[-2] for message in said] == len(phases) * ["64", "32"]
+    assert [message.split()[-2] for message in said] == 2 * ["64", "32"]
 
 
 def test_a_sequence_that_does_not_fit_alone_is_an_error(training_setup, limited):

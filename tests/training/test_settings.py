@@ -6,10 +6,8 @@ import pytest
 import yaml
 
 from lexigraft.errors import UserError
-from lexigraft.training.objectives.alm import AlmSettings
 from lexigraft.training.settings import (
     AdapterSettings,
-    Curve,
     Lora,
     of_new_vocabulary,
     read_strategy,
@@ -47,24 +45,8 @@ def test_a_phase_may_override_the_learning_rate_and_parts_of_the_adapters():
     assert second.lora == Lora(r=2, alpha=16, dropout=0.05)
 
 
-def test_a_phase_may_override_batch_sequences():
-    own = {**PHASE, "share": 0.5, "batch_sequences": 128}
-    strategy = read_strategy({"phases": [own, {**PHASE, "share": 0.5}], "batch_sequences": 256})
-    assert [phase.batch_sequences for phase in strategy.phases] == [128, 256]
-
-
 def parts_of(phase):
     return tuple(item for item in phase.trainable if isinstance(item, str))
-
-
-def test_layers_and_named_parts_can_be_combined():
-    phase = {"trainable": ["embeddings", {"layers": [0, 1, -2, -1]}], "length": 8}
-    (read,) = read_strategy({"phases": [phase]}).phases
-    assert (parts_of(read), read.layers) == (("embeddings",), (0, 1, -2, -1))
-
-
-def test_the_curve_has_defaults():
-    assert read_strategy({"phases": [], "curve": {"points": 3}}).curve == Curve(points=3)
 
 
 def test_the_registry_has_the_strategies_of_the_paper():
@@ -107,29 +89,12 @@ def test_alma_trains_the_whole_model_on_the_corpus_and_then_on_parallel_sentence
     assert (strategy.batch_sequences, strategy.warmup) == (256, 0.01)
 
 
-def test_a_phase_of_likelihood_matching_has_the_paper_s_temperature_and_no_other_loss():
-    (phase,) = read_strategy({"phases": [{**PHASE, "objective": "alm"}]}).phases
-    assert phase.alm == AlmSettings(temperature=100.0, weight=1.0, next_weight=0.0)
-
-
 def test_likelihood_matching_is_taught_by_the_cell_s_source_or_by_another_model():
     named = {"objective": "alm", "alm": {"teacher": "large"}}
     for name in ("aim", "alm"):
         assert teacher_of({"phases": [PHASE, {**PHASE, "objective": name}]}, "own") == "own"
     assert teacher_of({"phases": [{**PHASE, **named}]}, "own") == "large"
     assert teacher_of({"phases": [PHASE]}, "own") is None
-
-
-def test_a_single_text_may_be_given_by_its_name():
-    assert read_strategy({"phases": [PHASE]}).phases[0].data == {"monolingual": 1.0}
-    (phase,) = read_strategy({"phases": [{**PHASE, "data": "tasks"}]}).phases
-    assert phase.data == {"tasks": 1.0}
-
-
-def test_several_texts_keep_their_order_and_shares():
-    data = {"tasks": 0.15, "monolingual": 0.85}
-    (phase,) = read_strategy({"phases": [{**PHASE, "data": data}]}).phases
-    assert list(phase.data.items()) == [("tasks", 0.15), ("monolingual", 0.85)]
 
 
 @pytest.mark.bad_input(
@@ -156,15 +121,6 @@ def test_samples_of_lists_each_entry_once():
     phases = [PHASE, {**PHASE, "data": "b"}, {**PHASE, "data": {"monolingual": 0.5, "a": 0.5}}]
     assert samples_of({"phases": [*phases, {**PHASE, "data": "b"}]}) == ["b", "a"]
     assert samples_of({"phases": []}) == []
-
-
-@pytest.mark.parametrize("name", ENTRIES)
-def test_every_strategy_of_the_registry_can_be_read(name):
-    settings = ENTRIES[name]
-    strategy = read_strategy(settings)
-    assert [phase.length for phase in strategy.phases] == [
-        phase["length"] for phase in settings["phases"]
-    ]
 
 
 @pytest.mark.parametrize("name", ENTRIES)
