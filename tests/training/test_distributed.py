@@ -17,8 +17,7 @@ from lexigraft.training.trainable import prepare_phase
 from lexigraft.training.training_log import TrainingLog
 from tests.training.process_group import train
 
-# Embeddings and a second head for two steps, as no loss falls by 60 % in one, then also adapters;
-# no dropout, which processes draw for themselves.
+# Embeddings and a second head, then also adapters; no dropout, which processes draw for themselves.
 MTP = {"objective": "mtp", "length": 32, "share": 0.5}
 PHASES = [
     {**MTP, "trainable": ["embeddings", "head"]},
@@ -86,7 +85,7 @@ def test_several_processes_take_the_same_steps_as_one(whole, processes, sharded,
     together = whole(processes, sharded, tokens)
     close(together, whole())
     assert together[2]["processes"] == processes and together[2]["sharded"] == sharded
-    assert [line["phase"] for line in together[1] if line["event"] == "step"][:3] == [0, 0, 1]
+    assert {line["phase"] for line in together[1] if line["event"] == "step"} == {0, 1}
 
 
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])

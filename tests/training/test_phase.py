@@ -1,6 +1,5 @@
 """A phase: its loss, and how its steps are split into micro-batches."""
 
-
 import numpy as np
 import pytest
 import torch
