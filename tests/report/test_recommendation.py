@@ -63,7 +63,7 @@ def answer_to(text, beginning):
     return next(rest for title, *rest in text["questions"] if title.startswith(beginning))
 
 
-def test_the_initializer_that_is_shown_to_be_better_is_chosen(made):
+def test_the_initializer_that_is_shown_to_be_better_is_chosen_or_all_are_named(made):
     for name, bits in (("random", 1.8), ("align", 1.4), ("mean", 1.6)):
         made.write(cell(name), bits)
     recommendation, text = recommended(made)
@@ -74,17 +74,14 @@ def test_the_initializer_that_is_shown_to_be_better_is_chosen(made):
     assert answer == "Align leads on 1 of 1 measures, more than Random and Mean."
     # The better of the others first.
     assert re.search(r"best Align 1\.\d+; worse: Mean 1\.\d+, Random 1\.\d+\.", evidence[0])
-
-
-def test_initializers_that_are_not_shown_to_differ_are_all_named(made):
-    for name, bits in (("random", 1.8), ("align", 1.4), ("merge", 1.4)):
-        made.write(cell(name), bits)
+    # Those that are not shown to differ are all named.
+    made.write(cell("merge"), 1.4)
     recommendation, text = recommended(made)
     choice = recommendation.choices[0]
     assert {model.initializer for model in (choice.chosen, *choice.tied)} == {"align", "merge"}
     answer, evidence = answer_to(text, "Which initializer")
     assert answer.startswith("Not decided: ")
-    assert re.search(r"not shown to be worse: \w+ 1\.\d+; worse: Random 1", evidence[0])
+    assert re.search(r"not shown to be worse: \w+ 1\.\d+; worse: Mean 1", evidence[0])
 
 
 def test_without_outputs_nothing_is_decided(made):
@@ -122,16 +119,6 @@ def test_scores_that_are_noise_have_no_influence(made):
     assert any("chrF (mt)" in line for line in answer_to(text, "How certain")[1])
 
 
-def test_noise_alone_decides_nothing(made_study):
-    made_study.settings["reference"] = {"strategy": FULL}
-    for name, chrf in (("align", 2.0), ("mean", 7.0)):
-        made_study.record(cell(name), "mt", "translation", {"chrf": chrf})
-    recommendation, text = recommended(made_study)
-    assert recommendation.decision == Decision.UNDECIDED
-    assert text["verdict"][1] == "No score above the noise compares it with a baseline."
-    assert answer_to(text, "Which initializer")[0].startswith("Not decided")
-
-
 def test_each_axis_is_chosen_under_the_choices_before_it(made):
     for name, bits in (("random", 1.8), ("align", 1.4), ("mean", 1.6)):
         made.write(cell(name), bits)
@@ -145,18 +132,6 @@ def test_each_axis_is_chosen_under_the_choices_before_it(made):
     rivals = {choice.axis: len(choice.rivals) for choice in recommendation.choices}
     assert rivals == {"initializer": 3, "vocabulary": 2, "strategy": 2}
     assert text["verdict"][0] == "Graft: use Align with expand-1000, trained with lora-clm-512."
-
-
-def test_the_verdict_is_about_a_measured_cell(made):
-    for name, bits in (("align", 1.4), ("mean", 1.6)):
-        made.write(cell(name), bits)
-    for strategy, bits in ((FULL, 1.6), ("lora-clm-512", 1.2)):
-        made.write(cell("mean", "expand-1000", strategy), bits)
-    recommendation, text = recommended(made)
-    assert recommendation.model.strategy == "lora-clm-512"
-    assert recommendation.measured.initializer == "mean"
-    assert "is not in the study" in answer_to(text, "Is it worth it")[1][0]
-    assert text["verdict"][0].startswith("Graft: use Mean with expand-1000")
 
 
 def test_a_cell_that_is_worse_than_lapt_is_not_recommended(made):
@@ -183,10 +158,9 @@ def test_the_costs_are_english_and_training_and_the_gain_is_shorter_and_faster_t
     assert answer_to(text, "What does it cost")[0] == (
         "English: worse. Training: 0.5 minutes of x86_64 CPU (30,720 tokens) per cell."
     )
-    shorter, evidence = answer_to(text, "How much shorter and faster")
+    shorter, _ = answer_to(text, "How much shorter and faster")
     assert shorter.startswith("Tokens per sentence: 253.0 before, 71.0 after. ")
     assert "2.50 times as fast as the source model" in shorter
-    assert "Speed was measured on Mean" in evidence[0]
     file = made.folder / "training" / "/".join(cell("align")[:5]) / "seed-0/card.json"
     card = json.loads(file.read_text())
     file.write_text(json.dumps(card | {"seconds": 9000.0, "processes": 4, "device": "NVIDIA A100"}))

@@ -2,7 +2,6 @@
 
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -93,15 +92,6 @@ def test_p_is_corrected_for_all_comparisons_of_a_table(made):
     assert sorted(one.corrected for one in found) == pytest.approx(
         [min(value, 1) for value in expected]
     )
-
-
-def test_a_comparison_is_the_same_in_every_table(made):
-    made.write(SOURCE, 30)
-    made.write(cell("align"), 30.6)
-    made.write(cell("mean"), 30.2)
-    (alone,) = compared(made, "align")
-    beside = {one.model: one for one in compared(made, "mean", "align")}
-    assert replace(beside[model("align")], corrected=alone.corrected) == alone
 
 
 def test_what_differs_between_seeds_takes_the_stars_from_one_of_them(made):

@@ -11,7 +11,6 @@ from markupsafe import Markup
 from pandas import DataFrame
 
 from lexigraft.report.frame import (
-    AXES,
     CELL,
     SEEDED,
     Column,
@@ -41,7 +40,8 @@ METHOD = (
     "after Benjamini-Hochberg correction for all comparisons of the question). The one that leads "
     "on most measures is chosen; if several do, the one with the best mean rank is, and the "
     "question counts as not decided. A configuration that is worse than the source model or than "
-    "LAPT (the source model trained with its own vocabulary) is not recommended."
+    "LAPT (the source model trained with its own vocabulary) is not recommended. Speed is that of "
+    "another configuration with the same vocabulary if it was only measured there."
 )
 # Outcomes of a comparison, by precedence if there are several.
 _OUTCOMES = ("better", "worse", "no significant difference", "not tested")
@@ -145,12 +145,6 @@ class Recommendation:
         }
 
     @property
-    def times_shorter(self) -> float:
-        """How many times fewer tokens the same text has; 1 if it is not known."""
-        row = self.vocabularies.get(self.measured.vocabulary)
-        return row["tokens_per_sentence_before"] / row["tokens_per_sentence"] if row else 1.0
-
-    @property
     def decision(self) -> Decision:
         """Whether to use the measured cell.
 
@@ -169,8 +163,10 @@ class Recommendation:
         if lapt in ([], ["better"]):
             return Decision.GRAFT
         behind = [c.share_behind for c in self.quality if not c.baseline.is_source]
+        size = self.vocabularies.get(self.measured.vocabulary)
+        shorter = size and size["tokens_per_sentence"] < size["tokens_per_sentence_before"]
         as_good = lapt == ["no significant difference"] and max(behind) <= _AS_GOOD
-        return Decision.GRAFT if as_good and self.times_shorter > 1 else Decision.UNDECIDED
+        return Decision.GRAFT if as_good and shorter else Decision.UNDECIDED
 
     def name(self, axis: str, model: Model) -> str:
         """A model's name on an axis; for a vocabulary, with its number of new tokens if known."""
@@ -427,8 +423,6 @@ def _verdict(
     if speed is not None:
         times = number(speed["speed_up"], 1)
         text += f", and writes the same text {times} times as fast as the source model"
-    elif advice.times_shorter > 1:
-        text += f", and the same text has {number(advice.times_shorter, 1)} times fewer tokens"
     for outcome, chance in zip(_OUTCOMES[2:], ("may be chance", "was not tested"), strict=True):
         if outcome in names:
             text += f"; the difference from {listed(names[outcome])} {chance}"
@@ -490,7 +484,7 @@ def _costs(
 ) -> list[Question]:
     """Length and speed, costs, and what limits the answers."""
     size = advice.vocabularies.get(advice.measured.vocabulary, {})
-    shorter, measured_on, limits = [], [], []
+    shorter, limits = [], []
     if size:
         before, after = (number(size[f"tokens_per_sentence{end}"], 1) for end in ("_before", ""))
         shorter.append(f"Tokens per sentence: {before} before, {after} after.")
@@ -499,9 +493,6 @@ def _costs(
             f"It writes the same text {number(speed['speed_up'], 2)} times as fast as the "
             f"source model, in batches of {speed['batch']}."
         )
-        model = Model(*(speed[axis] for axis in AXES))
-        if model != advice.measured:
-            measured_on.append(f"Speed was measured on {advice.cell(model)}.")
     costs = f"English: {_outcomes(advice.english) or 'not measured'}."
     if cards["seconds"].sum() > 0:
         processes, device = int(cards["processes"].max()), cards["device"].iloc[0]
@@ -524,7 +515,7 @@ def _costs(
         limits.append(f"Not counted, because every model scores too low: {noise}.")
     measures = listed(map(_measure_name, advice.columns)) or "none"
     return [
-        ("How much shorter and faster?", " ".join(shorter) or "Not measured.", measured_on),
+        ("How much shorter and faster?", " ".join(shorter) or "Not measured.", []),
         ("What does it cost?", costs, english),
         ("How certain is this?", f"{certainty}: {measures}.", limits),
     ]
