@@ -18,15 +18,11 @@ _EXAMPLES = 5  # in the details of a record
 
 
 class GreedyAgreementSettings(Settings):
-    """Which sentences are continued, and how far."""
+    """Which sentences are continued, and how far; config/tasks.yaml explains the keys."""
 
-    # English sentences to continue; none: all.
     sentences: int | None = Field(200, ge=1)
-    # Number of source tokens at the start of a sentence that form the prompt.
     prompt_tokens: int = Field(16, ge=1)
-    # Maximum number of tokens that the source model generates after each prompt.
     max_new_tokens: int = Field(16, ge=1)
-    # Maximum number of prompts continued together; none: as many as fit.
     batch_size: int | None = Field(None, ge=1)
 
 

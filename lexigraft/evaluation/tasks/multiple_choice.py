@@ -19,15 +19,11 @@ from lexigraft.settings import Settings
 
 
 class MultipleChoiceSettings(Settings):
-    """Defaults of the harness; entries of config/tasks.yaml set the shots that a paper uses."""
+    """Defaults of the harness; config/tasks.yaml explains the keys."""
 
-    shots: int = Field(0, ge=0)  # examples before each question
-    # The metric of the harness that is recorded as `accuracy`: `acc`, or `acc_norm`, which divides
-    # log-likelihoods by the number of characters of the answer, and which all tasks have.
+    shots: int = Field(0, ge=0)
     metric: str = "acc"
-    # Examples per run, drawn from each task of the harness; none: all of them.
     samples: int | None = Field(None, ge=1)
-    # Maximum number of answers scored together; none: as many as fit.
     batch_size: int | None = Field(None, ge=1)
 
 

@@ -16,17 +16,12 @@ logger = logging.getLogger(__name__)
 
 
 class PerplexitySettings(Settings):
-    """What is scored, and how."""
+    """What is scored, and how; config/tasks.yaml explains the keys."""
 
-    # Sentences to score, for a group from each of its languages; none: all of them. They are in
-    # random order: the first run takes the first ones, as learning curves do, later runs draw.
+    # Sentences are in random order: the first run takes the first ones, as learning curves do.
     heldout_sentences: int | None = Field(None, ge=1)
     english_sentences: int | None = Field(None, ge=1)
-    # None: each sentence is scored separately. A number: the sentences are joined and scored in
-    # windows of this many tokens, as in Yamaguchi et al., or of as many as the model supports.
     window: int | None = Field(None, ge=2)
-    # Maximum number of tokens in one forward pass, with at least one sentence or window; none: as
-    # many as fit.
     batch_tokens: int | None = Field(None, ge=1)
 
 

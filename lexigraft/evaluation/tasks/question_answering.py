@@ -24,24 +24,16 @@ from lexigraft.settings import Settings
 
 
 class QuestionAnsweringSettings(Settings):
-    """How questions are asked."""
+    """How questions are asked; config/tasks.yaml explains the keys."""
 
-    # Questions per run in each language; none: all of them.
     samples: int | None = Field(None, ge=1)
-    # Examples before each question, see `texts.examples_and_tests`.
     shots: int = Field(0, ge=0)
-    # If a prompt is longer, examples are left out first; then the context is truncated.
     max_prompt_tokens: int = Field(4096, ge=1)
     max_new_tokens: int = Field(32, ge=1)
-    batch_size: int | None = Field(None, ge=1)  # maximum at a time; none: as many as fit
-    # `labels`, in the language of the question, or an entry of `named` in
-    # config/prompts/question_answering.yaml.
+    batch_size: int | None = Field(None, ge=1)
     prompt: str = "labels"
-    # Whose rules decide whether answers are equal, see `answers`.
     normalization: Literal["mlqa", "squad"] = "mlqa"
-    # ISO 639 code of contexts and answers if it differs from the tested language, for `mlqa`.
     answers_in: str | None = None
-    # ISO 639 code of questions, and so of `labels`, if it differs from the tested language.
     questions_in: str | None = None
 
 

@@ -17,18 +17,14 @@ from lexigraft.settings import KeyedError, Settings
 
 
 class SpeedSettings(Settings):
-    """How much is generated, and how often."""
+    """How much is generated, and how often; config/tasks.yaml explains the keys."""
 
-    # The task whose prompts are continued.
     prompts_from: Literal["translation", "summarization"] = "translation"
-    # For summarization; longer articles are truncated at the end.
     max_prompt_tokens: int = Field(4096, ge=1)
-    # Numbers of prompts that are continued together; one set of metrics for each.
     batch_sizes: list[Annotated[int, Field(ge=1)]] = Field([1, 16], min_length=1)
-    prompts: int = Field(16, ge=1)  # in one repeat, a multiple of every batch size
-    new_tokens: int = Field(32, ge=2)  # generated after each prompt, exactly
-    warmup: int = Field(1, ge=0)  # untimed batches before the first repeat of a batch size
-    # Timed passes over all prompts; the metrics are medians over them.
+    prompts: int = Field(16, ge=1)
+    new_tokens: int = Field(32, ge=2)
+    warmup: int = Field(1, ge=0)
     repeats: int = Field(5, ge=1)
 
     @property

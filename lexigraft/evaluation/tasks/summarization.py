@@ -13,26 +13,22 @@ from lexigraft.settings import Settings
 
 
 class SummarizationSettings(Settings):
-    """Defaults of Yamaguchi et al. (section 6.4, Appendix C.2, published evaluation scripts)."""
+    """Defaults of Yamaguchi et al. (section 6.4, Appendix C.2, published evaluation scripts).
 
-    samples: int | None = Field(500, ge=1)  # articles per run; none: all of them
-    # `random`: a new sample for each run, as the paper says. The same articles in every run:
-    # `shortest`, as in its published code, or `first`, as in CW2V's.
+    config/tasks.yaml explains the keys.
+    """
+
+    samples: int | None = Field(500, ge=1)
+    # The paper says `random`; its published code takes the `shortest`, CW2V's the `first`.
     select: Literal["random", "shortest", "first"] = "random"
-    max_prompt_tokens: int = Field(4096, ge=1)  # longer articles are truncated
+    max_prompt_tokens: int = Field(4096, ge=1)
     max_new_tokens: int = Field(128, ge=1)
-    # Maximum at a time; none: as many as fit. The paper processes articles one by one.
     batch_size: int | None = Field(None, ge=1)
-    # The tokenizer for ROUGE-L: a hub name or a folder (the paper: google/mt5-base), or none for
-    # `metrics.rouge_l.ScriptTokenizer`, which needs no download.
     rouge_tokenizer: str | None = None
-    rouge_revision: str | None = None  # a commit, tag or branch of a hub name
-    # `instruction`, the prompt of Yamaguchi et al., or an entry of `named` in
-    # config/prompts/summarization.yaml.
+    rouge_revision: str | None = None
     prompt: str = "instruction"
-    # Examples before each article, with `select: first` the first ones.
     shots: int = Field(0, ge=0)
-    metrics: TextMetrics = Field(["rouge_l"])  # of `evaluation.metrics`
+    metrics: TextMetrics = Field(["rouge_l"])
 
 
 def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:

@@ -18,18 +18,19 @@ from lexigraft.settings import Settings
 
 
 class TranslationSettings(Settings):
-    """Defaults of Yamaguchi et al. (section 5, published scripts), who use batches of one."""
+    """Defaults of Yamaguchi et al. (section 5, published scripts), who use batches of one.
 
-    samples: int | None = Field(500, ge=1)  # pairs per run; none: all of them
+    config/tasks.yaml explains the keys.
+    """
+
+    samples: int | None = Field(500, ge=1)
     max_new_tokens: int = Field(128, ge=1)
-    batch_size: int | None = Field(None, ge=1)  # maximum at a time; none: as many as fit
-    # `instruction`, the prompt of Yamaguchi et al.; `alma`, which strategies train on; or an entry
-    # of `named` in config/prompts/translation.yaml, such as `names`, VocADT's prompt with examples.
+    batch_size: int | None = Field(None, ge=1)
     prompt: str = "instruction"
-    into_english: bool = False  # translate from the target language into English
-    shots: int = Field(0, ge=0)  # examples before each sentence, see `texts.examples_and_tests`
-    beams: int = Field(1, ge=1)  # candidates of a beam search, as in VocADT's code; 1 is greedy
-    metrics: TextMetrics = Field(["chrf", "chrf_plus_plus", "bleu"])  # of `evaluation.metrics`
+    into_english: bool = False
+    shots: int = Field(0, ge=0)
+    beams: int = Field(1, ge=1)
+    metrics: TextMetrics = Field(["chrf", "chrf_plus_plus", "bleu"])
 
 
 def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
