@@ -7,7 +7,7 @@ from typing import Any
 from lexigraft.artifacts.cards import CARD, describe_file, read_card
 from lexigraft.auxiliary.registry import auxiliary_kind
 from lexigraft.auxiliary.token_vectors import load_vectors, save_vectors
-from lexigraft.corpus.amounts import read_amount
+from lexigraft.corpus.mixture import read_amount
 from lexigraft.job import Job, Written
 from lexigraft.randomness import seed_from
 from lexigraft.source.model import open_tokenizer

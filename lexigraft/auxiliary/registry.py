@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, get_args
 
 from lexigraft.auxiliary import kinds
-from lexigraft.corpus.amounts import TextAmount, text_amount_field
+from lexigraft.corpus.mixture import TextAmount, text_amount_field
 from lexigraft.errors import unknown
 from lexigraft.settings import Settings
 

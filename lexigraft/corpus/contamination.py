@@ -2,9 +2,9 @@
 
 Two sentences count as the same if their letters are equal: case, digits, punctuation and white
 space are ignored. Longer texts are also compared in pieces, runs of letters without spaces, as
-OpenAI (2023, GPT-4 Technical Report, Appendix C) compares texts; this works without word boundaries
-and so for every script. A text is `mostly_found` if training text contains the share of its pieces
-that Chowdhery et al. (2022, PaLM, Section 8) regard as contamination.
+OpenAI (2023, GPT-4 Technical Report, Appendix C) compares texts. A text is `mostly_found` if
+training text contains the share of its pieces that Chowdhery et al. (2022, PaLM, Section 8) regard
+as contamination.
 """
 
 import unicodedata

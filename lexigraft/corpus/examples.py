@@ -20,9 +20,15 @@ from typing import Any
 from lexigraft.artifacts.atomic import write_jsonl
 from lexigraft.corpus.cleaning import CleaningCounts, cleaned_pairs, repair
 from lexigraft.corpus.lines import read_lines
-from lexigraft.corpus.readers import read_articles, read_pairs, read_rows
+from lexigraft.corpus.readers import (
+    list_of,
+    read_articles,
+    read_pairs,
+    read_rows,
+    text_of,
+    value_of,
+)
 from lexigraft.corpus.sample_file import TEST_SET
-from lexigraft.corpus.tables import list_of, text_of, value_of
 from lexigraft.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -68,9 +74,8 @@ def prepare_examples(settings: Row, folder: str | Path) -> tuple[list[str], dict
     `settings` has `rows`: `labels`, `tags` or `spans`; `text`, see `readers.read_rows`; `columns`,
     the table's column names for the parts of an example: `first`, `second` (optional) and `label`;
     `words` and `tags`; or `question`, `context`, `answers` and `starts`; `labels`, for the first
-    two, the names of the labels in the order of their numbers. Rows without text (`blank`) and
-    questions without an answer (`unanswered`) are dropped and counted; answers that do not occur at
-    the position given in the table are dropped.
+    two, the names of the labels in the order of their numbers. Answers that do not occur at the
+    position given in the table are dropped.
     """
     read = {"labels": _labelled, "tags": _tagged, "spans": _answered}[settings["rows"]]
     columns, labels = settings["columns"], settings.get("labels") or []

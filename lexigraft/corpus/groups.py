@@ -26,23 +26,15 @@ def mix_corpora(
     """Write the text files of a group from the corpora of its members (VocADT, Appendix C).
 
     Returns the names of the written files, and facts for the card. No training sentence is or
-    contains a held-out sentence, a test translation or a summary of any member, compared as in
-    `contamination`. `seed` are the names that seed the draws.
+    contains a held-out sentence, a test translation or a summary of any member. `settings` is the
+    group's entry in the registry, where `train_sentences` and `train_characters` are the maximum
+    size of all members together; `members` maps languages to folders of corpora; `seed` are the
+    names that seed the draws.
 
-    Parameters
-    ----------
-    settings
-        The group's entry in the registry: `name`, `group` with its `shares` and `temperature` (see
-        `shares_of`), and `train_sentences` and `train_characters`, the maximum size of all members
-        together, divided by their shares of characters; without these, all text is used.
-    members
-        Language -> the folder of its corpus.
-    folder
-        Receives `mixture.json`, the shares; for each member `members/<language>/train.txt` and
-        `heldout.txt`, with the same number of held-out sentences for each, so that the largest set
-        does not dominate; `heldout.txt`, all of these in random order; `english.txt`, the distinct
-        English sentences of all members; and empty task files, since a test belongs to one
-        language.
+    `folder` receives `mixture.json`, the shares; for each member `members/<language>/train.txt` and
+    equally many sentences in `heldout.txt`, so that the largest set does not dominate;
+    `heldout.txt`, all of these in random order; `english.txt`, the distinct English sentences of
+    all members; and empty task files, since a test belongs to one language.
     """
     name, folder, group = settings["name"], Path(folder), settings["group"]
     heldout = {member: list(read_part(corpus, "heldout")) for member, corpus in members.items()}
@@ -150,9 +142,8 @@ def counts_of(
 
     The mixture has the given shares of characters, to within one sentence per language, is as large
     as both `sentences` and `characters` allow, and repeats nothing. The largest mixture ends when
-    the text of one language is used up; its `train_sentences` and `train_characters` are returned.
-    `sizes` are the numbers of characters of each sentence of each language, int64 [n]; sentences
-    are taken in the random order of `_order`.
+    the text of one language is used up. `sizes` are the numbers of characters of each sentence of
+    each language, int64 [n]; sentences are taken in the random order of `_order`.
     """
     # The number of characters of the whole mixture at which each sentence is complete.
     ends = [

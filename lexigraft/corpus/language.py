@@ -38,16 +38,10 @@ def prepare_corpus(
     `seed` are the names that seed the draws; `package` is the folder of the unpacked package, for
     texts in packages.
 
-    Parameters
-    ----------
-    settings
-        The language's entry in the registry, with the fields of `split.Sizes`; `contamination` has
-        `tests`, name -> settings of a text, and `drop`, whether training sentences that contain
-        such a test or a piece of it are dropped or only counted.
-    folder
-        Receives `train.txt`, `heldout.txt`, `english.txt` (one sentence per line),
-        `tasks/translation.jsonl` (`id`, `source`, `target`) and `tasks/summarization.jsonl`
-        (`id`, `source`, `reference`), which are empty without parallel text or articles.
+    `settings` is the language's entry in the registry. `folder` receives `train.txt`,
+    `heldout.txt`, `english.txt` (one sentence per line), `tasks/translation.jsonl` (`id`, `source`,
+    `target`) and `tasks/summarization.jsonl` (`id`, `source`, `reference`), which are empty without
+    parallel text or articles.
     """
     folder, code = Path(folder), settings["code"]
     try:

@@ -105,9 +105,8 @@ def is_remote_text(address: str) -> bool:
 def remote_lines(address: str, folder: str | Path | None = None) -> Iterator[str]:
     """The lines of a file on the web without line feeds; its bytes are stored in `folder`.
 
-    Without a folder they are stored in a temporary one. A file whose name ends in `.xz` or `.gz`
-    is decompressed, stream after stream. Raises a `UserError` if it cannot be fetched, is
-    damaged, has changed since its beginning was stored, or is not UTF-8.
+    Without a folder they are stored in a temporary one. Raises a `UserError` if it cannot be
+    fetched, is damaged, has changed since its beginning was stored, or is not UTF-8.
     """
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:

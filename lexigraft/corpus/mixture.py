@@ -1,8 +1,8 @@
-"""The texts in a corpus folder: those of one language, or of a group's members, mixed by shares.
+"""The texts in a corpus folder, and how much of them vocabularies, vectors and initializers read.
 
 The corpus of a language has `train.txt`. The corpus of a group has `members/<language>/train.txt`
 and `mixture.json`: member -> its share of the text. Shares refer to characters when text is read,
-and to tokens in training. Standard library only: settings import this module.
+and to tokens in training. The Snakefile imports this module: no heavy imports at the top.
 """
 
 import heapq
@@ -10,9 +10,13 @@ import json
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import Any
+
+from pydantic import model_validator
 
 from lexigraft.corpus.lines import read_lines
 from lexigraft.errors import UserError
+from lexigraft.settings import Settings, optional, validate
 
 MIXTURE, MEMBERS = "mixture.json", "members"
 ROUNDING = 1e-6  # tolerance for sums of shares with few digits
@@ -72,6 +76,63 @@ def all_texts(corpus: str | Path) -> Iterator[str]:
     """All training text of a corpus; for a group, one member after the other."""
     for member in text_shares(corpus):
         yield from read_lines(text_file(corpus, member))
+
+
+class TextAmount(Settings):
+    """The maximum amount of a corpus to read; exactly one key is set."""
+
+    sentences: int = optional("the first N sentences or documents", ge=1)
+    tokens: int = optional("the first N tokens, counted with the source model's tokenizer", ge=1)
+    sentences_per_language: int = optional("like `sentences`, for each member of a group", ge=1)
+    tokens_per_language: int = optional("like `tokens`, for each member of a group", ge=1)
+
+    @model_validator(mode="after")
+    def _is_one_amount(self) -> "TextAmount":
+        if len(self.model_fields_set) != 1:
+            raise ValueError(f"needs exactly one of: {', '.join(type(self).model_fields)}")
+        return self
+
+
+def text_amount_field(what: str) -> Any:
+    """A key `text` for the amount of a corpus that is read."""
+    return optional(
+        f"how much of the corpus {what} ([amounts](#amounts-of-text)). By default all of it"
+    )
+
+
+def read_amount(
+    corpus: str | Path, settings: Mapping[str, Any], source: str | Path
+) -> Iterator[str]:
+    """Read the training text of a corpus up to the amount `settings["text"]`, by default all of it.
+
+    `source` is the source model, whose tokenizer counts tokens. A number of tokens is exceeded by
+    at most the last text. Amounts per language are read one language after the other.
+    """
+    if "text" not in settings:
+        yield from read_part(corpus)
+        return
+    amount = validate(TextAmount, settings["text"], "text")
+    (limit,) = amount.model_dump(exclude_unset=True).values()
+    members = [read_part(corpus)]
+    if amount.sentences_per_language or amount.tokens_per_language:
+        members = [read_lines(text_file(corpus, member)) for member in text_shares(corpus)]
+    if amount.sentences or amount.sentences_per_language:
+        for texts in members:
+            yield from islice(texts, limit)
+        return
+    from lexigraft.source.encoding import batches, encoder
+    from lexigraft.source.model import open_tokenizer
+
+    encode = encoder(open_tokenizer(source))
+    for texts in members:
+        tokens = 0
+        for batch in batches(texts):
+            for text, ids in zip(batch, encode(batch), strict=True):
+                if tokens < limit:
+                    yield text
+                tokens += len(ids)
+            if tokens >= limit:
+                break
 
 
 def check_shares(members: list[str], shares: Mapping[str, float]) -> None:

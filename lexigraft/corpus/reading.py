@@ -21,7 +21,6 @@ from tqdm import tqdm
 
 from lexigraft.artifacts.completion import input_checksum
 from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned
-from lexigraft.corpus.loader import Shard
 from lexigraft.corpus.local_files import local_paths
 from lexigraft.corpus.readers import text_shards
 from lexigraft.corpus.sampling import StoredLines, StoredSample
@@ -82,21 +81,30 @@ def draw_text(
         sample.save(state, b"".join(seen))
 
     saved = time.monotonic()
-    with tqdm(desc=f"read {settings['name']}", unit="text", unit_scale=True, disable=None) as bar:
-        while shard < len(order) and (limit is None or read < limit):
-            for text in islice(_unchanged(shards[order[shard]], state_folder), texts, None):
-                for sentence in cleaned([text], counts, minimum, REMEMBERED, repairs, seen):
-                    sample.add(sentence)
-                    read += len(sentence)
-                texts += 1
-                bar.update()
-                if limit is not None and read >= limit:
-                    break
-                if texts % _CHECK_EVERY == 0 and time.monotonic() - saved > SAVE_SECONDS:
-                    save()
-                    saved = time.monotonic()
-            else:
-                shard, texts = shard + 1, 0
+    try:
+        with tqdm(
+            desc=f"read {settings['name']}", unit="text", unit_scale=True, disable=None
+        ) as bar:
+            while shard < len(order) and (limit is None or read < limit):
+                for text in islice(shards[order[shard]](), texts, None):
+                    for sentence in cleaned([text], counts, minimum, REMEMBERED, repairs, seen):
+                        sample.add(sentence)
+                        read += len(sentence)
+                    texts += 1
+                    bar.update()
+                    if limit is not None and read >= limit:
+                        break
+                    if texts % _CHECK_EVERY == 0 and time.monotonic() - saved > SAVE_SECONDS:
+                        save()
+                        saved = time.monotonic()
+                else:
+                    shard, texts = shard + 1, 0
+    except ChangedError:
+        # Stored samples of other settings are deleted too: they may be drawn from the same file.
+        for other_state in state_folder.parent.iterdir():
+            if other_state.name != _DOWNLOADS:
+                shutil.rmtree(other_state, ignore_errors=True)
+        raise
     if sample.restored is not None or time.monotonic() - saved > SAVE_SECONDS:
         save()
     return sample.ordered()
@@ -123,17 +131,3 @@ def read_some(
 def forget(folder: str | Path) -> None:
     """Delete the state that `draw_text` stored."""
     shutil.rmtree(Path(folder, FOLDER), ignore_errors=True)
-
-
-def _unchanged(shard: Shard, state_folder: Path) -> Iterator[str]:
-    """The texts of a shard; if its file has changed on the server, stored samples are deleted.
-
-    Those of other settings too, since they may be drawn from the same file.
-    """
-    try:
-        yield from shard()
-    except ChangedError:
-        for folder in state_folder.parent.iterdir():
-            if folder.name != _DOWNLOADS:
-                shutil.rmtree(folder, ignore_errors=True)
-        raise

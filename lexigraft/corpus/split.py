@@ -62,11 +62,9 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Split:
-    """The parts; `train` is on disk.
+    """The parts; `kept_out` counts sentences that the other parts exclude from training.
 
-    `kept_out` counts sentences that are excluded from training because of the other parts. If a
-    size limits the training text, it refers to a sample of twice that size. `reduced` has the sizes
-    that the text does not reach: key of `Sizes` -> the sizes `wanted` and `taken`.
+    If a size limits the training text, it refers to a sample of twice that size.
     """
 
     train: StoredLines
@@ -75,7 +73,7 @@ class Split:
     translation: list[Pair]
     summarization: list[Pair]
     kept_out: dict[str, int]
-    reduced: Reductions
+    reduced: Reductions  # the sizes that the text does not reach
 
 
 def split_corpus(
@@ -91,26 +89,15 @@ def split_corpus(
 
     No sentence of `train` has the same letters as a sentence of `heldout`, a test translation or a
     summary, or contains them if they are twelve or more; the same holds for `heldout` with respect
-    to test translations and summaries. Tests and held-out sentences with fewer letters are drawn
-    only if there are too few longer ones. `train` is in the order of `sentences`; any prefix of the
-    other parts is a random sample too. `seed` are the names that seed the draws. Raises one
-    `UserError` with all parts for which there is too little text, see `MINIMUM`.
+    to test translations and summaries, and for both with respect to `other_tests`. Tests and
+    held-out sentences with fewer letters are drawn only if there are too few longer ones. Test
+    pairs differ from each other on both sides. `train` is in the order of `sentences`; any prefix
+    of the other parts is a random sample too. Raises one `UserError` with all parts for which there
+    is too little text, see `MINIMUM`.
 
-    Parameters
-    ----------
-    sentences
-        Sentences of the target language; repeated ones count once. They are streamed: candidates
-        are stored on disk. Or a function that draws at most a number of them and of their
-        characters (None: no limit), like `reading.draw_text`.
-    pairs
-        (English, translation). Test pairs have at least `minimum_english_words` words in English
-        and differ from each other on both sides. Without pairs there is no translation test.
-    english
-        English sentences to measure how much English is forgotten; they may be training text.
-    articles
-        (article, summary). The articles may be training text, their summaries not.
-    other_tests
-        Sentences in these are neither training text nor held out.
+    `sentences` are streamed, or drawn by a function like `reading.draw_text`; `pairs` are (English,
+    translation), `articles` (article, summary); `english` may be training text. `seed` are the
+    names that seed the draws.
     """
     translation, has_pairs = _draw_pairs(
         pairs, "translation_pairs", sizes.translation_pairs, seed, sizes.minimum_english_words

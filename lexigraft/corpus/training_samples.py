@@ -44,18 +44,11 @@ def prepare_samples(
 ) -> tuple[list[str], dict[str, Any]]:
     """Write `samples.jsonl` for one entry of a language's samples; see `corpus.sample_file`.
 
-    Returns the names of the written files, and facts for the card. `seed` are the names that seed
-    the draw; `package` is the folder of the unpacked package, for texts in packages.
-
-    Parameters
-    ----------
-    settings
-        `language`, its English name, and its `repair`, see `language.prepare_corpus`; and the
-        entry: `kind` (`parallel` or `questions`), and the settings of `translations` or
-        `questions`.
-    corpus
-        The language's corpus. No sample contains a text of its tests, or a held-out or English
-        sentence that a model is scored on during training (compared as in `contamination`).
+    Returns the names of the written files, and facts for the card. `settings` has the `kind`
+    (`parallel` or `questions`), and the settings of `translations` or `questions`. No sample
+    contains a test of the language's `corpus`, or a held-out or English sentence. `seed` are the
+    names that seed the draw; `package` is the folder of the unpacked package, for texts in
+    packages.
     """
     tests, name = Overlap(_tests(Path(corpus))), f"samples of {settings['language']}"
     try:
@@ -76,8 +69,7 @@ def mix_samples(
 ) -> tuple[list[str], dict[str, Any]]:
     """Write one entry of a group's samples: those of all members, without tests of any member.
 
-    `samples` maps the members that have this entry to the folders of their samples, `corpora` maps
-    all members to the folders of their corpora. Returns the same as `prepare_samples`.
+    `samples` and `corpora` map members to folders. Returns the same as `prepare_samples`.
     """
     tests = Overlap(test for corpus in corpora.values() for test in _tests(Path(corpus)))
     mixed: list[Pair] = []
@@ -100,9 +92,8 @@ def translations(
 
     `settings` has `language`, its English name; `text`, see `readers.read_scored_pairs`;
     `minimum_quality`, below which a pair is dropped, or None; `pairs`, the maximum number of pairs,
-    or None for all: the best ones if the text has qualities, a random sample otherwise. The facts
-    hold counts of cleaning and of pairs dropped before it and after the draw (`like_tests`), and
-    `reduced` if there are fewer than `pairs`.
+    or None for all: the best ones if the text has qualities, a random sample otherwise; optionally
+    `repair`.
     """
     limit, language, minimum = settings["pairs"], settings["language"], settings["minimum_quality"]
     scored = any(key.startswith("quality") for key in settings["text"])
@@ -110,13 +101,9 @@ def translations(
     selection = {"without_quality": 0, "below_minimum": 0, "like_tests": 0}
     # Twice as many as needed, since those that contain a test are removed afterwards.
     sample = StreamSample[tuple[float, Pair]](limit and 2 * limit, (*seed, "pairs"))
-    title, scored_pairs = (
-        f"read {language} and English",
-        read_scored_pairs(settings["text"], package),
-    )
-    for raw_pair, score in tqdm(
-        scored_pairs, desc=title, unit="pair", unit_scale=True, disable=None
-    ):
+    title, scored_pairs = f"read {language}", read_scored_pairs(settings["text"], package)
+    bar = tqdm(scored_pairs, desc=title, unit="pair", unit_scale=True, disable=None)
+    for raw_pair, score in bar:
         try:
             quality = float(score) if scored else 0.0
         except (TypeError, ValueError):
@@ -156,9 +143,7 @@ def questions(
     """(prompt, answer) of each row, or of a random sample of the rows, and facts.
 
     `settings` has `text`, see `readers.read_rows`; `prompt` and `answer`, Jinja templates over the
-    columns; `questions`, the maximum number of samples, or None for all. The facts count the rows
-    read, those without a prompt or an answer (`blank`), and those drawn that contain a test
-    (`like_tests`); `reduced` is set if there are fewer than `questions`.
+    columns; `questions`, the maximum number of samples, or None for all; optionally `repair`.
     """
     prompt, answer = (_template(settings[key], key) for key in ("prompt", "answer"))
     limit = settings["questions"]
@@ -185,9 +170,8 @@ def questions(
 def joined(prompt: str, answer: str, repairs: Collection[str] = ()) -> Pair | None:
     """A prompt without trailing white space, and the answer preceded by that white space.
 
-    A prompt that ends in a space, as in "Answer: ", would be tokenized with that space, so that
-    the answer's first word would lack the space that it has in all other text. Each line is
-    repaired and stripped. None if either is blank.
+    A prompt that ends in a space would be tokenized with that space, so that the answer's first
+    word would lack the space that it has in all other text. None if either is blank.
     """
     question, reply = prompt.rstrip(), answer.strip()
     between = prompt[len(question) :] + answer[: len(answer) - len(answer.lstrip())]

@@ -12,7 +12,7 @@ from lexigraft.artifacts.atomic import write_json
 from lexigraft.auxiliary.compute import training_seconds
 from lexigraft.auxiliary.language_files import read_dictionary
 from lexigraft.auxiliary.token_vectors import load_vectors
-from lexigraft.corpus.amounts import read_amount
+from lexigraft.corpus.mixture import read_amount
 from lexigraft.corpus.sample_file import read_translations
 from lexigraft.hardware import device
 from lexigraft.initialization.explanation import row_geometry

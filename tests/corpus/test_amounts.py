@@ -6,8 +6,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from lexigraft.corpus.amounts import read_amount
-from lexigraft.corpus.mixture import read_part
+from lexigraft.corpus.mixture import read_amount, read_part
 from lexigraft.errors import UserError
 from lexigraft.source import encoding
 

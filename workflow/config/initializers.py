@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field, Tag
 
 from lexigraft.auxiliary.registry import AuxiliaryKind, auxiliary_kinds
-from lexigraft.corpus.amounts import TextAmount, text_amount_field
+from lexigraft.corpus.mixture import TextAmount, text_amount_field
 from lexigraft.setting_types import Name
 from lexigraft.settings import Settings, by_shape, optional
 from workflow.config.texts import Chosen, Unique

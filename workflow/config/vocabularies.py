@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, Tag, model_validator
 
-from lexigraft.corpus.amounts import TextAmount, text_amount_field
+from lexigraft.corpus.mixture import TextAmount, text_amount_field
 from lexigraft.setting_types import Name, Revision, Whole, Words
 from lexigraft.settings import KeyedError, Settings, chosen_by, optional
 from workflow.config.sources import Place

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from lexigraft.corpus.lines import read_lines
 from lexigraft.corpus.loader import Rows, RowShard, table_loader
-from lexigraft.corpus.tables import top_columns
+from lexigraft.corpus.readers import top_columns
 from lexigraft.errors import UserError
 from lexigraft.setting_types import LocalPath
 from lexigraft.settings import Settings, optional

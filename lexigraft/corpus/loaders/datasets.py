@@ -18,7 +18,7 @@ from pydantic import AfterValidator, Field, Tag
 from lexigraft.corpus.lines import DAMAGED, is_remote_text, remote_lines
 from lexigraft.corpus.loader import LINE_BREAK, Inputs, Pair, Rows, RowShard, Shard, table_loader
 from lexigraft.corpus.local_files import check_data_set
-from lexigraft.corpus.tables import column_pairs, column_texts, json_rows, text_of, top_columns
+from lexigraft.corpus.readers import column_pairs, column_texts, json_rows, text_of, top_columns
 from lexigraft.errors import UserError, first_line
 from lexigraft.setting_types import Words
 from lexigraft.settings import Settings, by_shape, optional

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from lexigraft.corpus.lines import read_lines
 from lexigraft.corpus.loader import RowShard, table_loader
-from lexigraft.corpus.tables import json_rows
+from lexigraft.corpus.readers import json_rows
 from lexigraft.setting_types import LocalPath
 from lexigraft.settings import Settings
 

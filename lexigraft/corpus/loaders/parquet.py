@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lexigraft.corpus.loader import Rows, RowShard, table_loader
-from lexigraft.corpus.tables import top_columns
+from lexigraft.corpus.readers import top_columns
 from lexigraft.errors import UserError
 from lexigraft.setting_types import LocalPath
 from lexigraft.settings import Settings

@@ -11,7 +11,7 @@ from lexigraft.corpus.lines import read_lines
 from lexigraft.corpus.loader import COLUMN, Inputs, Loader, Shard
 from lexigraft.corpus.loaders.parquet import read_parquet
 from lexigraft.corpus.local_files import text_files
-from lexigraft.corpus.tables import column_texts, json_rows
+from lexigraft.corpus.readers import column_texts, json_rows
 from lexigraft.setting_types import LocalPath
 from lexigraft.settings import Settings, optional
 
