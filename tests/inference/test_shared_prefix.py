@@ -2,7 +2,6 @@ import pytest
 import torch
 from transformers import (
     AutoModelForCausalLM,
-    BloomConfig,
     Gemma2Config,
     GPT2Config,
     LlamaConfig,
@@ -24,7 +23,6 @@ FAMILIES = {
     "mistral": MistralConfig(**GROUPED, sliding_window=128),
     "gemma2": Gemma2Config(**GROUPED, head_dim=16, sliding_window=128, query_pre_attn_scalar=16),
     "gpt2": GPT2Config(vocab_size=257, n_embd=32, n_layer=2, n_head=2, n_positions=256),
-    "bloom": BloomConfig(vocab_size=257, hidden_size=32, n_layer=2, n_head=2),
 }
 
 
@@ -122,8 +120,3 @@ def test_prompts_in_two_languages_have_a_prefix_each():
     prompts = {f"{name}{at}": [*ids, at] for at in range(3) for name, ids in
                (("el", greek), ("te", telugu))}  # fmt: skip
     assert group_by_prefix(prompts, 3) == [["el0", "el1", "el2"], ["te0", "te1", "te2"]]
-
-
-def test_small_groups_of_prompts_are_combined():
-    prompts = {"a": [1] * 80, "b": [2] * 80, "c": [1] * 90, "d": [3] * 5, "e": [1] * 70}
-    assert group_by_prefix(prompts, 3) == [["a", "c", "e"], ["b", "d"]]

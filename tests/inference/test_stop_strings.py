@@ -32,13 +32,6 @@ def test_a_character_of_several_byte_tokens_is_found(tokenizer):
     assert StopStrings(tokenizer, ["।"]).find([5, *bytes_of_danda]) == StopPosition(3, 1, b"")
 
 
-def test_byte_fallback_tokens_count_as_their_bytes(mistral_tokenizer):
-    stops = StopStrings(mistral_tokenizer, ["\n\n"])
-    pieces = ["▁no", "<0x0A>", "<0x0A>"]
-    found = [mistral_tokenizer.convert_tokens_to_ids(piece) for piece in pieces]
-    assert stops.find(found) == StopPosition(2, 1, b"")
-
-
 def test_the_stop_string_that_is_completed_first_ends_the_text(tokenizer):
     stops = StopStrings(tokenizer, ["bcd", "c"])
     assert stops.find(ids(tokenizer, "a", "b", "c", "d")) == StopPosition(2, 2, b"")

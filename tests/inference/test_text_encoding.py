@@ -44,7 +44,3 @@ def test_the_scored_part_of_a_text_without_a_boundary_begins_at_its_second_token
         (part,) = scored_parts(bare, [text])
         # The bytes of é are two tokens, and none of them has a character of its own.
         assert part == ("é" if text == "é" else bare.decode(ids[1:]))
-
-
-def test_all_of_a_text_is_scored_after_a_boundary(with_bos, without_bos):
-    assert scored_parts(with_bos, ["one"]) == scored_parts(without_bos, ["one"]) == ["one"]

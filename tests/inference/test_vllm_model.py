@@ -40,13 +40,6 @@ def test_the_same_texts_as_by_transformers(
     assert any(output.text for output in expected.values())
 
 
-def test_vllm_receives_many_prompts_per_call(vllm, folder, byte_tokenizer, tmp_path):
-    written(VllmModel(folder, torch.float32), byte_tokenizer(), tmp_path / "partial.jsonl")
-    (engine,) = LLM.instances
-    assert engine.batch_sizes == [4]
-    assert engine.options == {"dtype": "float32", "max_model_len": -1, "seed": 0}
-
-
 def test_finished_outputs_are_not_generated_again(
     vllm, folder, byte_tokenizer, monkeypatch, tmp_path
 ):

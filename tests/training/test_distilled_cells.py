@@ -1,7 +1,6 @@
 """Whole cells that learn from a teacher, and that follow one schedule through their phases."""
 
 import json
-import math
 from pathlib import Path
 
 import pytest
@@ -122,18 +121,3 @@ def test_an_interrupted_run_is_bit_identical_to_an_uninterrupted_one(distilled):
     assert [line["learning_rate"] for line in steps_of(job)] == [
         line["learning_rate"] for line in log
     ]
-
-
-def test_progressive_tuning_has_one_warm_up_and_one_cosine(train):
-    folder = train({**SHARED, "phases": PROGRESSIVE, "schedule_over": "strategy", "warmup": 0.1})
-    steps = TrainingLog(folder / "log.jsonl").lines("step")
-    total = len(steps)
-    warm = math.ceil(0.1 * total)
-    for done, line in enumerate(steps):
-        part = (done - warm) / (total - warm)
-        factor = 0.5 * (1 + math.cos(math.pi * part))
-        if done < warm:
-            factor = (done + 1) / (warm + 1)
-        highest = PROGRESSIVE[line["phase"]].get("learning_rate", SHARED["learning_rate"])
-        assert line["learning_rate"] == pytest.approx(highest * factor)
-    assert {line["phase"] for line in steps} == {0, 1}

@@ -13,12 +13,8 @@ import lexigraft
 from lexigraft.inference.text_encoding import encode
 from lexigraft.randomness import seed_from
 from lexigraft.training import train as training
-from lexigraft.training.data import SequenceDataset, concatenate, pack
-from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
-from lexigraft.training.phase import run_phase
+from lexigraft.training.data import concatenate, pack
 from lexigraft.training.plan import visiting_order
-from lexigraft.training.settings import read_strategy
-from lexigraft.training.trainable import prepare_phase
 from lexigraft.training.training_log import TrainingLog
 
 SHARED = {"batch_sequences": 4, "epochs": 1, "learning_rate": 1e-2, "gradient_checkpointing": False}
@@ -123,20 +119,3 @@ def test_the_extra_head_is_neither_stored_nor_exported(train, tmp_path):
     out = lexigraft.export(folder, tmp_path / "out")
     _, found = AutoModelForCausalLM.from_pretrained(out, output_loading_info=True)
     assert not any(found.values()), found
-
-
-def test_a_phase_that_does_not_train_the_head_keeps_the_extra_one(tiny_llama, tmp_path):
-    model = tiny_llama(50)
-    phases = [{"trainable": ["lora"], "length": 16, "objective": "mtp"}]
-    strategy = read_strategy({**SHARED, "phases": phases, "warmup": 0})
-    extra = new_extra_head(model, "random", 0)
-    before = extra.weight.detach().clone()
-    prepare_phase(model, strategy.phases[0])
-    text = pack(concatenate([list(range(50)) * 2]), 16)
-    run_phase(
-        model, strategy.phases[0], strategy, SequenceDataset(text, np.arange(6)),
-        seed=0, folder=tmp_path, checkpoint=None, callbacks=[],
-        objective=MultiTokenPrediction(extra, as_head=True, trained=False),
-    )  # fmt: skip
-    assert torch.equal(extra.weight, before)
-    assert not any("extra" in name for name, _ in model.named_parameters())

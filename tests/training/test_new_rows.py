@@ -55,20 +55,6 @@ def plain(request, tiny_llama):
     return tiny_llama(50) if request.param == "tied llama" else family_model(request.param)
 
 
-def test_attaching_new_rows_changes_neither_outputs_nor_names(plain, padded):
-    names, kinds = list(dict(plain.named_parameters())), [type(m) for m in plain.modules()]
-    expected = plain(**padded()).logits
-    plain.requires_grad_(False)
-    attach_new_rows(plain, IDS)
-    assert torch.equal(plain(**padded()).logits, expected)
-    assert set(names) < set(dict(plain.named_parameters()))
-    merge_new_rows(plain)
-    assert torch.equal(plain(**padded()).logits, expected)
-    assert list(dict(plain.named_parameters())) == names
-    assert [type(module) for module in plain.modules()] == kinds
-    assert not dict(plain.get_input_embeddings().named_buffers()).keys() & {"places"}
-
-
 def test_three_steps_equal_those_of_whole_matrices_with_fixed_old_rows(plain, padded):
     whole = copy.deepcopy(plain).requires_grad_(False)
     before = [tensor.detach().clone() for tensor in matrices(whole)]

@@ -49,14 +49,6 @@ def test_a_character_split_by_sequences_is_in_no_chunk(byte_tokenizer):
     assert theirs == [NONE, NONE, 1, 2]
 
 
-def test_the_first_token_of_a_split_document_is_in_no_chunk(byte_tokenizer):
-    own, other = byte_tokenizer(), byte_tokenizer(("a", "b"))
-    tokens, theirs, ours = aligned(own, other, ids(own, "abcd")[1:])
-    assert tokens == ids(other, "abcd")  # with its start token
-    assert ours == [NONE, NONE, 2, 3]
-    assert theirs == [NONE, NONE, 2, 3]
-
-
 def test_the_beginning_of_a_text_is_predicted_by_no_model(byte_tokenizer, with_bos):
     own = byte_tokenizer()
     tokens, theirs, ours = aligned(own, with_bos, ids(own, "a") + ids(own, "b"))
@@ -144,14 +136,6 @@ def family(byte_tokenizer, with_bos, without_bos, telugu, pieces, special_tokeni
         "pieces": pieces,
         "none": special_tokenizer(),
     }
-
-
-def test_a_space_that_a_tokenizer_adds_before_a_text_is_ignored(family):
-    for own, other in (("eos", "pieces"), ("pieces", "eos")):
-        tokens = ids(family[own], "the time")
-        read, theirs, ours = aligned(family[own], family[other], tokens)
-        assert read == ids(family[other], "the time")
-        assert ours[-1] == theirs[-1] == len(tokens) - 1
 
 
 def chunks_by_hand(own, other, tokens):

@@ -14,7 +14,6 @@ from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.trainable import (
-    decoder_layers,
     prepare_phase,
     trained_parameter_count,
 )
@@ -84,20 +83,6 @@ def test_trained_parameters_are_counted_once(tiny_llama):
     assert trained_parameter_count(model, progress, 3) == 32 * 64 + 70 + 3 * 32
     progress.trained |= rows
     assert trained_parameter_count(model, progress, 3) == 32 * 64 + 70 + 50 * 32
-
-
-def test_the_decoder_layers_of_other_architectures_are_found():
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=50, n_embd=16, n_layer=3, n_head=2))
-    assert decoder_layers(model) is model.transformer.h
-    prepare_phase(model, phase("embeddings", {"layers": [-1]}))
-    assert {
-        name.split(".attn")[0].split(".mlp")[0].split(".ln")[0] for name in unfrozen(model)
-    } == {
-        "transformer.wte.weight",
-        "transformer.h.2",
-    }
 
 
 def flops_of_a_step(model, *trainable):

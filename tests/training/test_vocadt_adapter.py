@@ -6,7 +6,7 @@ import torch
 from scipy.sparse import csr_array
 
 from lexigraft.initialization.recipe import assemble_recipe
-from lexigraft.training.vocadt_adapter import DenseAdapter, SparseAdapter, largest_weights
+from lexigraft.training.vocadt_adapter import DenseAdapter, SparseAdapter
 
 SOURCE, TARGET, HIDDEN = 7, 6, 5
 
@@ -149,13 +149,6 @@ def test_a_sparse_adapter_trains_only_the_largest_weights(start):
     assert rows[2, 1] == 1  # of equals the first, which takes over the sum
     assert rows[3, :6].tolist() == pytest.approx([1 / 6] * 6)  # the mean of all is one weight
     assert rows[5].tolist() == pytest.approx([0, 0, 0, 0, 0, 1.1, 0])  # a signed row is cut only
-
-
-def test_short_rows_are_kept_unchanged():
-    matrix = csr_array(np.array([[0, 0.2, 0.3, 0.5], [1, 0, 0, 0], [-3, 1, 2, 0]]))
-    assert largest_weights(matrix, 3) is matrix
-    expected = [[0, 0, 0.375, 0.625], [1, 0, 0, 0], [-3, 0, 2, 0]]
-    np.testing.assert_allclose(largest_weights(matrix, 2).toarray(), expected)
 
 
 def test_under_autocast_rows_and_logits_of_source_logits_stay_float32(start):

@@ -10,34 +10,13 @@ from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache
 
 from lexigraft.errors import UserError
 from lexigraft.inference.chunked_logits import IGNORED
-from lexigraft.inference.text_encoding import encode
 from lexigraft.training import distributed
-from lexigraft.training.data import TrainingSequence, collate, concatenate, pack
+from lexigraft.training.data import TrainingSequence, collate
 from lexigraft.training.objective import Progress
 from lexigraft.training.objectives.aim import AimSettings, AttentionInfluence, layers_for
 from lexigraft.training.settings import read_strategy
-from lexigraft.training.teacher import TokenAligner
 from lexigraft.training.trainable import prepare_phase
-from lexigraft.vocabulary.expand import expand_tokenizer
-
-LENGTH, MOST = 24, 40
-
-
-@pytest.fixture(scope="module")
-def target(without_bos, telugu):
-    """The source's vocabulary with 60 new tokens, which are several characters of three bytes."""
-    return expand_tokenizer(without_bos, telugu[:60], new_tokens=60)
-
-
-@pytest.fixture(scope="module")
-def sequences(target, without_bos, telugu, english):
-    """Blocks that begin and end within characters, one of them of separate documents, a sample."""
-    mixed = [text for pair in zip(telugu[:8], english[:8], strict=True) for text in pair]
-    blocks = pack(concatenate(encode(target, mixed)), LENGTH)
-    tokens = np.array(next(encode(target, [telugu[9]]))[:20], dtype=np.int32)
-    aligner = TokenAligner(target, without_bos, MOST)
-    made = [*(blocks[place] for place in (0, 1, 3)), TrainingSequence(tokens, np.arange(20) > 8)]
-    return [replace(one, teacher=aligner.align(one)) for one in made]
+from tests.training.objectives.conftest import MOST
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Likelihood matching: its loss and gradients by brute force, and which models can teach."""
 
-import json
-from dataclasses import replace
 from itertools import accumulate, pairwise
 from types import SimpleNamespace
 
@@ -12,21 +10,13 @@ import torch
 from lexigraft.errors import UserError
 from lexigraft.inference import chunked_logits as chunked_module
 from lexigraft.inference.text_encoding import encode
-from lexigraft.training.data import SequenceDataset, TrainingSequence, collate, concatenate, pack
+from lexigraft.training.data import SequenceDataset, collate, concatenate, pack
 from lexigraft.training.objectives.alm import AlmSettings, LikelihoodMatching, matching
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.settings import read_strategy
-from lexigraft.training.teacher import Teacher, TokenAligner
-from lexigraft.vocabulary.expand import expand_tokenizer
+from lexigraft.training.teacher import Teacher
 from lexigraft.vocabulary.token_bytes import token_bytes
-
-LENGTH, MOST = 24, 40
-
-
-@pytest.fixture(scope="module")
-def target(without_bos, telugu):
-    """The source's vocabulary with 60 new tokens, which are several characters of three bytes."""
-    return expand_tokenizer(without_bos, telugu[:60], new_tokens=60)
+from tests.training.objectives.conftest import MOST
 
 
 @pytest.fixture
@@ -37,24 +27,10 @@ def teacher(tiny_llama):
     return model
 
 
-@pytest.fixture(scope="module")
-def sequences(target, telugu, english):
-    """Blocks of two scripts that begin and end within characters, and a sample."""
-    mixed = [text for pair in zip(telugu[:8], english[:8], strict=True) for text in pair]
-    blocks = pack(concatenate(encode(target, mixed)), LENGTH)
-    tokens = np.array(next(encode(target, [telugu[9]]))[:20], dtype=np.int32)
-    return [*(blocks[place] for place in (0, 1, 3)), TrainingSequence(tokens, np.arange(20) > 8)]
-
-
-@pytest.fixture(scope="module")
-def batch(target, without_bos, sequences):
-    aligner = TokenAligner(target, without_bos, MOST)
-    made = collate([sequence_with(aligner, one) for one in sequences])
+@pytest.fixture
+def batch(sequences):
+    made = collate(sequences)
     return lambda: dict(made)
-
-
-def sequence_with(aligner, sequence):
-    return replace(sequence, teacher=aligner.align(sequence))
 
 
 def log_probabilities(model, ids):
@@ -178,16 +154,6 @@ def alm(**given):
     )
 
 
-@pytest.fixture
-def teacher_folder(tmp_path, tiny_llama, without_bos):
-    """The folder of a source model that holds 512 tokens."""
-    folder = tmp_path / "small"
-    tiny_llama(320).save_pretrained(folder)
-    without_bos.save_pretrained(folder)
-    (folder / "source.json").write_text(json.dumps({"kind": "folder", "path": "."}))
-    return folder
-
-
 def test_a_teacher_reads_at_most_four_times_the_length_or_its_context(tiny_llama):
     config, length_for = tiny_llama(10).config, LikelihoodMatching.length_for
     lengths = {32: 128, 100: 400, 200: 512}
@@ -199,22 +165,22 @@ def test_a_teacher_reads_at_most_four_times_the_length_or_its_context(tiny_llama
 
 def test_a_teacher_with_a_short_context_is_refused(teacher_folder, without_bos):
     with pytest.raises(
-        UserError, match=r"alm\.teacher: the context of small is 512 tokens, but .* has 513"
+        UserError, match=r"alm\.teacher: the context of large is 512 tokens, but .* has 513"
     ):
-        LikelihoodMatching.check_inputs({"teacher": teacher_folder}, without_bos, alm(length=513))
-    LikelihoodMatching.check_inputs({"teacher": teacher_folder}, without_bos, alm(length=512))
+        LikelihoodMatching.check_inputs({"teacher": teacher_folder()}, without_bos, alm(length=513))
+    LikelihoodMatching.check_inputs({"teacher": teacher_folder()}, without_bos, alm(length=512))
 
 
 def test_tokenizers_without_a_common_boundary_are_refused(teacher_folder, byte_tokenizer, telugu):
     own = byte_tokenizer()
     phase = alm().phases[0]
-    context = SimpleNamespace(phase=phase, tokenizer=own, teacher=Teacher(teacher_folder))
+    context = SimpleNamespace(phase=phase, tokenizer=own, teacher=Teacher(teacher_folder()))
 
     def dataset(tokens):
         return SequenceDataset(pack(concatenate([tokens]), 32), np.arange(2))
 
     never = own.convert_tokens_to_ids("À")  # a byte that no UTF-8 has
-    with pytest.raises(UserError, match=r"alm\.teacher: the tokens of small and of the cell"):
+    with pytest.raises(UserError, match=r"alm\.teacher: the tokens of large and of the cell"):
         LikelihoodMatching.prepare_data(dataset([own.eos_token_id, *[never] * 63]), context, [])
     texts = dataset(next(encode(own, [telugu[0]])))
     assert LikelihoodMatching.prepare_data(texts, context, [])[0].teacher is not None

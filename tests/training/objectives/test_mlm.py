@@ -8,7 +8,7 @@ import torch
 from transformers import AutoConfig, AutoModelForMaskedLM
 
 from lexigraft.inference.chunked_logits import IGNORED
-from lexigraft.training.data import SequenceDataset, TextBlocks, TrainingSequence, collate
+from lexigraft.training.data import SequenceDataset, TextBlocks
 from lexigraft.training.objectives.mlm import MaskedModeling
 from lexigraft.training.registry import objective
 from lexigraft.training.settings import Phase
@@ -95,14 +95,3 @@ def test_each_visit_has_its_own_reproducible_mask(plain, roberta_tokenizer):
         assert (masked[index].labels[drawn] == plain[index].tokens[drawn]).all()
     assert (other[0].labels != first.labels).any()
     assert (masked.tokens() == plain.tokens()).all()
-
-
-def test_a_batch_has_labels_where_tokens_are_masked(plain, roberta_tokenizer):
-    masked = prepared(plain, roberta_tokenizer, ["cell"])
-    short = TrainingSequence(np.array([7, 8]), labels=np.array([IGNORED, 9]))
-    batch = collate([masked[0], short])
-    assert batch["labels"].shape == (2, 64)
-    assert (batch["labels"][0].numpy() == masked[0].labels).all()
-    assert batch["labels"][1, :3].tolist() == [IGNORED, 9, IGNORED]
-    assert batch["input_ids"][1, :2].tolist() == [7, 8]
-    assert batch["attention_mask"].sum(1).tolist() == [64, 2]
