@@ -19,6 +19,7 @@ from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
+from tests.inference.conftest import train_byte_bpe
 from tests.training import process_group
 from tests.training.interruption import EAGER, interrupted_at
 from tests.training.trained import folder_of
@@ -32,38 +33,21 @@ TOKENS = torch.arange(3, 290)[None]
 
 @pytest.fixture(scope="session")
 def own_tokenizer(telugu):
-    """A tokenizer of another family of special tokens that takes over from the source's."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
-
-    backend = Tokenizer(models.BPE())
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    backend.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=290, special_tokens=["[end]", "[begin]"], show_progress=False,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )  # fmt: skip
-    backend.train_from_iterator(telugu, trainer)
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend, eos_token="[end]", bos_token="[begin]", pad_token="[end]"
-    )
+    """A tokenizer whose tokens have other ids than the source's."""
+    return train_byte_bpe(telugu, 290)
 
 
 @pytest.fixture
 def cells(training_setup, without_bos, own_tokenizer):
     """`cells(tied).job(phases)`: jobs of cells with a vocabulary of their own."""
 
-    def build(tied=True, method="mean", fitted=None, sentences=12):
+    def build(tied=True, method="mean", sentences=12):
         place = training_setup(tied=tied, sentences=sentences)
         folders = [place.results / stage / "tiny" / "te" / "own" for stage in ("vocab", "init")]
         save_tokenizer(own_tokenizer, folders[0])
-        if fitted is None:
-            fitted = initializer(method).fit(without_bos, own_tokenizer, n_source=320)
-            rows = load_model(place.source, torch.float32).get_input_embeddings().weight
-            save_initialization(fitted, folders[1], {"input": rows, "output": rows})
-        else:
-            folders[1].mkdir(parents=True)
-            fitted.save(folders[1] / "recipe.npz")
+        fitted = initializer(method).fit(without_bos, own_tokenizer, n_source=320)
+        rows = load_model(place.source, torch.float32).get_input_embeddings().weight
+        save_initialization(fitted, folders[1], {"input": rows, "output": rows})
 
         def job(phases, **settings):
             name = "-".join(["s", *(phase["trainable"][0] for phase in phases)])
@@ -90,25 +74,16 @@ def matrices_of(job):
     return {"input": stored["model.embed_tokens.weight"], "output": stored["lm_head.weight"]}
 
 
-@pytest.mark.parametrize(
-    ("phase", "tied", "learning_rate", "bound"),
-    [(DENSE, True, 1e-2, 0.95), (SPARSE, False, 0.2, 0.97)],  # fewer weights move farther
-    ids=["dense-tied", "sparse-untied"],
-)
-def test_training_starts_at_the_grafted_model_and_lowers_the_curve(
-    cells, phase, tied, learning_rate, bound
-):
-    made = cells(tied)
+def test_training_starts_at_the_grafted_model_and_lowers_the_curve(cells):
+    made = cells()
     train_cell(made.job([]))
-    job = made.job([phase], epochs=2, learning_rate=learning_rate)
+    job = made.job([DENSE], epochs=2)
     train_cell(job)
-    card = card_of(job)
-    assert card["heldout_before"] == pytest.approx(
-        card_of(made.job([]))["heldout_before"], rel=1e-6
-    )
-    assert card["heldout_after"] < bound * card["heldout_before"]
+    card, plain = card_of(job), card_of(made.job([]))
+    assert card["heldout_before"] == pytest.approx(plain["heldout_before"], rel=1e-6)
+    assert card["heldout_after"] < 0.95 * card["heldout_before"]
     steps = log_of(job, "step")
-    assert steps[-1]["lm_loss"] < bound * steps[0]["lm_loss"]
+    assert steps[-1]["lm_loss"] < 0.95 * steps[0]["lm_loss"]
     for line in steps:
         assert line["loss"] == pytest.approx(line["lm_loss"] + line["aux_loss"], rel=1e-5)
     assert steps[0]["aux_loss"] == 0 < steps[-1]["aux_loss"]
@@ -143,7 +118,7 @@ def test_a_cell_stores_two_plain_matrices_and_their_recipes(cells, phase, tied, 
         p.numel() for p in load_cell(folder_of(job))[0].parameters()
     )
     model, tokenizer = load_cell(folder_of(job))
-    assert model.config.eos_token_id == tokenizer.eos_token_id == 0
+    assert model.config.eos_token_id == tokenizer.eos_token_id == 2
     body = dict(source.named_parameters())
     for name, parameter in model.named_parameters():
         assert "embed" in name or "head" in name or torch.equal(parameter, body[name])
@@ -194,29 +169,6 @@ def test_two_processes_train_the_same_adapters_as_one(cells, phase, sharded):
     assert [line["loss"] for line in log_of(job, "step")] == pytest.approx(losses, rel=1e-4)
     for which, matrix in matrices_of(job).items():
         torch.testing.assert_close(matrix, alone[which], atol=1e-4, rtol=1e-3)
-
-
-def test_the_next_phase_trains_the_merged_matrices(cells):
-    made = cells()
-    phases = [
-        {**SPARSE, "share": 0.5},
-        {"trainable": ["embeddings", "lora"], "length": 32, "share": 0.5},
-    ]
-    job = made.job(phases)
-    train_cell(job)
-    model, _ = load_cell(folder_of(job))
-    source = load_model(made.source, torch.float32)
-    recipes = RecipePair.load(folder_of(job) / "adapter.npz")
-    old = source.get_input_embeddings().weight.detach()
-    head = recipes.apply(old, "output")
-    torch.testing.assert_close(model.lm_head.weight.detach(), head, atol=1e-5, rtol=1e-4)
-    moved = (model.get_input_embeddings().weight - recipes.apply(old, "input")).abs().max()
-    assert moved > 1e-3
-    weights = sum(recipes.recipe(which).left.nnz for which in ("input", "output"))
-    lora = sum(
-        t.numel() for t in load_file(folder_of(job) / "adapter/adapter_model.safetensors").values()
-    )
-    assert card_of(job)["trained_parameters"] == weights + lora + 290 * 32
 
 
 def test_a_cell_without_a_new_vocabulary_or_a_recipe_is_refused(cells, training_setup):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, TrainerCallback
+from transformers import AutoConfig, AutoModelForCausalLM, TrainerCallback
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer
@@ -24,7 +24,6 @@ from lexigraft.training.train import train_cell
 from lexigraft.training.trainable import prepare_phase
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
-from tests.architectures import tiny_model
 from tests.inference.conftest import SMALL, family_model
 from tests.training.interruption import EAGER, interrupted_at
 from tests.training.trained import same_bits
@@ -183,12 +182,6 @@ def test_a_vocabulary_without_new_tokens_is_refused(tiny_llama):
     phase = read_strategy({"phases": [{"trainable": ["new-rows"], "length": 16}]}).phases[0]
     with pytest.raises(UserError, match="new-rows needs a vocabulary with new tokens"):
         prepare_phase(tiny_llama(50), phase)
-
-
-def test_a_model_that_does_not_call_its_head_is_refused():
-    model = tiny_model(AutoModelForMaskedLM, "mobilebert", 50)
-    with pytest.raises(UserError, match="not an embedding and a plain linear head"):
-        attach_new_rows(model, [48, 49])
 
 
 @pytest.mark.parametrize(

@@ -87,13 +87,6 @@ def test_separate_documents_have_their_own_positions(byte_tokenizer):
     assert found.chunks.tolist() == [NONE, 1, 1, NONE, 3, 3, 4]
 
 
-def test_a_chunk_with_an_uncounted_token_is_left_out(byte_tokenizer):
-    own, other = byte_tokenizer(), byte_tokenizer(("a", "b"))
-    targets = np.array([False, False, True, True])
-    _, theirs, ours = aligned(own, other, ids(own, "abc"), targets=targets)
-    assert (theirs, ours) == ([NONE, NONE, 3], [NONE, NONE, NONE, 3])
-
-
 def test_text_beyond_the_teacher_s_length_is_in_no_chunk(byte_tokenizer):
     own, other = byte_tokenizer(("b", "c")), byte_tokenizer()
     tokens, theirs, ours = aligned(own, other, ids(own, "abcd"), most=3)
