@@ -60,10 +60,11 @@ def lora_targets(model: PreTrainedModel, settings: Lora) -> LoraTargets:
         if not isinstance(module, Linear | Conv1D) or module is model.get_output_embeddings():
             continue
         path, _, attribute = name.rpartition(".")
+        parent: Any = type(model.get_submodule(path))
         blocks = [block for block in experts_of_block if name.startswith(f"{block}.")]
         if type(module).forward not in plain:
             leave_out(name, f"{type(module).__name__} is not a plain linear layer")
-        elif attribute in _read_directly(type(model.get_submodule(path))):
+        elif attribute in _read_directly(parent):
             leave_out(name, "a fused kernel reads its weight directly, past an adapter")
         elif any(experts_of_block[block] == module.weight.shape[0] for block in blocks):
             leave_out(name, "it is a router")

@@ -149,11 +149,11 @@ class TokenAligner:
                     ids = [] if counterpart is None else [counterpart]
                     numbers = len(ids) * [own_chunks[first]]
                 else:
-                    ids, own_numbers, numbers = self._match(
+                    ids, own_numbers, other_numbers = self._match(
                         tokens[first:last].tolist(), begins_text=first > begin
                     )
                     own_chunks[first:last] = np.where(own_numbers < 0, IGNORED, own_numbers + first)
-                    numbers = np.where(numbers < 0, IGNORED, numbers + first).tolist()
+                    numbers = np.where(other_numbers < 0, IGNORED, other_numbers + first).tolist()
                 teacher_ids += ids
                 chunks += numbers
             positions += range(len(teacher_ids) - start)

@@ -214,10 +214,9 @@ class SparseAdapter(Adapter):
         self.starts = _buffer(left.indptr.astype(np.int64))
         # Source rows come first, then what they are bundled into (`recipe.assemble_recipe`).
         self.used_source = _buffer(used[used < self.n_source])
-        bundles = used[used >= self.n_source]
-        self.bundled = (
-            _buffer(start.right[bundles].toarray().astype(np.float32)) if len(bundles) else None
-        )
+        right = start.right
+        bundled = None if right is None else right[used[used >= self.n_source]].toarray()
+        self.bundled = None if bundled is None else _buffer(bundled.astype(np.float32))
         # A shared token's row has a single weight, which is 1.
         self.shared = _buffer(left.indptr[np.flatnonzero(start.source_of >= 0)].astype(np.int64))
 

@@ -175,7 +175,7 @@ class _Attention:
     scaling: float
     softcap: float | None
     window: int | None
-    documents: "torch.Tensor | None" = None
+    documents: Any = None
 
     def of_sequence(self, number: int, documents: "torch.Tensor") -> "_Attention":
         tensors = {name: getattr(self, name)[number] for name in ("query", "key", "value")}
