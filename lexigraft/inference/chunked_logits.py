@@ -6,7 +6,7 @@ Each chunk's gradient is computed with its loss and added in place, so no logits
 backward pass and none are computed twice.
 
 On a CPU, with 512 positions and 32,000 tokens, it takes 0.21 of the time of torch 2.13's chunked
-`linear_cross_entropy` in float32, and 0.31 in bfloat16 (2026-11-28, one thread). That function knows
+`linear_cross_entropy` in float32, and 0.31 in bfloat16 (2026-11-28, one thread). That one knows
 neither soft caps nor losses that are no cross-entropy.
 """
 
