@@ -30,11 +30,6 @@ from workflow.study import TEST_SETS, Study, codes_of, is_answered
 
 # Names that a block of cells may use in addition to the entries of each registry.
 RESERVED = {"vocabularies": [SOURCE_VOCABULARY], "initializers": [NO_INITIALIZER]}
-# Key of a language -> what tasks do with its texts, and what the key should name.
-_TASK_TEXTS = {
-    "parallel": ("translates text", "a parallel text"),
-    "summarization": ("summarizes articles", "articles with summaries"),
-}
 # Roles of a method that contain text instead of vectors -> the key of an entry for it, and the
 # value to set. `samples` may also provide a dictionary, see `pairs_role`.
 _TEXT_ROLES = {
@@ -108,7 +103,7 @@ def check_local_files(study: Study) -> None:
     for name in study.used_auxiliaries():
         settings = study.auxiliary[name]
         auxiliary_kind(settings["kind"]).check(settings, f"auxiliary.{name}")
-    for key, path, file, *_ in _needs(study):
+    for key, path, file, _ in _needs(study):
         if file is None:
             (check_file if key.endswith("dictionary") else check_word_vectors)(path, key)
         elif is_folder(path):
@@ -375,9 +370,8 @@ def _check_texts_of_task(study: Study, task: str, language: str) -> None:
     if kind.corpus_tests is None and key == "parallel":
         return  # without pairs, its prompts are held-out sentences
     if key and texts[key] is None and "test" not in entry.get("examples", {}):
-        does, name = _TASK_TEXTS[key]
         raise UserError(
-            f"languages.{language}.{key}: missing, but task '{task}' {does}; specify {name}, or "
+            f"languages.{language}.{key}: missing, but task '{task}' reads it; specify it, or "
             "remove the task from run_tasks"
         )
 
@@ -577,10 +571,12 @@ def _check_needs(study: Study) -> None:
                     f"'{initializer}' aligns sentence pairs; specify samples of kind parallel in "
                     f"initializers.{initializer}.samples"
                 )
-    for key, path, _, reader, reads, form in _needs(study):
+    for key, path, _, reader in _needs(study):
         if not path:
+            form = "a .bin or .vec file" if key.endswith("word_vectors") else "a model"
+            form = "a text file of pairs" if key.endswith("dictionary") else form
             raise UserError(
-                f"{key}: missing, but {reader} {reads}; specify {form}, or do not use the "
+                f"{key}: missing, but {reader} reads it; specify {form}, or do not use the "
                 f"{reader.split()[0]} for this language"
             )
     for initializer, vocabulary in study.used("initializers", "vocabularies"):
@@ -593,11 +589,11 @@ def _check_needs(study: Study) -> None:
                 )
 
 
-def _needs(study: Study) -> Iterator[tuple[str, str, str | None, str, str, str]]:
+def _needs(study: Study) -> Iterator[tuple[str, str, str | None, str]]:
     """The inputs that vocabularies and initializers of a language's cells require.
 
     For each its key; its path, or an empty text; the file that it must contain if it is a folder;
-    and for messages who reads it, what is read, and the form that it must have.
+    and who reads it, for messages.
     """
 
     def model(language: str, name: str) -> tuple[str, str]:
@@ -607,23 +603,16 @@ def _needs(study: Study) -> Iterator[tuple[str, str, str | None, str, str, str]]
     for vocabulary, language in study.used("vocabularies", "languages"):
         entry, reader = study.vocabularies.get(vocabulary, {}), f"vocabulary '{vocabulary}'"
         if "tokenizer" in entry:
-            key = f"vocabularies.{vocabulary}.tokenizer"
-            yield key, entry["tokenizer"], TOKENIZER, reader, "", ""
+            yield f"vocabularies.{vocabulary}.tokenizer", entry["tokenizer"], TOKENIZER, reader
         if "plm" in entry:
-            key, path = model(language, entry["plm"])
-            yield key, path, TOKENIZER, reader, "uses its tokenizer", "a model"
+            yield *model(language, entry["plm"]), TOKENIZER, reader
     for initializer, language in study.used("initializers", "languages"):
         texts, reader = study.languages[language], f"initializer '{initializer}'"
         for name, auxiliary in study.auxiliaries(initializer, "word-vectors").items():
-            files = word_vector_files(name, auxiliary, language, texts)
-            for kind, (key, file) in files.items():
-                reads, form = "reads word vectors", "a .bin or .vec file"
-                if kind == "dictionary":
-                    reads, form = "reads a dictionary", "a text file of pairs"
-                yield key, file or "", None, reader, reads, form
+            for key, file in word_vector_files(name, auxiliary, language, texts).values():
+                yield key, file or "", None, reader
         for auxiliary in study.auxiliaries(initializer, "plm").values():
-            key, path = model(language, auxiliary["plm"])
-            yield key, path, MODEL, reader, "reads its embeddings", "a model"
+            yield *model(language, auxiliary["plm"]), MODEL, reader
         if study.initializers.get(initializer, {}).get("dictionary"):
             dictionaries = {
                 f"languages.{member}.dictionary": path
@@ -631,4 +620,4 @@ def _needs(study: Study) -> Iterator[tuple[str, str, str | None, str, str, str]]
                 if (path := study.languages[member]["dictionary"])
             }
             for key, path in (dictionaries or {f"languages.{language}.dictionary": ""}).items():
-                yield key, path, None, reader, "reads it", "a text file of pairs"
+                yield key, path, None, reader
