@@ -14,6 +14,7 @@ from pydantic import (
     Field,
     StringConstraints,
     Tag,
+    create_model,
     model_validator,
 )
 
@@ -129,6 +130,10 @@ class HarnessTasks(Settings):
     )
 
 
+Harness = Annotated[list[HarnessTasks], Field(min_length=1)]
+_HARNESS = "tasks of lm-evaluation-harness, and the languages that each tests"
+
+
 class Task(Settings):
     """An evaluation."""
 
@@ -146,44 +151,26 @@ class Task(Settings):
         "is installed, if the task is greedy"
     )
     examples: dict[str, Any] = optional("source of the examples, see below")
-    harness: Annotated[list[HarnessTasks], Field(min_length=1)] = optional(
-        "for `multiple_choice`: tasks of lm-evaluation-harness, and the languages that each tests"
-    )
+    harness: Harness = optional(f"for `multiple_choice`: {_HARNESS}")
     data: Words | None = optional(
         "for `multiple_choice`: a folder with data sets of the hub under their names"
     )
 
 
-class _FineTunedTask(Task):
-    examples: TrainingExamples = Field(description="source of the examples")  # type: ignore[assignment]
+def _task(name: str, kind: Any, field: Any, key: str = "examples") -> type[Task]:
+    """The model of tasks with another type of a key."""
+    fields: Any = {key: (kind, field)}
+    return create_model(f"_{name}Task", __base__=Task, **fields)
 
 
-class _BenchmarkTask(Task):
-    harness: Annotated[list[HarnessTasks], Field(min_length=1)] = Field(
-        description="tasks of lm-evaluation-harness, and the languages that each tests"
-    )
-
-
-class _QuestionsTask(Task):
-    examples: QuestionExamples = Field(description="source of the questions")  # type: ignore[assignment]
-
-
-class _PairsTask(Task):
-    examples: OwnTests[PairText] = optional("test set of the task")  # type: ignore[assignment]
-
-
-class _ArticlesTask(Task):
-    examples: OwnTests[ArticleText] = optional("test set of the task")  # type: ignore[assignment]
-
-
-# By what a kind of task declares; all others use `Task`.
+_BENCHMARK = _task("Benchmark", Harness, Field(description=_HARNESS), "harness")
+_FINE_TUNED = _task("FineTuned", TrainingExamples, Field(description="source of the examples"))
+# By the rows of a kind of task; all others use `Task`.
 _BY_ROWS: dict[str | None, type[Task]] = {
-    "labels": _FineTunedTask,
-    "tags": _FineTunedTask,
-    "spans": _FineTunedTask,
-    "questions": _QuestionsTask,
-    "pairs": _PairsTask,
-    "articles": _ArticlesTask,
+    **dict.fromkeys(("labels", "tags", "spans"), _FINE_TUNED),
+    "questions": _task("Questions", QuestionExamples, Field(description="source of the questions")),
+    "pairs": _task("Pairs", OwnTests[PairText], optional("test set of the task")),
+    "articles": _task("Articles", OwnTests[ArticleText], optional("test set of the task")),
 }
 
 
@@ -192,11 +179,11 @@ def _tag(value: Any) -> str:
     model = Task
     if name in kinds():
         kind = task_kind(name)
-        model = _BenchmarkTask if kind.tests == "benchmark" else _BY_ROWS.get(kind.rows, Task)
+        model = _BENCHMARK if kind.tests == "benchmark" else _BY_ROWS.get(kind.rows, Task)
     return f"@{model.__name__}"
 
 
-_MODELS: dict[type[Task], None] = dict.fromkeys([Task, _BenchmarkTask, *_BY_ROWS.values()])
+_MODELS: dict[type[Task], None] = dict.fromkeys([Task, _BENCHMARK, *_BY_ROWS.values()])
 AnyTask: Any = Annotated[
     reduce(or_, (Annotated[model, Tag(f"@{model.__name__}")] for model in _MODELS)),
     Discriminator(_tag),

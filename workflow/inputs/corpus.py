@@ -1,6 +1,7 @@
 """Stage 2, corpus: texts, samples to train on, test sets, and what of them is in training text."""
 
 import re
+from functools import partial
 from typing import Any
 
 from lexigraft.corpus.sample_file import SAMPLES, TEST_SET
@@ -52,7 +53,7 @@ def sample_settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     language = study.languages[wildcards["language"]]
     if "group" in language:
         return {"name": wildcards["samples"]}
-    entry = language["samples"][wildcards["samples"]]
+    entry = _samples(study, wildcards)
     return {"language": language["name"], "repair": language["repair"], **entry}
 
 
@@ -96,42 +97,39 @@ def answered(study: Study) -> str:
 
 def answer_settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     """How a teacher answers."""
-    entry = study.languages[wildcards["language"]]["samples"][wildcards["samples"]]
+    entry = _samples(study, wildcards)
     return {key: entry[key] for key in ("max_new_tokens", "batch_size")}
 
 
 def prompts(study: Study, wildcards: Wildcards) -> Output:
     """The samples whose prompts a teacher answers."""
-    samples = study.languages[wildcards["language"]]["samples"]
-    name = samples[wildcards["samples"]]["prompts"]
+    name = _samples(study, wildcards)["prompts"]
     return samples_of(study, wildcards["language"], name).file(SAMPLES)
 
 
 def teacher(study: Study, wildcards: Wildcards) -> Output:
     """The source model that answers."""
-    return output(study, "prepare_source", {"source": _teacher(study, wildcards)})
+    return output(study, "prepare_source", {"source": _samples(study, wildcards)["teacher"]})
 
 
 def answer_memory(study: Study, wildcards: Wildcards) -> int:
     """Megabytes for the teacher."""
-    megabytes: int = study.sources[_teacher(study, wildcards)]["resources"]["evaluation_mb"]
+    resources = study.sources[_samples(study, wildcards)["teacher"]]["resources"]
+    megabytes: int = resources["evaluation_mb"]
     return megabytes
 
 
 def answer_minutes(study: Study, wildcards: Wildcards) -> int:
     """Minutes for all answers."""
-    model, resources = cost_model(study), study.sources[_teacher(study, wildcards)]["resources"]
-    return model.minutes(
-        resources,
-        "evaluation_minutes",
-        lambda: model.answers(wildcards["language"], wildcards["samples"]),
-    )
+    resources = study.sources[_samples(study, wildcards)["teacher"]]["resources"]
+    model, language = cost_model(study), wildcards["language"]
+    seconds = partial(model.answers, language, wildcards["samples"])
+    return model.minutes(resources, "evaluation_minutes", seconds)
 
 
-def _teacher(study: Study, wildcards: Wildcards) -> str:
-    samples = study.languages[wildcards["language"]]["samples"]
-    name: str = samples[wildcards["samples"]]["teacher"]
-    return name
+def _samples(study: Study, wildcards: Wildcards) -> dict[str, Any]:
+    entry: dict[str, Any] = study.languages[wildcards["language"]]["samples"][wildcards["samples"]]
+    return entry
 
 
 # ---- test sets ----------------------------------------------------------------------------------

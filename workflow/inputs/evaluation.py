@@ -187,11 +187,6 @@ def tokenizer_package(study: Study, wildcards: Wildcards) -> Output | list[str]:
     return package_of(study, [study.config["tokenizers"][wildcards["tokenizer"]]])
 
 
-def initialization(study: Study, wildcards: Wildcards) -> Output:
-    """A fitted initializer."""
-    return output(study, "initialize", wildcards)
-
-
 def alignment_encoder(study: Study, wildcards: Wildcards) -> dict[str, str] | None:
     """The sentence encoder that compares tokens."""
     encoder = study.config["alignment"]["encoder"]

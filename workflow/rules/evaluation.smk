@@ -220,7 +220,7 @@ rule measure_alignment:
         source=rules.prepare_source.output.card,
         tokenizer=vocabulary.tokenizer,
         # The fit that the wildcard `fit` names, since no cell is measured.
-        initialization=evaluation.initialization,
+        initialization=rules.initialize.output.card,
         corpus=rules.prepare_corpus.output.card,
         encoder=tracked(evaluation.alignment_encoder),
     output:
