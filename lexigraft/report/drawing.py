@@ -4,7 +4,6 @@ The Snakefile imports this module with the declarations of figures, so matplotli
 it is used.
 """
 
-import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,13 +14,15 @@ import numpy as np
 from pandas import DataFrame
 
 from lexigraft.artifacts.atomic import atomic_file
-from lexigraft.report.frame import SEEDED, Model, StudyResults
+from lexigraft.report.frame import SEEDED, Model, StudyResults, select
 from lexigraft.report.models import models
 from lexigraft.report.names import row_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+else:
+    Axes = Figure = Any
 
 # Okabe and Ito's colours without the yellow, which is hardly visible on white. Repeated colours
 # have a different marker, so that rows also differ in grey.
@@ -130,10 +131,8 @@ def trained_lines(study: StudyResults, look: Look) -> list[Line]:
 def lines(look: Look, trained: Sequence[Model], points: bool = False) -> list[Line]:
     """Models as lines or points, named by the axes that differ: initializer, vocabulary, strategy.
 
-    Initializers have the same colours in all figures; if all models have the same initializer,
-    colours distinguish vocabularies or strategies. Further axes are distinguished by dashes of
-    lines, and by markers of points. LAPT's name includes its strategy if the other models have
-    different ones.
+    The first of these axes has colours, further ones are distinguished by dashes of lines or
+    markers of points. LAPT's name includes its strategy if the other models have different ones.
     """
     grafts = [model for model in trained if not model.baseline]
     several = [
@@ -142,34 +141,26 @@ def lines(look: Look, trained: Sequence[Model], points: bool = False) -> list[Li
         if len({getattr(model, axis) for model in grafts}) > 1
     ]
     coloured, *further = several or ["initializer"]
-
-    def names(model: Model) -> list[str]:
-        shown = model.axes() | {"initializer": row_name(model.initializer, model.strategy)}
-        return [shown[axis] for axis in (coloured, *further)]
-
-    def variant(place: int) -> dict[str, Any]:
-        if points:
-            return {"marker": MARKERS[place % len(MARKERS)]} if place else {}
-        return {"ls": DASHES[place % len(DASHES)]}
-
-    colours = list(dict.fromkeys(getattr(model, coloured) for model in grafts))
-    variants = list(dict.fromkeys(tuple(names(model)[1:]) for model in grafts))
     lapt = list(dict.fromkeys(model.strategy for model in trained if model.baseline))
     plain = len(lapt) == 1 and lapt[0] in ({model.strategy for model in grafts} or lapt)
+    colours: dict[str, int] = {}
+    variants: dict[tuple[str, ...], int] = {}
     drawn = []
     for model in trained:
+        names = model.axes() | {"initializer": row_name(model.initializer, model.strategy)}
         if model.baseline:
             name = "LAPT" if plain else f"LAPT · {model.strategy}"
-            place = lapt.index(model.strategy)
-            style = look.style("none") | variant(place)
+            style, variant = look.style("none"), lapt.index(model.strategy)
         else:
-            name = " · ".join(names(model))
-            place = variants.index(tuple(names(model)[1:]))
-            style = series_style(colours.index(getattr(model, coloured)))
-            if coloured == "initializer":
-                style = look.style(model.initializer)
-            if further:
-                style = style | variant(place)
+            name = " · ".join(names[axis] for axis in (coloured, *further))
+            variant = variants.setdefault(tuple(names[axis] for axis in further), len(variants))
+            style = look.style(model.initializer)
+            if coloured != "initializer":
+                style = series_style(colours.setdefault(names[coloured], len(colours)))
+        if points:
+            style = style | ({"marker": MARKERS[variant % len(MARKERS)]} if variant else {})
+        elif further or model.baseline:
+            style = style | {"ls": DASHES[variant % len(DASHES)]}
         drawn.append(Line(model, name, style))
     return drawn
 
@@ -184,15 +175,15 @@ def points(
     """
     few = len(trained) <= _MOST_POINTS
     named = [model for model in trained if few or model.strategy == study.reference_strategy]
-    large = {line.model: (line.name, line.style) for line in lines(look, named, points=True)}
-    small = {model: ("", look.style(model.initializer)) for model in trained}
-    return {
-        model: (name, style | {"ls": "", "ms": 6.5 if name else 3.5})
-        for model, (name, style) in (small | large).items()
+    styles = {
+        model: ("", look.style(model.initializer) | {"ls": "", "ms": 3.5}) for model in trained
     }
+    for model, name, style in lines(look, named, points=True):
+        styles[model] = (name, style | {"ls": "", "ms": 6.5})
+    return styles
 
 
-def new_figure(width: float, height: float) -> "Figure":
+def new_figure(width: float, height: float) -> Figure:
     """An empty figure with constrained layout, sized in inches; no window is opened."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -203,24 +194,32 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def panel_grid(
-    count: int, most: int, height: float, stacked: int = 1, margin: float = 0.0
-) -> "tuple[Figure, np.ndarray]":
-    """A figure and its panels [count, stacked], at most `most` side by side.
+    titles: Sequence[str], most: int, height: float, stacked: int = 1, margin: float = 0.0
+) -> tuple[Figure, np.ndarray]:
+    """A figure and its panels [titles, stacked], at most `most` side by side.
 
     `height` and `margin` are the inches of one axis, and of the rest of the figure. Every figure is
     as wide as a page, so that all have the same font size.
     """
-    columns = min(count, most)
-    blocks = -(-count // columns)
+    columns = min(len(titles), most)
+    blocks = -(-len(titles) // columns)
     figure = new_figure(WIDTH, height * stacked * blocks + margin)
     axes = figure.subplots(stacked * blocks, columns, squeeze=False)
     panels = axes.reshape(blocks, stacked, columns).swapaxes(1, 2).reshape(-1, stacked)
-    for axis in panels[count:].flat:
+    for axis in panels[len(titles) :].flat:
         axis.remove()
-    return figure, panels[:count]
+    for axis, title in zip(panels[:, 0], titles, strict=False):
+        title_panel(axis, title)
+    return figure, panels[: len(titles)]
 
 
-def add_legend(figure: "Figure", styles: Mapping[str, Mapping[str, Any]]) -> None:
+def row_panels(heights: Sequence[float], margin: float) -> tuple[Figure, np.ndarray]:
+    """A figure with panels below each other, each as high as its rows, in inches."""
+    figure = new_figure(WIDTH, sum(heights) + margin)
+    return figure, figure.subplots(len(heights), squeeze=False, height_ratios=heights)[:, 0]
+
+
+def add_legend(figure: Figure, styles: Mapping[str, Mapping[str, Any]]) -> None:
     """Add a legend above all panels, with room for it: name -> matplotlib's settings."""
     from matplotlib.lines import Line2D
 
@@ -231,28 +230,44 @@ def add_legend(figure: "Figure", styles: Mapping[str, Mapping[str, Any]]) -> Non
     figure.legend(handles=handles, loc="outside upper center", ncols=columns)
 
 
-def message(text: str) -> "Figure":
+def message(text: str) -> Figure:
     """A figure with a message on why there is nothing to show."""
     figure = new_figure(WIDTH, 0.6)
     figure.text(0.5, 0.5, text, ha="center", va="center", color=MUTED)
     return figure
 
 
-def title_panel(axis: "Axes", text: str) -> None:
+def title_panel(axis: Axes, text: str) -> None:
     """Set the title of a panel, wrapped to its width."""
     place = axis.get_subplotspec()
     columns = place.get_gridspec().ncols if place else 1
     axis.set_title(textwrap.fill(text, int(_LETTERS * WIDTH / columns)))
 
 
-def plain_axis(axis: "Axes", which: Literal["x", "y"] = "x") -> None:
+def plain_axis(axis: Axes, which: Literal["x", "y"] = "x") -> None:
     """Light grid along one axis and no ticks on the other."""
     axis.grid(True, axis=which)
     axis.tick_params(axis="y" if which == "x" else "x", length=0)
     axis.tick_params(axis=which, length=2.5)
 
 
-def write_beside(axis: "Axes", y: float, text: str) -> None:
+def name_rows(axis: Axes, names: Sequence[str]) -> None:
+    """Name the rows of a panel of bars or dots, from top to bottom."""
+    axis.set_yticks(range(len(names)), names)
+    axis.set_ylim(len(names) - 0.5, -0.6)
+    plain_axis(axis)
+
+
+def scatter_axis(axis: Axes, x: str, y: str) -> None:
+    """Label a panel of points, with a grid and room around the points."""
+    axis.margins(0.15, 0.15)
+    axis.locator_params(axis="x", nbins=5)
+    axis.grid(True)
+    axis.set_xlabel(x)
+    axis.set_ylabel(y)
+
+
+def write_beside(axis: Axes, y: float, text: str) -> None:
     """Write a text to the right of a panel."""
     axis.annotate(text, (1, y), (5, 0), xycoords=axis.get_yaxis_transform(),
                   textcoords="offset points", va="center", fontsize=7.5)  # fmt: skip
@@ -272,37 +287,6 @@ def save(figure: "Figure", folder: Path, name: str) -> None:
             figure.savefig(path, metadata=dict.fromkeys(fields))
 
 
-class Scale(NamedTuple):
-    """The x axis of curves: a column of the logs, its unit, and its label."""
-
-    over: str
-    unit: float
-    label: str
-
-
-# The bound on the longest training, the unit, and the label.
-_SCALES = {
-    "step": ((math.inf, 1, "training step"),),
-    "tokens": (
-        (1e4, 1, "training tokens"),
-        (1e7, 1e3, "training tokens, in thousands"),
-        (1e10, 1e6, "training tokens, in millions"),
-        (math.inf, 1e9, "training tokens, in billions"),
-    ),
-    "elapsed": (
-        (300, 1, "training time, seconds"),
-        (300 * 60, 60, "training time, minutes"),
-        (math.inf, 3600, "training time, hours"),
-    ),
-}
-
-
-def scale_of(curves: DataFrame, over: str) -> Scale:
-    """The scale of `step`, `tokens` or `elapsed` for the longest training."""
-    longest = curves[over].max()
-    return next(Scale(over, unit, label) for end, unit, label in _SCALES[over] if longest < end)
-
-
 def with_elapsed(curves: DataFrame) -> DataFrame:
     """The logs with the seconds of training up to each line, without evaluation and saving."""
     if "seconds" not in curves:
@@ -311,25 +295,39 @@ def with_elapsed(curves: DataFrame) -> DataFrame:
     return curves.assign(elapsed=seconds.groupby([curves[axis] for axis in SEEDED]).cumsum())
 
 
-def draw_curve(
-    axis: "Axes",
-    logged: DataFrame,
-    name: str,
-    scale: Scale,
-    style: dict[str, Any],
-    smooth: bool = False,
+def draw_curves(
+    axis: Axes, logged: DataFrame, name: str, over: str, drawn: Sequence[Line], smooth: bool = False
 ) -> None:
-    """Draw one model's mean over seeds of lines of one event, and the seeds faintly."""
-    logged = logged[logged[name].notna()]
-    if logged.empty:
-        return
-    by_seed = logged.pivot_table(index="step", columns="seed", values=name)
-    if smooth:
-        # With `min_periods=1`, the first step's loss, before any update, is not smoothed.
-        window = max(1, len(by_seed) // _SMOOTHED_TO)
-        by_seed = by_seed.rolling(window, min_periods=1).mean()
-    x = logged[scale.over].groupby(logged["step"]).mean().to_numpy() / scale.unit
-    if by_seed.shape[1] > 1:
-        for seed in by_seed:
-            axis.plot(x, by_seed[seed], color=style["color"], lw=0.6, alpha=0.35)
-    axis.plot(x, by_seed.mean(axis=1), **style | ({"marker": None} if smooth else {}))
+    """Draw lines of one event over `step`, `tokens` or `elapsed`: means, and the seeds faintly."""
+    from matplotlib.ticker import EngFormatter
+
+    scale, label = 1, {"step": "training step", "tokens": "training tokens"}.get(over)
+    if over == "elapsed":
+        longest = logged[over].max()
+        scale, unit = next(
+            (seconds, unit)
+            for seconds, unit in ((1, "seconds"), (60, "minutes"), (3600, "hours"))
+            if longest < 300 * seconds or unit == "hours"
+        )
+        label = f"training time, {unit}"
+    for model, _, style in drawn:
+        rows = select(logged, **model.axes())
+        rows = rows[rows[name].notna()]
+        if rows.empty:
+            continue
+        by_seed = rows.pivot_table(index="step", columns="seed", values=name)
+        if smooth:
+            # With `min_periods=1`, the first step's loss, before any update, is not smoothed.
+            window = max(1, len(by_seed) // _SMOOTHED_TO)
+            by_seed = by_seed.rolling(window, min_periods=1).mean()
+        x = rows[over].groupby(rows["step"]).mean().to_numpy() / scale
+        if by_seed.shape[1] > 1:
+            for seed in by_seed:
+                axis.plot(x, by_seed[seed], color=style["color"], lw=0.6, alpha=0.35)
+        axis.plot(x, by_seed.mean(axis=1), **style | ({"marker": None} if smooth else {}))
+    plain_axis(axis, "y")
+    axis.tick_params(axis="x", length=2.5)
+    axis.locator_params(axis="x", nbins=5)
+    axis.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axis.set_xlim(0, None)
+    axis.set_xlabel(label)

@@ -1,38 +1,31 @@
 """What new tokens are made of is shown as text where it is text, else as bytes."""
 
+import pytest
+
 from lexigraft.report.figures.new_tokens import compositions, new_tokens, part_label
 from lexigraft.report.records import read_study
 from tests.report.drawing import drawn_figure
 
 
-def test_bytes_are_hex_and_spaces_are_seen():
-    assert part_label("\\xe0\\xb0") == "E0 B0"
-    assert part_label(" the") == "␣the"
-    assert part_label("క") == "క"
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [("\\xe0\\xb0", "E0 B0"), (" the", "␣the"), ("క", "క"), ("a\\xe0", "61 E0"),
+     (" \\xcf", "␣ CF")],
+)  # fmt: skip
+def test_spaces_are_seen_and_text_with_bytes_is_hex(text, label):
+    assert part_label(text) == label
 
 
-def test_bytes_beside_text_make_all_of_it_hex():
-    assert part_label("a\\xe0") == "61 E0"
-    assert part_label(" \\xcf") == "␣ CF"
-
-
-def test_the_best_recipe_is_shown_and_drawn_rows_are_passed_over(built):
+def test_the_best_recipe_is_shown_and_parts_that_are_not_listed_weigh_the_rest(built):
     made = built[2]
-    study = read_study(made.settings, made.inputs)
-    found = compositions(study)
-    assert [(c.language, c.initializer) for c in found] == [
+    composed = compositions(read_study(made.settings, made.inputs))
+    assert [(c.language, c.initializer) for c in composed] == [
         ("te-made", "align"), ("el-made", "align"),
     ]  # fmt: skip
-    first = found[0].tokens[0]
+    first = composed[0].tokens[0]
     assert first.text == "లక్ష్మి"
     assert [label for label, _ in first.parts] == ["E0 B0", "95"]
-
-
-def test_parts_that_are_not_listed_weigh_the_rest(built):
-    made = built[2]
-    study = read_study(made.settings, made.inputs)
-    tokens = compositions(study)[0].tokens
-    for token in tokens:
+    for token in composed[0].tokens:
         assert abs(sum(weight for _, weight in token.parts) + token.others - 1) < 1e-9
         assert (token.others > 0) == (token.more > 0)
 

@@ -11,7 +11,7 @@ from lexigraft.report.figures.target_token_share import target_token_share
 from lexigraft.report.figures.vocabulary_size import vocabulary_size
 from lexigraft.report.items import read_items
 from lexigraft.report.page import build_report
-from tests.report.drawing import clashes, drawn_figure, drawn_texts, outside
+from tests.report.drawing import drawn_figure
 
 SIZES = {"expand-500": 500, "expand-50": 50, "expand-5000": 5000}
 LANGUAGES = ["te-made", "el-made"]
@@ -46,16 +46,8 @@ def add(made, cell, chrf, speed_up):
         made.record(cell, "speed", "speed", metrics, settings={"prompts_from": "translation"})
 
 
-def item_of(**item):
-    return read_items([{"item": "vocabulary_size", "name": "figure", **item}])[0]
-
-
-def draw(monkeypatch, module, made, **item):
-    return drawn_texts(monkeypatch, module, made, item_of(**item))
-
-
-def figure_of(module, made, **item):
-    return drawn_figure(module, made, item_of(**item))
+def draw(build, made):
+    return drawn_figure(build, made, *read_items([build.__name__]))
 
 
 def lines(axis):
@@ -63,13 +55,16 @@ def lines(axis):
     return [container.lines[0].get_xydata().tolist() for container in axis.containers]
 
 
-def test_points_stand_at_their_size_in_order(sized, monkeypatch):
-    figure, texts = draw(monkeypatch, vocabulary_size, sized)
-    telugu, below = figure.axes[0], figure.axes[2]
-    assert [tick.get_text() for tick in below.get_xticklabels()] == ["50", "500", "5K"]
+def test_quality_and_speed_up_stand_at_their_size_in_order(sized):
+    quality, _, speed, _ = draw(vocabulary_size, sized).axes
+    assert [tick.get_text() for tick in speed.get_xticklabels()] == ["50", "500", "5K"]
     # 11.5 of the study's first vocabulary, which has 500 tokens.
-    assert lines(telugu) == [[[0, 12.5], [1, 11.5], [2, 13.5]]] * 2
-    assert {"MT, chrF", "MT, speed-up (×)"} <= {text.replace("\n", " ") for text, _ in texts}
+    assert lines(quality) == [[[0, 12.5], [1, 11.5], [2, 13.5]]] * 2
+    assert lines(speed) == [[[0, 2.0], [1, 2.0], [2, 2.0]]] * 2
+    labels = [axis.get_ylabel().replace("\n", " ") for axis in (quality, speed)]
+    assert labels == ["MT, chrF", "MT, speed-up (×)"]
+    across = [line.get_ydata()[0] for line in quality.lines if len(line.get_xdata()) == 2]
+    assert across == [10.5, 12.5]  # Source and LAPT
 
 
 def test_an_alias_and_an_unfinished_cell_have_a_style_too(sized, tmp_path):
@@ -83,82 +78,33 @@ def test_an_alias_and_an_unfinished_cell_have_a_style_too(sized, tmp_path):
     assert names == {"Merge", "Unfinished", "Mean"}
 
 
-def test_source_and_lapt_are_lines_across(sized):
-    figure = figure_of(vocabulary_size, sized)
-    across = [line.get_ydata()[0] for line in figure.axes[0].lines if len(line.get_xdata()) == 2]
-    assert across == [10.5, 12.5]
-
-
-def test_the_speed_up_is_over_the_source_model(sized):
-    figure = figure_of(vocabulary_size, sized)
-    speed = figure.axes[2]
-    assert lines(speed) == [[[0, 2.0], [1, 2.0], [2, 2.0]]] * 2
-
-
-def test_points_that_are_missing_are_named(sized, monkeypatch):
-    _, texts = draw(monkeypatch, vocabulary_size, sized)
-    note = next(text.replace("\n", " ") for text, _ in texts if "Not measured" in text)
-    assert "Align with expand-5000 in Greek;" in note
-    assert "Mean with expand-50 in Greek: MT, speed-up (×)" in note
-    assert "Telugu" not in note
-
-
 def test_no_line_leads_across_a_size_that_is_missing(sized):
     for name in sized.inputs["records"]:
         if "/te-made/expand-500/align/" in name and "/translation/" in name:
             Path(name).unlink()
-    figure = figure_of(vocabulary_size, sized)
-    (_, first), (_, second), (_, third) = lines(figure.axes[0])[1]
+    (_, first), (_, second), (_, third) = lines(draw(vocabulary_size, sized).axes[0])[1]
     assert (first, third) == (12.5, 13.5)
     assert math.isnan(second)
 
 
-def test_a_vocabulary_that_no_record_describes_is_missing(sized, monkeypatch):
-    (lost,) = [name for name in sized.inputs["fragmentation"] if "/el-made/expand-50/" in name]
-    Path(lost).unlink()
-    _, texts = draw(monkeypatch, vocabulary_size, sized, where={"vocabularies": list(SIZES)})
-    assert any("all with expand-50 in Greek" in text.replace("\n", " ") for text, _ in texts)
-
-
 def test_prompts_and_outputs_have_their_shares(sized):
-    figure = figure_of(target_token_share, sized)
-    prompts, mean, align = lines(figure.axes[0])
-    assert [y for _, y in prompts] == [25, 25, 25]
-    assert [y for _, y in mean] == pytest.approx([10, 10, 10])
-    assert [y for _, y in align] == [50, 50, 50]
-    markers = [container.lines[0].get_marker() for container in figure.axes[0].containers]
-    assert markers == ["x", "o", "o"]
+    axis = draw(target_token_share, sized).axes[0]
+    prompts, mean, align = ([y for _, y in line] for line in lines(axis))
+    assert prompts == [25, 25, 25]
+    assert mean == pytest.approx([10, 10, 10])
+    assert align == [50, 50, 50]
+    assert [bars.lines[0].get_marker() for bars in axis.containers] == ["x", "o", "o"]
 
 
-def test_five_languages_of_two_source_models_fit(made_study, monkeypatch):
-    languages = ["ar", "my", "el", "hi", "si"]
-    for source in ("llama-2-7b", "smollm2-135m-instruct"):
-        for language in languages:
-            made_study.vocabulary(language, 100, source=source, name="expand-100")
-            add(made_study, (source, language, "source", "none", "none", 0), 10.0, 1.0)
-    cell = ("llama-2-7b", "ar", "expand-100", "mean", "full", 0)
-    add(made_study, cell, 11.0, 1.2)
-    figure, texts = draw(monkeypatch, vocabulary_size, made_study)
-    assert len(figure.axes) == 5 * 2 * 2
-    assert clashes(texts) == []
-    assert outside(figure, texts) == []
-    note = next(text.replace("\n", " ") for text, _ in texts if "Not measured" in text)
-    assert "; and 1 more." in note
-
-
-def test_source_tokenizers_are_compared_with_english(made_study, monkeypatch):
+def test_source_tokenizers_are_compared_with_english(made_study):
     add(made_study, ("one", "te-made", "source", "none", "none", 0), 10.0, 1.0)
     add(made_study, ("two", "el-made", "source", "none", "none", 0), 10.0, 1.0)
     made_study.vocabulary("te-made", 0, 140, 140, "one", "source")
     made_study.vocabulary("te-made", 500, 70, 20, "two", "big")
-    figure, texts = draw(monkeypatch, source_fragmentation, made_study)
+    (axis,) = draw(source_fragmentation, made_study).axes
     # Tokens per token of English are a 14th of the tokens in these records.
-    marked = [line for line in figure.axes[0].lines if line.get_marker() != "None"]
+    marked = [line for line in axis.lines if line.get_marker() != "None"]
     assert [line.get_xdata().tolist() for line in marked] == [[10.0], [5.0]]
-    note = " ".join(text.replace("\n", " ") for text, _ in texts)
-    assert "Not measured for one: Greek." in note
-    assert "Not measured for two: Greek." in note
-    assert clashes(texts) == []
 
 
 def test_quality_stands_against_the_speed_on_prompts_of_its_task(made_study):
@@ -172,7 +118,7 @@ def test_quality_stands_against_the_speed_on_prompts_of_its_task(made_study):
             metrics = {f"same_text_characters_per_second_batch_{batch}": batch * rate * gain**rate
                        for batch in batches}  # fmt: skip
             made_study.record(cell, task, "speed", metrics, settings={"prompts_from": prompts})
-    figure = figure_of(speed_quality, made_study)
+    figure = draw(speed_quality, made_study)
     for axis, speed_up in zip(figure.axes, (2**5, 2**7), strict=True):
         points = [container.lines[0].get_xdata()[0] for container in axis.containers]
         assert points == [1, speed_up]

@@ -1,16 +1,19 @@
 """Alignment against the initial training loss (UnifyVocab, Figures 3b and 8)."""
 
-from typing import TYPE_CHECKING
-
-from lexigraft.report.drawing import WIDTH, Look, add_legend, new_figure, title_panel
+from lexigraft.report.drawing import (
+    WIDTH,
+    Figure,
+    Look,
+    add_legend,
+    new_figure,
+    scatter_axis,
+    title_panel,
+)
 from lexigraft.report.frame import CELL, StudyResults
 from lexigraft.report.items import figure
 from lexigraft.report.names import initializer_name, metric
 from lexigraft.report.rendering import number
 from lexigraft.report.tables.alignment import QUALITY, alignments, rank_correlation
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @figure(
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     empty="no vocabulary has two initializers with an alignment and a training log",
     reads=("alignment",),
 )
-def alignment_loss(study: StudyResults, look: Look) -> "Figure | None":
+def alignment_loss(study: StudyResults, look: Look) -> Figure | None:
     """A row of panels per language and vocabulary, a column per measure, a point per initializer.
 
     Vocabularies with a single initializer allow no comparison and are left out.
@@ -41,21 +44,19 @@ def alignment_loss(study: StudyResults, look: Look) -> "Figure | None":
     styles = {}
     for (key, group), row in zip(panels, axes, strict=True):
         title_panel(row[0], study.panel_title(*key))
-        row[0].set_ylabel("first step's training loss, nats per token")
         for axis, measure in zip(row, measures, strict=True):
-            shown = group[group[measure].notna()]
-            columns = (shown[name] for name in ("initializer", measure, "first_loss"))
-            for initializer, x, y in zip(*columns, strict=True):
+            rows = group[group[measure].notna()]
+            for initializer, x, y in zip(
+                rows["initializer"], rows[measure], rows["first_loss"], strict=True
+            ):
                 style = look.style(initializer) | {"ls": "", "ms": 6}
                 styles[initializer_name(initializer)] = style
                 axis.plot(x, y, **style)
-            axis.margins(0.15, 0.15)
-            axis.locator_params(axis="x", nbins=5)
-            axis.grid(True)
-            correlation = rank_correlation(shown[measure], shown["first_loss"])
-            label = f"{metric(measure).title}, n = {len(shown)}"
+            correlation = rank_correlation(rows[measure], rows["first_loss"])
+            label = f"{metric(measure).title}, n = {len(rows)}"
             if correlation is not None:
                 label += f"\nrank correlation {number(correlation, 2)}"
-            axis.set_xlabel(label)
+            first = axis is row[0]
+            scatter_axis(axis, label, "first step's training loss, nats per token" if first else "")
     add_legend(drawn, styles)
     return drawn

@@ -1,26 +1,21 @@
 """Scores of tasks during training (CW2V, Figures 2 to 4)."""
 
-from typing import TYPE_CHECKING
-
 import pandas
 from pandas import DataFrame
 
 from lexigraft.report.drawing import (
     MUTED,
+    Figure,
     Look,
     add_legend,
     panel_grid,
     plain_axis,
-    title_panel,
     trained_lines,
 )
 from lexigraft.report.frame import CELL, SEEDED, StudyResults, select, source_model
 from lexigraft.report.items import ScoreOptions, figure
 from lexigraft.report.models import quality_columns
 from lexigraft.report.names import metric
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _PANEL = ["source", "language", "task", "metric"]
 _KEYS = [*SEEDED, "task", "kind", "metric"]
@@ -34,7 +29,7 @@ _KEYS = [*SEEDED, "task", "kind", "metric"]
     empty="no task was run on training checkpoints",
     options=ScoreOptions,
 )
-def checkpoints(study: StudyResults, look: Look) -> "Figure | None":
+def checkpoints(study: StudyResults, look: Look) -> Figure | None:
     """A panel for each source, language, task and metric; a line per trained model."""
     scores = checkpoint_scores(study)
     drawn_lines = trained_lines(study, look)
@@ -47,22 +42,20 @@ def checkpoints(study: StudyResults, look: Look) -> "Figure | None":
     ]
     if not panels or not drawn_lines:
         return None
-    drawn, axes = panel_grid(len(panels), 2, 2.4)
-    for (source, *column), (axis,) in zip(panels, axes, strict=True):
-        language, task, name = column
-        keys = dict(zip(_PANEL, (source, *column), strict=True))
+    titles = [study.panel_title(source, language, task) for source, language, task, _ in panels]
+    drawn, axes = panel_grid(titles, 2, 2.4)
+    for (source, language, task, name), (axis,) in zip(panels, axes, strict=True):
         level = study.find(source_model(source), language, task, name)
         if level is not None:
             axis.axhline(float(level["mean"]), color=MUTED, lw=0.9, ls=":", zorder=1)
         plain_axis(axis, "y")
         axis.locator_params(axis="x", integer=True)
+        panel = select(scores, language=language, task=task, metric=name)
         for line in drawn_lines:
-            if line.model.source == source:
-                rows = select(scores, **keys | line.model.axes()).sort_values("checkpoint")
-                if len(rows):
-                    axis.errorbar(rows["checkpoint"], rows["mean"], yerr=rows["std"], ms=4,
-                                  capsize=1.5, elinewidth=0.8, **line.style)  # fmt: skip
-        title_panel(axis, study.panel_title(source, language, task))
+            rows = select(panel, **line.model.axes()).sort_values("checkpoint")
+            if len(rows) and line.model.source == source:
+                axis.errorbar(rows["checkpoint"], rows["mean"], yerr=rows["std"], ms=4,
+                              capsize=1.5, elinewidth=0.8, **line.style)  # fmt: skip
         arrow = "↑" if metric(name).higher_is_better else "↓"
         noise = " (noise)" if study.is_noise(source, (language, task, name)) else ""
         axis.set_ylabel(f"{metric(name).title} {arrow}{noise}")
@@ -74,32 +67,24 @@ def checkpoints(study: StudyResults, look: Look) -> "Figure | None":
 def checkpoint_scores(study: StudyResults) -> DataFrame:
     """One row per trained cell (without its seed), task, metric and checkpoint.
 
-    `mean` and `std` over seeds are computed from means over runs (`std` is missing below two
-    seeds). `checkpoint` 0 is the cell before training, the largest one is the trained cell. Empty
-    without records of checkpoints.
+    `mean` and `std` over seeds are computed from means over runs. `checkpoint` 0 is the cell before
+    training (of the same seed, or the mean over all seeds: many cells have only one seed), the
+    largest one is the trained cell. Empty without records of checkpoints.
     """
     during = study.checkpoints
     keys = [*CELL, "task", "kind", "metric", "checkpoint"]
     if during.empty:
         return DataFrame(columns=[*keys, "mean", "std"])
     cells = during[_KEYS].drop_duplicates()
+    axes = [axis for axis in _KEYS if axis not in ("strategy", "seed")]
+    untrained = study.scores[study.scores["strategy"] == "none"]
+    of_seeds = untrained.groupby([*axes, "seed"], sort=False)["value"].mean().rename("of_seed")
+    means = untrained.groupby(axes, sort=False)["value"].mean()
+    before = cells.join(of_seeds, on=[*axes, "seed"]).join(means, on=axes)
+    before["value"] = before.pop("of_seed").fillna(before["value"])
+    before = before[before["value"].notna()].assign(checkpoint=0)
     last = study.training[[*SEEDED, "checkpoints"]].rename(columns={"checkpoints": "checkpoint"})
     after = study.scores.merge(cells, on=_KEYS).merge(last, on=SEEDED)
-    rows = pandas.concat([_before(study, cells), during, after], ignore_index=True)
+    rows = pandas.concat([before, during, after], ignore_index=True)
     by_seed = rows.groupby([*_KEYS, "checkpoint"], sort=False)["value"].mean().reset_index()
     return by_seed.groupby(keys, sort=False)["value"].agg(["mean", "std"]).reset_index()
-
-
-def _before(study: StudyResults, cells: DataFrame) -> DataFrame:
-    """Scores of untrained cells under the names of the trained cells.
-
-    They are those of the same seed, or the mean over all seeds: many cells have only one seed.
-    """
-    untrained = study.scores[study.scores["strategy"] == "none"]
-    axes = [axis for axis in _KEYS if axis not in ("strategy", "seed")]
-    same = cells.merge(untrained.drop(columns="strategy"), on=[*axes, "seed"])
-    known = same[_KEYS].drop_duplicates().assign(known=True)
-    without = cells.merge(known, on=_KEYS, how="left")
-    without = without[without["known"].isna()].drop(columns="known")
-    means = untrained.groupby(axes, sort=False)["value"].mean().reset_index()
-    return pandas.concat([same, without.merge(means, on=axes)]).assign(checkpoint=0)

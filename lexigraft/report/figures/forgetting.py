@@ -1,7 +1,8 @@
 """Gains in the language against losses in English, per model."""
 
+from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import pandas
 from pandas import DataFrame
@@ -10,11 +11,12 @@ from pydantic import Field
 from lexigraft.report.drawing import (
     MUTED,
     PAPER,
+    Figure,
     Look,
     add_legend,
     panel_grid,
     points,
-    title_panel,
+    scatter_axis,
 )
 from lexigraft.report.frame import CELL, SEEDED, StudyResults, models_of, select, summarize
 from lexigraft.report.heldout import (
@@ -26,9 +28,6 @@ from lexigraft.report.heldout import (
 )
 from lexigraft.report.items import Item, Options, TaskNames, figure
 from lexigraft.report.names import ENGLISH_BITS_PER_BYTE, metric, primary_metric
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _LOG = "log"  # the task name of scores from training logs
 
@@ -61,14 +60,14 @@ def _caption(item: Item) -> str:
     empty="no trained cell and its source model were both evaluated on English text",
     options=ForgettingOptions,
 )
-def forgetting(study: StudyResults, look: Look) -> "Figure | None":
+def forgetting(study: StudyResults, look: Look) -> Figure | None:
     """Panels of sources and languages; a point per cell, hollow before training, filled after."""
     every = gains_and_losses(study)
-    panels = []
+    panels = {}
     for source, language in product(study.order("source"), study.order("language")):
         rows = select(every, source=source, language=language)
         if (rows["strategy"] != "none").any():
-            panels.append((study.panel_title(source, language), rows))
+            panels[study.panel_title(source, language)] = rows
     if not panels:
         return None
     gained, lost = "gain in bits per byte", "loss in bits per byte of English"
@@ -76,30 +75,26 @@ def forgetting(study: StudyResults, look: Look) -> "Figure | None":
         gained += f" of {text}"
     if tasks := study.item.tasks:
         gained, lost = f"gain: {tasks[0]}", f"loss: {tasks[-1]}"
-    drawn, axes = panel_grid(len(panels), 2, 2.8)
-    cells = pandas.concat([rows for _, rows in panels])
+    drawn, axes = panel_grid([*panels], 2, 2.8)
+    cells = pandas.concat([*panels.values()])
     trained_models = dict.fromkeys(models_of(cells[cells["strategy"] != "none"]))
     named, styles = points(study, look, [*trained_models]), {}
-    for (title, rows), (axis,) in zip(panels, axes, strict=True):
+    for rows, (axis,) in zip(panels.values(), axes, strict=True):
         axis.axhline(0, color=MUTED, lw=0.8, ls=":", zorder=1)
         axis.axvline(0, color=MUTED, lw=0.8, ls=":", zorder=1)
-        trained = rows[rows["strategy"] != "none"]
-        for model, end in zip(models_of(trained), _positions(trained), strict=True):
+        ends = zip(rows["lost"], rows["gained"], strict=True)
+        positions = dict(zip(models_of(rows), ends, strict=True))
+        for model, end in positions.items():
+            if model.strategy == "none":
+                continue
             name, style = named[model]
-            start = select(rows, initializer=model.initializer, vocabulary=model.vocabulary,
-                           strategy="none")  # fmt: skip
-            for x, y in _positions(start):
-                axis.plot([x, end[0]], [y, end[1]], color=style["color"], lw=0.8, alpha=0.4)
-                axis.plot(x, y, **style | {"mfc": PAPER, "ms": 4.5, "zorder": 3})
+            if (start := positions.get(replace(model, strategy="none"))) is not None:
+                axis.plot(*zip(start, end, strict=True), color=style["color"], lw=0.8, alpha=0.4)
+                axis.plot(*start, **style | {"mfc": PAPER, "ms": 4.5, "zorder": 3})
             axis.plot(*end, **style, zorder=4)
             if name:
                 styles[name] = style
-        axis.margins(0.2, 0.2)
-        axis.locator_params(nbins=5)
-        axis.grid(True)
-        title_panel(axis, title)
-        axis.set_xlabel(lost)
-        axis.set_ylabel(gained)
+        scatter_axis(axis, lost, gained)
     add_legend(drawn, styles)
     return drawn
 
@@ -107,14 +102,10 @@ def forgetting(study: StudyResults, look: Look) -> "Figure | None":
 def gains_and_losses(study: StudyResults) -> DataFrame:
     """One row per cell (without its seed) that is not the source model: `gained` and `lost`.
 
-    Both are positive for a gain and a loss, respectively. For bits per byte, `gained` is the
-    decrease on the language and `lost` the increase on English text, relative to the source model.
-    If the item names one of its `tasks`, they are differences of its main metric on the language
-    and on English; if it names two, of the main metric of the first (language) and of the second
-    (English).
-
-    Scores come from records or, without records of English bits per byte, from the held-out and
-    English sentences scored during training.
+    Both are changes from the source model, positive for a gain and a loss: of bits per byte on the
+    language and on English text; or, if the item names `tasks`, of the main metric of the first on
+    the language, and of that metric on English or of the second task's main metric. Without records
+    of English bits per byte, both come from the sentences scored during training.
     """
     summary = study.summary
     if study.item.tasks:
@@ -135,7 +126,6 @@ def gains_and_losses(study: StudyResults) -> DataFrame:
             (text_scores(summary, tasks, measure), measure)
             for measure in (BITS_PER_BYTE, ENGLISH_BITS_PER_BYTE)
         ]
-    # Changes from the source model, with signs such that gains and losses are positive.
     signed = []
     for (rows, measure), column in zip(sides, ("gained", "lost"), strict=True):
         gain = metric(measure or "").higher_is_better == (column == "gained")
@@ -144,10 +134,6 @@ def gains_and_losses(study: StudyResults) -> DataFrame:
     both = signed[0].merge(signed[1], on=CELL)
     is_source = (both["initializer"] == "none") & (both["strategy"] == "none")
     return both[~is_source].dropna(subset=["gained", "lost"])
-
-
-def _positions(rows: DataFrame) -> list[tuple[float, float]]:
-    return list(rows[["lost", "gained"]].itertuples(index=False, name=None))
 
 
 def _primary_metric(summary: DataFrame, task: str) -> str | None:

@@ -1,19 +1,18 @@
 """Held-out bits per byte by training tokens and by time, and the cost of the same text."""
 
 from itertools import product
-from typing import TYPE_CHECKING
 
 from lexigraft.report.drawing import (
     COLOURS,
     MUTED,
     WIDTH,
+    Axes,
+    Figure,
     Line,
     Look,
     add_legend,
-    draw_curve,
+    draw_curves,
     new_figure,
-    plain_axis,
-    scale_of,
     title_panel,
     trained_lines,
     with_elapsed,
@@ -24,10 +23,6 @@ from lexigraft.report.items import figure
 from lexigraft.report.names import listed
 from lexigraft.report.rendering import number
 from lexigraft.report.tables.fragmentation import vocabulary_sizes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _STEPS, _STEP_SPEED = "steps_per_sentence", "steps_per_second_batch_"
 _SOURCE = "source"  # the vocabulary of a source model
@@ -48,7 +43,7 @@ Costs = dict[str, dict[str, float]]  # title -> vocabulary -> cost
     empty="no training log has bits per byte",
     rank=0,
 )
-def learning_curves(study: StudyResults, look: Look) -> "Figure | None":
+def learning_curves(study: StudyResults, look: Look) -> Figure | None:
     """A row per source and language: bits per byte over tokens, over time, and the costs."""
     drawn_lines = trained_lines(study, look)
     trained = [line.model for line in drawn_lines]
@@ -56,9 +51,9 @@ def learning_curves(study: StudyResults, look: Look) -> "Figure | None":
     logged = logged[[model in set(trained) for model in models_of(logged)]]
     overs = [over for over in ("tokens", "elapsed") if over in logged and logged[over].max() > 0]
     panels = [
-        panel
-        for panel in product(study.order("source"), study.order("language"))
-        if overs and len(select(logged, source=panel[0], language=panel[1]))
+        (source, language)
+        for source, language in product(study.order("source"), study.order("language"))
+        if overs and len(select(logged, source=source, language=language))
     ]
     if not panels:
         return None
@@ -77,19 +72,12 @@ def learning_curves(study: StudyResults, look: Look) -> "Figure | None":
         curves = select(logged, source=source, language=language)
         level = source_level(study, trained, source, language, BITS_PER_BYTE)
         for axis, over in zip(row, overs, strict=False):
-            scale = scale_of(logged, over)
-            for line in drawn_lines:
-                of_model = select(curves, **line.model.axes())
-                draw_curve(axis, of_model, BITS_PER_BYTE, scale, line.style)
+            draw_curves(axis, curves, BITS_PER_BYTE, over, drawn_lines)
             if level is not None:
                 styles["Source"] = {"color": MUTED, "ls": ":", "lw": 1}
                 axis.axhline(level, zorder=1, **styles["Source"])
-            plain_axis(axis, "y")
-            axis.tick_params(axis="x", length=2.5)
-            axis.locator_params(axis="x", nbins=5)
-            axis.set_xlim(0, None)
-            on = f"\non {listed(devices)}" if over == "elapsed" and len(devices) > 1 else ""
-            axis.set_xlabel(scale.label + on)
+            if over == "elapsed" and len(devices) > 1:
+                axis.set_xlabel(f"{axis.get_xlabel()}\non {listed(devices)}")
         for axis in row[1 : len(overs)]:
             axis.sharey(row[0])
         title_panel(row[0], study.panel_title(source, language))
@@ -149,7 +137,7 @@ def _generation_times(study: StudyResults, source: str, language: str) -> dict[s
     return {str(vocabulary): float(seconds) for vocabulary, seconds in means.items()}
 
 
-def _draw_costs(axis: "Axes", costs: Costs, room: float) -> None:
+def _draw_costs(axis: Axes, costs: Costs, room: float) -> None:
     """Draw bars with numbers under the title of each cost, scaled to its largest value.
 
     There is room for the same number of bars and titles next to every row of panels.

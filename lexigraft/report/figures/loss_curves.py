@@ -1,26 +1,21 @@
 """Training loss and held-out bits per byte or perplexity, by step or by token."""
 
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from lexigraft.report.drawing import (
+    Figure,
     Look,
     add_legend,
-    draw_curve,
+    draw_curves,
     panel_grid,
-    plain_axis,
-    scale_of,
-    title_panel,
     trained_lines,
 )
 from lexigraft.report.frame import StudyResults, select
 from lexigraft.report.heldout import next_token_losses, sentences_scored
 from lexigraft.report.items import Item, Options, figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _Curve = Literal[
     "loss", "bits_per_byte", "english_bits_per_byte", "perplexity", "english_perplexity"
@@ -81,7 +76,7 @@ def _caption(item: Item) -> str:
     empty="no trained cell has a training log",
     options=CurveOptions,
 )
-def loss_curves(study: StudyResults, look: Look) -> "Figure | None":
+def loss_curves(study: StudyResults, look: Look) -> Figure | None:
     """Panels per source and language: the training loss, or the item's metrics below each other.
 
     A number that no model has gets no panel, such as bits per byte of encoders. A line is a trained
@@ -90,32 +85,24 @@ def loss_curves(study: StudyResults, look: Look) -> "Figure | None":
     curves = next_token_losses(study.curves)
     names = [name for name in study.item.metrics or _DEFAULT if name in curves]
     drawn_lines = trained_lines(study, look)
-    trained = select(curves, event="step")
-    panels = [
-        (source, language)
-        for source, language in product(study.order("source"), study.order("language"))
-        if len(select(trained, source=source, language=language))
-    ]
+    panels = {}
+    for source, language in product(study.order("source"), study.order("language")):
+        logged = select(curves, source=source, language=language)
+        if (logged["event"] == "step").any():
+            panels[study.panel_title(source, language)] = logged
     if not panels or not drawn_lines or not names:
         return None
-    drawn, axes_of_panels = panel_grid(len(panels), 2, 2.0, len(names))
-    scale = scale_of(trained, "tokens" if study.item.option("over") == "tokens" else "step")
+    drawn, stacks = panel_grid([*panels], 2, 2.0, len(names))
+    over = "tokens" if study.item.option("over") == "tokens" else "step"
     scored = sentences_scored(study, [line.model for line in drawn_lines])
-    for (source, language), axes in zip(panels, axes_of_panels, strict=True):
-        of_panel = select(curves, source=source, language=language)
+    for logged, axes in zip(panels.values(), stacks, strict=True):
         for axis, name in zip(axes, names, strict=True):
             event, label, _ = _ROWS[name]
-            logged = select(of_panel, event=event)
-            for line in drawn_lines:
-                of_model = select(logged, **line.model.axes())
-                draw_curve(axis, of_model, name, scale, line.style, smooth=event == "step")
+            lines_of_event = select(logged, event=event)
+            draw_curves(axis, lines_of_event, name, over, drawn_lines, smooth=event == "step")
             on_text = f"\n({scored})" if scored and event == "heldout" else ""
             axis.set_ylabel(label + on_text)
-            plain_axis(axis, "y")
-            axis.tick_params(axis="x", length=2.5)
-            axis.locator_params(axis="x", nbins=6)
-            axis.set_xlim(0, None)
-        title_panel(axes[0], study.panel_title(source, language))
-        axes[-1].set_xlabel(scale.label)
+        for axis in axes[:-1]:
+            axis.set_xlabel("")
     add_legend(drawn, {line.name: line.style for line in drawn_lines})
     return drawn

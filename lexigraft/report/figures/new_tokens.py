@@ -1,25 +1,22 @@
 """The recipes of new tokens: a bar per token, its source tokens stacked by weight."""
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
-from lexigraft.report.drawing import MUTED, WIDTH, Look, new_figure
+from lexigraft.report.drawing import MUTED, Figure, Look, row_panels
 from lexigraft.report.frame import StudyResults, select
 from lexigraft.report.heldout import text_scores, text_tasks
 from lexigraft.report.items import figure
 from lexigraft.report.names import initializer_name
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 _MOST_FULL = 3  # maximum number of vocabularies for which a dozen tokens each are shown
 # Marks text as left-to-right, so that a weight is placed to the right of an Arabic part.
 _LEFT_TO_RIGHT = "\u200e"
-# Tints of adjacent parts: light enough for text; in grey, their outlines separate them. Text on
-# them is dark on a dark page, too.
+# Light enough for text; in grey, the outlines of adjacent parts separate them. Text on them is dark
+# on a dark page, too.
 _TINTS = ("#A9CBE8", "#F6D7A8", "#B5DDC8", "#EBC3D8", "#CFE4F5", "#FBE9CC", "#DDEFE6")
 _ON_TINT = "#15181B"
+_LETTER = 0.012  # width of a letter as a share of the axis
 _BYTE = re.compile(r"\\x([0-9a-f]{2})")
 
 
@@ -49,33 +46,40 @@ class Composition(NamedTuple):
     "The tokens are sampled evenly by frequency and by length.",
     empty="no initializer of this study returns a recipe",
 )
-def new_tokens(study: StudyResults, look: Look) -> "Figure | None":
-    """A panel per vocabulary, one above the other."""
+def new_tokens(study: StudyResults, look: Look) -> Figure | None:
+    """A panel per vocabulary, one above the other; a bar per part, with its name if it fits."""
     composed = compositions(study)
     if not composed:
         return None
     # With many vocabularies, fewer tokens of each are shown, still spread over the list.
     step = 1 if len(composed) <= _MOST_FULL else 2
-    panels = [panel.tokens[::step] for panel in composed]
-    heights = [len(tokens) for tokens in panels]
-    drawn = new_figure(WIDTH, sum(0.31 * height + 0.45 for height in heights) + 0.25)
-    axes = drawn.subplots(len(composed), 1, squeeze=False, height_ratios=heights)[:, 0]
+    drawn, axes = row_panels([0.31 * len(panel.tokens[::step]) + 0.45 for panel in composed], 0.25)
     several = len({panel.vocabulary for panel in composed}) > 1
-    for axis, panel, tokens in zip(axes, composed, panels, strict=True):
+    for axis, panel in zip(axes, composed, strict=True):
+        tokens, widest = panel.tokens[::step], 1.0
+        for y, token in enumerate(tokens):
+            start = 0.0
+            more = (f"{token.more:,} more", token.others)
+            for at, (text, weight) in enumerate([*token.parts, more]):
+                if weight <= 1e-9:
+                    continue
+                tint = "none" if at == len(token.parts) else _TINTS[at % len(_TINTS)]
+                axis.barh(y, weight, left=start, height=0.78, color=tint, edgecolor=MUTED, lw=0.5)
+                share = f"{weight:.2f}".removeprefix("0")
+                labels = (f"{_LEFT_TO_RIGHT}{text}{_LEFT_TO_RIGHT}  {share}", text)
+                label = next((label for label in labels if _LETTER * len(label) < weight), "")
+                axis.text(start + weight / 2, y, label, ha="center", va="center", fontsize=7.5,
+                          color=_ON_TINT)  # fmt: skip
+                start += weight
+            widest = max(widest, start)
         names = [initializer_name(panel.initializer), *([panel.vocabulary] if several else [])]
         axis.set_title(study.panel_title(panel.source, panel.language, *names))
         axis.set_ylim(len(tokens) - 0.5, -0.5)
-        totals = (sum(max(0, weight) for _, weight in token.parts) + token.others
-                  for token in tokens)  # fmt: skip
-        axis.set_xlim(0, max(1.0, *totals))
+        axis.set_xlim(0, widest)
         axis.set_yticks(range(len(tokens)), [token.text for token in tokens], fontsize=10)
         axis.tick_params(axis="y", length=0, pad=6)
         axis.spines["left"].set_visible(False)
     axes[-1].set_xlabel("weight in the recipe (a new embedding row is this sum of source rows)")
-    drawn.draw_without_rendering()  # the widths of bars decide which labels fit
-    for axis, tokens in zip(axes, panels, strict=True):
-        for y, token in enumerate(tokens):
-            _draw_token(axis, y, token)
     return drawn
 
 
@@ -95,7 +99,13 @@ def compositions(study: StudyResults) -> list[Composition]:
         for initializer in dict.fromkeys([*best_first, *study.initializers]):
             cell = (*key, initializer)
             examples = next((e for fit, e in study.examples.items() if fit[:4] == cell), [])
-            tokens = [_compose(example) for example in examples if example["parts"]]
+            tokens = []
+            for example in (example for example in examples if example["parts"]):
+                parts = [(part_label(text), float(weight)) for text, weight in example["parts"]]
+                # Weights of a recipe sum to one: parts that are not listed have the remainder.
+                others = max(0.0, 1 - sum(weight for _, weight in parts)) if example["more"] else 0
+                text = part_label(example["text"])
+                tokens.append(ComposedToken(text, parts, others, example["more"]))
             if tokens:
                 composed.append(Composition(source, language, vocabulary, initializer, tokens))
                 break
@@ -112,35 +122,3 @@ def part_label(text: str) -> str:
         as_hex = piece.encode().hex(" ").upper().split()
         parts += [match[1].upper()] if match else ["␣"] if piece == " " else as_hex
     return " ".join(parts)
-
-
-def _compose(example: dict[str, Any]) -> ComposedToken:
-    parts = [(part_label(text), float(weight)) for text, weight in example["parts"]]
-    # Weights of a recipe sum to one, so parts that are not listed have the remaining weight.
-    others = max(0.0, 1 - sum(weight for _, weight in parts)) if example["more"] else 0.0
-    return ComposedToken(part_label(example["text"]), parts, others, example["more"])
-
-
-def _draw_token(axis: "Axes", y: int, token: ComposedToken) -> None:
-    """Draw a bar for each part, with its name if it fits, and its weight if that fits too."""
-    bars: list[tuple[str, float, dict[str, Any], Any]] = [
-        (text, weight, {"color": _TINTS[place % len(_TINTS)]}, None)
-        for place, (text, weight) in enumerate(token.parts)
-        if weight > 0
-    ]
-    if token.others > 1e-9:
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
-        hatch = {"color": "none", "hatch": "////"}
-        bars.append((f"{token.more:,} more", token.others, hatch, box))
-    start = 0.0
-    for text, width, fill, box in bars:
-        axis.barh(y, width, left=start, height=0.78, edgecolor=MUTED, linewidth=0.5, **fill)
-        room = axis.transData.transform((width, 0))[0] - axis.transData.transform((0, 0))[0]
-        share = f"{width:.2f}".removeprefix("0")
-        for label in (f"{_LEFT_TO_RIGHT}{text}{_LEFT_TO_RIGHT}  {share}", text):
-            note = axis.text(start + width / 2, y, label, ha="center", va="center", fontsize=7.5,
-                             color=_ON_TINT, bbox=box)  # fmt: skip
-            if note.get_window_extent().width <= room - 4:
-                break
-            note.remove()
-        start += width

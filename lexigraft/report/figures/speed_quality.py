@@ -1,17 +1,22 @@
 """Speed-up on the same text against quality (Yamaguchi et al., Figure 2)."""
 
 from itertools import product
-from typing import TYPE_CHECKING
 
-from lexigraft.report.drawing import INK, MUTED, Look, add_legend, panel_grid, points, title_panel
+from lexigraft.report.drawing import (
+    INK,
+    MUTED,
+    Figure,
+    Look,
+    add_legend,
+    panel_grid,
+    points,
+    scatter_axis,
+)
 from lexigraft.report.frame import CELL, StudyResults, models_of, select
 from lexigraft.report.items import TaskOptions, figure
 from lexigraft.report.models import quality_columns
 from lexigraft.report.names import metric
 from lexigraft.report.speed import same_text_speeds
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @figure(
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
     empty="speed and a quality above the noise were not both measured",
     options=TaskOptions,
 )
-def speed_quality(study: StudyResults, look: Look) -> "Figure | None":
+def speed_quality(study: StudyResults, look: Look) -> Figure | None:
     """A panel per source, language and score; a point per cell; the source as dotted lines."""
     rows = same_text_speeds(study)
     measured = set(rows[["source", "language"]].itertuples(index=False, name=None))
@@ -37,7 +42,8 @@ def speed_quality(study: StudyResults, look: Look) -> "Figure | None":
         return None
     # The smallest batch of each task: one user waiting for one text.
     rows = rows[rows["batch"] == rows.groupby("task")["batch"].transform("min")]
-    drawn, axes = panel_grid(len(panels), 2, 2.8)
+    titles = [study.panel_title(source, language, task) for source, (language, task, _) in panels]
+    drawn, axes = panel_grid(titles, 2, 2.8)
     grafts = dict.fromkeys(model for model in models_of(rows) if not model.is_source)
     named, styles = points(study, look, [*grafts]), {}
     for (source, (language, task, name)), (axis,) in zip(panels, axes, strict=True):
@@ -56,15 +62,10 @@ def speed_quality(study: StudyResults, look: Look) -> "Figure | None":
                 axis.axvline(x, color=MUTED, lw=0.8, ls=":", zorder=1)
             if label:
                 styles[label] = style
-                axis.errorbar(x, y, yerr=row["std"], elinewidth=0.9, capsize=2, zorder=3, **style)
-            else:
-                axis.plot(x, y, mfc="none", zorder=2, **style)
-        axis.margins(0.15, 0.15)
-        axis.grid(True)
+            axis.errorbar(x, y, yerr=row["std"] if label else None, elinewidth=0.9, capsize=2,
+                          zorder=3, **style)  # fmt: skip
         if not metric(name).higher_is_better:
             axis.invert_yaxis()
-        title_panel(axis, study.panel_title(source, language, task))
-        axis.set_xlabel("speed-up on the same text (×)")
-        axis.set_ylabel(metric(name).title)
+        scatter_axis(axis, "speed-up on the same text (×)", metric(name).title)
     add_legend(drawn, styles)
     return drawn

@@ -1,25 +1,21 @@
 """Tokens per sentence by language and tokenizer (Yamaguchi et al., Figure 3; VocADT, Figure 6)."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from lexigraft.report.drawing import (
-    MUTED,
     RULE,
-    WIDTH,
+    Axes,
+    Figure,
     Look,
     add_legend,
-    new_figure,
-    plain_axis,
+    name_rows,
+    row_panels,
     series_style,
 )
 from lexigraft.report.frame import StudyResults
 from lexigraft.report.items import Item, Options, TokenizerNames, figure
 from lexigraft.report.names import metric
 from lexigraft.report.tables.tokenizers import LENGTH, NOTHING, compared_tokenizers
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _Measure = Literal["tokens_per_sentence", "fertility", "bytes_per_token", "english_parity"]
 
@@ -31,13 +27,9 @@ class LengthOptions(Options):
     metrics: tuple[_Measure, ...] = ()
 
 
-def _measure(item: Item) -> str:
-    return item.metrics[0] if item.metrics else LENGTH
-
-
 def _caption(item: Item) -> str:
-    if _measure(item) != LENGTH:
-        title = metric(_measure(item)).title
+    if (measure := (*item.metrics, LENGTH)[0]) != LENGTH:
+        title = metric(measure).title
         return f"{title[:1].upper()}{title[1:]}: each tokenizer on the same sentences."
     return (
         "Tokens that each tokenizer needs for a sentence, by language. Averages over the same "
@@ -47,12 +39,12 @@ def _caption(item: Item) -> str:
 
 
 @figure(title="Tokens per sentence", caption=_caption, empty=NOTHING, options=LengthOptions)
-def tokens_per_sentence(study: StudyResults, look: Look) -> "Figure | None":
+def tokens_per_sentence(study: StudyResults, look: Look) -> Figure | None:
     """A row per language, a marker per tokenizer: the item's metric, or tokens per sentence."""
     compared = compared_tokenizers(study)
     if compared is None:
         return None
-    measure = _measure(study.item)
+    measure = (*study.item.metrics, LENGTH)[0]
     values = {
         (tokenizer, language): value
         for (language, tokenizer, name), value in compared.values.items()
@@ -68,32 +60,24 @@ def draw_dots(
     languages: list[str],
     names: list[str],
     values: dict[tuple[str, str], float],
-    reaching: float | None = None,
-) -> "tuple[Figure, Axes]":
+) -> tuple[Figure, Axes]:
     """A row per language with a marker per name, on a line from the lowest to the highest.
 
-    `values` are the positions of the markers by name and language; the line of each language
-    extends to `reaching`.
+    `values` are the positions of the markers by name and language.
     """
-    drawn = new_figure(WIDTH, 0.9 + 0.32 * len(languages))
-    axis = drawn.subplots()
-    styles = {name: series_style(place) | {"ls": ""} for place, name in enumerate(names)}
+    drawn, (axis,) = row_panels([0.9 + 0.32 * len(languages)], 0)
+    styles = {name: series_style(at) | {"ls": ""} for at, name in enumerate(names)}
     for y, language in enumerate(languages):
         ends = [values[name, language] for name in names if (name, language) in values]
-        if ends:
-            ends += [] if reaching is None else [reaching]
-            axis.plot([min(ends), max(ends)], [y, y], color=RULE, lw=1.4, zorder=1)
-    for place, name in enumerate(names):
-        shift = 0.2 * (place - (len(names) - 1) / 2) / max(1, len(names) / 3)
+        axis.plot(ends, [y] * len(ends), color=RULE, lw=1.4, zorder=1)
+    for at, name in enumerate(names):
+        shift = 0.2 * (at - (len(names) - 1) / 2) / max(1, len(names) / 3)
         points = [(values[name, language], y + shift) for y, language in enumerate(languages)
                   if (name, language) in values]  # fmt: skip
         axis.plot([x for x, _ in points], [y for _, y in points], ms=5.5, mew=0, alpha=0.9,
                   zorder=3, **styles[name])  # fmt: skip
-    axis.set_yticks(range(len(languages)), [study.language(language) for language in languages])
-    axis.set_ylim(len(languages) - 0.5, -0.6)
+    name_rows(axis, [study.language(language) for language in languages])
     axis.set_xlim(0, None)
-    axis.spines["left"].set_color(MUTED)
-    plain_axis(axis)
     if len(names) > 1:
         add_legend(drawn, styles)
     return drawn, axis

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
-from lexigraft.report.drawing import INK, MUTED, Look
+from lexigraft.report.drawing import INK, MUTED, Figure, Look
 from lexigraft.report.frame import Model, StudyResults
 from lexigraft.report.items import ScoreOptions, SpeedUpBatch, figure
 from lexigraft.report.models import models, quality_columns
@@ -18,9 +17,6 @@ from lexigraft.report.size_panels import (
 )
 from lexigraft.report.speed import measured_speeds, speed_by_task_kind
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 class SizeOptions(ScoreOptions):
     """The options of a figure over vocabulary sizes."""
@@ -33,11 +29,11 @@ class SizeOptions(ScoreOptions):
     caption="Quality and speed-up by the number of new tokens, which are evenly spaced and not to "
     "scale. The speed-up is for the same text (characters per second over Source, smallest "
     "batch measured). Training: {strategy}. Bars: one standard deviation. Dotted: Source; dashed "
-    "and dotted: LAPT. Points that were not measured are named below the panels.",
+    "and dotted: LAPT.",
     empty="no vocabulary's size and quality were both measured",
     options=SizeOptions,
 )
-def vocabulary_size(study: StudyResults, look: Look) -> "Figure | None":
+def vocabulary_size(study: StudyResults, look: Look) -> Figure | None:
     """A row of quality and one of speed-up per task and source model; a column per language."""
     columns, sources = quality_columns(study), sources_with_sizes(study)
     if not columns or not sources:
@@ -62,39 +58,35 @@ def vocabulary_size(study: StudyResults, look: Look) -> "Figure | None":
             label = prefix + task_name(task, kind)
             noise = all(study.is_noise(source, column) for column in of_task)
             title = metric(name).title + (" (noise)" if noise else "")
-            value = partial(quality, task, name)
-            rows.append(_row(study, look, source, f"{label}, {title}", value))
+            series = _series(study, look, source, partial(quality, task, name))
+            rows.append(PanelRow(f"{label}, {title}", source, series))
             if kind in study.prompts_from.values():
-                value = partial(speed, kind)
-                rows.append(_row(study, look, source, f"{label}, speed-up (×)", value))
+                series = _series(study, look, source, partial(speed, kind))
+                rows.append(PanelRow(f"{label}, speed-up (×)", source, series))
     languages = list(dict.fromkeys(language for language, *_ in columns))
     return draw_over_sizes(study, rows, languages)
 
 
-def _row(
-    study: StudyResults, look: Look, source: str, name: str, value: Callable[[Model, str], Value]
-) -> PanelRow:
+def _series(
+    study: StudyResults, look: Look, source: str, value: Callable[[Model, str], Value]
+) -> list[Series]:
     """Lines of all initializers, and horizontal lines of Source and LAPT."""
 
-    def of_graft(initializer: str, vocabulary: str, language: str) -> Value:
+    def of_initializer(initializer: str, vocabulary: str, language: str) -> Value:
         strategy = study.reference_strategy or "none"
         return value(Model(source, vocabulary, initializer, strategy), language)
 
     series = [
-        Series(initializer_name(key), look.style(key), partial(of_graft, key))
+        Series(initializer_name(key), look.style(key), partial(of_initializer, key))
         for key in study.initializers
     ]
-    baselines = {
-        model.is_source: model
-        for model in reversed(models(study))
-        if model.baseline and model.source == source
-    }
-    levels = []
+    baselines = [model for model in models(study) if model.baseline and model.source == source]
     for label, is_source, style in (
         ("Source", True, {"color": INK, "ls": (0, (1, 1.4))}),
         ("LAPT", False, {"color": MUTED, "ls": (0, (5, 1.5, 1, 1.5))}),
     ):
-        model = baselines.get(is_source)
-        of_model = partial(value, model) if model else lambda language: None
-        levels.append(Series(label, style, of_model))
-    return PanelRow(name, source, series, levels)
+        model = next((model for model in baselines if model.is_source == is_source), None)
+        if model is not None:
+            level = lambda _, language, model=model: value(model, language)  # noqa: E731
+            series.append(Series(label, style, level, level=True))
+    return series
