@@ -1,10 +1,10 @@
 """Tables of models: scores, their changes over Source with tests, and the notes below them."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 from pandas import DataFrame
 
@@ -21,19 +21,15 @@ from lexigraft.report.models import (
 )
 from lexigraft.report.names import AVERAGE, listed, metric, row_name, task_name
 from lexigraft.report.rendering import number
-from lexigraft.report.significance import (
-    RESAMPLES,
-    ScoreDifference,
-    score_differences,
-)
+from lexigraft.report.significance import RESAMPLES, ScoreDifference, score_differences
 from lexigraft.report.table import (
     FULL_SHADE,
     FULL_SHADE_NOTE,
     Row,
     Table,
     TableCell,
+    compacted,
     is_compact,
-    mark_of,
     missing_note,
     ranked,
     shade_of,
@@ -44,6 +40,7 @@ HOW_SHOWN = (
     "Mean ± sample standard deviation and change over Source. Blue (▲) is better than Source, red "
     "(▼) worse."
 )
+ColumnKey = TypeVar("ColumnKey")
 
 
 @dataclass(frozen=True)
@@ -69,12 +66,27 @@ class TableTests:
         return data.merge(DataFrame(rows), on=[*AXES, *COLUMN], how="left")
 
 
+def model_rows(
+    models: Mapping[Model, tuple[str, ...]],
+    columns: Iterable[ColumnKey],
+    cell: Callable[[Model, ColumnKey], TableCell],
+    higher_is_better: Sequence[bool | None],
+    keep_changes: bool = False,
+) -> list[Row]:
+    """A row for each model with its names, and a cell for each column, ranked by source model."""
+    rows = [
+        Row(names, tuple(cell(model, key) for key in columns), model.baseline, model.source)
+        for model, names in models.items()
+    ]
+    return compacted(ranked(rows, higher_is_better), keep_changes)
+
+
 def results_table(
     title: str,
     study: StudyResults,
     rows: Sequence[Model],
     columns: list[Column],
-    stubs: list[tuple[str, ...]] | None = None,
+    stubs: Sequence[tuple[str, ...]] | None = None,
     headers: tuple[str, ...] | None = None,
 ) -> Table:
     """Models by `(language, task, metric)`, with spread, change and shading."""
@@ -88,17 +100,11 @@ def results_table(
 
     def cell(model: Model, column: Column) -> TableCell:
         noise = all(study.is_noise(model.source, part) for part in means.get(column, [column]))
-        score = averaged.find(model, *column)
-        shown_as = score_cell(score, metric(column[2]), compact=compact, noise=noise)
-        return changes.starred(shown_as, model, column)
+        score = score_cell(averaged.find(model, *column), metric(column[2]), noise=noise)
+        return changes.starred(score, model, column)
 
-    table_rows = ranked(
-        [
-            Row(left, tuple(cell(model, column) for column in shown), model.baseline, model.source)
-            for model, left in zip(rows, stubs, strict=True)
-        ],
-        [metric(name).higher_is_better for *_, name in shown],
-    )
+    higher = [metric(name).higher_is_better for *_, name in shown]
+    table_rows = model_rows(dict(zip(rows, stubs, strict=True)), shown, cell, higher)
     heads, explained = column_heads(averaged, shown, compact)
     companions = [
         (language, task, companion.name)
@@ -130,31 +136,25 @@ def results_table(
 
 
 def score_cell(
-    score: dict[str, Any] | None,
-    shown: MetricKind,
-    change: bool = True,
-    compact: bool = False,
-    noise: bool = False,
+    score: dict[str, Any] | None, shown: MetricKind, change: bool = True, noise: bool = False
 ) -> TableCell:
-    """Mean, deviation and change from Source (a mark if compact) of one row of the summary.
+    """Mean, deviation and change from Source of one row of the summary.
 
     A score that is `noise` has no change.
     """
     if score is None:
         return TableCell()
     is_source = score["initializer"] == "none" and score["strategy"] == "none"
-    has_source = score["source_mean"] == score["source_mean"]
-    compared = change and not noise and not is_source and has_source
+    compared = change and not (noise or is_source) and score["source_mean"] == score["source_mean"]
     shade = 0.0
     if compared and score["relative_change"] == score["relative_change"]:
         shade = shade_of(score["relative_change"] / FULL_SHADE, shown.higher_is_better)
     return TableCell(
         number(score["mean"], shown.decimals),
         number(score["std"], shown.decimals) if score["std"] == score["std"] else "",
-        number(score["change"], shown.decimals, sign=True) if compared and not compact else "",
+        number(score["change"], shown.decimals, sign=True) if compared else "",
         shade,
         value=float(score["mean"]),
-        mark=mark_of(shade) if compact else "",
         noise=noise,
     )
 
@@ -171,31 +171,24 @@ def column_heads(
         name: f"{metric(name).title} {'↑' if metric(name).higher_is_better else '↓'}"
         for *_, name in columns
     }
-    if not compact:
-        heads = [
-            (study.language(language), f"{task}: {arrows[name]}")
-            for language, task, name in columns
-        ]
-        return heads, []
     pairs = list(dict.fromkeys((task, name) for _, task, name in columns))
-    tasks = [task for task, _ in pairs]
-    short = {task: task_name(task, study.task_kind(task)) for task in tasks}
-    labels = {}
-    for task, name in pairs:
-        # Two tasks of the same kind are distinguished by their own names.
-        label = task if list(short.values()).count(short[task]) > 1 else short[task]
-        if (len(short) == 1 and len(tasks) > 1) or study.task_kind(task) == "perplexity":
-            label = metric(name).title
-        elif tasks.count(task) > 1:
-            label += f" {metric(name).title}"
-        labels[task, name] = label
-    explained = (
-        f"{label}: {task}, {arrows[name]}"
-        for (task, name), label in labels.items()
-        if study.task_kind(task) != AVERAGE
-    )
+    labels = {(task, name): f"{task}: {arrows[name]}" for task, name in pairs}
+    explained = []
+    if compact:
+        tasks = [task for task, _ in pairs]
+        short = {task: task_name(task, study.task_kind(task)) for task in tasks}
+        for task, name in pairs:
+            # Two tasks of the same kind are distinguished by their own names.
+            label = task if list(short.values()).count(short[task]) > 1 else short[task]
+            if (len(short) == 1 and len(tasks) > 1) or study.task_kind(task) == "perplexity":
+                label = metric(name).title
+            elif tasks.count(task) > 1:
+                label += f" {metric(name).title}"
+            labels[task, name] = label
+            if study.task_kind(task) != AVERAGE:
+                explained.append(f"{label}: {task}, {arrows[name]}")
     heads = [(study.language(language), labels[task, name]) for language, task, name in columns]
-    return heads, [f"{', '.join(explained)}."]
+    return heads, [f"{', '.join(explained)}."] if compact else []
 
 
 def changes_over_source(
@@ -223,8 +216,7 @@ def changes_over_source(
             "Changes not tested, because the outputs of both models on each example are needed: "
             f"{', '.join(untested)}."
         )
-    tests = {(test.model, test.column): test for test in differences}
-    return TableTests(tests, notes)
+    return TableTests({(test.model, test.column): test for test in differences}, notes)
 
 
 def bootstrap_notes(differences: Sequence[ScoreDifference], what: str) -> list[str]:
@@ -252,13 +244,17 @@ def bootstrap_notes(differences: Sequence[ScoreDifference], what: str) -> list[s
 
 def seed_notes(study: StudyResults, rows: Sequence[Model], summary: DataFrame) -> list[str]:
     """Notes on the number of seeds, and on missing seeds."""
+
+    def joined(seeds: Iterable[int]) -> str:
+        return ", ".join(map(str, seeds))
+
     seeds = study.seeds
     several = len(seeds) > 1
     over_runs = summary[summary["over"] == "runs"]
     runs = "; mean ± sample standard deviation." if several else "; no deviation is shown."
     if not several and len(over_runs):
         runs = f", {over_runs['n_runs'].max()} runs; mean ± sample standard deviation over runs."
-    notes = [f"n = {len(seeds)} seed{'s' if several else ''} ({_joined(seeds)}){runs}"]
+    notes = [f"n = {len(seeds)} seed{'s' if several else ''} ({joined(seeds)}){runs}"]
     trained = study.scores[study.scores["strategy"] != "none"]
     # A study may measure a task on only some seeds.
     planned = {
@@ -268,23 +264,18 @@ def seed_notes(study: StudyResults, rows: Sequence[Model], summary: DataFrame) -
     several_vocabularies = len({model.vocabulary for model in rows if not model.baseline}) > 1
     missing: dict[tuple[str, str], dict[str, None]] = {}  # task and seeds -> models and languages
     for model in (model for model in rows if model.strategy != "none"):
+        name = row_name(model.initializer, model.strategy)
+        if several_vocabularies and not model.baseline:
+            name = f"{model.vocabulary} {name}"
         scored = select(summary, **model.axes()).drop_duplicates(["language", "task"])
         for language, task, known in scored[["language", "task", "seeds"]].itertuples(index=False):
             absent = [seed for seed in planned[task] if str(seed) not in known.split()]
-            name = row_name(model.initializer, model.strategy)
-            if several_vocabularies and not model.baseline:
-                name = f"{model.vocabulary} {name}"
             if absent:
-                cells = missing.setdefault((task, _joined(absent)), {})
+                cells = missing.setdefault((task, joined(absent)), {})
                 cells[f"{name} in {study.language(language)}"] = None
     notes += [
         f"{task}: no seed {absent} for {', '.join(cells)}."
         for (task, absent), cells in missing.items()
-    ]
-    notes += [
-        f"{task}: seed {_joined(planned[task])} only, as configured."
-        for task in summary["task"].drop_duplicates()
-        if planned.get(task, seeds) != seeds
     ]
     if several and len(over_runs):
         notes.append("Cells with one seed and several runs show the deviation over runs.")
@@ -329,7 +320,3 @@ def not_scored_notes(study: StudyResults, columns: Iterable[Column]) -> list[str
         f"{title} not scored ({count} run{'s' if count > 1 else ''}): {why}"
         for (title, why), count in reasons.items()
     ]
-
-
-def _joined(seeds: Iterable[int]) -> str:
-    return ", ".join(map(str, seeds))

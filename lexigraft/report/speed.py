@@ -8,7 +8,7 @@ from pandas import DataFrame
 from lexigraft.report.frame import Model, StudyResults, select
 from lexigraft.report.names import SAME_TEXT, parse_speed
 from lexigraft.report.rendering import number
-from lexigraft.report.table import TableCell, mark_of, shade_of
+from lexigraft.report.table import TableCell, shade_of
 
 SPEED_UP_NOTE = (
     "Speed-up: characters per second over Source on the same text, smallest batch measured unless "
@@ -53,17 +53,14 @@ def speed_by_task_kind(
     return rows_by_kind
 
 
-def speed_up_cell(row: dict[str, Any] | None, compact: bool = False) -> TableCell:
+def speed_up_cell(row: dict[str, Any] | None) -> TableCell:
     """The speed-up of a row of the summary over Source."""
     if row is None or not row["source_mean"] > 0:
         return TableCell()
-    ratio = row["mean"] / row["source_mean"]
-    shade = shade_of(ratio - 1)
-    deviation = row["std"] / row["source_mean"]
+    ratio, deviation = (float(row[name] / row["source_mean"]) for name in ("mean", "std"))
     return TableCell(
         f"{number(ratio, 2)}×",
         "" if math.isnan(deviation) else number(deviation, 2),
-        shade=shade,
-        value=float(ratio),
-        mark=mark_of(shade) if compact else "",
+        shade=shade_of(ratio - 1),
+        value=ratio,
     )

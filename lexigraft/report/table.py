@@ -14,7 +14,6 @@ from markupsafe import Markup
 from pandas import DataFrame
 
 from lexigraft.artifacts.atomic import atomic_file
-from lexigraft.report.names import metric
 from lexigraft.report.rendering import MINUS, document, escape_markdown, number, render
 
 MISSING = "–"
@@ -114,23 +113,18 @@ def is_compact(columns: int, stubs: int) -> bool:
 class Shown:
     """How a column of a frame is shown: its group and heading, and the format of its numbers.
 
-    `decimals` None: as percent. `higher_is_better` None: the column is not ranked.
+    `decimals` None: as percent. `higher_is_better` None: the column is not ranked. `sign`: positive
+    numbers have one.
     """
 
     head: tuple[str, str]
     decimals: int | None
     higher_is_better: bool | None = None
+    sign: bool = False
 
     def cell(self, value: float | None) -> TableCell:
-        """A number as text."""
-        if self.decimals is None:
-            return percent_cell(value)
-        return number_cell(value, self.decimals)
-
-
-def shown_metric(name: str, group: str, heading: str) -> Shown:
-    """A column with a metric's decimals and direction."""
-    return Shown((group, heading), metric(name).decimals, metric(name).higher_is_better)
+        """A number as text, or a dash if it is missing."""
+        return number_cell(value, self.decimals, self.sign)
 
 
 def frame_rows(
@@ -148,18 +142,14 @@ def frame_rows(
     return ranked(rows, [shown.higher_is_better for shown in columns.values()])
 
 
-def number_cell(value: float | None, decimals: int) -> TableCell:
-    """A number, or a mark if it is missing."""
+def number_cell(value: float | None, decimals: int | None, sign: bool = False) -> TableCell:
+    """A number, as percent if `decimals` is None, or a dash if it is missing."""
     if value is None or value != value:
         return TableCell()
-    return TableCell(number(value, decimals), value=float(value))
-
-
-def percent_cell(value: float | None, sign: bool = False, stars: str = "") -> TableCell:
-    """A share as percent, or a mark if it is missing."""
-    if value is None or value != value:
-        return TableCell()
-    return TableCell(f"{number(100 * value, 1, sign)} %", value=float(value), stars=stars)
+    text = (
+        f"{number(100 * value, 1, sign)} %" if decimals is None else number(value, decimals, sign)
+    )
+    return TableCell(text, value=float(value))
 
 
 def shade_of(change: float, higher_is_better: bool = True) -> float:
@@ -167,9 +157,19 @@ def shade_of(change: float, higher_is_better: bool = True) -> float:
     return max(-1.0, min(1.0, change if higher_is_better else -change))
 
 
-def mark_of(shade: float) -> str:
-    """The symbol for a shade."""
-    return "" if abs(shade) < PALEST else BETTER if shade > 0 else WORSE
+def compacted(rows: Sequence[Row], keep_changes: bool = False) -> list[Row]:
+    """Rows of scores; if they are too wide, with a mark for each colour instead of changes."""
+
+    def compact(cell: TableCell) -> TableCell:
+        mark = "" if abs(cell.shade) < PALEST else BETTER if cell.shade > 0 else WORSE
+        return replace(cell, mark=mark, change=cell.change if keep_changes else "")
+
+    return [
+        replace(row, cells=tuple(map(compact, row.cells)))
+        if is_compact(len(row.cells), len(row.stub))
+        else row
+        for row in rows
+    ]
 
 
 def ranked(rows: Sequence[Row], higher_is_better: Sequence[bool | None]) -> list[Row]:
@@ -182,22 +182,29 @@ def ranked(rows: Sequence[Row], higher_is_better: Sequence[bool | None]) -> list
     for group in {row.group for row in rows}:
         rivals = [row.cells for row in rows if row.group == group and not row.baseline]
         for column, higher in enumerate(higher_is_better):
-            cells = [cells[column] for cells in rivals if higher is not None]
-            known = [(cell.value, cell.text) for cell in cells
-                     if not cell.noise and cell.value is not None]  # fmt: skip
+            known = [
+                (cells[column].value, cells[column].text)
+                for cells in rivals
+                if higher is not None
+                and not cells[column].noise
+                and cells[column].value is not None
+            ]
             order = list(dict.fromkeys(text for _, text in sorted(known, reverse=bool(higher))))
             # A single row has no best, and two rows have no second best.
             best = order[: len(order) - 1][:2]
             ranks |= {(group, column, text): rank for rank, text in enumerate(best, 1)}
-
-    def with_ranks(row: Row) -> Row:
-        cells = (
-            replace(cell, rank=ranks.get((row.group, column, cell.text), 0))
-            for column, cell in enumerate(row.cells)
+    return [
+        row
+        if row.baseline
+        else replace(
+            row,
+            cells=tuple(
+                replace(cell, rank=ranks.get((row.group, column, cell.text), 0))
+                for column, cell in enumerate(row.cells)
+            ),
         )
-        return replace(row, cells=tuple(cells))
-
-    return [row if row.baseline else with_ranks(row) for row in rows]
+        for row in rows
+    ]
 
 
 def missing_note(rows: Sequence[Row], columns: Sequence[tuple[str, str]]) -> list[str]:
@@ -208,10 +215,9 @@ def missing_note(rows: Sequence[Row], columns: Sequence[tuple[str, str]]) -> lis
         for column, cell in zip(columns, row.cells, strict=True)
         if cell.text == MISSING
     ]
-    if not missing:
-        return []
     more = f"; and {len(missing) - 6} more" if len(missing) > 6 else ""
-    return [f"{MISSING}: not measured or not recorded ({'; '.join(missing[:6])}{more})."]
+    note = f"{MISSING}: not measured or not recorded ({'; '.join(missing[:6])}{more})."
+    return [note] if missing else []
 
 
 def write_table(table: Table, folder: Path) -> None:

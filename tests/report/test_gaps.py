@@ -153,7 +153,6 @@ def test_the_figure_has_a_mark_for_each_language_and_the_mean(made):
         "Merge", "Align", "Mean", "Random", "Gaussian",
     ]  # fmt: skip
     marks = [line for line in axis.lines if line.get_marker() in ("o", "s")]
-    assert [tuple(line.get_xydata()[0]) for line in marks[:2]] == [(75, 0), (75, 0)]
+    assert [line.get_xdata()[0] for line in marks if line.get_ydata()[0] == 0] == [75, 75]
+    assert max(line.get_ydata()[0] for line in marks) == 3
     assert {text.get_text() for text in axis.texts} == {"75", "62", "38", "0"}
-    [arrow] = [line for line in axis.lines if line.get_marker() == "<"]
-    assert arrow.get_ydata() == [4]

@@ -8,20 +8,25 @@ from lexigraft.report.items import table
 from lexigraft.report.models import models, vocabulary_stub, vocabulary_stub_names
 from lexigraft.report.names import initializer_name, metric
 from lexigraft.report.rendering import MINUS, number
-from lexigraft.report.table import MISSING, Shown, Table, frame_rows, shown_metric
+from lexigraft.report.table import MISSING, Shown, Table, frame_rows
 
 # The metrics that UnifyVocab compares with the first step's loss (Figures 3b and 8), in its order.
 QUALITY = ("bleu", "bleu_1", "semantic_similarity")
 _COLUMNS = {
-    "bleu": shown_metric("bleu", "renamed text", "BLEU ↑"),
-    "bleu_1": shown_metric("bleu_1", "renamed text", "BLEU-1 ↑"),
-    "semantic_similarity": shown_metric("semantic_similarity", "renamed text", "similarity ↑"),
-    "vocabulary_coverage": Shown(("coverage", "vocabulary ↑"), None, True),
-    "text_coverage": Shown(("coverage", "text ↑"), None, True),
-    "first_loss": shown_metric("first_loss", "training", "loss of the first step ↓"),
-    "bits_per_byte_before": shown_metric(
-        "bits_per_byte_before", "training", "held-out bits per byte before ↓"
-    ),
+    name: Shown(
+        (group, heading),
+        None if group == "coverage" else metric(name).decimals,
+        metric(name).higher_is_better,
+    )
+    for name, group, heading in (
+        ("bleu", "renamed text", "BLEU ↑"),
+        ("bleu_1", "renamed text", "BLEU-1 ↑"),
+        ("semantic_similarity", "renamed text", "similarity ↑"),
+        ("vocabulary_coverage", "coverage", "vocabulary ↑"),
+        ("text_coverage", "coverage", "text ↑"),
+        ("first_loss", "training", "loss of the first step ↓"),
+        ("bits_per_byte_before", "training", "held-out bits per byte before ↓"),
+    )
 }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Annotated, Any, NamedTuple
 
 import pandas
@@ -98,55 +99,57 @@ def compared_families(study: StudyResults) -> ComparedFamilies | None:
     by_task = {str(task): rows for task, rows in study.scores.groupby("task", sort=False)}
     columns = list(_columns(study, by_task))
     titles: dict[Model, str] = {}
-    frames, predictions, notes = [], [], []
-    for source in study.order("source"):
-        for family in study.item.option("families") or ():
-            cells = [cell for models in family.models for cell in _cells(study, models, source)]
-            if not cells:
-                continue
-            row = Model(source, "", family.title, "")
-            if all(cell["initializer"] == "none" for cell in cells):
-                row = Model(source, "source", "none", cells[0]["strategy"])
-            scored: dict[tuple[str, str], list[str]] = {}  # language and strategy -> columns
-            for column in columns:
-                tested, task, name = column
-                first = _first(study, cells, by_task[task], column) if task in by_task else None
-                if first is None:
+    frames, predictions, notes = [], {}, []
+    for source, family in product(study.order("source"), study.item.option("families") or ()):
+        cells = [cell for models in family.models for cell in _cells(study, models, source)]
+        if not cells:
+            continue
+        row = Model(source, "", family.title, "")
+        if all(cell["initializer"] == "none" for cell in cells):
+            row = Model(source, "source", "none", cells[0]["strategy"])
+        scored: dict[str, list[str]] = {}  # language and strategy -> columns
+        for tested, task, name in columns:
+            # The first model with a score under any name in its records.
+            for cell in cells if task in by_task else ():
+                single = tested in ("", cell["language"])
+                names = {name} if single else _names_of_test(study, name, tested)
+                scores = select(by_task[task], **cell)
+                scores = scores[scores["metric"].isin(names)]
+                if scores.empty:
                     continue
-                cell, scores = first
                 frames.append(scores.assign(**row.axes(), language=tested, metric=name))
-                shown = study.language(tested) if tested else task
-                scored.setdefault((cell["language"], cell["strategy"]), []).append(shown)
-                if not tested:
-                    names = row.axes() | {"language": ""}
-                    predictions += [
-                        run._replace(cell=run.cell | names)
-                        for run in study.predictions
-                        if run.task == task and cell.items() <= run.cell.items()
-                    ]
-            if scored:
-                titles[row] = family.title
-            if len(scored) > 1:
-                notes.append(_models_note(study, source, family.title, scored))
+                model = study.language(cell["language"])
+                model += f" ({cell['strategy']})" if cell["strategy"] != "none" else ""
+                scored.setdefault(model, []).append(study.language(tested) if tested else task)
+                # A score of one model may be in several columns, but is one prediction.
+                predictions |= {
+                    (run.path, row): run._replace(cell=run.cell | row.axes() | {"language": ""})
+                    for run in ([] if tested else study.predictions)
+                    if run.task == task and cell.items() <= run.cell.items()
+                }
+                break
+        if scored:
+            titles[row] = family.title
+        if len(scored) > 1:
+            title = family.title + (f" of {source}" if study.has_several_sources else "")
+            parts = (f"{listed(dict.fromkeys(names))} by {by}" for by, names in scored.items())
+            notes.append(f"{title}: {'; '.join(parts)}.")
     if not frames:
         return None
     scores = pandas.concat(frames, ignore_index=True)
     measured = {*zip(scores["language"], scores["task"], scores["metric"], strict=True)}
     missing = [task for task in study.item.tasks if task not in set(scores["task"])]
     notes += [f"Not measured: {', '.join(missing)}."] if missing else []
-    # A score of one model may be in several columns, but is one prediction.
-    unique = {(run.path, *run.cell.values()): run for run in predictions}
     part = replace(
         study,
         scores=scores,
-        predictions=list(unique.values()),
+        predictions=list(predictions.values()),
         item=replace(study.item, where={}),
         whole=None,
         not_scored=[],
         cache={},
     )
-    shown_columns = [column for column in columns if column in measured]
-    return ComparedFamilies(part, titles, shown_columns, notes)
+    return ComparedFamilies(part, titles, [key for key in columns if key in measured], notes)
 
 
 def _columns(study: StudyResults, by_task: dict[str, DataFrame]) -> Iterator[Column]:
@@ -156,8 +159,7 @@ def _columns(study: StudyResults, by_task: dict[str, DataFrame]) -> Iterator[Col
     for task in item.tasks or by_task:
         scores = by_task.get(task, study.scores[:0])
         known = set(scores["metric"])
-        kind = next(iter(scores["kind"]), "")
-        primary = primary_metric(str(kind), [str(name) for name in known])
+        primary = primary_metric(str(next(iter(scores["kind"]), "")), [*map(str, known)])
         for name in item.metrics or ((primary,) if primary else ()):
             separate = [
                 language for language in tested if _names_of_test(study, name, language) & known
@@ -183,34 +185,7 @@ def _cells(study: StudyResults, models: Models, source: str) -> list[dict[str, s
     orders = {}
     for axis, plural in LISTS.items():
         names = getattr(models, plural) or cells[axis].drop_duplicates()
-        orders[axis] = {name: place for place, name in enumerate(names)}
+        orders[axis] = {name: at for at, name in enumerate(names)}
         cells = cells[cells[axis].isin(orders[axis])]
     rows: list[dict[str, Any]] = cells.to_dict("records")
     return sorted(rows, key=lambda cell: [orders[axis][cell[axis]] for axis in CELL])
-
-
-def _first(
-    study: StudyResults, cells: list[dict[str, str]], of_task: DataFrame, column: Column
-) -> tuple[dict[str, str], DataFrame] | None:
-    """The first model with a score, and its scores under any name in its records."""
-    tested, _, name = column
-    for cell in cells:
-        single = tested in ("", cell["language"])
-        names = {name} if single else _names_of_test(study, name, tested)
-        scores = select(of_task, **cell)
-        scores = scores[scores["metric"].isin(names)]
-        if len(scores):
-            return cell, scores
-    return None
-
-
-def _models_note(
-    study: StudyResults, source: str, title: str, scored: dict[tuple[str, str], list[str]]
-) -> str:
-    """A note on which of a family's models has which scores."""
-    parts = [
-        f"{listed(dict.fromkeys(columns))} by {study.language(language)}"
-        + (f" ({strategy})" if strategy != "none" else "")
-        for (language, strategy), columns in scored.items()
-    ]
-    return f"{title}{f' of {source}' if study.has_several_sources else ''}: {'; '.join(parts)}."

@@ -1,6 +1,6 @@
 """How vocabularies segment text before and after adding tokens, and how English changes."""
 
-import math
+from dataclasses import replace
 from typing import Any, Literal
 
 from pandas import DataFrame
@@ -12,31 +12,43 @@ from lexigraft.report.items import Options, table
 from lexigraft.report.models import vocabulary_stub, vocabulary_stub_names
 from lexigraft.report.names import ENGLISH_BITS_PER_BYTE, metric
 from lexigraft.report.rendering import number
-from lexigraft.report.table import Row, Table, TableCell, missing_note, number_cell, percent_cell
+from lexigraft.report.table import Shown, Table, TableCell, frame_rows, missing_note
 
 _TRAIN_LENGTH = "train_tokens_per_sentence"
-# Content of an item -> the heads of its columns.
-_HEADS: dict[str, tuple[tuple[str, str], ...]] = {
-    "new_tokens": (("new tokens", "number"), ("new tokens", "unused in training text")),
-    **{
-        name: ((metric(name).title, "before"), (metric(name).title, "after"))
-        for name in ("fertility", "tokens_per_sentence", "bytes_per_token")
-    },
-    "new_token_share": (
-        ("target text", "share of new tokens"),
-        ("generated text", "share of new tokens"),
-    ),
-    "english": (("English", "sentences changed"), ("English", "bits per byte, change ↓")),
-    **{
-        name: ((title, "before"), (title, "after"), (title, "change"))
-        for name, title in (
-            (_TRAIN_LENGTH, metric(_TRAIN_LENGTH).title),
-            ("parameters", "parameters in billions"),
-        )
-    },
-}
+_ENGLISH_CHANGE = f"{ENGLISH_BITS_PER_BYTE}_change"
 # Metrics on held-out text, which are measured for each member of a group.
 _OF_MEMBERS = ("fertility", "tokens_per_sentence", "bytes_per_token")
+
+
+def _before_after(name: str, title: str, decimals: int, change: bool = False) -> dict[str, Shown]:
+    shown = {
+        f"{name}_before": Shown((title, "before"), decimals),
+        name: Shown((title, "after"), decimals),
+    }
+    changed = {f"{name}_change": Shown((title, "change"), None, sign=True)}
+    return shown | changed if change else shown
+
+
+# Content of an item -> its columns.
+_COLUMNS = {
+    "new_tokens": {
+        "new_tokens": Shown(("new tokens", "number"), 0),
+        "unused_new_tokens": Shown(("new tokens", "unused in training text"), None),
+    },
+    **{
+        name: _before_after(name, metric(name).title, metric(name).decimals) for name in _OF_MEMBERS
+    },
+    "new_token_share": {
+        "new_token_share_input": Shown(("target text", "share of new tokens"), None),
+        "new_token_share_output": Shown(("generated text", "share of new tokens"), None),
+    },
+    "english": {
+        "english_sentences_changed": Shown(("English", "sentences changed"), None),
+        _ENGLISH_CHANGE: Shown(("English", "bits per byte, change ↓"), 3, sign=True),
+    },
+    _TRAIN_LENGTH: _before_after(_TRAIN_LENGTH, metric(_TRAIN_LENGTH).title, 2, change=True),
+    "parameters": _before_after("parameters", "parameters in billions", 2, change=True),
+}
 _DEFAULT = ("new_tokens", *_OF_MEMBERS, "new_token_share", "english")
 _Content = Literal[
     "new_tokens",
@@ -49,7 +61,6 @@ _Content = Literal[
     "parameters",
 ]
 NOTHING = "no vocabulary was changed"
-Key = tuple[str, str, str]  # source, language, vocabulary
 
 
 class FragmentationOptions(Options):
@@ -76,18 +87,45 @@ def fragmentation(study: StudyResults) -> Table | None:
     if frame.empty:
         return None
     contents = study.item.option("metrics") or _DEFAULT
-    keys = list(frame[CELL[:3]].itertuples(index=False, name=None))
-    changes = _english(study, keys) if "english" in contents else {}
-    rows: list[Row] = []
-    for key, numbers in zip(keys, frame.to_dict("records"), strict=True):
-        change = TableCell()
-        if key in changes:
-            change = TableCell(number(changes[key], 3, sign=True), value=changes[key])
-        cells = _cells(study, key, numbers, change)
-        for place, of_place in ((key[1], cells), *_member_cells(study, cells, numbers)):
-            shown = tuple(cell for name in contents for cell in of_place[name])
-            rows.append(Row(vocabulary_stub(study, key[0], place, key[2]), shown))
-    heads = [head for name in contents for head in _HEADS[name]]
+    trained = study.summary[study.summary["strategy"] != "none"]
+    outputs = select(trained, metric="new_token_share_output")
+    # In the task whose text represents each language: means over several would mix their scales.
+    english = text_scores(trained, text_tasks(study, ENGLISH_BITS_PER_BYTE), ENGLISH_BITS_PER_BYTE)
+    every: list[dict[str, Any]] = []
+    members = []
+    for numbers in frame.to_dict("records"):
+        key = {axis: numbers[axis] for axis in CELL[:3]}
+        numbers["new_token_share_output"] = select(outputs, **key)["mean"].mean()
+        numbers[_ENGLISH_CHANGE] = select(english, **key)["change"].mean()
+        if "total_parameters" in study.training:
+            source = {"source": key["source"], "vocabulary": "source"}
+            for name, cell in (("parameters_before", source), ("parameters", key)):
+                numbers[name] = select(study.training, **cell)["total_parameters"].mean() / 1e9
+        for name in (_TRAIN_LENGTH, "parameters"):
+            if numbers.get(name) and numbers.get(f"{name}_before"):
+                numbers[f"{name}_change"] = numbers[name] / numbers[f"{name}_before"] - 1
+        every.append(numbers)
+        prefix = "source_fertility_"
+        for name in study.fragmentation["metric"].unique():
+            if name.startswith(prefix) and numbers[name] == numbers[name]:
+                member = name.removeprefix(prefix)
+                members.append(len(every))
+                own = {
+                    f"{of_text}{end}": numbers.get(f"{of_text}_{member}{end}")
+                    for of_text in (*_OF_MEMBERS, "new_token_share_input")
+                    for end in ("", "_before")
+                }
+                every.append(key | own | {"language": member})
+    columns = {name: shown for content in contents for name, shown in _COLUMNS[content].items()}
+    rows = frame_rows(
+        DataFrame(every),
+        columns,
+        lambda row: vocabulary_stub(study, *(row[axis] for axis in CELL[:3])),
+    )
+    for at in members:  # other metrics are those of the group
+        cells = (cell if cell.value is not None else TableCell("") for cell in rows[at].cells)
+        rows[at] = replace(rows[at], cells=tuple(cells))
+    heads = [shown.head for shown in columns.values()]
     notes = ["Before: the source tokenizer on the same sentences."]
     if _TRAIN_LENGTH in contents:
         size = number(MEASURED, 0)
@@ -98,8 +136,9 @@ def fragmentation(study: StudyResults) -> Table | None:
             "cells with this vocabulary."
         )
     notes += missing_note(rows, heads)
-    if changes:
-        frame = frame.assign(**{f"{ENGLISH_BITS_PER_BYTE}_change": [*map(changes.get, keys)]})
+    changes = [numbers[_ENGLISH_CHANGE] for numbers in every if _ENGLISH_CHANGE in numbers]
+    if "english" in contents and any(change == change for change in changes):
+        frame = frame.assign(**{_ENGLISH_CHANGE: changes})
     return Table(vocabulary_stub_names(study), heads, rows, frame, notes)
 
 
@@ -112,87 +151,3 @@ def vocabulary_sizes(study: StudyResults) -> DataFrame:
         if name.startswith("source_"):
             wide[f"{name.removeprefix('source_')}_before"] = wide[name]
     return wide[wide["vocabulary"] != "source"].reset_index(drop=True)
-
-
-def _cells(
-    study: StudyResults, key: Key, numbers: dict[str, Any], change: TableCell
-) -> dict[str, tuple[TableCell, ...]]:
-    """The cells of a vocabulary by content."""
-    trained = _trained(select(study.summary, metric="new_token_share_output"), key)
-    generated = percent_cell(float(trained["mean"].mean()))
-    before, after = (size / 1e9 for size in _parameters(study, key))
-    share = percent_cell(numbers.get("new_token_share_input"))
-    train_length = numbers.get(f"{_TRAIN_LENGTH}_before"), numbers.get(_TRAIN_LENGTH)
-    unused = percent_cell(numbers.get("unused_new_tokens"))
-    return {
-        "new_tokens": (number_cell(numbers.get("new_tokens"), 0), unused),
-        **{name: _pair(name, numbers) for name in _OF_MEMBERS},
-        "new_token_share": (share, generated),
-        "english": (percent_cell(numbers.get("english_sentences_changed")), change),
-        _TRAIN_LENGTH: _with_change(*train_length),
-        "parameters": _with_change(before, after),
-    }
-
-
-def _member_cells(
-    study: StudyResults, cells: dict[str, tuple[TableCell, ...]], numbers: dict[str, Any]
-) -> list[tuple[str, dict[str, tuple[TableCell, ...]]]]:
-    """Each member of a group with its cells: metrics on its own text, empty for all others."""
-    prefix = "source_fertility_"
-    members = [
-        name.removeprefix(prefix)
-        for name in study.fragmentation["metric"].unique()
-        if name.startswith(prefix) and numbers[name] == numbers[name]
-    ]
-    rows = []
-    for member in members:
-        blank = {name: (TableCell(""),) * len(of_name) for name, of_name in cells.items()}
-        for name in _OF_MEMBERS:
-            pair = {
-                name: numbers.get(f"{name}_{member}"),
-                f"{name}_before": numbers.get(f"source_{name}_{member}"),
-            }
-            blank[name] = _pair(name, pair)
-        share = percent_cell(numbers.get(f"new_token_share_input_{member}"))
-        rows.append((member, blank | {"new_token_share": (share, TableCell(""))}))
-    return rows
-
-
-def _pair(name: str, numbers: dict[str, Any]) -> tuple[TableCell, ...]:
-    decimals = metric(name).decimals
-    return tuple(number_cell(numbers.get(key), decimals) for key in (f"{name}_before", name))
-
-
-def _with_change(before: float | None, after: float | None) -> tuple[TableCell, ...]:
-    """A number before and after, and the relative change."""
-    change = TableCell()
-    if before and after is not None and before == before and after == after:
-        change = percent_cell(after / before - 1, sign=True)
-    return number_cell(before, 2), number_cell(after, 2), change
-
-
-def _parameters(study: StudyResults, key: Key) -> tuple[float, float]:
-    """Parameters of the source model, and of models with a vocabulary; NaN if no card has them."""
-    cards = study.training
-    if "total_parameters" not in cards:
-        return math.nan, math.nan
-    before = select(cards, source=key[0], vocabulary="source")
-    after = select(cards, **dict(zip(CELL, key, strict=False)))
-    return float(before["total_parameters"].mean()), float(after["total_parameters"].mean())
-
-
-def _trained(summary: DataFrame, key: Key) -> DataFrame:
-    """The rows of the trained cells of a vocabulary."""
-    rows = select(summary, **dict(zip(CELL, key, strict=False)))
-    return rows[rows["strategy"] != "none"]
-
-
-def _english(study: StudyResults, keys: list[Key]) -> dict[Key, float]:
-    """The mean change of English over the trained cells of each vocabulary.
-
-    In the task whose text represents each language: means over several would mix their scales.
-    """
-    tasks = text_tasks(study, ENGLISH_BITS_PER_BYTE)
-    english = text_scores(study.summary, tasks, ENGLISH_BITS_PER_BYTE).dropna(subset="change")
-    cells = {key: _trained(english, key) for key in keys}
-    return {key: float(of_key["change"].mean()) for key, of_key in cells.items() if len(of_key)}

@@ -15,26 +15,16 @@ from lexigraft.report.models import stub, stub_names
 from lexigraft.report.names import initializer_name, listed, metric, task_name
 from lexigraft.report.rendering import number
 from lexigraft.report.significance import RESAMPLES
-from lexigraft.report.table import (
-    Row,
-    Table,
-    TableCell,
-    missing_note,
-    number_cell,
-    percent_cell,
-    ranked,
-)
+from lexigraft.report.table import Row, Table, TableCell, missing_note, number_cell, ranked
 
-# Statistics of a fit: column of the CSV file -> heading, and aggregation over languages.
+# Statistics of a fit -> heading, aggregation over languages, unit and decimals; None: percent.
 _FIT = {
-    "seconds": (("fit", "seconds"), "mean"),
-    "peak_memory_bytes": (("fit", "memory, MB"), "max"),
-    "relative_norm": (("new rows", "norm"), "mean"),
-    "share_in_hull": (("new rows", "in hull"), "mean"),
+    "seconds": (("fit", "seconds"), "mean", 1, 1),
+    "peak_memory_bytes": (("fit", "memory, MB"), "max", 1e6, 0),
+    "relative_norm": (("new rows", "norm"), "mean", 1, 2),
+    "share_in_hull": (("new rows", "in hull"), "mean", 1, None),
 }
 _OF_TASK = (f"{metric(BITS_PER_BYTE).title} ↓", "gap closed ↑", "mean rank ↓")
-Gaps = Mapping[tuple[str, str, str], Gap]  # by source model, vocabulary and task
-Fits = Mapping[Model, Mapping[str, float]]
 
 
 @table(
@@ -55,60 +45,57 @@ def leaderboard(study: StudyResults) -> Table | None:
     if not by_panel:
         return None
     tasks = list(dict.fromkeys(task for *_, task in by_panel))
-    fits, headers = _fits(study), stub_names(study)
+    fits, headers, decimals = _fits(study), stub_names(study), metric(BITS_PER_BYTE).decimals
     rows: list[Row] = []
     for source, vocabulary in dict.fromkeys(key[:2] for key in by_panel):
         of_tasks = [by_panel[source, vocabulary, task] for task in tasks]
-        shares = {model: mean.share for model, mean in of_tasks[0].means.items()}
-
-        def order(model: Model, shares: dict[Model, float] = shares) -> tuple[bool, float]:
-            return not model.baseline, -shares.get(model, -math.inf)
-
-        for model in sorted(of_tasks[0].shares, key=order):
+        shares = {model: -mean.share for model, mean in of_tasks[0].means.items()}
+        for model in sorted(
+            of_tasks[0].shares, key=lambda model: (not model.baseline, shares.get(model, math.inf))
+        ):
+            fit = fits.get(model, {})
+            cells: list[TableCell] = []
+            for gap in of_tasks:
+                mean = gap.means.get(model)
+                if mean is None:
+                    cells += [TableCell()] * len(_OF_TASK)
+                    continue
+                ends = [number(100 * end, 1) for end in (mean.low, mean.high) if math.isfinite(end)]
+                interval = "" if model.baseline else " to ".join(ends)
+                cells += [
+                    number_cell(mean.bits, decimals),
+                    replace(number_cell(mean.share, None), change=interval),
+                    TableCell("") if model.baseline else number_cell(mean.rank, 1),
+                ]
+            for name, (_, _, scale, places) in _FIT.items():
+                value = number_cell(fit.get(name, math.nan) / scale, places)
+                cells.append(TableCell("") if model.baseline else value)
             group = source if model.baseline else f"{source} {vocabulary}"
-            cells = _cells(model, of_tasks, fits)
-            row = Row(stub(model, headers), cells, model.baseline, group)
+            row = Row(stub(model, headers), tuple(cells), model.baseline, group)
             if row not in rows:  # the source model is repeated for each vocabulary
                 rows.append(row)
     rows = ranked(rows, [*(False, True, False) * len(tasks), *(None,) * len(_FIT)])
     titles = [task_name(task, study.task_kind(task)) if len(tasks) > 1 else "" for task in tasks]
     heads = [(title, name) for title in titles for name in _OF_TASK]
-    scored = len(heads)
-    heads += [head for head, _ in _FIT.values()]
-    without_fits = [replace(row, cells=row.cells[:scored]) for row in rows]
-    notes = [*_notes(study, by_panel), *missing_note(without_fits, heads[:scored])]
-    return Table(headers, heads, rows, _data(by_panel, fits), notes)
+    scores = [replace(row, cells=row.cells[: len(heads)]) for row in rows]
+    notes = [*_notes(study, by_panel), *missing_note(scores, heads)]
+    heads += [head for head, *_ in _FIT.values()]
+    data: list[dict[str, Any]] = []  # per model, task and language; without one for the means
+    for (*_, task), gap in by_panel.items():
+        for model, by_language in gap.shares.items():
+            names = {axis: getattr(model, axis) for axis in AXES[:3]} | {"task": task}
+            for language, result in by_language.items():
+                numbers = {"rank": result.rank, "gap_closed": result.share}
+                data.append({**names, "language": language, BITS_PER_BYTE: result.bits, **numbers})
+            if mean := gap.means.get(model):
+                numbers = {"rank": mean.rank, "gap_closed": mean.share}
+                numbers |= {"gap_closed_low": mean.low, "gap_closed_high": mean.high}
+                numbers |= fits.get(model, {})
+                data.append({**names, "language": "", BITS_PER_BYTE: mean.bits, **numbers})
+    return Table(headers, heads, rows, DataFrame(data).drop_duplicates(), notes)
 
 
-def _cells(model: Model, of_tasks: list[Gap], fits: Fits) -> tuple[TableCell, ...]:
-    cells: list[TableCell] = []
-    for gap in of_tasks:
-        mean = gap.means.get(model)
-        if mean is None:
-            cells += [TableCell()] * len(_OF_TASK)
-            continue
-        interval = [number(100 * end, 1) for end in (mean.low, mean.high) if math.isfinite(end)]
-        bits = number_cell(mean.bits, metric(BITS_PER_BYTE).decimals)
-        share = percent_cell(mean.share)
-        if model.baseline:
-            cells += [bits, share, TableCell("")]
-        else:
-            share = replace(share, change=" to ".join(interval))
-            cells += [bits, share, number_cell(mean.rank, 1)]
-    if model.baseline:
-        return (*cells, *(TableCell(""),) * len(_FIT))
-    fit = fits.get(model, {})
-    memory = fit.get("peak_memory_bytes")
-    return (
-        *cells,
-        number_cell(fit.get("seconds"), 1),
-        number_cell(memory and memory / 1e6, 0),
-        number_cell(fit.get("relative_norm"), 2),
-        percent_cell(fit.get("share_in_hull")),
-    )
-
-
-def _fits(study: StudyResults) -> Fits:
+def _fits(study: StudyResults) -> dict[Model, dict[str, float]]:
     """Cost of computing the rows, and their norm and hull, aggregated over languages and seeds."""
     frame = study.initialization
     frame = frame[frame["statistic"].isin(_FIT)]
@@ -120,35 +107,18 @@ def _fits(study: StudyResults) -> Fits:
     return fits
 
 
-def _data(by_panel: Gaps, fits: Fits) -> DataFrame:
-    """A row per model, task and language, and one without a language for their means."""
-    rows: list[dict[str, Any]] = []
-    for (*_, task), gap in by_panel.items():
-        for model, shares in gap.shares.items():
-            names = {axis: getattr(model, axis) for axis in AXES[:3]} | {"task": task}
-            for language, result in shares.items():
-                numbers = {"rank": result.rank, "gap_closed": result.share}
-                rows.append({**names, "language": language, BITS_PER_BYTE: result.bits, **numbers})
-            if mean := gap.means.get(model):
-                interval = {"gap_closed_low": mean.low, "gap_closed_high": mean.high}
-                numbers = {"rank": mean.rank, "gap_closed": mean.share, **interval}
-                numbers |= fits.get(model, {})
-                rows.append({**names, "language": "", BITS_PER_BYTE: mean.bits, **numbers})
-    return DataFrame(rows).drop_duplicates()  # the source model is repeated for each vocabulary
-
-
-def _notes(study: StudyResults, by_panel: Gaps) -> list[str]:
+def _notes(study: StudyResults, by_panel: Mapping[tuple[str, str, str], Gap]) -> list[str]:
     floor = initializer_name(study.item.option("floor"))
     scored: dict[str, dict[str, None]] = {}  # task -> languages with a gap
     for (*_, task), gap in by_panel.items():
         scored.setdefault(task, {}).update(dict.fromkeys(gap.languages))
-    by_languages: dict[str, list[str]] = {}  # names of languages -> tasks
+    scopes = {}  # names of tasks -> names of their languages
     for task, languages in scored.items():
         names = listed(map(study.language, languages)) or "no language"
-        by_languages.setdefault(names, []).append(task_name(task, study.task_kind(task)))
-    scope = "; ".join(f"{listed(tasks)}: {names}" for names, tasks in by_languages.items())
-    if len(by_languages) == 1:
-        scope = next(iter(by_languages))
+        scopes[task_name(task, study.task_kind(task))] = names
+    scope = "; ".join(f"{task}: {names}" for task, names in scopes.items())
+    if len({*scopes.values()}) == 1:
+        scope = next(iter(scopes.values()))
     known = {language for languages in scored.values() for language in languages}
     over = "languages and over the sentences of each" if len(known) > 1 else "sentences"
     notes = [

@@ -1,5 +1,6 @@
 """Perplexity and bits per byte (Yamaguchi et al., Tables 2 and 11)."""
 
+import math
 from typing import Literal
 
 import pandas
@@ -8,13 +9,17 @@ from pandas import DataFrame
 from lexigraft.report.frame import CELL, Column, Model, StudyResults, select
 from lexigraft.report.heldout import before_after, text_name, text_scores, text_tasks
 from lexigraft.report.items import Options, table
-from lexigraft.report.model_table import changes_over_source, lapt_note, score_cell, seed_notes
+from lexigraft.report.model_table import (
+    changes_over_source,
+    lapt_note,
+    model_rows,
+    score_cell,
+    seed_notes,
+)
 from lexigraft.report.models import models, stub, stub_names
 from lexigraft.report.names import metric
-from lexigraft.report.rendering import number
-from lexigraft.report.table import Row, Table, TableCell, is_compact, missing_note, ranked
+from lexigraft.report.table import Table, TableCell, missing_note
 
-_Content = Literal["perplexity", "bits_per_byte_before", "bits_per_byte"]
 _BEFORE = "bits_per_byte_before"
 _HEADS = {
     "perplexity": "perplexity ↓",
@@ -26,7 +31,7 @@ _HEADS = {
 class PerplexityOptions(Options):
     """The options of a table of perplexities."""
 
-    metrics: tuple[_Content, ...] = ()
+    metrics: tuple[Literal["perplexity", "bits_per_byte_before", "bits_per_byte"], ...] = ()
 
 
 @table(
@@ -45,51 +50,50 @@ def perplexity(study: StudyResults) -> Table | None:
     perplexities = text_scores(study.summary, tasks, "perplexity")
     if perplexities.empty or not rows:
         return None
-    starts = before_after(study)
-    starts = starts[starts["measured_on"] == "records"]
-    untrained = starts.loc[starts["initializer"] != "none", "before"].notna().any()
-    contents = study.item.metrics or tuple(c for c in _HEADS if c != _BEFORE or untrained)
+    before = _before(study)
+    contents = study.item.metrics or tuple(
+        name for name in _HEADS if name != _BEFORE or (before["initializer"] != "none").any()
+    )
     # The language of a column, its content, and the column of the summary.
     columns: list[tuple[str, str, Column]] = []
     for language in study.order("language"):
         if language not in tasks and language not in study.item.where.get("language", ()):
             continue
         scored = select(study.summary, language=language)["metric"].drop_duplicates()
-        members = [name.removeprefix("perplexity_") for name in scored
-                   if name.startswith("perplexity_")]  # fmt: skip
-        for member in ("", *members):
+        members = [name for name in scored if name.startswith("perplexity_")]
+        for member in ("", *(name.removeprefix("perplexity_") for name in members)):
             for content in contents:
                 if not (member and content == _BEFORE):
                     name = f"{content}_{member}" if member else content
                     column = (language, tasks.get(language, ""), name)
                     columns.append((member or language, content, column))
     headers = stub_names(study)
-    compact = is_compact(len(columns), len(headers))
     after = [column for _, content, column in columns if content == "bits_per_byte"]
     changes = changes_over_source(study, rows, after)
 
-    def cell(model: Model, content: str, column: Column) -> TableCell:
+    def cell(model: Model, key: tuple[str, str, Column]) -> TableCell:
+        _, content, column = key
         if content == _BEFORE:
-            return _before(starts, model, column[0])
+            if model.strategy == "none":
+                return TableCell("")
+            scores = select(before, language=column[0], **model.axes()).to_dict("records")
+            # The mean over other seeds is the same for each seed.
+            score = scores[0] | {"std": scores[0]["std"] or math.nan} if scores else None
+            return score_cell(score, metric(_BEFORE), change=False)
         score = study.find(model, *column)
         if content == "bits_per_byte":
-            shown = score_cell(score, metric(content), compact=compact)
-            return changes.starred(shown, model, column)
+            return changes.starred(score_cell(score, metric(content)), model, column)
         shown = score_cell(score, metric(content), change=False)
         # A dagger marks rows with the source vocabulary, whose perplexities have another scale.
         dagger = model.baseline and score is not None
         return TableCell(f"{shown.text}†", shown.deviation) if dagger else shown
 
-    table_rows = [
-        Row(
-            stub(model, headers),
-            tuple(cell(model, content, column) for _, content, column in columns),
-            model.baseline,
-            model.source,
-        )
-        for model in rows
-    ]
-    table_rows = ranked(table_rows, [None if c == _BEFORE else False for _, c, _ in columns])
+    table_rows = model_rows(
+        {model: stub(model, headers) for model in rows},
+        columns,
+        cell,
+        [None if content == _BEFORE else False for _, content, _ in columns],
+    )
     heads = [
         (study.language(name), _HEADS[content]) if len(contents) > 1 else ("", study.language(name))
         for name, content, _ in columns
@@ -109,26 +113,17 @@ def perplexity(study: StudyResults) -> Table | None:
     if named_text := text_name(study, "perplexity"):
         notes.append(f"Text of {named_text}; the CSV file also has that of the other tasks.")
     title = metric(contents[0]).title.capitalize() if len(contents) == 1 else ""
-    data = changes.join(_data(study.summary, starts))
-    return Table(headers, heads, table_rows, data, notes, title)
+    measured = study.summary["metric"].str.match("(perplexity|bits_per_byte)(_|$)")
+    data = study.summary[measured]
+    data = pandas.concat([data, before], ignore_index=True) if len(before) else data
+    return Table(headers, heads, table_rows, changes.join(data), notes, title)
 
 
-def _data(summary: DataFrame, starts: DataFrame) -> DataFrame:
-    """The summary of perplexities and bits per byte, and of those before training."""
-    grouped = starts[starts["before"].notna()].groupby(CELL, sort=False)
-    before = grouped["before"].agg(["mean", "std"])
-    before["n_seeds"] = grouped.size()
+def _before(study: StudyResults) -> DataFrame:
+    """Bits per byte of each trained cell before training: mean and deviation over seeds."""
+    starts = before_after(study)
+    starts = starts[(starts["measured_on"] == "records") & starts["before"].notna()]
+    before = starts.groupby(CELL, sort=False)["before"].agg(["mean", "std", "size"])
+    before["n_seeds"] = before.pop("size")
     before["over"] = ["seeds" if n > 1 else "" for n in before["n_seeds"]]
-    before = before.reset_index().assign(metric=_BEFORE)
-    after = summary[summary["metric"].str.match("(perplexity|bits_per_byte)(_|$)")]
-    return pandas.concat([after, before], ignore_index=True) if len(before) else after
-
-
-def _before(starts: DataFrame, model: Model, language: str) -> TableCell:
-    if model.strategy == "none":
-        return TableCell("")
-    values = select(starts, language=language, **model.axes())["before"].dropna()
-    if values.empty:
-        return TableCell()
-    deviation = number(values.std(ddof=1), 3) if values.nunique() > 1 else ""
-    return TableCell(number(values.mean(), 3), deviation, value=float(values.mean()))
+    return before.reset_index().assign(metric=_BEFORE)

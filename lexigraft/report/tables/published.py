@@ -13,7 +13,6 @@ from lexigraft.report.frame import CELL, StudyResults
 from lexigraft.report.items import Name, Names, Options, Refers, ScoreOptions, table
 from lexigraft.report.names import metric
 from lexigraft.report.published import Published
-from lexigraft.report.rendering import number
 from lexigraft.report.table import Row, Table, TableCell, number_cell
 
 # A score is within the spread if it differs from the paper's by at most this many deviations.
@@ -63,24 +62,68 @@ class PublishedOptions(ScoreOptions):
 )
 def published(study: StudyResults) -> Table | None:
     """A row per published number and cell with the corresponding score."""
-    numbers, scores = _of_item(study), _scores(study)
+    item = study.item
+    papers, tables = item.option("compare") or (study.name,), item.option("tables")
+    numbers = [
+        printed
+        for printed in study.published
+        if printed.paper in papers
+        and (not tables or printed.table in tables)
+        and (not item.tasks or printed.task in item.tasks)
+        and (not item.metrics or printed.metric in item.metrics)
+    ]
+    # Task and metric -> each score, with the names of its cell in papers and their labels.
+    stands_for: Mapping[str, StandsFor] = item.option("stands_for") or {}
+    # An item that selects initializers contains the rows of their aliases already.
+    aliases = () if "initializer" in item.where else (study.whole or study).aliases
+    scores: dict[tuple[str, str], list[tuple[dict[str, Any], list]]] = {}
+    for score in study.summary.to_dict("records"):
+        cell = {axis: score[axis] for axis in CELL}
+        if represented := stands_for.get(cell["source"]):
+            cell |= represented.model_dump(exclude_none=True)
+        of_metric = scores.setdefault((score["task"], score["metric"]), [])
+        of_metric.append((score, names_in_papers(cell, aliases)))
     rows, data = [], []
     unmatched: Counter[str] = Counter()
     several = len({printed.paper for printed in numbers}) > 1
     for printed in numbers:
-        matching: dict[int, tuple[str, dict[str, Any]]] = {}  # a score may have several labels
-        for index, names, label, score in scores.get((printed.task, printed.metric), ()):
-            if printed.cell.items() <= names.items():
-                matching.setdefault(index, (label, score))
+        matching = [
+            (label[0], score)
+            for score, labelled in scores.get((printed.task, printed.metric), ())
+            if (
+                label := [text for names, text in labelled if printed.cell.items() <= names.items()]
+            )
+        ]
         if not matching:
             unmatched[printed.reason or "not evaluated in this study"] += 1
-        for label, score in matching.values():
-            paper = f"{printed.paper}, " if several else ""
-            location = f"{paper}Table {printed.table}"
-            within = _within(printed, score)
+        decimals = metric(printed.metric).decimals
+        for label, score in matching:
+            difference, within = float(score["mean"] - printed.value), _within(printed, score)
+            cells = []
+            for value, spread in (
+                (printed.value, printed.spread),
+                (score["mean"], score["std"]),
+            ):
+                deviation = number_cell(spread, decimals)
+                deviation_text = "" if deviation.value is None else deviation.text
+                cells.append(replace(number_cell(value, decimals), deviation=deviation_text))
+            cells.append(number_cell(difference, decimals, sign=True))
+            cells.append(TableCell(within) if within else TableCell())
+            location = f"{f'{printed.paper}, ' if several else ''}Table {printed.table}"
             left = (location, printed.row + label, printed.column)
-            rows.append(Row(left, _cells(printed, score, within), group=location))
-            data.append(_numbers(printed, score, within))
+            rows.append(Row(left, tuple(cells), group=location))
+            data.append({
+                **{name: getattr(printed, name) for name in ("paper", "table", "row", "column")},
+                **{axis: score[axis] for axis in CELL},
+                "task": printed.task,
+                "metric": printed.metric,
+                "published": printed.value,
+                "published_spread": printed.spread,
+                "here": score["mean"],
+                "difference": difference,
+                "within": within,
+                **{name: score[name] for name in ("std", "over", "n_seeds", "n_runs")},
+            })  # fmt: skip
     if not rows:
         return None
     counts = [line["within"] for line in data]
@@ -98,21 +141,6 @@ def published(study: StudyResults) -> Table | None:
         )
     heads = [("", "Paper"), ("", "Here"), ("", "Difference"), ("", "Within the spread")]
     return Table(("Table", "Row", "Column"), heads, rows, DataFrame(data), notes)
-
-
-def _of_item(study: StudyResults) -> list[Published]:
-    """The numbers of the item's papers, tables, tasks and metrics."""
-    item = study.item
-    papers = item.option("compare") or (study.name,)
-    tables = item.option("tables")
-    return [
-        printed
-        for printed in study.published
-        if printed.paper in papers
-        and (not tables or printed.table in tables)
-        and (not item.tasks or printed.task in item.tasks)
-        and (not item.metrics or printed.metric in item.metrics)
-    ]
 
 
 def names_in_papers(
@@ -135,25 +163,6 @@ def names_in_papers(
     return labelled
 
 
-_Named = tuple[int, dict[str, str], str, dict[str, Any]]
-
-
-def _scores(study: StudyResults) -> dict[tuple[str, str], list[_Named]]:
-    """Task and metric -> each score, with the names of its cell and the labels of its rows."""
-    stands_for: Mapping[str, StandsFor] = study.item.option("stands_for") or {}
-    # An item that selects initializers contains the rows of their aliases already.
-    aliases = () if "initializer" in study.item.where else (study.whole or study).aliases
-    scores: dict[tuple[str, str], list[_Named]] = {}
-    for index, score in enumerate(study.summary.to_dict("records")):
-        cell = {axis: score[axis] for axis in CELL}
-        if represented := stands_for.get(cell["source"]):
-            cell |= represented.model_dump(exclude_none=True)
-        of_metric = scores.setdefault((score["task"], score["metric"]), [])
-        for names, label in names_in_papers(cell, aliases):
-            of_metric.append((index, names, label, score))
-    return scores
-
-
 def _within(printed: Published, score: dict[str, Any]) -> str:
     """Whether a score is within the spread of the paper's number or its own: `yes` or `no`.
 
@@ -169,35 +178,3 @@ def _within(printed: Published, score: dict[str, Any]) -> str:
     # Half a unit as a float may be slightly less than the exact half.
     reach = (_DEVIATIONS * max(spreads) + printed.rounding) * (1 + 1e-9)
     return "yes" if abs(score["mean"] - printed.value) <= reach else "no"
-
-
-def _cells(printed: Published, score: dict[str, Any], within: str) -> tuple[TableCell, ...]:
-    decimals = metric(printed.metric).decimals
-
-    def cell(value: float, spread: float | None) -> TableCell:
-        deviation = "" if spread is None or spread != spread else number(spread, decimals)
-        return replace(number_cell(value, decimals), deviation=deviation)
-
-    difference = float(score["mean"] - printed.value)
-    return (
-        cell(printed.value, printed.spread),
-        cell(score["mean"], score["std"]),
-        TableCell(number(difference, decimals, sign=True), value=difference),
-        TableCell(within) if within else TableCell(),
-    )
-
-
-def _numbers(printed: Published, score: dict[str, Any], within: str) -> dict[str, Any]:
-    """One row of the data, with numbers in the unit of the metric here."""
-    return {
-        **{name: getattr(printed, name) for name in ("paper", "table", "row", "column")},
-        **{axis: score[axis] for axis in CELL},
-        "task": printed.task,
-        "metric": printed.metric,
-        "published": printed.value,
-        "published_spread": printed.spread,
-        "here": score["mean"],
-        "difference": score["mean"] - printed.value,
-        "within": within,
-        **{name: score[name] for name in ("std", "over", "n_seeds", "n_runs")},
-    }

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Annotated
 
 from pandas import DataFrame
 from pydantic import Field
 
-from lexigraft.evaluation.metric_kinds import MetricKind
-from lexigraft.report.frame import COLUMN, Model, StudyResults
+from lexigraft.report.frame import COLUMN, Column, Model, StudyResults
 from lexigraft.report.items import LISTS, Item, Names, Options, Refers, ScoreOptions, table
 from lexigraft.report.model_table import (
     bootstrap_notes,
@@ -20,7 +20,7 @@ from lexigraft.report.model_table import (
 from lexigraft.report.models import models, quality_columns, stub, stub_names
 from lexigraft.report.names import initializer_name, metric
 from lexigraft.report.rendering import number
-from lexigraft.report.significance import RESAMPLES, ScoreDifference, score_differences
+from lexigraft.report.significance import RESAMPLES, score_differences
 from lexigraft.report.table import (
     FULL_SHADE,
     FULL_SHADE_NOTE,
@@ -32,6 +32,12 @@ from lexigraft.report.table import (
     missing_note,
     shade_of,
 )
+
+# Columns of the CSV file, and names of the fields of a test that differ from them.
+_NUMBERS = ("baseline_score", "difference", "low", "high", "p", "p_corrected", "effect_size",
+            "examples", "outputs", "seed_freedom")  # fmt: skip
+_FIELDS = {"difference": "value", "p_corrected": "corrected", "effect_size": "effect",
+           "seed_freedom": "freedom"}  # fmt: skip
 
 
 class Baselines(Options):
@@ -75,37 +81,66 @@ def significance(study: StudyResults) -> Table | None:
 
     Cells have the difference with its stars, its 95 % interval, p and effect size.
     """
-    rows = models(study)
+    rows, every_column = models(study), quality_columns(study)
     with_outputs = {run.task for run in study.predictions}
     sources = {model.source for model in rows}
     columns = [
         column
-        for column in quality_columns(study)
+        for column in every_column
         if column[1] in with_outputs
         and not all(study.is_noise(source, column) for source in sources)
     ]
     pairs = [*_pairs(study)]
-    comparisons = [
-        (model, baseline, column)
-        for column in columns
-        for _, model, baseline in pairs
-        if not study.is_noise(model.source, column)
-    ]
-    differences = score_differences(study, comparisons)
+    differences = score_differences(
+        study,
+        [
+            (model, baseline, column)
+            for column in columns
+            for _, model, baseline in pairs
+            if not study.is_noise(model.source, column)
+        ],
+    )
     if not differences:
         return None
     headers = ("From", *stub_names(study))
     compact = is_compact(len(columns), len(headers))
     tests = {(test.model, test.baseline, test.column): test for test in differences}
-    table_rows = []
-    for name, model, baseline in pairs:
-        cells = tuple(
-            TableCell("noise", noise=True)
-            if study.is_noise(model.source, column)
-            else _cell(tests.get((model, baseline, column)), metric(column[2]), compact)
-            for column in columns
+
+    def cell(model: Model, baseline: Model, column: Column) -> TableCell:
+        if study.is_noise(model.source, column):
+            return TableCell("noise", noise=True)
+        test, shown = tests.get((model, baseline, column)), metric(column[2])
+        if test is None:
+            return TableCell()
+        share = test.value / abs(test.baseline_score) if test.baseline_score else test.value
+        low, high = (number(end, shown.decimals, sign=True) for end in (test.low, test.high))
+        below = f"{low} to {high}; {p_text(test.corrected)}; {effect_text(test.effect)}"
+        return TableCell(
+            number(test.value, shown.decimals, sign=True),
+            change="" if compact else below,
+            shade=shade_of(share / FULL_SHADE, shown.higher_is_better) if test.stars else 0.0,
+            value=test.value,
+            stars=test.stars,
         )
-        table_rows.append(Row((name, *stub(model, headers[1:])), cells, model.baseline))
+
+    table_rows = [
+        Row(
+            (name, *stub(model, headers[1:])),
+            tuple(cell(model, baseline, column) for column in columns),
+            model.baseline,
+        )
+        for name, model, baseline in pairs
+    ]
+    data = [
+        {
+            **test.model.axes(),
+            **dict(zip(COLUMN, test.column, strict=True)),
+            **{f"baseline_{axis}": name for axis, name in test.baseline.axes().items()},
+            **{name: getattr(test, _FIELDS.get(name, name)) for name in _NUMBERS},
+            "resamples": RESAMPLES,
+        }
+        for test in differences
+    ]
     heads, explained = column_heads(study, columns, compact)
     below = "In the CSV file: 95 % intervals, p and effect sizes d"
     if not compact:
@@ -115,12 +150,12 @@ def significance(study: StudyResults) -> Table | None:
         f"Only significant differences are coloured. Blue: better; red: worse; {FULL_SHADE_NOTE}. "
         f"{below} (Cohen's, over examples: 0.2 is small, 0.8 large).",
         "Runs and seeds are averaged; an example is resampled with all of its outputs.",
-        *noise_notes(study, rows, quality_columns(study)),
+        *noise_notes(study, rows, every_column),
         *explained,
         *not_scored_notes(study, columns),
         *missing_note(table_rows, heads),
     ]
-    return Table(headers, heads, table_rows, DataFrame(map(_numbers, differences)), notes)
+    return Table(headers, heads, table_rows, DataFrame(data), notes)
 
 
 def p_text(p: float) -> str:
@@ -146,45 +181,12 @@ def _pairs(study: StudyResults) -> Iterator[tuple[str, Model, Model]]:
                         yield title, model, baseline
         return
     for title, is_source in (("Source", True), ("LAPT", False)):
-        for model in rows:
-            if model.is_source or (model.baseline and not is_source):
-                continue
-            for baseline in rows:
-                same_source = baseline.baseline and baseline.source == model.source
-                if same_source and baseline.is_source == is_source:
-                    yield title, model, baseline
-
-
-def _cell(test: ScoreDifference | None, shown: MetricKind, compact: bool) -> TableCell:
-    if test is None:
-        return TableCell()
-    share = test.value / abs(test.baseline_score) if test.baseline_score else test.value
-    low, high = (number(end, shown.decimals, sign=True) for end in (test.low, test.high))
-    below = f"{low} to {high}; {p_text(test.corrected)}; {effect_text(test.effect)}"
-    return TableCell(
-        number(test.value, shown.decimals, sign=True),
-        change="" if compact else below,
-        shade=shade_of(share / FULL_SHADE, shown.higher_is_better) if test.stars else 0.0,
-        value=test.value,
-        stars=test.stars,
-    )
-
-
-def _numbers(test: ScoreDifference) -> dict[str, str | float]:
-    """A row of the CSV file, in full precision."""
-    return {
-        **test.model.axes(),
-        **dict(zip(COLUMN, test.column, strict=True)),
-        **{f"baseline_{axis}": name for axis, name in test.baseline.axes().items()},
-        "baseline_score": test.baseline_score,
-        "difference": test.value,
-        "low": test.low,
-        "high": test.high,
-        "p": test.p,
-        "p_corrected": test.corrected,
-        "effect_size": test.effect,
-        "examples": test.examples,
-        "outputs": test.outputs,
-        "seed_freedom": test.freedom,
-        "resamples": RESAMPLES,
-    }
+        for model, baseline in product(rows, rows):
+            if (
+                baseline.baseline
+                and baseline.is_source == is_source
+                and baseline.source == model.source
+                and not model.is_source
+                and (is_source or not model.baseline)
+            ):
+                yield title, model, baseline

@@ -4,21 +4,21 @@ from dataclasses import replace
 from itertools import product
 from typing import Annotated, Literal
 
-from pandas import DataFrame
 from pydantic import Field
 
 from lexigraft.evaluation.metric_kinds import MetricKind
 from lexigraft.report.frame import Column, Model, StudyResults, models_of, select
 from lexigraft.report.items import BatchSize, TaskOptions, table
-from lexigraft.report.model_table import score_cell, seed_notes
+from lexigraft.report.model_table import model_rows, score_cell, seed_notes
 from lexigraft.report.models import models, stub, stub_names
 from lexigraft.report.names import SAME_TEXT, metric, task_name
 from lexigraft.report.rendering import number
 from lexigraft.report.speed import measured_speeds, speed_up_cell
-from lexigraft.report.table import Row, Table, TableCell, is_compact, missing_note, ranked
+from lexigraft.report.table import Table, TableCell, missing_note
 
 _STEPS = "steps_per_sentence"
 _RATE = MetricKind("rate", "per second")
+_FIRST = MetricKind("first_token", "seconds", higher_is_better=False, decimals=3)
 _SPEED = SAME_TEXT + "_per_second_batch_{batch}"
 # Content of a column -> how it is shown, its head, and the names of its numbers in records.
 _COLUMNS = {
@@ -26,11 +26,7 @@ _COLUMNS = {
     "tokens_per_second": (_RATE, "tokens/s", "tokens_per_second_batch_{batch}"),
     "characters_per_second": (_RATE, "characters/s", _SPEED),
     "bytes_per_second": (_RATE, "bytes/s", "same_text_bytes_per_second_batch_{batch}"),
-    "first_token_seconds": (
-        MetricKind("first_token", "seconds", higher_is_better=False, decimals=3),
-        "first token, s",
-        "first_token_seconds_batch_{batch}",
-    ),
+    "first_token_seconds": (_FIRST, "first token, s", "first_token_seconds_batch_{batch}"),
     "speed_up": (_RATE, "speed-up", _SPEED),
 }
 _DEFAULT = (_STEPS, "tokens_per_second", "characters_per_second", "speed_up")
@@ -66,10 +62,9 @@ def speed(study: StudyResults) -> Table | None:
     """Per language, speed task and batch size: tokens/s, characters/s and speed-up over Source.
 
     Tokens per second measure the speed of decoding steps; with longer tokens, each step produces
-    more text, so the speed-up is that of characters per second on the same text. The decoding steps
-    per sentence, if they were measured, explain it. An item with only `speed_up` gets one column
-    per language and task (as in Table 3), for one batch size, with the tokens per second next to
-    each speed-up.
+    more text, so the speed-up is that of characters per second on the same text. An item with only
+    `speed_up` has one column per language and task (as in Table 3), for one batch size, with the
+    tokens per second next to each speed-up.
     """
     item, measured = study.item, measured_speeds(study)
     if item.tasks:
@@ -85,30 +80,41 @@ def speed(study: StudyResults) -> Table | None:
         measured = select(measured, batch=item.option("batch_size") or measured["batch"].min())
     if measured.empty or not rows:
         return None
-    columns = _columns(study, measured, contents)
-    heads, headers = list(columns.values()), stub_names(study)
-    compact = is_compact(len(heads), len(headers))
+    several = measured["task"].nunique() > 1
+    pairs = measured[["task", "batch"]].drop_duplicates()
+    scored = set(measured[["language", "task", "batch"]].itertuples(index=False, name=None))
+    columns: dict[tuple[Column, str], tuple[str, str]] = {}  # column of the summary -> heads
+    for language, (task, batch) in product(study.order("language"), pairs.itertuples(index=False)):
+        if not item.tasks and (language, task, batch) not in scored:
+            continue
+        name = task_name(task, study.prompts_from.get(task, ""))
+        for content in contents:
+            _, label, recorded = _COLUMNS[content]
+            # The steps per sentence do not depend on the batch size.
+            group = [study.language(language), name if several else ""]
+            group += [f"batch {batch}"] if content != _STEPS else []
+            head = ", ".join(filter(None, group)), label
+            key = (language, task, recorded.format(batch=batch)), content
+            columns[key] = (study.language(language), name) if narrow else head
 
-    def cell(model: Model, column: Column, content: str) -> TableCell:
-        row = study.find(model, *column)
+    def cell(model: Model, key: tuple[Column, str]) -> TableCell:
+        (language, task, name), content = key
+        row = study.find(model, language, task, name)
         if content != "speed_up":
-            return score_cell(row, _COLUMNS[content][0], change=False, compact=compact)
-        ratio = speed_up_cell(row, compact)
-        language, task, name = column
-        batch = name.rsplit("_", 1)[-1]
-        tokens = study.find(model, language, task, f"tokens_per_second_batch_{batch}")
-        return replace(ratio, change=number(tokens["mean"], 1)) if narrow and tokens else ratio
+            return score_cell(row, _COLUMNS[content][0], change=False)
+        tokens_name = f"tokens_per_second_batch_{name.rsplit('_', 1)[-1]}"
+        tokens = study.find(model, language, task, tokens_name)
+        change = number(tokens["mean"], 1) if narrow and tokens else ""
+        return replace(speed_up_cell(row), change=change)
 
-    table_rows = [
-        Row(stub(model, headers), tuple(cell(model, *key) for key in columns),
-            model.baseline, model.source)
-        for model in rows
-    ]  # fmt: skip
+    headers, heads = stub_names(study), list(columns.values())
     directions = [
         None if content == "tokens_per_second" else _COLUMNS[content][0].higher_is_better
         for _, content in columns
     ]
-    table_rows = ranked(table_rows, directions)
+    table_rows = model_rows(
+        {model: stub(model, headers) for model in rows}, columns, cell, directions, narrow
+    )
     notes = [
         *seed_notes(study, rows, measured),
         "Characters per second and speed-up over Source are on the same held-out text: the steps "
@@ -135,28 +141,3 @@ def speed(study: StudyResults) -> Table | None:
         *missing_note(table_rows, heads),
     ]
     return Table(headers, heads, table_rows, measured, notes)
-
-
-def _columns(
-    study: StudyResults, measured: DataFrame, contents: tuple[str, ...]
-) -> dict[tuple[Column, str], tuple[str, str]]:
-    """The column of the summary and its content -> its heads."""
-    several = measured["task"].nunique() > 1
-    pairs = measured[["task", "batch"]].drop_duplicates()
-    known = set(measured[["language", "task", "batch"]].itertuples(index=False, name=None))
-    columns: dict[tuple[Column, str], tuple[str, str]] = {}
-    for language, (task, batch) in product(study.order("language"), pairs.itertuples(index=False)):
-        if not study.item.tasks and (language, task, batch) not in known:
-            continue
-        name = task_name(task, study.prompts_from.get(task, ""))
-        for content in contents:
-            _, label, recorded = _COLUMNS[content]
-            column = (language, task, recorded.format(batch=batch))
-            if contents == ("speed_up",):
-                columns[column, content] = study.language(language), name
-                continue
-            group = [study.language(language), *([name] if several else [])]
-            # The steps per sentence do not depend on the batch size.
-            group += [f"batch {batch}"] if content != _STEPS else []
-            columns[column, content] = ", ".join(group), label
-    return columns

@@ -20,39 +20,12 @@ def strategies(study: StudyResults) -> Table | None:
 
     Strategies that an item names are rows even without a record.
     """
-    trained = trained_models(study)
-    columns = quality_columns(study)
-    if "language" not in study.item.where:
-        # Languages with only one trained strategy allow no comparison.
-        columns = [
-            column
-            for column in columns
-            if sum(study.find(model, *column) is not None for model in trained) > 1
-        ]
-    if not columns or not trained:
-        return None
-    baselines = [
-        model for model in models(study) if model.baseline and model.source == trained[0].source
-    ]
-    names = [study.strategy_name(model.strategy) for model in trained]
-    stubs: list[tuple[str, ...]] = [
-        (row_name(model.initializer, model.strategy), model.strategy.replace("none", ""))
-        for model in baselines
-    ]
-    stubs += [(name.title, name.setting) for name in names]
-    title = f"Training strategies for {initializer_name(trained[0].initializer)}"
-    headers = ("Procedure", "Objective + length")
-    return results_table(title, study, [*baselines, *trained], columns, stubs, headers)
-
-
-def trained_models(study: StudyResults) -> list[Model]:
-    """All trained strategies of the configuration with the most of them; empty below two."""
     adapted = study.scores[
         (study.scores["initializer"] != "none") & (study.scores["strategy"] != "none")
     ]
     counts = adapted.groupby(AXES[:3], sort=False)["strategy"].nunique()
     if not counts.max() > 1:
-        return []
+        return None
     source, vocabulary, initializer = counts.idxmax()
     rows = select(adapted, source=source, vocabulary=vocabulary, initializer=initializer)
     names = {*rows["strategy"], *study.item.where.get("strategy", ())}
@@ -62,6 +35,25 @@ def trained_models(study: StudyResults) -> list[Model]:
         if name in names
     ]
     # Rows are grouped by procedure, in the order of the study.
-    procedures = [study.strategy_name(model.strategy).procedure for model in trained]
-    trained.sort(key=lambda m: procedures.index(study.strategy_name(m.strategy).procedure))
-    return trained
+    parts = {model: study.strategy_name(model.strategy) for model in trained}
+    procedures = [name.procedure for name in parts.values()]
+    trained.sort(key=lambda model: procedures.index(parts[model].procedure))
+    columns = quality_columns(study)
+    if "language" not in study.item.where:
+        # Languages with only one trained strategy allow no comparison.
+        columns = [
+            column
+            for column in columns
+            if sum(study.find(model, *column) is not None for model in trained) > 1
+        ]
+    if not columns:
+        return None
+    baselines = [model for model in models(study) if model.baseline and model.source == source]
+    stubs: list[tuple[str, ...]] = [
+        (row_name(model.initializer, model.strategy), model.strategy.replace("none", ""))
+        for model in baselines
+    ]
+    stubs += [(parts[model].title, parts[model].setting) for model in trained]
+    title = f"Training strategies for {initializer_name(initializer)}"
+    headers = ("Procedure", "Objective + length")
+    return results_table(title, study, [*baselines, *trained], columns, stubs, headers)

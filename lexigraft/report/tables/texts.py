@@ -39,24 +39,18 @@ def texts(study: StudyResults) -> Table | None:
         for language, card in study.corpora.items()
         for text, counts in card.get("cleaning", {}).items()
     ]
-    data = DataFrame(
-        [
-            {"language": row["language"], "text": row["text"], "count": count, "value": value}
-            for row in cleaned
-            for count, value in row.items()
-            if count not in ("language", "text")
-        ]
-    )
-    if data.empty:
+    if not cleaned:
         return None
-    present = set(data.loc[data["value"] > 0, "count"])
+    frame = DataFrame(cleaned)
+    data = frame.melt(["language", "text"], var_name="count", ignore_index=False)
+    data = data[data["value"].notna()].sort_index(kind="stable").astype({"value": int})
     columns = {count: Shown(("lines", name), 0) for count, name in _LINES.items()}
     columns |= {
-        count: Shown(("lines with", name), 0) for count, name in _DAMAGE.items() if count in present
+        count: Shown(("lines with", name), 0)
+        for count, name in _DAMAGE.items()
+        if count in frame and (frame[count] > 0).any()
     }
-    rows = frame_rows(
-        DataFrame(cleaned), columns, lambda row: (study.language(row["language"]), row["text"])
-    )
+    rows = frame_rows(frame, columns, lambda row: (study.language(row["language"]), row["text"]))
     repairing = [
         f"{study.language(language)} ({', '.join(names)})"
         for language, card in study.corpora.items()

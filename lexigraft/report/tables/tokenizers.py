@@ -1,5 +1,6 @@
 """How tokenizers segment the text of languages, side by side (as in VocADT, SALT and CW2V)."""
 
+from itertools import product
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
@@ -7,17 +8,20 @@ from pydantic import Field
 from lexigraft.report.frame import StudyResults
 from lexigraft.report.items import Options, TokenizerNames, table
 from lexigraft.report.names import metric
-from lexigraft.report.table import Row, Shown, Table, TableCell, missing_note, percent_cell
+from lexigraft.report.table import Row, Shown, Table, TableCell, missing_note, number_cell
 
 LENGTH = "tokens_per_sentence"
 _LOSSES = ("unknown_tokens", "lost_text")  # columns only where there is a loss
 _COLUMNS = {
-    LENGTH: Shown(("text", "tokens per sentence"), metric(LENGTH).decimals),
-    "fertility": Shown(("text", "tokens per word"), metric("fertility").decimals),
-    "bytes_per_token": Shown(("text", "bytes per token"), metric("bytes_per_token").decimals),
-    "english_parity": Shown(
-        ("text", "tokens per token of English"), metric("english_parity").decimals
-    ),
+    **{
+        name: Shown(("text", heading), metric(name).decimals)
+        for name, heading in (
+            (LENGTH, "tokens per sentence"),
+            ("fertility", "tokens per word"),
+            ("bytes_per_token", "bytes per token"),
+            ("english_parity", "tokens per token of English"),
+        )
+    },
     "unknown_tokens": Shown(("text", "unknown"), None),
     "lost_text": Shown(("text", "lost"), None),
     "size": Shown(("vocabulary", "tokens"), 0),
@@ -59,27 +63,25 @@ def tokenizers(study: StudyResults) -> Table | None:
     compared = compared_tokenizers(study)
     if compared is None:
         return None
-    measured = {name for *_, name in (key for key, value in compared.values.items() if value)}
+    measured = {name for (*_, name), value in compared.values.items() if value}
     columns = {
         name: shown for name, shown in _COLUMNS.items() if name not in _LOSSES or name in measured
     }
     references = study.item.option("compared_with") or ()
-
-    def change(language: str, tokenizer: str, reference: str) -> TableCell:
-        """The relative change in tokens from a reference tokenizer to this one."""
-        keys = [(language, name, LENGTH) for name in (tokenizer, reference)]
-        if not {*keys} <= compared.values.keys():
-            return TableCell()
-        ratio = compared.values[keys[0]] / compared.values[keys[1]]
-        return percent_cell(ratio - 1, sign=True)
-
     rows = []
-    for language in compared.languages:
-        for tokenizer in compared.tokenizers:
-            cells = [shown.cell(compared.values.get((language, tokenizer, name)))
-                     for name, shown in columns.items()]  # fmt: skip
-            cells += [change(language, tokenizer, reference) for reference in references]
-            rows.append(Row((study.language(language), tokenizer), tuple(cells)))
+    for language, tokenizer in product(compared.languages, compared.tokenizers):
+        cells = [
+            shown.cell(compared.values.get((language, tokenizer, name)))
+            for name, shown in columns.items()
+        ]
+        for reference in references:  # the relative change in tokens
+            ends = [
+                compared.values.get((language, name, LENGTH)) for name in (tokenizer, reference)
+            ]
+            cells.append(
+                number_cell(ends[0] / ends[1] - 1, None, True) if all(ends) else TableCell()
+            )
+        rows.append(Row((study.language(language), tokenizer), tuple(cells)))
     heads = [shown.head for shown in columns.values()]
     heads += [("change of length from", reference) for reference in references]
     notes = [
