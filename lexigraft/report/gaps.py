@@ -20,10 +20,10 @@ from lexigraft.report.items import Name, Refers, TaskOptions
 from lexigraft.report.names import metric
 from lexigraft.report.significance import (
     RESAMPLES,
+    SeedSpreads,
     mean_over_seeds,
     scores_of_models,
     seed_noise,
-    seed_spreads,
 )
 
 NOTHING = "no task has scores of an untrained graft, one with random rows and the source model"
@@ -178,7 +178,7 @@ def _resampled_bits(
     study: StudyResults, models: Iterable[Model], column: Column
 ) -> Mapping[Model, np.ndarray]:
     """Bits per byte [resamples] of each model, on other sentences and other draws of its rows."""
-    spreads, drawn = seed_spreads(study, column), {}
+    spreads, drawn = SeedSpreads(study, column), {}
     for model, runs in scores_of_models(study, models, column).items():
         rng = generator("report", "seeds", *column, *model.axes().values())
         noise = seed_noise(spreads[model], [len({seed for seed, _ in runs})], RESAMPLES, rng)

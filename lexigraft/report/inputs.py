@@ -5,11 +5,10 @@ Standard library only: the workflow plans a report with the same lists.
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY, Cell, cells_of, is_selected
+from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY, cells_of, is_selected
 
 # Keys of the inputs that are records.
 RECORDS = (
@@ -32,79 +31,62 @@ def report_inputs(
     target that exports it; `corpora` -> language -> card; `vocabulary` -> folders; `planned` ->
     languages and tasks of the study's runs.
     """
-    cells = cells_of(config["cells"], config["aliases"])
-    runs = [
-        (cell, task, selection, run)
-        for task, selection in config["run_tasks"].items()
-        for cell in cells
-        if is_selected(cell, selection)
-        for run in range(selection["runs"])
-    ]
-
-    def run_folder(cell: Cell, task: str, run: int, below: str = "") -> str:
-        return f"{folders['evaluate'].format(**cell.wildcards)}{below}/{task}/run-{run}"
 
     def record(rule: str, **wildcards: str) -> str:
         return f"{folders[rule].format(**wildcards)}/record.json"
 
-    # Baselines are included: their tokenizer is that of the source.
-    keys = dict.fromkeys((cell.source, cell.language, cell.vocabulary) for cell in cells)
-    vocabularies = [
-        {"source": source, "language": language, "vocabulary": vocabulary}
-        for source, language, vocabulary in keys
-    ]
-    fits: dict[str, dict[str, Any]] = {}  # folder of each fitted initializer -> its cell
-    alignment: dict[str, None] = {}
+    cells = cells_of(config["cells"], config["aliases"])
+    inputs: dict[str, Any] = {name: [] for name in (*RECORDS, "planned", "vocabulary")}
+    inputs |= {"training": {}, "exports": {}, "initialization": {}, "corpora": {}}
+    for task, selection in config["run_tasks"].items():
+        for cell in (cell for cell in cells if is_selected(cell, selection)):
+            folder = folders["evaluate"].format(**cell.wildcards)
+            checkpoints = range(0)  # all but the last
+            if selection["checkpoints"]:
+                checkpoints = range(1, config["strategies"][cell.strategy]["checkpoints"])
+            inputs["planned"].append((cell.language, task))
+            for run in (f"{task}/run-{number}" for number in range(selection["runs"])):
+                inputs["records"].append(f"{folder}/{run}/record.json")
+                inputs["learned"] += [
+                    f"{folder}/{run}/learned/{metric}.json"
+                    for metric in selection["learned_metrics"]
+                ]
+                inputs["checkpoints"] += [
+                    f"{folder}/checkpoint-{number}/{run}/record.json" for number in checkpoints
+                ]
     for cell in cells:
+        folder = folders["train"].format(**cell.wildcards)
+        inputs["training"][folder] = asdict(cell)
+        inputs["exports"][folder] = f"{folders['export_cell'].format(**cell.wildcards)}/card.json"
         if cell.initializer != NO_INITIALIZER:
             drawn = config["initializers"][cell.initializer]["draws"]
             wildcards = cell.wildcards | {"fit": f"seed-{cell.seed}" if drawn else "all-seeds"}
-            seed = cell.seed if drawn else None
-            fits.setdefault(
-                folders["initialize"].format(**wildcards), asdict(cell) | {"seed": seed}
-            )
+            fit = asdict(cell) | {"seed": cell.seed if drawn else None}
+            inputs["initialization"].setdefault(folders["initialize"].format(**wildcards), fit)
             if "measure_alignment" in folders:
-                alignment[record("measure_alignment", **wildcards)] = None
+                inputs["alignment"].append(record("measure_alignment", **wildcards))
+    inputs["alignment"] = list(dict.fromkeys(inputs["alignment"]))
+    # Baselines are included: their tokenizer is that of the source.
+    for key in dict.fromkeys((cell.source, cell.language, cell.vocabulary) for cell in cells):
+        wildcards = dict(zip(("source", "language", "vocabulary"), key, strict=True))
+        inputs["fragmentation"].append(record("measure_fragmentation", **wildcards))
+        if key[-1] != SOURCE_VOCABULARY:
+            inputs["vocabulary"].append(folders["expand_vocabulary"].format(**wildcards))
     compared = config["fragmentation"]
-    train, export = folders["train"], folders["export_cell"]
-    every = [cell.wildcards for cell in cells]
-    return {
-        "records": [f"{run_folder(cell, task, run)}/record.json" for cell, task, _, run in runs],
-        "learned": [
-            f"{run_folder(cell, task, run)}/learned/{metric}.json"
-            for cell, task, selection, run in runs
-            for metric in selection["learned_metrics"]
-        ],
-        "checkpoints": [
-            f"{run_folder(cell, task, run, f'/checkpoint-{number}')}/record.json"
-            for cell, task, selection, run in runs
-            if selection["checkpoints"]
-            for number in range(1, config["strategies"][cell.strategy]["checkpoints"])
-        ],
-        "fragmentation": [record("measure_fragmentation", **one) for one in vocabularies],
-        "tokenizers": [
-            record("measure_tokenizer", tokenizer=name, language=language)
-            for language in compared["languages"]
-            for name in compared["tokenizers"]
-        ],
-        "corpora": {
-            language: f"{folders['prepare_corpus'].format(language=language)}/card.json"
-            for language in _single_languages(config, cells)
-        },
-        "planned": [(cell.language, task) for cell, task, _, run in runs if run == 0],
-        "contamination": [
-            record("count_tests", language=language, task=task) for language, task in searched
-        ],
-        "training": {train.format(**cell.wildcards): asdict(cell) for cell in cells},
-        "exports": {train.format(**one): f"{export.format(**one)}/card.json" for one in every},
-        "initialization": fits,
-        "alignment": list(alignment),
-        "vocabulary": [
-            folders["expand_vocabulary"].format(**one)
-            for one in vocabularies
-            if one["vocabulary"] != SOURCE_VOCABULARY
-        ],
-    }
+    inputs["tokenizers"] = [
+        record("measure_tokenizer", tokenizer=name, language=language)
+        for language in compared["languages"]
+        for name in compared["tokenizers"]
+    ]
+    inputs["contamination"] = [
+        record("count_tests", language=language, task=task) for language, task in searched
+    ]
+    for name in dict.fromkeys([*(cell.language for cell in cells), *compared["languages"]]):
+        # Groups are replaced by their members.
+        for language in config["languages"][name].get("group", {}).get("members", [name]):
+            card = f"{folders['prepare_corpus'].format(language=language)}/card.json"
+            inputs["corpora"][language] = card
+    return inputs
 
 
 def files_read(inputs: Mapping[str, Any]) -> list[str]:
@@ -127,24 +109,20 @@ def report_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     study calls it.
     """
     untrained = [name for name, entry in config["strategies"].items() if not entry["phases"]]
+    sources = dict.fromkeys(name for block in config["cells"] for name in block["sources"])
     return {
         "study": config["study"],
         "title": config["title"],
         **({"budget": config["budget"]} if "budget" in config else {}),
         "reference": {"strategy": config["report"]["reference_strategy"]},
-        "items": [_with_none(item, untrained) for item in config["report"]["items"]],
+        "items": _with_none(config["report"]["items"], untrained),
         "untrained": untrained,
         "aliases": config["aliases"],
-        "sources": {
-            name: _located(config["sources"][name], config["packages"])
-            for name in dict.fromkeys(
-                chain.from_iterable(block["sources"] for block in config["cells"])
-            )
-        },
+        "sources": {name: _origin(config["sources"][name], config["packages"]) for name in sources},
     }
 
 
-def _located(source: Mapping[str, Any], packages: Mapping[str, Any]) -> str:
+def _origin(source: Mapping[str, Any], packages: Mapping[str, Any]) -> str:
     """The origin of a source model, as exactly as the config specifies it."""
     if name := source.get("hub"):
         return f"{name} of the Hugging Face hub, revision {source.get('revision', 'not pinned')}"
@@ -155,23 +133,15 @@ def _located(source: Mapping[str, Any], packages: Mapping[str, Any]) -> str:
     return f"{source['file']} of {package['registry']} package {name} {package['version']}"
 
 
-def _with_none(item: Any, untrained: list[str]) -> Any:
-    """An item, or a part of one, with the report's names of `strategies`."""
-    if isinstance(item, list):
-        return [_with_none(one, untrained) for one in item]
-    if not isinstance(item, dict):
-        return item
+def _with_none(items: Any, untrained: list[str]) -> Any:
+    """Items, or a part of one, with the report's names of `strategies`."""
+    if isinstance(items, list):
+        return [_with_none(item, untrained) for item in items]
+    if not isinstance(items, dict):
+        return items
     return {
         key: ["none" if name in untrained else name for name in value]
         if key == "strategies"
         else _with_none(value, untrained)
-        for key, value in item.items()
+        for key, value in items.items()
     }
-
-
-def _single_languages(config: Mapping[str, Any], cells: list[Cell]) -> list[str]:
-    """Languages that cells or compared tokenizers read; groups are replaced by their members."""
-    names = [*(cell.language for cell in cells), *config["fragmentation"]["languages"]]
-    groups = {name: config["languages"][name].get("group", {}) for name in names}
-    members = (one for name, group in groups.items() for one in group.get("members", [name]))
-    return list(dict.fromkeys(members))

@@ -94,7 +94,7 @@ def score_differences(
     differences = []
     for column, pairs in pairs_of.items():
         scored = scores_of_models(study, dict.fromkeys(chain(*pairs)), column)
-        spreads = seed_spreads(study, column)
+        spreads = SeedSpreads(study, column)
         for model, baseline in pairs:
             ours, theirs = shared_runs(scored.get(model, {}), scored.get(baseline, {}))
             if ours:
@@ -271,43 +271,42 @@ def effect_size(first: np.ndarray, second: np.ndarray) -> float:
     return float(differences.mean()) / deviation if deviation > 1e-9 else math.nan
 
 
-@dataclass(frozen=True)
 class SeedSpreads:
-    """The variation of a column's scores between seeds, by pool of models.
+    """The variation of a column's scores between seeds in the whole study, by pool of models.
 
     Trained models of a source model are pooled. Initializers that draw rows at random have a
     separate pool, since the seeds of all others only order the text: a bad random start says
     nothing about these. If no model of a pool has several seeds, the spread of the other pool is
     used. Some untrained models have random rows and others do not vary at all, so each has its own
-    pool.
+    pool. Aliases are not counted again.
     """
 
-    spreads: Mapping[Pool, Spread]
-    random: frozenset[str]  # the initializers that draw at random
+    def __init__(self, study: StudyResults, column: Column):
+        self._random = study.random_initializers
+        scores = select((study.whole or study).scores, **dict(zip(COLUMN, column, strict=True)))
+        by_seed = scores.groupby([*AXES, "seed"], sort=False)["value"].mean()
+        pools: dict[Pool, dict[Model, list[float]]] = {}
+        for (*names, _), value in by_seed.items():
+            model = Model(*map(str, names))
+            pool = self._own_pool(model)
+            pools.setdefault(pool, {}).setdefault(model, []).append(float(value))
+        self._spreads = {pool: pooled_spread(models.values()) for pool, models in pools.items()}
+
+    def _own_pool(self, model: Model) -> Pool:
+        return (
+            model if model.strategy == "none" else (model.source, model.initializer in self._random)
+        )
 
     def pool(self, model: Model) -> Pool:
-        """The pool of a model."""
-        if model.strategy == "none":
-            return model
-        pool = (model.source, model.initializer in self.random)
-        counterpart = (model.source, not pool[1])
-        return counterpart if self[counterpart].freedom and not self[pool].freedom else pool
+        """The pool whose spread is that of a model."""
+        pool = self._own_pool(model)
+        if isinstance(pool, Model) or self[pool].freedom:
+            return pool
+        counterpart = (pool[0], not pool[1])
+        return counterpart if self[counterpart].freedom else pool
 
     def __getitem__(self, pool: Pool) -> Spread:
-        return self.spreads.get(pool, Spread(0.0, 0))
-
-
-def seed_spreads(study: StudyResults, column: Column) -> SeedSpreads:
-    """The variation of a column's scores between seeds in the whole study, without aliases."""
-    scores = select((study.whole or study).scores, **dict(zip(COLUMN, column, strict=True)))
-    by_seed = scores.groupby([*AXES, "seed"], sort=False)["value"].mean()
-    own_pools = SeedSpreads({}, study.random_initializers)
-    pools: dict[Pool, dict[Model, list[float]]] = {}
-    for (*names, _), value in by_seed.items():
-        model = Model(*map(str, names))
-        pools.setdefault(own_pools.pool(model), {}).setdefault(model, []).append(float(value))
-    spreads = {pool: pooled_spread(models.values()) for pool, models in pools.items()}
-    return replace(own_pools, spreads=spreads)
+        return self._spreads.get(pool, Spread(0.0, 0))
 
 
 def pooled_spread(models: Iterable[Sequence[float]]) -> Spread:
