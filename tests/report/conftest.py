@@ -184,11 +184,8 @@ class MadeStudy:
         write(place / "record.json", {**axes, "fit": fit, "metrics": metrics})
         self.inputs["alignment"].append(str(place / "record.json"))
 
-    def tokenizer(self, name, language, length, parity=None, tokens=None):
-        """The record of a tokenizer without a model; without `parity` there are no translations.
-
-        `tokens` of each text, where a record has them.
-        """
+    def tokenizer(self, name, language, length, parity=None):
+        """The record of a tokenizer without a model; without `parity` there are no translations."""
         metrics = {
             "tokens_per_sentence": length, "fertility": length / 8, "bytes_per_token": 2.0,
             "unknown_tokens": 0.0, "size": 32000, "unused_tokens": 0.9, "unreachable_tokens": 0.01,
@@ -197,9 +194,7 @@ class MadeStudy:
             metrics |= {"english_parity": parity, "english_tokens_per_sentence": length / parity}
         place = self.folder / "fragmentation" / name / language / "record.json"
         axes = {"tokenizer": name, "language": language}
-        details = {"texts": len(tokens), "tokens": tokens} if tokens else {}
-        versions = {"tokenizers": "0.23.3"}
-        write(place, {**axes, "metrics": metrics, "details": details, "versions": versions})
+        write(place, {**axes, "metrics": metrics, "versions": {"tokenizers": "0.23.3"}})
         self.inputs["tokenizers"].append(str(place))
 
     def corpus(self, language, contamination, repair=(), reduced=None, **damage):
@@ -228,21 +223,6 @@ class MadeStudy:
         place = self.folder / "corpus" / language / "contamination" / task / "record.json"
         write(place, {"language": language, "task": task, "tests": tests, "not_counted": {}})
         self.inputs["contamination"].append(str(place))
-
-    def timed(self, cell, tokens, repeats, run=0, steps=100, batch=1, task="speed"):
-        """A speed of sentences of ten characters each: their tokens, and seconds of each repeat."""
-        rate = steps / sorted(repeats)[len(repeats) // 2]  # of an odd number of them
-        rows = [{"id": f"heldout-{at}", "sentences": 1, "characters": 10, "bytes": 10, "tokens": n}
-                for at, n in enumerate(tokens)]  # fmt: skip
-        metrics = {
-            f"tokens_per_second_batch_{batch}": rate,
-            f"same_text_characters_per_second_batch_{batch}":
-                10 * len(tokens) / sum(tokens) * batch * rate,
-        }  # fmt: skip
-        reading = [0.5] * len(repeats)
-        timing = {"seconds": [0.5 + took for took in repeats], "seconds_reading_prompts": reading,
-                  "steps": steps}  # fmt: skip
-        self.record(cell, task, "speed", metrics, run, rows, details={f"batch_{batch}": timing})
 
     def measured(self, cell, bits, chrf, speed_up, tasks=("perplexity", "translation", "speed")):
         """Records of all tasks of one cell."""
