@@ -138,19 +138,6 @@ def test_the_converted_model_computes_what_llama2c_computes(tied, key_value_head
     assert model.config.tie_word_embeddings == tied
 
 
-def test_older_tokenizers_spell_bytes_as_characters(tmp_path):
-    header = Header(8, 8, 1, 1, 1, len(PIECES), 8)
-    data, _ = checkpoint(header)
-    older = [*SPECIAL, *map(chr, range(256)), *LETTERS]
-    for name, pieces in (("old", older), ("new", PIECES)):
-        (tmp_path / name).write_bytes(data + tokenizer_bin(pieces))
-        llama2c_to_folder(tmp_path / name, tmp_path / f"{name}-out")
-    old, new = (tmp_path / f"{name}-out" / "tokenizer.json" for name in ("old", "new"))
-    assert old.read_text() == new.read_text()
-    tokens = load_tokenizer(tmp_path / "old-out").tokenize("the అ")
-    assert tokens == ["▁the", "▁", "<0xE0>", "<0xB0>", "<0x85>"]
-
-
 def test_a_file_that_is_no_whole_bundle_is_reported(tmp_path):
     header = Header(8, 8, 1, 1, 1, len(PIECES), 8)
     data, _ = checkpoint(header)

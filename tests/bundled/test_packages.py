@@ -1,14 +1,17 @@
 """Fetching wheels; pip runs against a local folder, without network."""
 
 import hashlib
+import io
 import json
 import os
+import tarfile
 import zipfile
 
 import pytest
 
 from lexigraft.bundled.packages import fetch_package
 from lexigraft.errors import UserError
+from tests.web_server import serving
 
 METADATA = "Metadata-Version: 2.1\nName: toy\nVersion: 1.0\nLicense-Expression: MIT\n"
 WHEEL = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -118,3 +121,81 @@ def test_a_wheel_of_another_platform_is_fetched_by_its_tags(tmp_path, monkeypatc
 def test_tags_that_pip_would_read_as_an_option_are_refused(tmp_path):
     with pytest.raises(UserError, match="is not the python-abi-platform"):
         fetch_package("toy", "1.0", "00", ["*"], tmp_path / "out", tags="--index-url=x-y-z")
+
+
+def tarball(files):
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content.encode()))
+    return data.getvalue()
+
+
+TOY = tarball(
+    {"package/package.json": json.dumps({"license": "MIT"}), "package/models/a.json": "{}"}
+)
+SHA256 = hashlib.sha256(TOY).hexdigest()
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """A registry with @scope/toy 1.0.0, which the environment names."""
+    with serving() as files:
+        files.contents["/@scope/toy/-/toy-1.0.0.tgz"] = TOY
+        monkeypatch.setenv("npm_config_registry", f"{files.address}/")
+        monkeypatch.setattr("time.sleep", lambda seconds: None)  # between attempts
+        yield files
+
+
+def test_members_of_an_npm_package_are_unpacked_with_a_card(registry, tmp_path):
+    registry.statuses, registry.breaks = [503], [40]
+    into = fetch_package(
+        "@scope/toy", "1.0.0", SHA256, ["package/models/*"], tmp_path / "out", registry="npm"
+    )
+    assert (into / "package/models/a.json").read_text() == "{}"
+    assert not (into / "package/package.json").exists()
+    card = json.loads((into / "card.json").read_text())
+    assert (card["name"], card["sha256"], card["licence"]) == ("@scope/toy", SHA256, "MIT")
+
+
+@pytest.mark.fault(
+    "network",
+    "a package registry aborts a download, requires a login, or does not have the version",
+    "a one-line error message says which; no files are left",
+)
+@pytest.mark.parametrize(
+    ("name", "version", "statuses", "message"),
+    [
+        ("@scope/toy", "2.0.0", [], "toy@2.0.0: the npm registry has no such package or version"),
+        ("@scope/toy", "1.0.0", [401], "toy@1.0.0: the npm registry requires a login"),
+        ("@scope/toy", "1.0.0", [503] * 6, r"cannot be reached .* check the network or npm_config"),
+        ("../toy", "1.0.0", [], "not a package name"),
+        ("toy", "latest", [], "not a package name and version"),
+    ],
+)
+def test_what_cannot_be_fetched_is_reported_in_one_line(
+    name, version, statuses, message, registry, tmp_path
+):
+    registry.statuses = statuses
+    with pytest.raises(UserError, match=message) as error:
+        fetch_package(name, version, SHA256, ["*"], tmp_path / "out", registry="npm")
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.bad_input(
+    "hostile",
+    "a registry URL that contains a login",
+    "rejected; the message does not repeat the login",
+)
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [("file:///etc", "not an http"), ("https://me:secret@registry.example", "contains a login")],
+)
+def test_an_unsafe_registry_is_refused(address, message, tmp_path, monkeypatch):
+    monkeypatch.setenv("npm_config_registry", address)
+    with pytest.raises(UserError, match=message) as error:
+        fetch_package("toy", "1.0.0", SHA256, ["*"], tmp_path / "out", registry="npm")
+    assert "secret" not in str(error.value)

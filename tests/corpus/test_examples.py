@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lexigraft.corpus.examples import prepare_examples, read_examples
+from lexigraft.corpus.examples import prepare_examples, prepare_test_set, read_examples
 from lexigraft.errors import UserError
 
 NLI = {
@@ -64,20 +64,6 @@ def test_a_label_without_a_name_is_reported_with_its_row(made, label):
         made(NLI, rows)
 
 
-@pytest.mark.bad_input(
-    "text",
-    "answers or words that are not lists of texts",
-    "a one-line error message gives the row and its value",
-)
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [("Ada", "contains Ada, not a list of texts"), ([None], "contains \\[None\\]")],
-)
-def test_words_that_are_no_list_of_texts_are_reported(made, words, message):
-    with pytest.raises(UserError, match=f"line 1: field 'tokens' {message}"):
-        made(NER, [{"tokens": words, "ner_tags": [0]}])
-
-
 def test_answers_must_be_at_the_position_in_the_table(made):
     def row(texts, starts):
         answers = {"text": texts, "answer_start": starts}
@@ -95,3 +81,118 @@ def test_answers_must_be_at_the_position_in_the_table(made):
     ]
     assert facts["rows"] == {"read": 4, "blank": 0, "unanswered": 3}
     assert facts["labels"] is None
+
+
+COLUMNS = {"question": "question", "context": "context", "answers": "answers.text"}
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    """What is written of a text, and what the card would say."""
+
+    def build(form, text, **settings):
+        settings |= {"rows": form, "text": text}
+        _, facts = prepare_test_set(settings, tmp_path / "out")
+        lines = (tmp_path / "out" / "test_set.jsonl").read_text("utf-8").splitlines()
+        return [json.loads(line) for line in lines], facts
+
+    return build
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    """A Parquet file of rows."""
+
+    def build(name, rows):
+        import pyarrow
+        from pyarrow import parquet
+
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+        return str(file)
+
+    return build
+
+
+SQUAD = {
+    "version": "1.0",
+    "data": [
+        {
+            "title": "Köln",
+            "paragraphs": [
+                {
+                    "context": "Köln liegt am Rhein.\nEs ist alt. ",
+                    "qas": [
+                        {"id": "q1", "question": " Woran liegt Köln? ",
+                         "answers": [{"text": "am Rhein", "answer_start": 11},
+                                     {"text": "Rhein", "answer_start": 14},
+                                     {"text": "am Rhein", "answer_start": 11}]},
+                        {"id": "q2", "question": "Wer?", "answers": []},
+                        {"id": "q3", "question": "", "answers": [{"text": "x", "answer_start": 0}]},
+                    ],
+                }
+            ],
+        }
+    ],
+}  # fmt: skip
+QUESTION = {
+    "id": "0001",
+    "question": "Woran liegt Köln?",
+    "context": "Köln liegt am Rhein.\nEs ist alt.",
+    "answers": ["am Rhein", "Rhein"],
+}
+
+
+def test_a_file_in_squad_s_layout_is_as_the_table_of_the_hub(prepared, parquet, tmp_path):
+    path = tmp_path / "test-context-de-question-de.json"
+    path.write_text(json.dumps(SQUAD), "utf-8")
+    rows, facts = prepared("questions", {"loader": "squad", "path": str(path)}, columns=COLUMNS)
+    assert rows == [QUESTION]
+    assert (facts["rows"]["unanswered"], facts["rows"]["cleaning"]["blank"]) == (1, 1)
+    [paragraph] = SQUAD["data"][0]["paragraphs"]
+    table = [
+        {
+            "context": paragraph["context"],
+            "question": one["question"],
+            "answers": {
+                "text": [answer["text"] for answer in one["answers"]],
+                "answer_start": [answer["answer_start"] for answer in one["answers"]],
+            },
+        }
+        for one in paragraph["qas"]
+    ]
+    text = {"loader": "parquet", "path": parquet("0000.parquet", table)}
+    assert prepared("questions", text, columns=COLUMNS)[0] == [QUESTION]
+
+
+@pytest.mark.bad_input(
+    "text",
+    "answers or words that are not lists of texts",
+    "a one-line error message gives the row and its value",
+)
+def test_answers_that_are_no_texts_are_reported(prepared, parquet):
+    row = {"question": "Who?", "context": "Ada did.", "answers": {"text": ["Ada"], "start": [0]}}
+    text = {"loader": "parquet", "path": parquet("rows.parquet", [row])}
+    columns = {"question": "question", "context": "context", "answers": "answers"}
+    with pytest.raises(
+        UserError, match=r"row 1: field 'answers' contains \{'text': .*, not a list"
+    ):
+        prepared("questions", text, columns=columns)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{}", "not in SQuAD's format .*'data'"),
+        ("{", "not JSON"),
+        pytest.param("[" * 200_000, "not JSON", id="nested deeply"),
+        (None, "No such file"),
+    ],
+)
+def test_a_file_that_is_laid_out_otherwise_is_reported(prepared, tmp_path, content, message):
+    path = tmp_path / "squad.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(UserError, match=message):
+        prepared("questions", {"loader": "squad", "path": str(path)}, columns=COLUMNS)

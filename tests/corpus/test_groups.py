@@ -1,20 +1,25 @@
 """The corpus of a group of languages, built from those of its members."""
 
 import json
+import math
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lexigraft.corpus.groups import mix_corpora
+from lexigraft.corpus.groups import _order, counts_of, mix_corpora, shares_of
 from lexigraft.corpus.lines import corpus_sentences
-from lexigraft.corpus.mixture import all_texts, read_part, text_shares
+from lexigraft.corpus.mixture import all_texts, check_shares, read_part, text_shares
+from lexigraft.errors import UserError
 from lexigraft.evaluation.texts import member_sentences
 
 SEED = (0, "corpus", "group")
 
 
-def corpus(folder, train, heldout, english=("Good morning",), targets=(), summaries=()):
+def write_corpus(folder, train, heldout, english=("Good morning",), targets=(), summaries=()):
     (folder / "tasks").mkdir(parents=True)
     for name, lines in (("train", train), ("heldout", heldout), ("english", english)):
         (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
@@ -33,8 +38,8 @@ def members(tmp_path):
     greek = [f"πρόταση {letter}" for letter in "αβγδεζηθικλμνξοπρστυ"]
     latin = [f"sentensi {letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
     return {
-        "el": corpus(tmp_path / "el", greek[:16], greek[16:], ["Good morning", "Yes"]),
-        "sw": corpus(tmp_path / "sw", latin[:20], latin[20:], ["Good morning", "No"]),
+        "el": write_corpus(tmp_path / "el", greek[:16], greek[16:], ["Good morning", "Yes"]),
+        "sw": write_corpus(tmp_path / "sw", latin[:20], latin[20:], ["Good morning", "No"]),
     }
 
 
@@ -79,8 +84,8 @@ def test_held_out_text_has_equally_many_sentences_of_each_member(members, tmp_pa
 def test_no_member_trains_on_what_another_is_tested_on(members, tmp_path):
     held, target, summary = "Siri za kale sana", "tafsiri ya mtihani", "muhtasari wa habari"
     leaked = ["SIRI za Kale sana!", f"Ni {held}, ndiyo", f"{target} λέξη", summary]
-    members["el"] = corpus(tmp_path / "leaky", [*leaked, "καλό κείμενο"], ["ναι"])
-    members["sw"] = corpus(tmp_path / "s", ["maandishi"], [held], (), [target], [summary])
+    members["el"] = write_corpus(tmp_path / "leaky", [*leaked, "καλό κείμενο"], ["ναι"])
+    members["sw"] = write_corpus(tmp_path / "s", ["maandishi"], [held], (), [target], [summary])
     (members["sw"] / "english.txt").write_text("Yes\n")
     _, facts = mix_corpora(settings(), members, tmp_path / "out", SEED)
     assert set(all_texts(tmp_path / "out")) == {"καλό κείμενο", "maandishi"}
@@ -99,3 +104,57 @@ def test_a_group_of_small_texts_takes_what_there_is_and_says_so(members, tmp_pat
     )
     _, whole = mix_corpora(settings(equal), members, tmp_path / "all", SEED)
     assert whole["reduced"] == {}
+
+
+def test_temperature_one_is_proportional_and_infinity_equal():
+    sizes = {"a": 100, "b": 300}
+    assert shares_of(sizes, {}, 1) == {"a": 0.25, "b": 0.75}
+    assert shares_of(sizes, {}, math.inf) == {"a": 0.5, "b": 0.5}
+
+
+def test_a_fixed_share_leaves_the_rest_to_the_temperature():
+    # English 1/3, the others by size in what is left: 2/3 · 1/4 and 2/3 · 3/4.
+    shares = shares_of({"en": 10_000, "a": 100, "b": 300}, {"en": 1 / 3}, 1)
+    assert shares == pytest.approx({"en": 1 / 3, "a": 1 / 6, "b": 1 / 2})
+
+
+@given(
+    sizes=st.lists(st.lists(st.integers(1, 50), min_size=1, max_size=80), min_size=2, max_size=6),
+    share=st.floats(0.05, 0.9),
+    characters=st.integers(1, 2000) | st.none(),
+)
+def test_a_mix_has_its_shares_of_characters_to_within_a_sentence(sizes, share, characters):
+    texts = {str(place): np.array(own) for place, own in enumerate(sizes)}
+    shares = shares_of({name: own.sum() for name, own in texts.items()}, {"0": share}, 1)
+    counts, whole = counts_of(texts, shares, ("seed",), None, characters)
+    total = min(own.sum() / shares[name] for name, own in texts.items())
+    assert whole["train_characters"] == pytest.approx(total, abs=1)
+    total = min(total, characters or total)
+    for name, own in texts.items():
+        drawn = own[_order(len(own), ("seed",), name)[: counts[name]]]
+        assert len(drawn) == counts[name]
+        assert total * shares[name] - own.max() <= drawn.sum() <= total * shares[name] + 0.1
+
+
+@pytest.mark.bad_input(
+    "text",
+    "invalid shares of a group of languages",
+    "a one-line error message names the member or gives their sum",
+)
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ({"c": 0.5}, "'c' is not a member"),
+        ({"a": 0.5, "b": 0.4}, "they add up to 0.9, not 1"),
+        ({"a": 1.0}, "leaves nothing for b"),
+    ],
+)
+def test_shares_that_cannot_be_had_are_refused(shares, message):
+    with pytest.raises(UserError, match=message):
+        check_shares(["a", "b"], shares)
+
+
+def test_a_language_with_little_text_bounds_all_of_them():
+    sizes = {"a": np.ones(60, dtype=np.int64), "b": np.ones(10, dtype=np.int64)}
+    assert counts_of(sizes, {"a": 0.5, "b": 0.5}, ("seed",), 100)[0] == {"a": 10, "b": 10}
+    assert counts_of(sizes, {"a": 0.8, "b": 0.2}, ("seed",), 49)[0] == {"a": 40, "b": 9}

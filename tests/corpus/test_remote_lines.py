@@ -138,19 +138,3 @@ def test_a_text_is_one_version_as_a_whole_or_an_error(
     assert lines == expected, error
     if is_cut != "no" and not is_changed and version:
         assert files.asked[-1][2]  # only the rest was asked for
-
-
-def test_of_a_file_that_changed_no_sample_of_other_settings_is_left(files, tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "SAVE_SECONDS", -1.0)
-    for minimum in (1, 2):
-        files.breaks = [20_000, *[0] * 6] if minimum == 1 else [0] * 6
-        settings = language(files, minimum_characters=minimum)
-        with pytest.raises(UserError, match="cannot be reached"):
-            draw_text(settings, tmp_path, SEED, CleaningCounts(), None, None)
-    other = "".join(f"{line} x\n" for line in LINES).encode()
-    files.contents["/te.txt.xz"] = lzma.compress(other, preset=0)
-    with pytest.raises(UserError, match="the file has changed"):
-        draw_text(language(files), tmp_path, SEED, CleaningCounts(), None, None)
-    settings = language(files, minimum_characters=2)
-    drawn = draw_text(settings, tmp_path, SEED, CleaningCounts(), None, None)
-    assert len(drawn) == len(LINES) and all(line.endswith("x") for line in drawn)

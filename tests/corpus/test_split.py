@@ -62,28 +62,6 @@ def test_test_pairs_are_long_enough_and_differ_on_both_sides(pairs, words_needed
     assert len({letters(target) for _, target in drawn}) == len(drawn)
 
 
-def test_summaries_are_excluded_from_training_and_articles_are_not():
-    articles = [("తోట పెద్దది. పూలు ఉన్నాయి.", "తోట గురించి ఒక వార్త ఇది")]
-    sentences = ["చూడండి: తోట గురించి ఒక వార్త ఇది!", "తోట పెద్దది. పూలు ఉన్నాయి.", "చిన్న తోట"]
-    split = split_corpus(sentences, [], [], NOTHING, SEED, articles)
-    assert split.train == sentences[1:]
-    assert split.summarization == articles
-    assert (split.kept_out["like_summarization_test"], split.kept_out["like_translation_test"]) == (
-        1,
-        0,
-    )
-
-
-def test_a_held_out_sentence_inside_a_training_sentence_keeps_it_out():
-    long, inside = "ఇది ఒక చిన్న ఇల్లు అండి", "నిన్న: ఇది ఒక చిన్న ఇల్లు అండి, అన్నాడు"
-    other = "తోటలో పూలు చాలా ఉన్నాయి"
-    for seed in range(20):
-        split = split_corpus([long, inside, other], [], [], Sizes(None, 1, 0, 0), ("held", seed))
-        expected = {long: [other], inside: [long, other], other: [long, inside]}
-        assert split.train == expected[split.heldout[0]]
-        assert split.kept_out["like_heldout"] == (split.heldout == [long])
-
-
 @pytest.mark.parametrize("wanted", [1, 3, 4])
 def test_short_sentences_are_tests_only_where_there_are_too_few_others(wanted):
     short, long = ["అవును", "కాదు"], [f"ఇది {one} పొడవైన వాక్యం" for one in ("ఒక", "మరో", "వేరే")]

@@ -5,10 +5,8 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, proce
 from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.fragmentation import measure_tokenizer
-from lexigraft.inference.text_encoding import tokenize
 from lexigraft.source.encoding import count_tokens, encoded_batches
-from lexigraft.vocabulary.token_bytes import byte_alphabet, lost_text
+from lexigraft.vocabulary.token_bytes import byte_alphabet
 
 
 def test_texts_are_counted_whole_and_without_tokens_around_them():
@@ -43,16 +41,6 @@ def of(model):
     "a one-line error message says what its library says",
 )
 @pytest.mark.parametrize(
-    "use",
-    [
-        lambda tokenizer, texts: list(encoded_batches(tokenizer, texts)),
-        lambda tokenizer, texts: list(tokenize(tokenizer, texts)),
-        lambda tokenizer, texts: measure_tokenizer(tokenizer, texts=texts),
-        lost_text,
-    ],
-    ids=["batches", "texts", "metrics", "loss"],
-)
-@pytest.mark.parametrize(
     ("tokenizer", "message"),
     [
         (with_pattern("(a+)+$"), "Regex search error: retry-limit-in-match over"),
@@ -62,6 +50,6 @@ def of(model):
     ],
     ids=["pattern", "unigram", "wordpiece", "words"],
 )
-def test_a_tokenizer_that_fails_on_a_text_is_one_line(use, tokenizer, message):
+def test_a_tokenizer_that_fails_on_a_text_is_one_line(tokenizer, message):
     with pytest.raises(UserError, match=f"the tokenizer fails on a text .*{message}"):
-        use(tokenizer, ["a" * 40 + "b", "a"])
+        list(encoded_batches(tokenizer, ["a" * 40 + "b", "a"]))

@@ -1,11 +1,13 @@
 """Opening sources and reading their matrices, compared with transformers."""
 
+import copy
 import json
 
 import numpy
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from lexigraft.errors import UserError
 from lexigraft.source.matrices import (
@@ -15,6 +17,7 @@ from lexigraft.source.matrices import (
     read_matrices,
 )
 from lexigraft.source.model import SourceModel, load_model, open_source
+from lexigraft.source.saving import save_model
 from lexigraft.source.tokenizer import load_tokenizer
 
 
@@ -139,13 +142,6 @@ def test_tying_is_judged_as_transformers_does_when_the_file_holds_both(added, ti
     assert ("output" in read_matrices(tmp_path)) == (added != 0.0)
 
 
-@pytest.mark.bad_input("model", "a damaged tokenizer", "a one-line error message names the file")
-def test_a_damaged_tokenizer_is_named(tiny_source):
-    (tiny_source / "tokenizer.json").write_text("{}")
-    with pytest.raises(UserError, match=r"tokenizer\.json: not a tokenizer"):
-        load_tokenizer(tiny_source)
-
-
 def test_a_source_opens_where_its_file_points(tiny_source, tmp_path):
     folder = tmp_path / "results" / "toy"
     folder.mkdir(parents=True)
@@ -217,3 +213,16 @@ def test_of_nested_tie_flags_the_one_counts_that_transformers_follows(
     tied = model.get_output_embeddings().weight is model.get_input_embeddings().weight
     assert is_tied(tmp_path) == tied == outer
     assert ("output" in read_matrices(tmp_path)) == (not tied)
+
+
+def test_each_of_several_chat_templates_is_among_the_files(smollm2_cut, tmp_path):
+    tokenizer = copy.deepcopy(smollm2_cut)
+    tokenizer.chat_template = {"default": "{{ messages }}", "tool_use": "{{ tools }}"}
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=8, intermediate_size=8, num_hidden_layers=1,
+        num_attention_heads=1,
+    )  # fmt: skip
+    files = save_model(LlamaForCausalLM(config), tokenizer, tmp_path)
+    assert {"model.safetensors", "additional_chat_templates/tool_use.jinja"} <= {*files}
+    assert all((tmp_path / file).is_file() for file in files)
+    assert AutoTokenizer.from_pretrained(tmp_path).chat_template == tokenizer.chat_template
