@@ -77,19 +77,32 @@ def model_card(facts: ModelFacts, tokenizer: "PreTrainedTokenizerFast", masked: 
 
     `masked` is True for an encoder, which predicts masked tokens.
     """
+    import lexigraft
+
     change = f"adapted to {facts.language}" if facts.language else "with another vocabulary"
     title = f"{facts.base.rstrip('/').rpartition('/')[2]} {change}"
     revision = f" at revision {facts.revision}" if facts.revision else ""
+    installed, commit = versions(), commit_of_code()
+    made_with = [f"commit {commit}"] if commit else []
+    made_with += [
+        f"{name} {installed[name]}" for name in ("torch", "transformers") if name in installed
+    ]
+    base = f"is under {facts.license}" if facts.license else "has an unknown licence"
+    licences = f"The source model {base}, which also applies to this model."
+    if facts.text:
+        text = f"is {facts.text_license}" if facts.text_license else "was not stated"
+        licences += f" The licence of the text {text}."
+    made = f"Made with lexigraft {lexigraft.__version__} ({', '.join(made_with)})."
     parts = [
         f"---\n{_as_front_matter(facts, masked)}---",
         f"# {title}",
         f"`{facts.base}`{revision}, {change} by lexigraft. It is a plain Hugging Face model: "
         "transformers loads it without lexigraft.",
         _use(tokenizer, masked),
-        _section("Method", [*facts.method, _made_with()]),
+        _section("Method", [*facts.method, made]),
         _section("Text", facts.text),
         _numbers(facts),
-        _section("Limits", [*facts.limits, *_licences(facts)]),
+        _section("Limits", [*facts.limits, licences]),
         _section("Citation", [_SELF, *dict.fromkeys(facts.references)]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -227,23 +240,3 @@ def _numbers(facts: ModelFacts) -> str:
     table = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
     lines = "\n".join(f"| {' | '.join(row)} |" for row in table)
     return f"## Numbers\n\n{facts.measured_on}\n\n{lines}"
-
-
-def _licences(facts: ModelFacts) -> list[str]:
-    base = f"is under {facts.license}" if facts.license else "has an unknown licence"
-    sentences = f"The source model {base}, which also applies to this model."
-    if facts.text:
-        text = f"is {facts.text_license}" if facts.text_license else "was not stated"
-        sentences += f" The licence of the text {text}."
-    return [sentences]
-
-
-def _made_with() -> str:
-    import lexigraft
-
-    installed, commit = versions(), commit_of_code()
-    parts = [f"commit {commit}"] if commit else []
-    parts += [
-        f"{name} {installed[name]}" for name in ("torch", "transformers") if name in installed
-    ]
-    return f"Made with lexigraft {lexigraft.__version__} ({', '.join(parts)})."

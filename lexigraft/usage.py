@@ -37,9 +37,23 @@ def recorded(folder: str | Path) -> Iterator[None]:
         yield
         ended = DONE
     finally:
+        seconds = _age()
+        started = datetime.fromtimestamp(time.time() - seconds, UTC)
+        line: dict[str, Any] = {
+            "started": started.isoformat(timespec="seconds"),
+            "ended": ended,
+            "seconds": round(seconds, 1),
+            "peak_memory_mb": peak_resident_bytes() >> 20,
+            "gpus": 0,
+        }
+        torch = sys.modules.get("torch")  # no GPU is initialized here
+        if torch is not None and torch.cuda.is_initialized():
+            line["gpus"] = int(os.environ.get("WORLD_SIZE", "1"))
+            line["device"] = torch.cuda.get_device_name()
+            line["gpu_memory_mb"] = torch.cuda.max_memory_allocated() >> 20
         try:
             with (Path(folder) / USAGE).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(_usage(ended)) + "\n")
+                file.write(json.dumps(line) + "\n")
         except OSError as error:
             logger.warning("the resource usage of this job is not recorded: %s", error)
 
@@ -51,12 +65,12 @@ def read_usage(folder: str | Path) -> list[dict[str, Any]]:
     except OSError:
         return []
     lines = []
-    for line in text.splitlines():
+    for text_line in text.splitlines():
         with suppress(ValueError):
-            lines.append(json.loads(line))
-    return [
-        line for line in lines if isinstance(line, dict) and {"seconds", "ended"} <= line.keys()
-    ]
+            line = json.loads(text_line)
+            if isinstance(line, dict) and {"seconds", "ended"} <= line.keys():
+                lines.append(line)
+    return lines
 
 
 def peak_resident_bytes() -> int:
@@ -91,26 +105,6 @@ def _resident_bytes() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     except (OSError, IndexError, ValueError):
         return 0
-
-
-def _usage(ended: str) -> dict[str, Any]:
-    seconds = _age()
-    started = datetime.fromtimestamp(time.time() - seconds, UTC)
-    gpus: dict[str, Any] = {"gpus": 0}
-    torch = sys.modules.get("torch")  # no GPU is initialized here
-    if torch is not None and torch.cuda.is_initialized():
-        gpus = {
-            "gpus": int(os.environ.get("WORLD_SIZE", "1")),
-            "device": torch.cuda.get_device_name(),
-            "gpu_memory_mb": torch.cuda.max_memory_allocated() >> 20,
-        }
-    return {
-        "started": started.isoformat(timespec="seconds"),
-        "ended": ended,
-        "seconds": round(seconds, 1),
-        "peak_memory_mb": peak_resident_bytes() >> 20,
-        **gpus,
-    }
 
 
 def _age() -> float:

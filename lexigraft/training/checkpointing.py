@@ -66,7 +66,11 @@ def newest_complete(folder: Path) -> Path | None:
     """The newest complete checkpoint in a phase's folder; incomplete ones are deleted."""
     checkpoints = sorted(folder.glob("checkpoint-*"), key=step_of)
     for checkpoint in checkpoints:
-        if not _is_complete(checkpoint):
+        try:
+            sizes = json.loads((checkpoint / COMPLETE).read_text("utf-8"))
+        except (OSError, ValueError):
+            sizes = None
+        if sizes != _sizes(checkpoint):
             shutil.rmtree(checkpoint)
     return next((c for c in reversed(checkpoints) if c.exists()), None)
 
@@ -139,7 +143,9 @@ class Checkpointing(TrainerCallback):
     def on_step_end(self, args, state, control, **kwargs):
         """Save if it is due; after the last step, the state of the phase is written instead."""
         self.started_at = time.monotonic()
-        due = on_rank_zero(self._is_due) or state.global_step in self.retained
+        pause = max(self.policy.seconds, self.policy.factor * self.took)
+        is_due = on_rank_zero(lambda: self.started_at - self.saved_at >= pause)
+        due = is_due or state.global_step in self.retained
         if due and state.global_step < state.max_steps:
             control.should_save = True
 
@@ -149,10 +155,6 @@ class Checkpointing(TrainerCallback):
         on_rank_zero(self._mark_complete, self.folder / f"checkpoint-{state.global_step}")
         self.saved_at = time.monotonic()
         self.took = self.saved_at - self.started_at
-
-    def _is_due(self) -> bool:
-        pause = max(self.policy.seconds, self.policy.factor * self.took)
-        return self.started_at - self.saved_at >= pause
 
     def _mark_complete(self, checkpoint: Path) -> None:
         # Before the mark: a run that resumes from here does not save this step again.
@@ -187,13 +189,6 @@ def retained_file(folder: Path, step: int) -> Path:
 
 def _state_file(folder: Path, number: int) -> Path:
     return folder / f"phase-{number}.safetensors"
-
-
-def _is_complete(checkpoint: Path) -> bool:
-    try:
-        return json.loads((checkpoint / COMPLETE).read_text("utf-8")) == _sizes(checkpoint)
-    except (OSError, ValueError):
-        return False
 
 
 def _sizes(checkpoint: Path) -> dict[str, int]:

@@ -28,7 +28,7 @@ from lexigraft.training.settings import read_strategy
 from lexigraft.training.store import load_cell, read_card, reference
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerFast
 
 # The address of a file in a data set of the Hugging Face Hub.
 _ADDRESS = re.compile(r"hf://datasets/([^/@]+/[^/@]+)")
@@ -85,7 +85,10 @@ def write_merged(
     """
     import torch
 
-    model, tokenizer = _load(cell_folder)
+    try:  # on a GPU, where merging is faster
+        model, tokenizer = load_cell(cell_folder, device=device())
+    except torch.OutOfMemoryError:
+        model, tokenizer = load_cell(cell_folder)
     source_of_tokenizer = tokenizer_folder(
         reference(cell_folder, read_card(cell_folder), "tokenizer")
     )
@@ -107,6 +110,10 @@ def cell_facts(cell_folder: str | Path) -> ModelFacts:
     pointer = json.loads((reference(folder, card, "source") / "source.json").read_text("utf-8"))
     entry, text = cards["source"].get("job", {}), cards["corpus"].get("job", {})
     source_settings, language = entry.get("settings", {}), text.get("settings", {})
+    # The name of a model from a GGUF file of a package.
+    file = source_settings.get("file") or ""
+    is_gguf = "package" in source_settings and file.endswith(".gguf")
+    packaged = Path(file).stem if is_gguf else ""
     method, references = [], []
     if described := _vocabulary(folder, card, cards["tokenizer"]):
         method.append(described)
@@ -119,16 +126,28 @@ def cell_facts(cell_folder: str | Path) -> ModelFacts:
     method.append(f"Seed {card['job']['cell']['seed']} of the study.")
     tokenizers = [open_tokenizer(reference(folder, card, name)) for name in ("tokenizer", "source")]
     return ModelFacts(
-        base=_own_name(source_settings) or pointer.get("repo") or source.folder.name,
+        base=packaged or pointer.get("repo") or source.folder.name,
         language=language.get("name", card["job"]["cell"]["language"]),
         code=language.get("code", ""),
         license=source_settings.get("license") or license_of(source.folder),
         text_license=language.get("license", ""),
         revision=source.revision,
         method=method,
-        text=_text(cards["corpus"]),
+        text=[
+            f"{name}: {size['sentences']:,} sentences, {size['bytes']:,} bytes."
+            for part, name in (("train", "Training text"), ("heldout", "Held-out text"))
+            if (size := cards["corpus"].get("sizes", {}).get(part)) and size["sentences"]
+        ],
         data_sets=_data_sets(folder, card, cards["corpus"]),
-        numbers=_numbers(card),
+        numbers={
+            name: {
+                column: f"{card[f'{key}_{when}']:.3f}"
+                for column, when in (("untrained", "before"), ("this model", "after"))
+                if card.get(f"{key}_{when}") is not None
+            }
+            for name, key in (("Bits per byte", "heldout"), ("Bits per byte of English", "english"))
+            if card.get(f"{key}_after") is not None
+        },
         measured_on=f"Bits per byte of up to {strategy['curve']['sentences']} sentences that were "
         "held out of training, each scored separately (lower is better), before and after "
         "training.",
@@ -137,12 +156,6 @@ def cell_facts(cell_folder: str | Path) -> ModelFacts:
                 *template_limits(*tokenizers)],
         references=[*references, *strategy_references(strategy)],
     )  # fmt: skip
-
-
-def _own_name(source: dict[str, Any]) -> str:
-    """The file name, without extension, of a model from a GGUF file of a package; else empty."""
-    file = source.get("file") or ""
-    return Path(file).stem if "package" in source and file.endswith(".gguf") else ""
 
 
 def _cards(folder: Path, card: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -180,16 +193,6 @@ def _vocabulary(folder: Path, card: dict[str, Any], card_of_tokenizer: dict[str,
     )
 
 
-def _text(corpus: dict[str, Any]) -> list[str]:
-    """The sizes of the texts in a corpus's card."""
-    sizes = corpus.get("sizes", {})
-    return [
-        f"{name}: {size['sentences']:,} sentences, {size['bytes']:,} bytes."
-        for part, name in (("train", "Training text"), ("heldout", "Held-out text"))
-        if (size := sizes.get(part)) and size["sentences"]
-    ]
-
-
 def _data_sets(folder: Path, card: dict[str, Any], corpus: dict[str, Any]) -> list[str]:
     """Names of the training text's data sets on the Hub; for a group, those of its members."""
     if not corpus:
@@ -209,31 +212,6 @@ def _data_sets(folder: Path, card: dict[str, Any], corpus: dict[str, Any]) -> li
             named = [address[1] for file in files if (address := _ADDRESS.match(file))]
             names += named or ([text["name"]] if not files else [])
     return list(dict.fromkeys(names))
-
-
-def _numbers(card: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """The held-out scores of a cell, from its card."""
-    rows = (("Bits per byte", "heldout"), ("Bits per byte of English", "english"))
-    columns = (("untrained", "before"), ("this model", "after"))
-    return {
-        name: {
-            column: f"{card[f'{key}_{when}']:.3f}"
-            for column, when in columns
-            if card.get(f"{key}_{when}") is not None
-        }
-        for name, key in rows
-        if card.get(f"{key}_after") is not None
-    }
-
-
-def _load(cell: Path) -> "tuple[PreTrainedModel, PreTrainedTokenizerFast]":
-    """Load a cell on a GPU, where merging is faster, or on the CPU if the model does not fit."""
-    import torch
-
-    try:
-        return load_cell(cell, device=device())
-    except torch.OutOfMemoryError:
-        return load_cell(cell)
 
 
 def check_replaceable(out: Path) -> None:

@@ -1,13 +1,9 @@
 """How a training uses the memory of its GPU: chosen before it begins, by a simulation.
 
 Training's own functions prepare the phases and compute a step of each, at full size, on torch's
-fake tensors, which have a shape and a dtype but no memory. The bytes of live tensors are counted.
-Several GPUs are simulated too: one of their processes runs, and its communication is discarded.
-Where a size depends on values, it is the largest possible one: all tokens of a micro-batch are
-different and are predicted, and every row of a sparse adapter has all of its entries.
-
-The choices change results only by rounding. Machine settings take precedence; nothing is chosen on
-a CPU, or if several GPUs train a cell.
+fake tensors, which have a shape and a dtype but no memory. The bytes of live tensors are counted;
+where a size depends on values, it is the largest possible one. The choices change results only by
+rounding. Machine settings take precedence; nothing is chosen on a CPU or for several GPUs.
 """
 
 import copy
@@ -49,7 +45,6 @@ from lexigraft.training.distributed import Computation, modules_of, shard, world
 from lexigraft.training.objective import Objective, PhaseContext, Progress
 from lexigraft.training.phase import (
     PhaseMemory,
-    add_modules,
     default_memory,
     micro_batch_tokens,
     recompute_layers,
@@ -186,7 +181,8 @@ def simulated_phases(
                 )
                 loss = objective(phase.objective).for_phase(context)
                 loss = with_auxiliary_loss(loss, model, phase)
-            add_modules(model, loss)
+            for name, module in loss.modules().items():
+                model.add_module(name, module)
             if phase.adapter is None:
                 trained |= set(names)
             phases.append(SimulatedPhase(model.train(), loss, strategy, phase, dtype))

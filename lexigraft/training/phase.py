@@ -95,7 +95,8 @@ def run_phase(
     trained on the GPU part by part, see `distributed.shard`.
     """
     memory = memory or default_memory(device().type)
-    add_modules(model, objective)
+    for name, module in objective.modules().items():
+        model.add_module(name, module)
     if strategy.gradient_checkpointing:
         recompute_layers(model, memory.recompute)
     if checkpoint is not None:
@@ -103,7 +104,8 @@ def run_phase(
     computation = Computation(model)
     with group_of_one() if offload else nullcontext():
         in_parts = offload or is_sharded()
-        trained, trained_objective = computation, objective
+        trained: Any = computation
+        trained_objective = objective
         if in_parts:
             trained, trained_objective = shard(computation, objective, device(), offload=offload)
             for parameter in model.parameters():  # the shards have the values
@@ -142,24 +144,13 @@ def run_phase(
         if rank():
             set_seed(seed + rank())  # for dropout; the model is the same on all ranks
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-        if in_parts:
-            _gather_parameters(model, trained)
+        if in_parts:  # copy the shards back
+            trained.reshard()  # parameters that an evaluation after the last step has gathered
+            for parameter, part in zip(model.parameters(), trained.parameters(), strict=True):
+                if parameter.requires_grad:
+                    parameter.data = full_tensor(part)
     for name in objective.modules():
         delattr(model, name)
-
-
-def _gather_parameters(model: PreTrainedModel, sharded: Any) -> None:
-    """Copy trained parameters from a sharded copy of a model back into it."""
-    sharded.reshard()  # parameters that an evaluation after the last step has gathered
-    for parameter, part in zip(model.parameters(), sharded.parameters(), strict=True):
-        if parameter.requires_grad:
-            parameter.data = full_tensor(part)
-
-
-def add_modules(model: PreTrainedModel, objective: Objective) -> None:
-    """Add an objective's modules to a model."""
-    for name, module in objective.modules().items():
-        model.add_module(name, module)
 
 
 def recompute_layers(model: PreTrainedModel, share: float) -> None:

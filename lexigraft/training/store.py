@@ -11,7 +11,7 @@ from lexigraft.artifacts.cards import INPUTS, check_inputs, fault_of, write_card
 from lexigraft.artifacts.completion import check_references
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import carry_tables, untie
-from lexigraft.initialization.pairing import VocabularyPair, pair_vocabularies
+from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.initialization.token_ids import update_special_token_ids
 from lexigraft.source.matrices import stored_parameters
@@ -110,6 +110,7 @@ def load_cell(
     False
     >>> _ = model.generate(**tokenizer("తెలుగు", return_tensors="pt"), max_new_tokens=2)
     """
+    import torch
     from safetensors.torch import load_file
 
     folder = Path(folder)
@@ -133,7 +134,16 @@ def load_cell(
         rows = next(model.get_input_embeddings().parameters()).shape[0]
         pair = pair_vocabularies(open_tokenizer(inputs[0]), tokenizer, rows)
         update_special_token_ids(model, tokenizer, pair.source_of)
-        tensors = _with_copied_rows(model, tensors, pair)
+        # Of some matrices, only new rows are stored: the other ones are copied from the source.
+        parameters = dict(model.named_parameters())
+        for name in matrix_names(model) & tensors.keys():
+            if len(tensors[name]) == len(pair.new_ids) < pair.n_target:
+                matrix = parameters[name].detach()
+                source_rows = torch.from_numpy(pair.source_of).clamp(min=0).to(matrix.device)
+                complete = matrix[source_rows]
+                new_ids = torch.from_numpy(pair.new_ids).to(matrix.device)
+                complete[new_ids] = tensors[name].to(matrix)
+                tensors[name] = complete
         # Such tables are stored only if they were trained.
         if tables := token_tables(model):
             initialization = load_initialization(reference(folder, card, "initialization"))
@@ -247,27 +257,6 @@ def load_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], f
                     "model; train the cell again"
                 )
             parameters[name].copy_(tensor)
-
-
-def _with_copied_rows(
-    model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], pair: VocabularyPair
-) -> dict[str, "torch.Tensor"]:
-    """The tensors, with all rows of matrices of which only new rows are stored.
-
-    The other rows are copied from `model`, which has the source's rows.
-    """
-    import torch
-
-    parameters, complete = dict(model.named_parameters()), dict(tensors)
-    for name in matrix_names(model) & tensors.keys():
-        if len(tensors[name]) == len(pair.new_ids) < pair.n_target:
-            matrix = parameters[name].detach()
-            source_rows = torch.from_numpy(pair.source_of).clamp(min=0).to(matrix.device)
-            complete[name] = matrix[source_rows]
-            complete[name][torch.from_numpy(pair.new_ids).to(matrix.device)] = tensors[name].to(
-                matrix
-            )
-    return complete
 
 
 def _save_adapter(adapter: "PeftModel", folder: Path) -> None:

@@ -62,31 +62,21 @@ class TrainingLog:
         return [line for line in lines if event in (None, line["event"])]
 
 
+@dataclass(frozen=True)
 class HeldOutCurve:
-    """Evaluates held-out sentences before the first step, after the last, and in between.
+    """Evaluates held-out sentences before the first step, after the last, and in between."""
 
-    `score` computes the likelihood of sentences under a model. `texts` maps prefixes of names in
-    the log to sentences, such as English ones, which measure forgetting. There are `points` equally
-    spaced evaluations between the start and the end of the `steps` of all phases.
-    """
-
-    def __init__(
-        self,
-        training_log: TrainingLog,
-        score: Callable[[PreTrainedModel, list[str]], Likelihood],
-        texts: dict[str, list[str]],
-        *,
-        steps: int,
-        points: int,
-        name: str,
-    ):
-        self.training_log, self.score, self.texts, self.name = training_log, score, texts, name
-        self.steps = steps
-        self.at = {round(steps * i / (points + 1)) for i in range(points + 2)}
+    training_log: TrainingLog
+    score: Callable[[PreTrainedModel, list[str]], Likelihood]  # of sentences under a model
+    texts: dict[str, list[str]]  # prefix of names in the log -> sentences
+    steps: int  # of all phases
+    points: int  # equally spaced evaluations between the start and the end
+    name: str  # of the cell
 
     def evaluate(self, step: int, tokens: int, computation: Computation) -> None:
         """Evaluate and log if `step` is one of the points and has not been logged."""
-        if step not in self.at or on_rank_zero(self._is_logged, step):
+        points = (round(self.steps * i / (self.points + 1)) for i in range(self.points + 2))
+        if step not in points or on_rank_zero(self._is_logged, step):
             return
         line: Line = {"event": "heldout", "step": step, "tokens": tokens}
         for prefix, sentences in self.texts.items():
@@ -179,11 +169,8 @@ class StepLogger(TrainerCallback):
         self.heldout.evaluate(step, after, model)
         time_now = time.perf_counter()
         last = state.global_step == state.max_steps
-        if (
-            self.bar.disable
-            and rank() == 0
-            and (last or time_now - self.described_at >= LOG_SECONDS)
-        ):
+        is_due = last or time_now - self.described_at >= LOG_SECONDS
+        if self.bar.disable and rank() == 0 and is_due:
             self.described_at = time_now
             progress = describe_progress(self.training_log.file)
             logger.info("%s: %s", self.heldout.name, progress)
@@ -203,7 +190,22 @@ def open_report(name: str, folder: Path, step: int) -> Callable[[Line], None]:
     if service in (None, "none"):
         return lambda line: None
     try:
-        send = _wandb(name, folder) if service == "wandb" else _tensorboard(folder, step)
+        if service == "wandb":
+            import wandb
+
+            project = os.environ.get("WANDB_PROJECT", "lexigraft")
+            try:
+                run = wandb.init(
+                    project=project, name=name, dir=str(folder), reinit="finish_previous"
+                )
+            except wandb.Error as error:
+                raise UserError(f"report_to: wandb: {error}") from None
+        else:
+            from torch.utils.tensorboard import SummaryWriter
+
+            # What was reported after that step, or by another job in the same folder, is hidden.
+            purge_step = step + 1 if step else 0
+            writer = SummaryWriter(str(folder / "tensorboard"), purge_step=purge_step)
     except ImportError:
         raise UserError(
             f"report_to: {service} is not installed; run `pip install {service}`, or unset it"
@@ -216,34 +218,14 @@ def open_report(name: str, folder: Path, step: int) -> Callable[[Line], None]:
             for key, value in line.items()
             if isinstance(value, int | float) and key not in ("step", "steps")
         }
-        send(numbers, line["step"])
-
-    return report
-
-
-def _tensorboard(folder: Path, step: int) -> Callable[[dict[str, float], int], None]:
-    from torch.utils.tensorboard import SummaryWriter
-
-    # What was reported after that step, or by another job in the same folder, is hidden.
-    writer = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1 if step else 0)
-
-    def send(numbers: dict[str, float], step: int) -> None:
-        for name, value in numbers.items():
-            writer.add_scalar(name, value, step)
+        if service == "wandb":
+            run.log(numbers, step=line["step"])
+            return
+        for key, value in numbers.items():
+            writer.add_scalar(key, value, line["step"])
         writer.flush()
 
-    return send
-
-
-def _wandb(name: str, folder: Path) -> Callable[[dict[str, float], int], None]:
-    import wandb
-
-    project = os.environ.get("WANDB_PROJECT", "lexigraft")
-    try:
-        run = wandb.init(project=project, name=name, dir=str(folder), reinit="finish_previous")
-    except wandb.Error as error:
-        raise UserError(f"report_to: wandb: {error}") from None
-    return lambda numbers, step: run.log(numbers, step=step)
+    return report
 
 
 def flops_per_token(model: PreTrainedModel) -> float:
