@@ -31,10 +31,7 @@ _NAMES = ("trained", "from_adapters", "with_lora", "with_new_rows")  # sets in `
 
 @dataclass(frozen=True)
 class SavePolicy:
-    """Save when `seconds`, and `factor` times the last save's duration, have passed since it.
-
-    The second bound keeps the share of time spent on saving below 1 / factor.
-    """
+    """Save when `seconds`, and `factor` times the last save's duration, have passed since it."""
 
     # A killed job repeats its work since the last save. With a state of 30 GB and 1 GB/s, this is
     # up to 25 minutes; a hundred such jobs use two streams of this speed.
@@ -49,10 +46,7 @@ def save_policy() -> SavePolicy:
 
 
 def checkpoint_folder(cell: str | Path, digest: str) -> Path:
-    """Create the folder for checkpoints of the job with this digest, see `completion.fingerprint`.
-
-    Checkpoints of other jobs of the cell are deleted.
-    """
+    """Create the folder for checkpoints of the job with this digest; delete those of other jobs."""
     parent = Path(cell) / "checkpoints"
     folder = parent / digest
     folder.mkdir(parents=True, exist_ok=True)
@@ -130,8 +124,7 @@ def load_progress(folder: Path, model: PreTrainedModel, phases: int) -> Progress
 class Checkpointing(TrainerCallback):
     """Makes the Trainer save at time intervals, and deletes older checkpoints after each save.
 
-    `retained` maps steps of the phase to files: after these steps, it always saves, and copies the
-    trained parameters to the file.
+    `retained` maps steps of the phase, after which it always saves, to copies of the parameters.
     """
 
     def __init__(self, folder: Path, policy: SavePolicy, retained: dict[int, Path] | None = None):

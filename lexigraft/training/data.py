@@ -222,11 +222,9 @@ def pack(texts: EncodedTexts, length: int, *, apart: bool = False) -> TextBlocks
     """Split concatenated sentences into blocks of `length` tokens.
 
     Yamaguchi et al.'s code does the same and drops the rest of every 1,000 sentences; here, only a
-    last block of one token is dropped, since the rest of a small corpus may be all of it.
-
-    With `apart`, the sentences of a block do not attend to each other: positions restart at 0 with
-    each sentence, and its first token is not predicted. The rest of a split sentence is a separate
-    document.
+    last block of one token is dropped. With `apart`, sentences do not attend to each other:
+    positions restart at 0 with each, also with the rest of a split one, and its first token is not
+    predicted.
     """
     if not apart:
         return TextBlocks(texts.tokens, length)
@@ -238,11 +236,9 @@ def encode_samples(
 ) -> list[TrainingSequence]:
     """Encode samples as prompt, answer and end-of-text token; the loss counts the latter two.
 
-    Prompt and answer are tokenized as one text with the start token of training texts; what
-    separates the two, such as a space, is part of the answer. A token that spans both belongs to
-    the answer, since the prompt alone does not have it. (ALMA masks as many tokens as the prompt
-    alone has, which is the same unless a token spans both.) If the tokenizer has no EOS token, none
-    is added.
+    Both are tokenized as one text; a space between them is part of the answer. A token that spans
+    both belongs to the answer, since the prompt alone does not have it. (ALMA masks as many tokens
+    as the prompt alone has, which is the same unless a token spans both.)
     """
     start, end = start_ids(tokenizer), tokenizer.eos_token_id
     encoded, pairs = [], list(samples)
@@ -295,15 +291,13 @@ def collate(sequences: list[TrainingSequence]) -> dict[str, torch.Tensor]:
     """Pad and stack sequences as `input_ids` and `labels`, each [batch, longest] int64.
 
     The batch also has an `attention_mask`, or `position_ids` if a sequence holds separate
-    documents: without a mask, transformers' models treat positions that do not continue as another
-    document, and so padding too, whose positions are all 0.
+    documents: without a mask, transformers treats positions that do not continue as another
+    document, and so padding too, whose positions are all 0. If sequences have tokens of a teacher,
+    their inputs have the prefix `teacher_`, and there are `chunks` and `teacher_chunks`, whose
+    padding is IGNORED.
 
-    Only padding and tokens that a sequence does not count are masked in the labels: masking by a
-    token's id would also mask every EOS where the padding token is the EOS token. Without
-    sequences, as for a process that has none left while others do, nothing counts.
-
-    If sequences have tokens of a teacher, the batch has their inputs with the prefix `teacher_`,
-    and `chunks` and `teacher_chunks`, whose padding is IGNORED.
+    Padding is masked by its place: its token may be EOS. Without sequences, as for a process that
+    has none left while others do, nothing counts.
     """
     sequences = sequences or [TrainingSequence(np.zeros(2, np.int32), np.zeros(2, bool))]
     labels = [

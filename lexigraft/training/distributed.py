@@ -52,10 +52,7 @@ def is_sharded() -> bool:
 
 
 def on_rank_zero(function: Callable[..., T], *arguments) -> T:
-    """Call a function on rank 0 and return its result on all ranks.
-
-    All processes wait until rank 0 has finished.
-    """
+    """Call a function on rank 0, while all processes wait, and return its result on all."""
     if world_size() == 1:
         return function(*arguments)
     result = [function(*arguments) if rank() == 0 else None]
@@ -78,11 +75,10 @@ def all_reduce_sum(tensor: torch.Tensor) -> torch.Tensor:
 
 
 class Computation(torch.nn.Module):
-    """Calls a function of the model, under autocast if the precision is bfloat16.
+    """Calls a function of the model under autocast.
 
-    DDP and FSDP act when the module that they wrap is called. An objective does more than call the
-    model: it reads hidden states, and applies a head to some of them, or a second head. As a
-    function of the model, all of this runs inside one call.
+    DDP and FSDP act when the module that they wrap is called, but an objective does more than call
+    the model, such as applying a head to some hidden states: all of this runs inside one call.
     """
 
     def __init__(self, model: PreTrainedModel):
@@ -117,14 +113,12 @@ def shard(
     """Copy model and objective consistently, with the model sharded over the processes.
 
     Each decoder layer is gathered when it is computed, in the precision of its linear layers;
-    gradients are summed in float32. Parameters outside the layers, mainly embeddings and head, are
-    gathered for a whole pass, since objectives use them in different ways. Modules of the objective
-    that do not belong to the model, such as a teacher, are not copied.
+    gradients are summed in float32. Parameters outside the layers are gathered for a whole pass,
+    since objectives use them in different ways. A teacher of the objective is not copied.
 
-    With `offload`, for a single process, trained parameters stay in CPU memory, and so do their
-    gradients and the optimizer's moments. They are copied to the device in float32 when they are
-    used, so all numbers are the same as with the whole model on the device, except for the order in
-    which gradients of several passes are added. Frozen parameters are on the device.
+    With `offload`, for a single process, trained parameters, their gradients and the optimizer's
+    moments stay in CPU memory; frozen parameters are on the device. Numbers are the same, except
+    for the order in which gradients of several passes are added.
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import (
@@ -181,10 +175,7 @@ def discard_gradients(model: torch.nn.Module) -> None:
 
 
 def full_tensor(value: Any) -> Any:
-    """Gather a tensor from all processes on the CPU; return anything else unchanged.
-
-    All processes must gather the same tensors in the same order.
-    """
+    """Gather a tensor on the CPU, in the same order in all processes; leave anything else."""
     from torch.distributed.tensor import DTensor
 
     if not isinstance(value, torch.Tensor):
@@ -196,10 +187,7 @@ def full_tensor(value: Any) -> Any:
 
 
 def full_tensors(values: Mapping[str, Any], keep: bool) -> dict[str, Any]:
-    """Call `full_tensor` for every value; return nothing unless `keep`, to save memory.
-
-    All processes must call this with the same keys in the same order.
-    """
+    """Call `full_tensor` for every value; return nothing unless `keep`, to save memory."""
     tensors = {}
     for name, value in values.items():
         value = full_tensor(value)  # other processes need this one to take part

@@ -115,11 +115,7 @@ def plan_memory(
 
 
 def _fitting_memory(simulated: "SimulatedPhase", usable: int, offload: bool) -> PhaseMemory | None:
-    """The fastest way to use memory that fits into the `usable` bytes; None if nothing fits.
-
-    First, micro-batches of the default size, with as few layers recomputed as possible; they are
-    larger if no layer needs to be. On a small GPU, micro-batches are halved.
-    """
+    """The fastest way to use memory that fits into `usable` bytes; None if nothing fits."""
     default, phase = default_memory("cuda"), simulated.phase
 
     def fits(tokens: int, share: float, **options: Any) -> bool:
@@ -154,11 +150,10 @@ def simulated_phases(
     tokenizer: Any = None,
     teacher: PretrainedConfig | None = None,
 ) -> list["SimulatedPhase"]:
-    """The phases of a training, without weights.
+    """The phases of a training in the precision `dtype`, without weights.
 
-    The training computes in the precision `dtype`, on a model of this configuration whose
-    vocabulary has been changed to one of `rows` rows. `teacher` is the configuration of the
-    teacher, if the strategy has one. Few objectives need tokenizers to be created.
+    `config` is that of the source, whose vocabulary is changed to one of `rows` rows, and `teacher`
+    that of the teacher, if there is one. Few objectives need tokenizers to be created.
     """
     tokenizer = tokenizer or SimpleNamespace(get_vocab=lambda: {"last": rows - 1})
     empty_teacher = _EmptyTeacher(teacher) if teacher else None
@@ -224,26 +219,13 @@ class SimulatedPhase:
         logits: int | None = None,
         later: bool = False,
     ) -> int:
-        """The peak memory of a step on a GPU, in bytes.
+        """The peak bytes of a step on a GPU, without CUDA's own memory and fragmentation.
 
-        CUDA's own memory and fragmentation are not included.
-
-        Parameters
-        ----------
-        tokens
-            The maximum tokens of a micro-batch, by default as on a GPU; a single sequence may have
-            more.
-        gpus
-            Number of GPUs that share the model (`LEXIGRAFT_SHARDED`). One of them is simulated: its
-            shard, and the layers that it gathers.
-        offload
-            Whether trained parameters are in the memory of the machine, see `distributed.shard`.
-        recompute
-            The share of the layers whose activations are recomputed.
-        logits
-            The maximum elements in a chunk's logits, by default that of a GPU with free memory.
-        later
-            Whether there are gradients of an earlier micro-batch even if a step has only one.
+        A micro-batch has at most `tokens` tokens, by default as on a GPU, or a single sequence. The
+        model may be sharded over several `gpus`, of which one is simulated; with `offload`, trained
+        parameters are in the memory of the machine. A share `recompute` of the layers is
+        recomputed. `logits` are the maximum elements of a chunk's logits. With `later`, there are
+        gradients of an earlier micro-batch even if a step has only one.
         """
         strategy, phase = self.strategy, self.phase
         if strategy.gradient_checkpointing:
@@ -297,10 +279,7 @@ def _empty_model(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedMode
 
 
 def _largest_recipe(model: PreTrainedModel, rows: int, adapter: AdapterSettings) -> Recipe:
-    """A recipe with the longest possible rows; for dense adapters, copies.
-
-    The auxiliary loss is then that of all rows.
-    """
+    """A recipe with the longest possible rows; for dense adapters, copies."""
     source = model.config.get_text_config().vocab_size
     entries = min(adapter.entries, source) if adapter.form == "sparse" else 1
     columns = np.arange(rows)[:, None] % (source - entries + 1) + np.arange(entries)

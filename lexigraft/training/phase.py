@@ -46,14 +46,10 @@ MICRO_BATCH_TOKENS = {"cpu": 2048, "cuda": 4096}
 
 @dataclass(frozen=True)
 class PhaseMemory:
-    """How a phase uses the memory of a GPU.
+    """How a phase uses the memory of a GPU."""
 
-    The maximum `tokens` of a micro-batch, and the share of the layers whose activations are
-    recomputed if the strategy has `gradient_checkpointing`.
-    """
-
-    tokens: int
-    recompute: float
+    tokens: int  # at most, of a micro-batch
+    recompute: float  # share of the layers recomputed if the strategy has `gradient_checkpointing`
 
 
 def micro_batch_tokens(device_type: str) -> int:
@@ -84,15 +80,14 @@ def run_phase(
 ) -> None:
     """Train the unfrozen parameters of `model` in place, visiting each sequence once in order.
 
-    Weights and optimizer state are float32; if `hardware.precision()` is bfloat16, the forward pass
-    runs under autocast. The optimizer steps do not depend on the number of processes, except for
-    the rounding of sums and for dropout, which each process draws separately.
+    Weights and optimizer state are float32; the forward pass runs under `hardware.autocast`. The
+    steps do not depend on the number of processes, except for the rounding of sums and for dropout.
+    The modules of the `objective` are trained in place.
 
-    The modules of the `objective` are trained in place. Checkpoints of this phase go to `folder`;
-    `checkpoint` is a complete one to resume from, with the same result as an uninterrupted run, bit
-    for bit on a CPU with the same number of processes. By default, `schedule` is the strategy's,
-    over this phase alone, and `memory` is `default_memory`. With `offload`, a `model` on the CPU is
-    trained on the GPU part by part, see `distributed.shard`.
+    `checkpoint` is a complete one in `folder` to resume from, with the same result as an
+    uninterrupted run, bit for bit on a CPU with the same number of processes. By default,
+    `schedule` is the strategy's, over this phase alone, and `memory` is `default_memory`. With
+    `offload`, a `model` on the CPU is trained on the GPU part by part, see `distributed.shard`.
     """
     memory = memory or default_memory(device().type)
     for name, module in objective.modules().items():
@@ -154,10 +149,7 @@ def run_phase(
 
 
 def recompute_layers(model: PreTrainedModel, share: float) -> None:
-    """Recompute the activations of a share of the layers in the backward pass.
-
-    These layers are spread evenly over all layers. Activations of the others stay in memory.
-    """
+    """Recompute activations of a share of the layers, spread evenly, in the backward pass."""
     model.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": False})
     if share == 1:
         return
@@ -171,12 +163,10 @@ def recompute_layers(model: PreTrainedModel, share: float) -> None:
 def split_step(
     lengths: Sequence[int] | np.ndarray, tokens: int, processes: int = 1
 ) -> list[list[list[int]]]:
-    """Split a step into micro-batches of each process: indices into `lengths`.
+    """Split a step, whose sequences have `lengths`, into micro-batches of each process: indices.
 
-    `lengths` are the tokens of the step's sequences. A micro-batch has at most `tokens` tokens,
-    with shorter sequences padded to the longest one, or a single sequence. All processes have the
-    same number of micro-batches, as few as possible; some may be empty. Their sizes differ by at
-    most one sequence. The split changes only the rounding of sums and the draws of dropout.
+    A micro-batch has at most `tokens` tokens, padding included, or a single sequence. All processes
+    have the same number of micro-batches, as few as possible; some may be empty.
     """
     sizes = np.asarray(lengths)
     fitting = sizes[sizes <= tokens]
@@ -191,11 +181,10 @@ def split_step(
 class PhaseTrainer(Trainer):
     """A Trainer for one objective, whose checkpoints hold only the trained parameters.
 
-    Its model is a `Computation`; `batch_sequences` is the number of sequences of an optimizer step,
-    in all micro-batches of all processes. A batch of the Trainer is a whole step: indices of
-    sequences, which are read and split into micro-batches of at most `tokens` here. If one does not
-    fit into the memory of a GPU, the step is restarted with micro-batches of half as many tokens.
-    The second matrices of LoRA's adapters have `lora_ratio` times the learning rate.
+    Its model is a `Computation`. A batch of the Trainer is a whole step of `batch_sequences`:
+    indices of sequences, which are read and split into micro-batches of at most `tokens` here. If
+    one does not fit into the memory of a GPU, the step is restarted with micro-batches of half as
+    many tokens. The second matrices of LoRA's adapters have `lora_ratio` times the learning rate.
     """
 
     def __init__(

@@ -32,11 +32,10 @@ def plan_phases(
 ) -> list[SequenceDataset]:
     """The sequences of each phase, in order.
 
-    The first text of a phase's `data` determines the length of the phase: the phase's share of the
-    strategy's `epochs` (passes over that text) or `tokens` (of that text), or the phase's own
-    `epochs` or `tokens`. Phases with the same first text continue where the previous one ended.
-    Other texts are repeated or cut to their share of the tokens. In a phase with several texts,
-    samples are packed, since sequences of one sample each are much shorter than those of a text.
+    The first text of a phase's `data` determines the length of the phase: its share of the
+    strategy's `epochs` or `tokens` of that text, or its own. Phases with the same first text
+    continue where the previous one ended. Other texts are repeated or cut to their share of the
+    tokens; beside other texts, samples are packed, since sequences of one sample are much shorter.
 
     Raises a UserError if a text is missing or has no sequence that fits, or if a phase gets none.
     """
@@ -123,11 +122,7 @@ def cumulative_tokens(plan: list[SequenceDataset], number: int, batch_sequences:
 
 
 def sample_counts(plan: list[SequenceDataset]) -> dict[str, dict[str, int]]:
-    """Count the samples of each entry that the phases read, and those that were too long.
-
-    The keys are `samples` and `too_long`. If phases have different lengths, the counts are those of
-    the first phase that reads the entry.
-    """
+    """Count the `samples` of each entry, and those `too_long`, in the first phase that reads it."""
     counts: dict[str, dict[str, int]] = {}
     for sequences in plan:
         for source in getattr(sequences.source, "datasets", [sequences.source]):
@@ -153,9 +148,8 @@ def visiting_order(
 ) -> np.ndarray:
     """Indices of the sequences of a source that one phase visits, in order.
 
-    `epochs` is the number of passes over them in all phases together; `share` is where the phase
-    begins and ends in these: (0, 0.5) is the first half. `seed` has the names of the study, the
-    stage and the cell.
+    `epochs` is the number of passes in all phases together; `share` is where the phase begins and
+    ends in these: (0, 0.5) is the first half.
     """
     one_pass = source.one_pass / source.length if isinstance(source, MixedBlocks) else len(source)
     order = repeated_order(source, epochs * one_pass, seed)
@@ -184,10 +178,6 @@ def repeated_order(source: Sized, count: float, seed: list[Any]) -> np.ndarray:
 
 
 def interleave(orders: Sequence[np.ndarray]) -> np.ndarray:
-    """Merge several orders into one, each spread evenly over it, [sum of their lengths].
-
-    Every section contains each order in its share, to within one: no training step lacks a text by
-    chance, and the learning-rate schedule treats all texts alike.
-    """
+    """Merge several orders into one, each spread evenly over it, [sum of their lengths]."""
     position = np.concatenate([(np.arange(len(order)) + 0.5) / len(order) for order in orders])
     return np.concatenate(orders)[np.argsort(position, kind="stable")]

@@ -46,9 +46,9 @@ class Schedule:
 def schedules(strategy: Strategy, steps: list[int]) -> list[Schedule]:
     """The schedule of each phase, from the optimizer steps of each.
 
-    With `schedule_over: strategy` the phases share one schedule, each continuing where the previous
-    one ended: there is no second warm-up when other parameters become trainable (UnifyVocab, §2.3,
-    progressive adaptation). Each phase has its own peak learning rate.
+    With `schedule_over: strategy` the phases share one schedule, with a peak rate for each: no
+    second warm-up when other parameters become trainable (UnifyVocab, §2.3, progressive
+    adaptation).
     """
     spans = [(count, 0) for count in steps]  # steps of the whole schedule, and before the phase
     if strategy.schedule_over == "strategy":

@@ -193,17 +193,11 @@ class Phase(Settings):
         return items
 
     @model_validator(mode="after")
-    def _check_amount(self) -> "Phase":
+    def _check_keys(self) -> "Phase":
         amounts = [key for key in ("share", *AMOUNTS) if key in self.model_fields_set]
         if len(amounts) > 1:
-            raise KeyedError(
-                amounts[1],
-                f"'{amounts[0]}' already sets the length of the phase; remove one of the two",
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check_trainable(self) -> "Phase":
+            reason = f"'{amounts[0]}' already sets the length of the phase; remove one of the two"
+            raise KeyedError(amounts[1], reason)
         if "adapter" not in self.trainable and "adapter" in self.model_fields_set:
             raise KeyedError("adapter", "this phase trains no adapter; remove 'adapter'")
         return self

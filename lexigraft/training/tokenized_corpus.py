@@ -135,10 +135,7 @@ def _sentences(text: Path) -> Iterator[str]:
 
 
 def _read(file: Path) -> EncodedTexts | None:
-    """What `_write` has written, memory-mapped; None if there is no such file or it is damaged.
-
-    The file is read, not mapped, to compute its checksum, to save memory.
-    """
+    """What `_write` has written, memory-mapped; None if there is no such file or it is damaged."""
     digest = hashlib.sha256()
     try:
         left = file.stat().st_size - 4 * _SUM

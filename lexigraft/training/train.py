@@ -257,11 +257,10 @@ class _Cell:
     def load_untrained(
         self, finished: int, place: torch.device | str
     ) -> tuple[PreTrainedModel, set[str]]:
-        """Load the model before training, and return names of the matrices with new rows.
+        """Load the model for the phase after `finished`; return names of matrices with new rows.
 
-        It is prepared for the phase after `finished` ones: weights that this phase trains are
-        loaded in float32, others as `FrozenWeights` holds them. If it trains VocADT's adapters,
-        these are attached instead of new rows.
+        Weights that this phase trains are float32, others as `FrozenWeights` holds them. If it trains
+        VocADT's adapters, these are attached instead of new rows.
         """
         phase = next(iter(self.strategy.phases[finished:]), None)
         settings = phase.adapter if phase else None
@@ -305,11 +304,7 @@ def _plan_memory(cell: _Cell) -> list[PhaseMemory]:
 
 
 def check_objectives(model: PreTrainedModel, strategy: Strategy) -> None:
-    """Raise a UserError if an objective of a strategy is for another kind of model.
-
-    It is also raised if VocADT's adapter is to be trained in an encoder: VocADT defines it for
-    causal models only.
-    """
+    """Raise a UserError if an objective or adapter of a strategy is for another kind of model."""
     kind = MASKED if is_masked(model) else CAUSAL
     for number, phase in enumerate(strategy.phases):
         if objective(phase.objective).model_kind != kind:

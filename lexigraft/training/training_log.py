@@ -179,12 +179,9 @@ class StepLogger(TrainerCallback):
 def open_report(name: str, folder: Path, step: int) -> Callable[[Line], None]:
     """A function that passes lines of the log to the service in `LEXIGRAFT_REPORT_TO`.
 
-    Services are `none` (default), `tensorboard` and `wandb` (Weights & Biases), as in the Trainer's
-    `report_to`. Here, steps are counted over all phases, and held-out scores and speed are reported
-    too. Event files are in `folder`, and a wandb run has the `name` of the cell. `step` is the one
-    after which the training resumes, 0 at its beginning.
-
-    Raises a UserError if the service is unknown, not installed or refuses.
+    Event files of tensorboard are in `folder`; a wandb run has the `name` of the cell. `step` is
+    the one after which the training resumes. Raises a UserError if the service is not installed or
+    refuses.
     """
     service = setting("report_to")
     if service in (None, "none"):
@@ -231,10 +228,9 @@ def open_report(name: str, folder: Path, step: int) -> Callable[[Line], None]:
 def flops_per_token(model: PreTrainedModel) -> float:
     """Floating-point operations for training on one token, as utilization counts them.
 
-    Six for each parameter: two in the forward pass, four in the backward pass (Chowdhery et al.
-    2022, Appendix B, without attention's own products, which are few in short sequences). Rows that
-    are only looked up do not count. Frozen parameters count like trained ones and recomputation
-    does not count, so that strategies are compared by the time that they need for a text.
+    Six for each parameter (Chowdhery et al. 2022, Appendix B, without attention's own products).
+    Rows that are only looked up and recomputation do not count; frozen parameters count like
+    trained ones, so that strategies are compared by the time that they need for a text.
     """
     looked_up = 0
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
