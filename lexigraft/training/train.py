@@ -259,8 +259,8 @@ class _Cell:
     ) -> tuple[PreTrainedModel, set[str]]:
         """Load the model for the phase after `finished`; return names of matrices with new rows.
 
-        Weights that this phase trains are float32, others as `FrozenWeights` holds them. If it trains
-        VocADT's adapters, these are attached instead of new rows.
+        Weights that this phase trains are float32, others as `FrozenWeights` holds them. If it
+        trains VocADT's adapters, these are attached instead of new rows.
         """
         phase = next(iter(self.strategy.phases[finished:]), None)
         settings = phase.adapter if phase else None
