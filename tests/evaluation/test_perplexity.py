@@ -60,23 +60,6 @@ def test_the_nats_are_those_of_one_text_after_another(model, byte_tokenizer, mak
     assert metrics["nats_per_token"] * metrics["tokens"] == pytest.approx(nats, rel=1e-5)
 
 
-@pytest.mark.parametrize("window", [None, 8])
-def test_figures_are_those_of_the_sentences_on_disk(model, byte_tokenizer, make_job, window):
-    job = make_job("perplexity", window=window, heldout_sentences=2)
-    metrics = evaluate(model, byte_tokenizer(), job).metrics
-    lines = Path(job["outputs"]["predictions"]).read_text("utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
-    assert [row["test"] for row in rows] == ["heldout"] * 2 + ["english"] * 2
-    for test, prefix in (("heldout", ""), ("english", "english_")):
-        own = [row for row in rows if row["test"] == test]
-        lines = (Path(job["inputs"]["corpus"]) / f"{test}.txt").read_text("utf-8").splitlines()
-        for row in own:
-            assert row["bytes"] == len(lines[int(row["id"].rsplit("-", 1)[1])].encode())
-        bits = sum(row["nats"] for row in own) / math.log(2) / sum(row["bytes"] for row in own)
-        assert metrics[f"{prefix}bits_per_byte"] == pytest.approx(bits, rel=1e-12)
-        assert metrics[f"{prefix}tokens"] == sum(row["tokens"] for row in own)
-
-
 def test_the_first_run_scores_the_sentences_of_learning_curves(model, byte_tokenizer, make_job):
     def scored(run):
         job = make_job("perplexity", run=run, heldout_sentences=30, english_sentences=1)

@@ -81,12 +81,6 @@ def test_a_frame_is_filled_with_a_text_whose_braces_are_kept(frame, text, prompt
     assert frame.fill(text) == prompt
 
 
-def test_a_question_has_the_labels_of_its_language_or_english_ones():
-    german, marathi = (question_frame(job_of("ta"), code).parts for code in ("de", "mr"))
-    assert german == ("Kontext: ", "\nFrage: ", "\nAntwort:")
-    assert marathi == ("Context: ", "\nQuestion: ", "\nAnswer:")
-
-
 def test_named_prompts_have_what_precedes_and_separates_their_examples():
     """VocADT's code joins its examples with one line feed, CW2V's with an empty line."""
     assert [translation(prompt=name).between for name in ("names", "cw2v", "instruction")] == [

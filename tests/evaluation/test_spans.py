@@ -47,13 +47,6 @@ def test_windows_cover_the_context_and_contain_the_question(cut, roberta_tokeniz
         assert letters <= held
 
 
-def test_a_long_question_is_cut_to_half_of_the_window(cut, roberta_tokenizer):
-    question = "Which one is it " * 30
-    for window in cut([asked(question=question)]):
-        inside = (window.offsets[:, 0] >= 0).sum()
-        assert inside >= 64 // 2 - 8 or window.offsets.max() == len(CONTEXT.rstrip())
-
-
 def test_windows_without_room_are_refused(cut):
     with pytest.raises(UserError, match="no room for a stride of 32"):
         cut([asked()], stride=32)

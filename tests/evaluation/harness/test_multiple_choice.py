@@ -2,11 +2,15 @@
 
 import json
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
 from lexigraft.errors import UserError
+from lexigraft.evaluation.evaluate import evaluate_cell
 from lexigraft.evaluation.task_kinds import task_kind
+from lexigraft.job import carry_out
+from tests.conftest import REPOSITORY
 
 
 @pytest.fixture
@@ -86,3 +90,26 @@ def test_a_sample_is_the_same_for_every_cell_of_a_run(choose):
 def test_a_metric_that_the_task_does_not_have_is_an_error(choose):
     with pytest.raises(UserError, match="metric 'f1' is not one of acc, the metrics"):
         choose(XNLI, metric="f1")
+
+
+def test_without_data_no_model_is_loaded(make_job, tmp_path):
+    """The folder of the cell has a card and no model; the script of the rule finds no data."""
+    job, benchmarks = make_job("multiple_choice"), {}
+    stage = run_path(str(REPOSITORY / "scripts" / "prepare_benchmark.py"))["stage"]
+    for test, name in (("german", "xnli_de"), ("english", "xnli_en")):
+        folder = tmp_path / "benchmarks" / name
+        folder.mkdir(parents=True)
+        settings = {"task": name, "folder": "xnli", "data": str(tmp_path / "nothing")}
+        outputs = {"folder": str(folder), "results": str(tmp_path)}
+        prepare = {"rule": "prepare_benchmark", "settings": settings, "inputs": {}, "state": "now"}
+        carry_out(stage, {**prepare, "outputs": outputs})
+        benchmarks[test] = str(folder)
+    task = {"settings": {"kind": "multiple_choice"}, "runs": 1, "seed": [0]}
+    inputs = {"cell": job["inputs"]["cell"], "read": {"choice": {"benchmarks": benchmarks}}}
+    described = {"rule": "evaluate", "cell": {}, "settings": {}, "inputs": inputs}
+    outputs = {"folder": str(tmp_path / "evaluation")}
+    evaluate_cell({**described, "outputs": outputs, "tasks": {"choice": task}})
+    record = json.loads((tmp_path / "evaluation/choice/run-0/record.json").read_text("utf-8"))
+    assert record["metrics"] == {} and record["kind"] == "multiple_choice"
+    assert record["not_scored"].startswith("facebook/xnli (de) cannot be read: ")
+    assert "; facebook/xnli (en) cannot be read: " in record["not_scored"]
