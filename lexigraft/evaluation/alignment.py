@@ -80,17 +80,15 @@ def alignment(
     """Measure how much of a text is preserved when a recipe maps its target tokens to the source.
 
     Each target token of `texts`, on which nothing was fitted, is replaced by the source token with
-    the highest weight in its row, and the result is compared with the source tokenizer's tokens.
-    The paper's text describes the mapping from source to target, its published code this one, which
-    is the direction in which rows are computed.
+    the highest weight in its row (as in the paper's published code; its text describes the reverse
+    direction), and the result is compared with the source tokenizer's tokens.
 
-    From 0 to 100: `bleu` and `bleu_1` over the token ids of the whole text (n-grams up to 4, and
-    single tokens; counts pooled, brevity penalty, no smoothing), and `bleu_sentence_mean`, the mean
-    over texts that the paper's code reports, where a text without a common 4-gram scores 0. From 0
-    to 1: `vocabulary_coverage`, the share of target tokens that are not `fallbacks`, and
-    `text_coverage`, the same for the tokens of the text; and with an encoder `semantic_similarity`,
-    the mean cosine similarity of each text and its mapped tokens, decoded as text. Raises
-    `UserError` if there are no texts.
+    From 0 to 100: `bleu` and `bleu_1` over all token ids (n-grams up to 4, and single tokens;
+    brevity penalty, no smoothing), and `bleu_sentence_mean`, the mean over texts that the paper's
+    code reports. From 0 to 1: `vocabulary_coverage` and `text_coverage`, the shares of target
+    tokens and of the tokens of the text that are not `fallbacks`; and with an encoder
+    `semantic_similarity`, the mean cosine similarity of each text and its mapped tokens, decoded.
+    Raises `UserError` if there are no texts.
     """
     if not texts:
         raise UserError(

@@ -15,11 +15,10 @@ from lexigraft.evaluation.learned.checkpoint import STATE, digest_of, hub_cache,
 def benchmark_state(data: str | None, folder: str | Path, locked: Mapping[str, str]) -> str:
     """Digest of what a benchmark's preparation depends on: it is stale when the digest changes.
 
-    A failed preparation is repeated when its data may be available: a data set has appeared in the
-    task's local folder `data` (if any) or in the hub's cache, or access to the hub is now allowed.
-    A preparation from a local folder is repeated when files in it are replaced, one from the hub
-    when other commits are `locked` for it. The digest does not change when something disappears:
-    existing scores are kept. `state.json` in `folder` records what was found before.
+    A failed preparation is repeated when data sets appear in the local folder `data` or the hub's
+    cache, or access to the hub is allowed; one from a local folder when files in it are replaced,
+    one from the hub when other commits are `locked` for it. When something disappears, existing
+    scores are kept. `state.json` in `folder` records what was found before.
     """
     try:
         last = json.loads(Path(folder, STATE).read_text(encoding="utf-8"))

@@ -96,9 +96,7 @@ def state(settings: Mapping[str, Any], python: str, folder: str) -> str:
 
     It changes when something appears that a failed preparation lacked (the environment, a file,
     access to the hub), and when a file was replaced. It does not change when something disappears:
-    existing scores are kept. `settings` are the metric's entry in config/metrics.yaml, `python` is
-    that of the metrics environment; `state.json` in the metric's `folder` records what the last
-    preparation observed.
+    existing scores are kept. `state.json` in the metric's `folder` has what was observed last.
     """
     digest, is_complete = observed(settings, python)
     try:

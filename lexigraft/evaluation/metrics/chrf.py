@@ -11,11 +11,10 @@ _BETA = 2  # recall weighs twice as much as precision
 def chrf(predictions: Sequence[str], references: Sequence[str], word_order: int = 0) -> TextScores:
     """Score translations by F-scores of character n-grams: character order 6, beta 2, 0 to 100.
 
-    `word_order` 0 is chrF; 2 is chrF++, in which words and word pairs also count (Popović 2017).
-    `score` pools the n-gram counts of all sentences, `examples` are the scores of single sentences,
-    and `companion` is their mean, which the published evaluation of Yamaguchi et al. reports: in
-    it, a two-word sentence weighs as much as a long one. An empty prediction scores 0.
-    Raises `ValueError` if there is nothing to score, or if the lengths differ.
+    `word_order` 0 is chrF; 2 is chrF++, in which words and word pairs also count. `score` pools the
+    n-gram counts of all sentences, `examples` are the scores of single sentences, and `companion`
+    is their mean, which the published evaluation of Yamaguchi et al. reports. Raises `ValueError`
+    if there is nothing to score, or if the lengths differ.
     """
     from sacrebleu.metrics.chrf import CHRF
 

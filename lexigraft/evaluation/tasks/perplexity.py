@@ -29,13 +29,10 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """Score the held-out target-language text and the English text of the corpus.
 
     Perplexity is per token, as in Yamaguchi et al. and UnifyVocab, and comparable only between
-    cells with the same vocabulary: a vocabulary that splits the same text into fewer tokens spreads
-    the same information over fewer tokens, so its perplexity rises although nothing got worse. Bits
-    per byte divide by the UTF-8 bytes of the text, which do not depend on the vocabulary. A group
-    of languages is scored by member, each with its own figures (`bits_per_byte_<language>`); the
-    figures without a suffix are those of all their sentences together. Sentence by sentence, every
-    vocabulary predicts a text from the same context; windows score the same tokens, but a sentence
-    then depends on its random neighbours.
+    cells with the same vocabulary: one that splits the same text into fewer tokens spreads the same
+    information over fewer tokens, so its perplexity rises although nothing got worse. Bits per byte
+    do not depend on the vocabulary. A group of languages is scored by member, each with its own
+    figures (`bits_per_byte_<language>`), and all their sentences together.
 
     Writes `outputs["predictions"]`: one JSON object per sentence with its `nats`, `tokens` and
     `bytes`; `test` is `heldout`, `english`, or the member of a group, and `id` has the sentence's

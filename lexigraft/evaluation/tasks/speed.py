@@ -48,12 +48,10 @@ Pass = tuple[float, float, list[str]]
 def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """Time greedy generation on fixed prompts, the same texts for every cell.
 
-    Tokens per second alone (Yamaguchi et al., section 6.5) reward a bad tokenizer: if it splits
-    words into bytes, the rate stays the same, but the reader waits five times as long for the same
-    sentence. So these are reported as well, for each batch size B:
+    Tokens per second alone (Yamaguchi et al., section 6.5) reward a tokenizer that splits words
+    into bytes. So these are reported as well, for each batch size B:
 
-    - `characters_per_second_batch_B` and `bytes_per_second_batch_B`, for the text that the cell
-      happens to generate.
+    - `characters_per_second_batch_B` and `bytes_per_second_batch_B`, of the generated text.
     - `same_text_characters_per_second_batch_B` and `same_text_bytes_per_second_batch_B`: the
       held-out text over the decoding steps that this vocabulary needs for it times the measured
       time of a step. This is the figure to compare vocabularies by; it includes the cost of a
@@ -62,8 +60,8 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     - `spread_batch_B`, the variation of the repeats: longest minus shortest, over the median.
 
     `steps_per_sentence` is the mean number of decoding steps of a held-out sentence. The prompts
-    are the corpus's first translation prompts or, without parallel text, its first held-out
-    sentences; or its first articles, truncated to fit.
+    are the corpus's first translation prompts or, without parallel text, held-out sentences; or its
+    first articles, truncated to fit.
 
     Writes `outputs["predictions"]`: one JSON object per held-out sentence (or sums over a thousand
     groups) with its `characters`, `bytes` and `tokens`. Raises `UserError` if the corpus has no
