@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lexigraft.errors import UserError
-from lexigraft.evaluation.spans import (
+from lexigraft.evaluation.tasks.extractive_qa import (
     NO_ANSWER,
     best_answers,
     span_of,
