@@ -71,6 +71,20 @@ def test_a_bad_config_is_named_by_its_key(full_study, registries, case):
     assert case["error"] in refused(changed(full_study, changes), registries)
 
 
+@pytest.mark.bad_input(
+    "text",
+    "a folder of texts, or a data set, that contains the results folder",
+    "a one-line error message names both before the first job",
+)
+def test_inputs_that_contain_the_results_are_refused(full_study, registries, texts):
+    data_set = {"loader": "datasets", "name": str(texts), "split": "train", "column": "text"}
+    for text in ({"loader": "text", "paths": [str(texts)]}, data_set):
+        config = changed(full_study, {"languages/telugu/text": text})
+        check_local_files(resolve(config | {"results": f"{texts}-results"}, registries))
+        message = refused(config | {"results": f"{texts}/deep/results"}, registries)
+        assert message.startswith(f"{texts}: the folder contains the results folder")
+
+
 def test_the_default_study_is_valid(registries):
     assert resolve(read_yaml(ROOT / "config/config.yaml"), registries).name == "default"
     assert set(LONG_CODES.values()) == set(UNSPACED_LANGUAGES)

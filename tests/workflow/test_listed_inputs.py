@@ -24,7 +24,6 @@ from lexigraft.errors import UserError
 from tests import preloaded_python
 from tests.workflow.conftest import REPOSITORY, finish
 from tests.workflow.plan import Plan
-from workflow.config.checks import check_local_files
 from workflow.config.registries import load_registries, resolve
 from workflow.jobs import Job, jobs_of
 from workflow.state import explain_job, replaced_jobs, states
@@ -326,36 +325,6 @@ def test_what_no_job_reads_of_the_user_s_folders_changes_nothing(finished):
     assert state_names(planned_again(finished)) == {"done"}
     Path("plm/added.json").write_text("{}")
     assert "stale" in state_names(planned_again(finished))
-
-
-@pytest.fixture
-def of_folder(project, tmp_path, monkeypatch) -> tuple[dict, Path]:
-    """The config with all texts of one language in a folder, and that folder."""
-    shutil.copytree(project, tmp_path / "project", ignore=lambda *_: ["results"])
-    monkeypatch.chdir(tmp_path / "project")
-    config = yaml.safe_load(Path("study.yaml").read_text("utf-8"))
-    config["languages"]["telugu"]["text"] = {"loader": "text", "paths": ["mine"]}
-    shutil.copytree("texts", "mine")
-    return config, Path("mine")
-
-
-@pytest.mark.bad_input(
-    "text",
-    "a folder of texts, or a data set, that contains the results folder",
-    "a one-line error message names both before the first job",
-)
-@pytest.mark.parametrize("text", [
-    {"loader": "text", "paths": ["."]},
-    {"loader": "text", "paths": ["mine"]},
-    {"loader": "datasets", "name": "./mine", "split": "train", "column": "text"},
-])  # fmt: skip
-def test_inputs_that_contain_the_results_are_refused(of_folder, text):
-    config, _ = of_folder
-    config["languages"]["telugu"]["text"] = text
-    check_local_files(resolve(config | {"results": "../results"}, load_registries()))
-    with pytest.raises(UserError, match="contains the results folder") as error:
-        check_local_files(resolve(config | {"results": "mine/deep/results"}, load_registries()))
-    assert "\n" not in str(error.value)
 
 
 def test_files_that_many_jobs_read_are_looked_up_once(finished, monkeypatch):

@@ -91,38 +91,33 @@ def test_a_file_that_arrives_damaged_is_one_line_and_can_be_fetched_again(files,
     assert (project / "vectors.bin").read_bytes() == b"vectors" * 100
 
 
-def test_a_folder_is_unpacked_without_what_leads_out_of_it(files, project, entries):
+def recipe_of_archive(files, entries, path, *members):
+    """The recipe of a file in an archive on the server that has these members."""
     packed = io.BytesIO()
-    members = {
-        "flores200_dataset/dev/tel_Telu.dev": b"one\n", "other/file": b"x",
-        "flores200_dataset/../../out": b"x",
-    }  # fmt: skip
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
+        for name in members:
+            info = tarfile.TarInfo(f"flores200_dataset/{name}")
+            info.size = 4
+            archive.addfile(info, io.BytesIO(b"one\n"))
     files.contents["/flores.tar.gz"] = packed.getvalue()
     entry = entries["flores-200"] | {"url": f"{files.address}/flores.tar.gz"}
-    wanted = "data/flores200_dataset/dev/tel_Telu.dev"
+    return recipes_of([path], {"flores": entry})[path]
+
+
+def test_a_folder_is_unpacked_without_what_leads_out_of_it(files, project, entries):
+    path = "data/flores200_dataset/dev/tel_Telu.dev"
+    members = ("dev/tel_Telu.dev", "../other/file", "../../out")
     with pytest.raises(UserError, match="cannot be unpacked"):
-        fetch_recipe(recipes_of([wanted], {"flores": entry})[wanted])
+        fetch_recipe(recipe_of_archive(files, entries, path, *members))
     assert not (project / "data/flores200_dataset").exists() and not (project / "out").exists()
 
 
 def test_what_is_not_in_a_fetched_folder_is_named(files, project, entries):
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        info = tarfile.TarInfo("flores200_dataset/dev/eng_Latn.dev")
-        info.size = 4
-        archive.addfile(info, io.BytesIO(b"one\n"))
-    files.contents["/flores.tar.gz"] = packed.getvalue()
-    entry = entries["flores-200"] | {"url": f"{files.address}/flores.tar.gz"}
-    there = "data/flores200_dataset/dev/eng_Latn.dev"
-    fetch_recipe(recipes_of([there], {"flores": entry})[there])
-    assert (project / there).read_bytes() == b"one\n"
+    path = "data/flores200_dataset/dev/eng_Latn.dev"
+    fetch_recipe(recipe_of_archive(files, entries, path, "dev/eng_Latn.dev"))
+    assert (project / path).read_bytes() == b"one\n"
     lacking = "data/flores200_dataset/dev/xxx_Latn.dev"
-    recipe = recipes_of([lacking], {"flores": entry})[lacking]
+    recipe = recipe_of_archive(files, entries, lacking, "dev/eng_Latn.dev")
     with pytest.raises(UserError, match=r"exists, but lacks .*/xxx_Latn\.dev; move it elsewhere"):
         fetch_recipe(recipe)
     shutil.rmtree(project / "data/flores200_dataset")
