@@ -50,40 +50,16 @@ from workflow.config.registries import load_registries, resolve
 from workflow.jobs import by_card, job_in_run
 from workflow.preloaded_python import FEWEST_JOBS, start
 from workflow.recipes import hint
-from workflow.slurm import (
-    begin_submitting,
-    date_back_unrecorded,
-    end_submitting,
-    leftover_jobs,
-    missing_slurm,
-)
-from workflow.snakemake_patches import (
-    check_yaml,
-    interrupt_jobs_with_snakemake,
-    stop_rescheduling,
-)
+from workflow import slurm, snakemake_patches
 from workflow.inputs.report import command_arguments, in_report, report_files
-from workflow.inputs.rule import (
-    describe_job,
-    local_files,
-    of_study,
-    one_of,
-    per_attempt,
-    seed_of,
-    tracked,
-)
+from workflow.inputs.rule import describe_job, of_study, one_of, per_attempt, seed_of
+from workflow.inputs.rule import local_files, tracked
 from workflow.study import in_repository
 from workflow.state import check_writable, hold, replacement_notice
 
 # Wildcards that are names of entries.
-NAMES = ["source", "language", "vocabulary", "initializer", "strategy", "auxiliary"] + [
-    "samples",
-    "task",
-    "benchmark",
-    "metric",
-    "tokenizer",
-    "package",
-]
+NAMES = "source language vocabulary initializer strategy auxiliary samples task".split()
+NAMES += ["benchmark", "metric", "tokenizer", "package"]
 
 if not workflow.config_settings.configfiles:
 
@@ -92,7 +68,9 @@ if not workflow.config_settings.configfiles:
 
 try:
     if workflow.is_main_process:
-        check_yaml(workflow.configfiles, sys.argv[1:], workflow.main_snakefile)
+        snakemake_patches.check_yaml(
+            workflow.configfiles, sys.argv[1:], workflow.main_snakefile
+        )
     STUDY = resolve(config, load_registries(), check=workflow.is_main_process)
     # Jobs need these too, wherever they run: the study's locations (docs/sharing.md) and how this
     # machine computes (docs/running.md). Neither is part of a job description.
@@ -114,26 +92,20 @@ if workflow.is_main_process:
     )
     os.environ.update(LEXIGRAFT_SNAKEMAKE=shlex.join(arguments))
     # Before planning, which compares modification times.
-    date_back_unrecorded(Path.cwd(), STUDY.name, STUDY.results)
+    slurm.date_back_unrecorded(Path.cwd(), STUDY.name, STUDY.results)
 
 
 # A dry run (-n) works without the data; a run does not.
 onstart:
-    stop_rescheduling(workflow.scheduler)
-    if problem := missing_slurm(workflow.executor_plugin.name):
+    snakemake_patches.stop_rescheduling(workflow.scheduler)
+    if problem := slurm.missing_slurm(workflow.executor_plugin.name):
         raise WorkflowError(problem)
-    if warning := leftover_jobs(Path.cwd()):
+    if warning := slurm.leftover_jobs(Path.cwd()):
         logger.warning(warning)
+    jobs = (job for job in workflow.dag.needrun_jobs() if job.output)
+    planned = [job_in_run(job, STUDY.config["prefix"]) for job in jobs]
     try:
         check_writable(STUDY.results)
-    except UserError as error:
-        raise WorkflowError(str(error)) from None
-    planned = [
-        job_in_run(job, STUDY.config["prefix"])
-        for job in workflow.dag.needrun_jobs()
-        if job.output
-    ]
-    try:
         check_local_files(STUDY)
     except UserError as error:
         raise WorkflowError(
@@ -147,19 +119,19 @@ onstart:
         if warning:
             logger.warning(warning)
     hold(STUDY)
-    begin_submitting(workflow.executor_plugin.name, Path.cwd(), STUDY.name)
-    interrupt_jobs_with_snakemake(workflow.executor_plugin.name)
+    slurm.begin_submitting(workflow.executor_plugin.name, Path.cwd(), STUDY.name)
+    snakemake_patches.interrupt_jobs_with_snakemake(workflow.executor_plugin.name)
     many = len(planned) >= FEWEST_JOBS and workflow.executor_plugin.name == "local"
     if many and setting("preload") is not False and not devices():
         start(REPOSITORY)
 
 
 onsuccess:
-    end_submitting()
+    slurm.end_submitting()
 
 
 onerror:
-    end_submitting()
+    slurm.end_submitting()
 
 
 # The description of a job for its script; rules name its parts (workflow/inputs/rule.py).
