@@ -12,8 +12,6 @@ LANGUAGES = {"ar": "Arabic", "my": "Burmese", "de": "German", "el": "Greek", "hi
 SIX, THREE = ["ar", "my", "el", "hi", "si", "te"], ["my", "si", "te"]
 INITIALIZERS = ["random", "focus", "mean", "merge", "align"]
 SOURCES = ["llama-2-7b", "llama-3-8b", "gemma-2-9b"]
-SIZES = {"expand-50": 50, "expand-100": 100, "expand-500": 500, "expand-1000": 1000,
-         "expand-5000": 5000}  # fmt: skip
 LORA, BEST = "lora-clm-2048", "2x2ls-mtp-512"
 STRATEGIES = [f"{procedure}-{objective}-{length}" for procedure in ("lora", "two-stage", "2x2ls")
               for length in (2048, 512) for objective in ("clm", "mtp")]  # fmt: skip
@@ -25,8 +23,6 @@ _LLAMA = {"sources": ["llama-2-7b"], "vocabularies": ["expand-100"]}
 _OTHERS = {"sources": SOURCES[1:], "languages": THREE, "vocabularies": ["expand-100"],
            "initializers": ["random", "mean", "align"], "strategies": [BEST]}  # fmt: skip
 _MAIN = {**_LLAMA, "initializers": INITIALIZERS, "strategies": [LORA]}
-_SIZED = {"sources": SOURCES, "languages": THREE, "vocabularies": list(SIZES),
-          "initializers": ["random", "mean", "align"], "strategies": [BEST]}  # fmt: skip
 ITEMS = [
     {"item": "results", "name": "table-1", "where": _MAIN, "tasks": TASKS},
     {"item": "perplexity", "name": "table-2", "where": _MAIN, "metrics": ["perplexity"]},
@@ -45,10 +41,6 @@ ITEMS = [
      "where": {**_OTHERS, "sources": SOURCES}, "metrics": ["rouge_l", "bleurt"]},
     {"item": "perplexity", "name": "bits-per-byte", "where": _MAIN, "metrics": ["bits_per_byte"]},
     {"item": "significance", "name": "significance", "where": _MAIN, "tasks": TASKS},
-    {"item": "vocabulary_size", "name": "figure-2a", "where": _SIZED, "tasks": TASKS[:1]},
-    {"item": "vocabulary_size", "name": "figure-2b", "where": _SIZED, "tasks": TASKS[1:]},
-    {"item": "source_fragmentation", "name": "figure-3"},
-    {"item": "target_token_share", "name": "figure-4", "where": _SIZED},
 ]  # fmt: skip
 
 
@@ -61,11 +53,6 @@ def paper_study(folder, runs=2, samples=8):
     made.inputs["learned"] = []
     for cell in cells():
         _measured(made, cell, runs, samples)
-    for source in SOURCES:
-        for rank, language in enumerate(LANGUAGES if source == SOURCES[0] else THREE):
-            before = 60 + 40 * (rank % 5)
-            for name, size in {"source": 0, **SIZES}.items():
-                made.vocabulary(language, size, before, before / (1 + size**0.2 / 2), source, name)
     return made
 
 
@@ -82,8 +69,8 @@ def cells():
     found += [(llama, key, "expand-100", "align", name, 0) for key in ("ar", "el", "hi")
               for name in HEADS]  # fmt: skip
     found += [(llama, key, "expand-100", "focus-word", LORA, 0) for key in THREE]
-    found += [(source, key, size, name, BEST, 0) for source in SOURCES for key in THREE
-              for size in SIZES for name in ("random", "mean", "align")]  # fmt: skip
+    found += [(source, key, "expand-100", name, BEST, 0) for source in SOURCES for key in THREE
+              for name in ("random", "mean", "align")]  # fmt: skip
     return list(dict.fromkeys(found))
 
 
@@ -95,8 +82,6 @@ def _measured(made, cell, runs, samples):
     new = initializer != "none"
     made.record(cell, "perplexity", "perplexity", {"perplexity": 9 / worth + 3 * new,
                 "bits_per_byte": 1.6 / worth, "english_bits_per_byte": 1.0})  # fmt: skip
-    share = {"new_token_share_input": 0.1 * SIZES.get(vocabulary, 0) ** 0.24,
-             "new_token_share_output": 0.12 * worth * SIZES.get(vocabulary, 0) ** 0.2}  # fmt: skip
     keeps = source == SOURCES[0] and vocabulary in ("source", "expand-100") and strategy in (
         "none", LORA)  # fmt: skip
     for run in range(runs):
@@ -107,17 +92,9 @@ def _measured(made, cell, runs, samples):
             pairs = [[row[key] for row in rows] for key in ("output", "reference")]
             chrf = corpus_chrf(pairs[0], [pairs[1]]).score
             rouge = sum(row["rouge_l"] for row in rows) / samples
-        made.record(cell, "translation", "translation", {"chrf": chrf, **share}, run, rows)
-        made.record(
-            cell,
-            "summarization",
-            "summarization",
-            {"rouge_l": rouge, **share},
-            run,
-            rows,
-        )
-        scored = 0.1 * worth if vocabulary != "expand-5000" else None
-        _scored(made, cell, run, scored, [row["id"] for row in rows or []])
+        made.record(cell, "translation", "translation", {"chrf": chrf}, run, rows)
+        made.record(cell, "summarization", "summarization", {"rouge_l": rouge}, run, rows)
+        _scored(made, cell, run, 0.1 * worth, [row["id"] for row in rows or []])
     for task, prompts, gain in (("speed", "translation", 0.4), ("speed-summarization",
                                 "summarization", 1.4)):  # fmt: skip
         fast = 1 + gain * new * draw.random()
@@ -137,15 +114,13 @@ def _output(known, draw, worth, number):
 
 
 def _scored(made, cell, run, score, ids):
-    """What BLEURT says of the summaries; None is not scored."""
+    """What BLEURT says of the summaries."""
     *names, seed = cell
     folder = made.folder / "evaluation" / "/".join(names) / f"seed-{seed}"
     place = folder / "summarization" / f"run-{run}" / "learned" / "bleurt-20.json"
     axes = ("source", "language", "vocabulary", "initializer", "strategy", "seed")
-    found = {"metrics": {"bleurt": score}, "ids": ids, "scores": [score] * len(ids)}
-    if score is None:
-        found = {"metrics": {}, "not_scored": "no checkpoint: run `hf download`"}
     write(place, {"task": "summarization", "kind": "summarization", "run": run,
                   "cell": dict(zip(axes, cell, strict=True)), "learned_metric": "bleurt-20",
-                  "settings": {"metric": "bleurt"}, **found})  # fmt: skip
+                  "settings": {"metric": "bleurt"}, "metrics": {"bleurt": score}, "ids": ids,
+                  "scores": [score] * len(ids)})  # fmt: skip
     made.inputs["learned"].append(str(place))

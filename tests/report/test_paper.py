@@ -6,7 +6,7 @@ import re
 import pytest
 
 from lexigraft.report.frame import COLUMN, Model, source_model
-from lexigraft.report.items import kinds, load, read_items
+from lexigraft.report.items import load, read_items
 from lexigraft.report.records import read_study
 from lexigraft.report.table import (
     BLUE,
@@ -20,7 +20,7 @@ from lexigraft.report.table import (
 )
 from tests.report.made_paper import ITEMS, LANGUAGES, LORA, paper_study
 
-TABLES = [item["name"] for item in ITEMS if kinds()[item["item"]] == "tables"]
+TABLES = [item["name"] for item in ITEMS]
 MAIN = ["Source", "LAPT", "Random", "FOCUS", "Mean", "Merge", "Align"]
 OTHERS = ["Source", "LAPT", "Random", "Mean", "Align"]
 SIX = ["Arabic", "Burmese", "Greek", "Hindi", "Sinhala", "Telugu"]
@@ -68,7 +68,7 @@ def study(tmp_path_factory):
 @pytest.fixture(scope="module")
 def tables(study):
     found = {}
-    for item in read_items([item for item in ITEMS if kinds()[item["item"]] == "tables"]):
+    for item in read_items(ITEMS):
         part = study.part(item)
         found[item.name] = load(item.kind).build(part)
     return found
