@@ -30,7 +30,7 @@ _HELDOUT = ("step", "tokens", "bits_per_byte", "english_bits_per_byte", "perplex
             "english_perplexity")  # fmt: skip
 _DIFFERENCES = ["item", *AXES[:-1], "task", "metric", *(f"baseline_{axis}" for axis in AXES[2:-1]),
                 "difference", "low", "high", "p_corrected"]  # fmt: skip
-_SPEED_UP = [*AXES[:-1], "task", "metric", "speed_up", "speed_up_low", "speed_up_high"]
+_SPEED_UP = [*AXES[:-1], "task", "metric", "speed_up"]
 Row = dict[str, Any]
 
 
@@ -166,8 +166,7 @@ def _speed_up(tables: Path) -> "pandas.DataFrame":
         frame.reindex(columns=_SPEED_UP) for frame in _report_tables(tables, "*.csv").values()
     ]
     rows = pandas.concat([pandas.DataFrame(columns=_SPEED_UP), *frames]).dropna(subset="speed_up")
-    # If two tables have the same number, only one of them may have its interval.
-    return rows.groupby(_SPEED_UP[:-3], sort=False).first().reset_index()
+    return rows.groupby(_SPEED_UP[:-1], sort=False).first().reset_index()
 
 
 def _differences(tables: Path) -> "pandas.DataFrame":

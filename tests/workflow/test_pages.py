@@ -118,15 +118,14 @@ def test_a_study_that_has_not_run_cannot_be_recorded(tmp_path, monkeypatch):
         pages.main(str(pages.ROOT / "config/config.yaml"))
 
 
-def test_a_speed_up_is_recorded_once_with_the_interval_of_any_table(tmp_path):
+def test_a_speed_up_is_recorded_once(tmp_path):
     head = "source,language,vocabulary,initializer,strategy,task,metric,mean,speed_up"
     row = "m,te,big,align,full,speed,rate,20.0,2.5"
     (tmp_path / "empty.csv").write_text("\n")
     (tmp_path / "narrow.csv").write_text(f"{head}\n{row}\nm,te,big,align,full,mt,chrf,9.0,\n")
-    interval = f"{head},p,speed_up_low,speed_up_high\n{row},0.1,2.25,2.75\n"
-    (tmp_path / "speed.csv").write_text(interval)
+    (tmp_path / "speed.csv").write_text(f"{head}\n{row}\n")
     (recorded,) = records._speed_up(tmp_path).to_dict("records")
-    assert [recorded[f"speed_up{end}"] for end in ("", "_low", "_high")] == [2.5, 2.25, 2.75]
+    assert recorded["speed_up"] == 2.5
 
 
 def test_the_differences_of_all_tables_are_recorded(tmp_path):
