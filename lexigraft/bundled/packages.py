@@ -64,27 +64,14 @@ def fetch_package(
 ) -> Path:
     """Fetch one package, unpack the files that `members` name, and return `into`.
 
-    Raises a `UserError` if the registry cannot be reached, it has no such version, the checksum
-    differs, a pattern matches nothing, or a member would be written outside the folder.
-
-    Parameters
-    ----------
-    name, version
-        The package's name in its registry, and its exact version.
-    sha256
-        SHA-256 of the wheel or tarball, in hexadecimal.
-    members
-        Shell patterns of paths inside it; `*` also matches `/`. Nothing else is unpacked.
-    into
-        The folder to write. It appears complete or not at all, with a `card.json` that holds name,
-        version, sha256, licence and the size and checksum of every file. A folder that already
-        holds exactly this is not changed.
-    registry
-        `pypi`, through pip, or `npm`, at the address `npm_config_registry` of the environment.
-    tags
-        `python-abi-platform` of the wheel, such as `cp311-cp311-manylinux2014_x86_64`, where a
-        version has one per platform: the pinned checksum belongs to one of them. By default, pip
-        selects the one for this machine.
+    `sha256` is that of the wheel or tarball; `members` are shell patterns of paths inside it, where
+    `*` also matches `/`. The folder appears complete or not at all, with a `card.json` that holds
+    name, version, sha256, licence and the size and checksum of every file; a folder that already
+    holds exactly this is not changed. `registry` is `pypi`, through pip, or `npm`, at the address
+    `npm_config_registry` of the environment. `tags` is the `python-abi-platform` of a wheel, such
+    as `cp311-cp311-manylinux2014_x86_64`, where a version has one per platform. Raises a
+    `UserError` if the registry cannot be reached, it has no such version, the checksum differs, a
+    pattern matches nothing, or a member would be written outside the folder.
     """
     into = Path(into)
     identity = {"name": name, "version": version, "sha256": sha256, "members": list(members)}

@@ -1,8 +1,8 @@
 """Clean raw lines: normalize them, remove debris and duplicates, and count every change.
 
-Line ends, byte order marks, control characters and decomposed letters have one correct form, which
-is always restored. Text written in one encoding and read in another is detected line by line; these
-rules can be wrong, so they only repair what a language's `repair` setting lists.
+Line ends, byte order marks, control characters and decomposed letters are always repaired. Text
+written in one encoding and read in another is detected line by line; these rules can be wrong, so
+they only repair what a language's `repair` setting lists.
 
 Zawgyi encodes Burmese with Unicode's code points, but in the order in which the strokes are drawn
 and with its own code points for shapes. Until 2019, most Burmese on the web was in Zawgyi, and some
@@ -67,9 +67,8 @@ class CleaningCounts:
 def clean(lines: Iterable[str], minimum_characters: int = 1) -> tuple[list[str], CleaningCounts]:
     """Clean lines; returns the distinct sentences in order, and the counts.
 
-    A text with line feeds counts as several lines. Sentences with fewer than `minimum_characters`
-    code points are dropped as `too_short`. Every sentence is in Unicode normal form C, without
-    control characters, line breaks, surrogates, byte order marks, or white space at its ends.
+    A text with line feeds counts as several lines. Every sentence is in Unicode normal form C,
+    without control characters, line breaks, surrogates, or white space at its ends.
     """
     counts = CleaningCounts()
     return list(cleaned(lines, counts, minimum_characters)), counts

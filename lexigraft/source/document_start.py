@@ -29,16 +29,9 @@ def start_ids(tokenizer: PreTrainedTokenizerFast) -> list[int]:
     """The ids to put before the tokens of a text: none, or the one of its document separator.
 
     A tokenizer that begins a text with a special token (Llama's BOS) is used unchanged. Otherwise
-    the token is, in this order,
-
-    1. the setting `document_start` of a source, which its vocabularies keep;
-    2. the BOS token, if `tokenizer_config.json` says `add_bos_token` (see `load_tokenizer`);
-    3. a special or added token whose name is that of a document separator: the EOS token if it is
-       one, otherwise the first of a list (`<|endoftext|>`, `<|end_of_text|>`, `</s>` …). This is
-       the separator of SmolLM2 and Qwen in pretraining even where EOS is `<|im_end|>`;
-    4. the EOS token, or the BOS token.
-
-    Without any of them, texts begin with their own first token, which is then not predicted.
+    the token is the setting `document_start`, else the EOS token or the first known separator that
+    the tokenizer has, else the EOS or BOS token (docs/methods.md). Without any of them, texts begin
+    with their own first token, which is then not predicted.
     """
     if surrounding(tokenizer)[0] or not (token := _separator(tokenizer)):
         return []
