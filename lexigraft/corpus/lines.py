@@ -43,13 +43,12 @@ _OPENERS: dict[str, Callable[..., Any]] = {
     ".bz2": bz2.open,
     ".zst": _open_zstd,
 }
-# The same of files on the web -> function that creates a decompressor of one stream.
-_DECOMPRESSORS: dict[str, Callable[[], Any]] = {
-    ".xz": lzma.LZMADecompressor,
-    ".gz": lambda: zlib.decompressobj(wbits=31),
-}
 # Exceptions for truncated or damaged compressed files; for zstd and bz2 it is `OSError`.
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
+
+
+class _DamagedError(UserError):
+    """A compressed file is damaged."""
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
@@ -61,26 +60,12 @@ def read_lines(path: str | Path) -> Iterator[str]:
     path = Path(path)
     if not path.is_file():
         raise UserError(f"{path}: there is no such file")
-    offset = number = 0
     damaged = (*DAMAGED, OSError) if path.suffix in (".zst", ".bz2") else DAMAGED
     try:
         with _OPENERS.get(path.suffix, Path.open)(path, "rb") as file:
-            for number, line in enumerate(file, start=1):  # noqa: B007 (for messages)
-                yield line.decode("utf-8").removesuffix("\n")
-                offset += len(line)
-    except UnicodeDecodeError as error:
-        is_utf_16 = number == 1 and error.object.startswith(_UTF_16_MARKS)
-        raise UserError(
-            f"{path}: line {number} is not UTF-8 (byte {offset + error.start} of the file is "
-            f"0x{error.object[error.start]:02x}); convert it: iconv -f "
-            f"{'UTF-16' if is_utf_16 else 'its encoding'} -t UTF-8"
-        ) from None
-    except damaged as error:
-        raise UserError(
-            f"{path}: the compressed file is damaged after line {number} ({error})"
-        ) from None
-    if number == 0:
-        raise UserError(f"{path}: the file is empty")
+            yield from _decoded(file, path, damaged)
+    except damaged as error:  # before the first line
+        raise UserError(f"{path}: the compressed file is damaged ({error})") from None
 
 
 def corpus_sentences(corpus: str | Path, name: str, limit: int | None = None) -> list[str]:
@@ -98,8 +83,8 @@ def corpus_sentences(corpus: str | Path, name: str, limit: int | None = None) ->
 
 def is_remote_text(address: str) -> bool:
     """Whether `remote_lines` can read the file at an address: text, plain or compressed."""
-    suffix = Path(urlsplit(address).path).suffix
-    return urlsplit(address).scheme in ("http", "https") and suffix in (".txt", *_DECOMPRESSORS)
+    url = urlsplit(address)
+    return url.scheme in ("http", "https") and Path(url.path).suffix in (".txt", ".xz", ".gz")
 
 
 def remote_lines(address: str, folder: str | Path | None = None) -> Iterator[str]:
@@ -114,53 +99,59 @@ def remote_lines(address: str, folder: str | Path | None = None) -> Iterator[str
         return
     name = hashlib.sha256(address.encode()).hexdigest()[:16]
     file = PartialFile(address, Path(folder, name))
-    create_decompressor = _DECOMPRESSORS.get(Path(urlsplit(address).path).suffix)
-    number, unfinished = 0, b""
+    suffix = Path(urlsplit(address).path).suffix
     try:
-        for content in _decompressed(_blocks(file), create_decompressor):
-            *lines, unfinished = (unfinished + content).split(b"\n")
-            for line in lines:
-                number += 1
-                yield line.decode("utf-8")
-        if unfinished:
-            number += 1
-            yield unfinished.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{address}: line {number} is not UTF-8 ({error.reason})") from None
-    except DAMAGED as error:
+        with (
+            io.BufferedReader(_Arriving(file), _BLOCK) as raw,
+            _OPENERS[suffix](raw, "rb") if suffix in _OPENERS else raw as opened,
+        ):
+            yield from _decoded(opened, address, DAMAGED)
+    except _DamagedError as error:
         file.forget()
-        raise ChangedError(
-            f"{address}: the compressed file is damaged after line {number} ({error}); run again "
-            "to download it from the beginning"
+        raise ChangedError(f"{error}; run again to download it from the beginning") from None
+
+
+def _decoded(
+    file: IO[bytes], name: str | Path, damaged: tuple[type[Exception], ...]
+) -> Iterator[str]:
+    offset = number = 0
+    try:
+        for number, line in enumerate(file, start=1):  # noqa: B007 (for messages)
+            yield line.decode("utf-8").removesuffix("\n")
+            offset += len(line)
+    except UnicodeDecodeError as error:
+        is_utf_16 = number == 1 and error.object.startswith(_UTF_16_MARKS)
+        raise UserError(
+            f"{name}: line {number} is not UTF-8 (byte {offset + error.start} of the file is "
+            f"0x{error.object[error.start]:02x}); convert it: iconv -f "
+            f"{'UTF-16' if is_utf_16 else 'its encoding'} -t UTF-8"
+        ) from None
+    except damaged as error:
+        raise _DamagedError(
+            f"{name}: the compressed file is damaged after line {number} ({error})"
         ) from None
     if number == 0:
-        raise UserError(f"{address}: the file is empty")
+        raise UserError(f"{name}: the file is empty")
 
 
-def _blocks(file: PartialFile) -> Iterator[bytes]:
-    """The bytes of a file: those on disk, then those still to be fetched."""
-    if file.size:
-        with file.path.open("rb") as stored:
-            while block := stored.read(_BLOCK):
-                yield block
-    yield from file.more()
+class _Arriving(io.RawIOBase):
+    """The bytes of a file on the web: those on disk, then those still to be fetched."""
 
+    def __init__(self, file: PartialFile):
+        self._blocks, self._block = self._read(file), b""
 
-def _decompressed(
-    blocks: Iterator[bytes], create_decompressor: Callable[[], Any] | None
-) -> Iterator[bytes]:
-    if create_decompressor is None:
-        yield from blocks
-        return
-    stream = create_decompressor()
-    for block in blocks:
-        while block:
-            if stream.eof:  # another stream follows, or zero padding, as in xz
-                block = block.lstrip(b"\0")
-                if not block:
-                    break
-                stream = create_decompressor()
-            yield stream.decompress(block)
-            block = stream.unused_data
-    if not stream.eof:
-        raise EOFError("it ends in the middle of a stream")
+    def _read(self, file: PartialFile) -> Iterator[bytes]:
+        if file.size:
+            with file.path.open("rb") as stored:
+                while block := stored.read(_BLOCK):
+                    yield block
+        yield from file.more()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._block = self._block or next(self._blocks, b"")
+        size = min(len(buffer), len(self._block))
+        buffer[:size], self._block = self._block[:size], self._block[size:]
+        return size
