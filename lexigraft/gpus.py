@@ -44,11 +44,9 @@ def devices() -> list[str]:
 
 
 def local_limit(arguments: Sequence[str], environment: Mapping[str, str]) -> int | None:
-    """How many GPUs Snakemake with this command line may use at a time.
+    """How many GPUs Snakemake with this command line may use at a time; None if jobs run elsewhere.
 
-    None if its jobs run on other machines. Snakemake reduces the request of a job to this number,
-    also for a job that is sent to a cluster. So it must not be set if another profile or an
-    executor decides where jobs run.
+    Snakemake reduces the request of a job to this number, also for a job that is sent to a cluster.
     """
     options = ("--profile", "--executor", "-e")
     if "SNAKEMAKE_PROFILE" in environment or any(a.startswith(options) for a in arguments):
@@ -57,10 +55,7 @@ def local_limit(arguments: Sequence[str], environment: Mapping[str, str]) -> int
 
 
 def reserve(count: int) -> None:
-    """Wait for `count` free GPUs and make them the only visible ones until this process ends.
-
-    Raises a UserError if the machine has fewer, or if the folder of the locks is not safe to use.
-    """
+    """Wait for `count` free GPUs and make them the only visible ones until this process ends."""
     if os.environ.get(SWITCH) == "0" or not (names := devices()):
         return
     if count > len(names):

@@ -62,7 +62,6 @@ def precision() -> torch.dtype:
     """bfloat16 if the hardware multiplies it faster than float32, otherwise float32.
 
     On CPUs without AVX512-BF16 or AMX and on GPUs before Ampere, bfloat16 is emulated and slower.
-    `LEXIGRAFT_PRECISION=float32` or `bfloat16` overrides the choice.
     """
     if requested := setting("precision"):
         return getattr(torch, requested)
@@ -77,9 +76,9 @@ def precision() -> torch.dtype:
 def autocast() -> torch.autocast:
     """Lets models with float32 weights compute in bfloat16, if that is the precision.
 
-    Embeddings and norms stay float32. Training computes in this way, and so must every evaluation
-    whose number is compared with one from training: a model whose weights are all bfloat16 differs
-    by more than rounding (SmolLM2 on Telugu: 1.935 bits per byte instead of 1.946).
+    Evaluations whose numbers are compared with those from training must do so, too: a model whose
+    weights are all bfloat16 differs by more than rounding (SmolLM2 on Telugu: 1.935 bits per byte
+    instead of 1.946).
     """
     # Without autocast's cache, which would hold a copy of the trained weights for the whole pass:
     # chunks of logits cache the head's, and the others are used only twice in a pass.

@@ -48,13 +48,11 @@ _VOCADT = (
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """The content of a model card.
+    """The content of a model card; what is not known is empty.
 
-    `base` is a hub name or the name of a folder; `language` and `code` are those of the text. These
-    and licences are empty if unknown. `method` and `text` are the lines of their sections;
-    `data_sets` are the hub names of the data sets that the text comes from; `numbers` are the rows
-    of a table, each a mapping of column -> number, and `measured_on` is the sentence above it;
-    `references` are papers.
+    `base` is a hub name or the name of a folder; `method` and `text` are the lines of their
+    sections; `numbers` are rows of a table, each a mapping of column -> number, below
+    `measured_on`.
     """
 
     base: str

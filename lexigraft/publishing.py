@@ -33,8 +33,7 @@ _LOGIN = "run `hf auth login` with a token that has write permission, or set HF_
 def published_files(folder: str | Path) -> dict[str, int]:
     """Names and sizes in bytes of the files of a model folder that are uploaded.
 
-    `folder` was written by `export`, `graft_folder` or `lexigraft adapt`. Raises a UserError if it
-    lacks a file that a model needs, or if its README.md has no front matter.
+    Raises a UserError if it lacks a file that a model needs, or front matter in its README.md.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -73,15 +72,11 @@ def push(folder: str | Path, name: str, private: bool = False) -> str:
     """Upload the model in a folder to a repository on the hub; returns the URL of its page.
 
     `name` is `organisation/name`, or only `name` for the user's own namespace. A new repository is
-    created as `private` or public; in an existing one, files with the same names are replaced and
-    all others are kept. The example in the model card loads the model from the repository. An
-    interrupted upload resumes where it stopped.
+    `private` or public; in an existing one, files with other names are kept. An interrupted upload
+    resumes where it stopped.
 
-    Raises
-    ------
-    UserError
-        The folder is not a model (`published_files`), there is no token, the token has no write
-        access to the repository, or the hub cannot be reached.
+    Raises a UserError if the folder is not a model (`published_files`), or if the hub refuses or
+    cannot be reached.
     """
     from huggingface_hub import HfApi, constants, errors, get_token
 

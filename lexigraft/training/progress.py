@@ -12,10 +12,9 @@ _HELDOUT = b'{"event": "heldout"'  # how such a line begins
 
 
 def describe_progress(file: Path) -> str:
-    """Step, loss, held-out score, speed, peak memory and time left, from a `log.jsonl`.
+    """Step, loss, held-out score, speed, peak memory and time left, from a `log.jsonl`; or nothing.
 
-    Loss and speed are means over the last steps of the phase. An incomplete last line is ignored;
-    the text is empty if there is no other line.
+    Loss and speed are means over the last steps of the phase.
     """
     try:
         written = file.read_bytes().split(b"\n")[:-1]

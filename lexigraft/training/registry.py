@@ -40,10 +40,7 @@ def objectives() -> list[str]:
 
 
 def register(objective_class: Any) -> Any:
-    """Add an objective that is defined outside this package, and return its class.
-
-    Raises a UserError if another objective has its name.
-    """
+    """Add a class of an objective that has a new name, and return it."""
     name = objective_class.name
     if name in _packaged_names() or _registered.get(name, objective_class) is not objective_class:
         raise UserError(f"objective '{name}' exists already; give the new one another name")
@@ -52,10 +49,7 @@ def register(objective_class: Any) -> Any:
 
 
 def objective_file(name: str) -> str:
-    """The file of an objective, relative to the repository.
-
-    Raises a UserError if there is no objective of this name.
-    """
+    """The file of an objective, relative to the repository."""
     file = Path(inspect.getfile(objective(name)))
     root = _FOLDER.parents[2]
     return str(file.relative_to(root) if file.is_relative_to(root) else file)
@@ -63,9 +57,8 @@ def objective_file(name: str) -> str:
 
 @cache
 def _packaged_names() -> tuple[str, ...]:
-    return tuple(
-        file.stem.replace("_", "-") for file in _FOLDER.glob("*.py") if file.stem != "__init__"
-    )
+    names = (file.stem.replace("_", "-") for file in _FOLDER.glob("[!_]*.py"))
+    return tuple(names)
 
 
 @cache

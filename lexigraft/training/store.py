@@ -158,10 +158,7 @@ def load_cell(
 
 
 def read_card(folder: Path) -> dict[str, Any]:
-    """Read a cell's card; raise a UserError if it is missing or not that of a trained cell.
-
-    Also if its source, tokenizer or initialization is not the one that it was trained with.
-    """
+    """Read a cell's card; raise a UserError unless it and the cell's inputs are as trained."""
     file = folder / "card.json"
     try:
         card = json.loads(file.read_text("utf-8"))
@@ -214,10 +211,7 @@ def matrix_names(model: "PreTrainedModel") -> set[str]:
 def linear_weights(
     model: "PreTrainedModel", stored: Container[str] | None = None
 ) -> "dict[str, Parameter]":
-    """The weights of a model's linear layers, except those with a row or column for each token.
-
-    If names of `stored` parameters are given, only those among them.
-    """
+    """The (`stored`) weights of linear layers, but not those with a row or column per token."""
     import torch
 
     layers = [module for module in model.modules() if isinstance(module, torch.nn.Linear)]
@@ -233,8 +227,8 @@ def linear_weights(
 def load_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], file: Path) -> None:
     """Copy tensors into the parameters of their names; embeddings are resized to the tensors.
 
-    Tied matrices become untied if there is a tensor for each. Raises a UserError, which names
-    `file`, if a tensor has no parameter of its name and shape.
+    Tied matrices become untied if there is a tensor for each. A UserError names the `file` if a
+    tensor does not fit.
     """
     import torch
 

@@ -135,22 +135,6 @@ def test_weights_are_rounded_while_they_are_read(name, dtype, tmp_path, monkeypa
     assert held.config.to_dict() == plain.config.to_dict()
 
 
-@pytest.mark.parametrize("dtype", DTYPES[:2])
-def test_weights_that_are_trained_later_get_their_float32_values_back(dtype, tmp_path):
-    folder = source_of("llama", tmp_path, dtype)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    before = {name: parameter.clone() for name, parameter in model.named_parameters()}
-    frozen = FrozenWeights(model, folder)
-    frozen.round_all_but(())
-    name = "model.layers.0.mlp.up_proj.weight"
-    assert model.get_parameter(name).dtype == torch.bfloat16
-    frozen.round_all_but({name})
-    assert torch.equal(model.get_parameter(name), before[name])
-    assert model.get_parameter(name.replace("up", "down")).dtype == torch.bfloat16
-    frozen.restore()
-    assert all(torch.equal(parameter, before[name]) for name, parameter in model.named_parameters())
-
-
 STRATEGIES = {
     "matrices, then lora": TWO_STAGE,
     "lora, then lora": [{**LORA, "share": 0.5}, {**LORA, "share": 0.5}],

@@ -1,6 +1,5 @@
 """Phases read the texts that they name, in their shares, and a cell learns answers alone."""
 
-import copy
 import json
 from collections import Counter
 from pathlib import Path
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from lexigraft.corpus.sample_file import write_samples
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
-from lexigraft.training import plan
 from lexigraft.training.data import concatenate, encode_samples, pack
 from lexigraft.training.plan import (
     cumulative_tokens,
@@ -61,14 +59,6 @@ def tokens_of(sequences):
     return [tuple(sequences[at].tokens.tolist()) for at in range(len(sequences))]
 
 
-def test_a_single_text_is_read_in_visiting_order(job, without_bos):
-    described = job({"phases": [PHASE]})
-    [phase] = planned(described, without_bos)
-    blocks = monolingual(described, without_bos)
-    order = visiting_order(blocks, 1, (0, 1), described["seed"])
-    assert tokens_of(phase) == [tuple(blocks[at].tokens.tolist()) for at in order]
-
-
 def test_a_phase_of_samples_passes_over_those_that_fit(job, without_bos):
     phases = [{**PHASE, "share": 0.5}, {**PHASE, "share": 0.5, "data": "sums"}]
     described = job({"phases": phases, "epochs": 4})
@@ -112,18 +102,6 @@ def test_shares_of_texts_are_shares_of_tokens(job, without_bos, share, words, pa
                 assert sequence.positions[part].tolist() == list(range(end - begin))
     assert found <= expected and (found == expected or share < 0.5)
     assert sample_counts([phase])["sums"] == {"samples": 40, "too_long": 0}
-
-
-def test_samples_without_a_token_between_them_are_not_joined(job, without_bos, monkeypatch):
-    monkeypatch.setattr(plan, "document_start", lambda tokenizer: "")
-    bare = copy.deepcopy(without_bos)
-    bare.eos_token = None
-    data = {"monolingual": 0.5, "sums": 0.5}
-    for packing, joins in (("joined", False), ("apart", True)):
-        described = job({"phases": [{**PHASE, "data": data}], "packing": packing})
-        [phase] = planned(described, bare)
-        samples = phase.source.datasets[1]
-        assert (len(samples) < samples.samples) == joins
 
 
 def test_the_order_of_sequences_follows_the_seed_of_the_cell(job, without_bos):

@@ -82,15 +82,6 @@ def test_peft_itself_reads_the_adapters(trained_cell, training_setup):
     assert config["base_model_name_or_path"] is None
 
 
-def test_a_cell_of_a_bfloat16_source_is_stored_in_bfloat16(trained_cell):
-    folder, logits = trained_cell(["embeddings", {"layers": [0]}], dtype=torch.bfloat16)
-    stored = load_file(folder / "changed.safetensors")
-    assert {tensor.dtype for tensor in stored.values()} == {torch.bfloat16}
-    model, _ = load_cell(folder)
-    assert model.dtype == torch.bfloat16
-    assert (load_cell(folder, torch.float32)[0](TOKENS).logits - logits).abs().max() < 0.1
-
-
 @pytest.mark.parametrize(
     ("stored", "dtype", "tied"),
     [(torch.float32, torch.bfloat16, True), (torch.bfloat16, None, False)],

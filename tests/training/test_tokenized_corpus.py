@@ -73,17 +73,6 @@ def test_tokens_are_stored_per_tokenizer_and_part_of_the_text(corpus, with_bos, 
     assert len(stored(corpus)) == 4
 
 
-def test_truncation_of_a_tokenizer_changes_nothing(corpus, batches, without_bos):
-    from copy import deepcopy
-
-    tokenize_corpus(without_bos, corpus)
-    tokenizer = deepcopy(without_bos)
-    tokenizer.backend_tokenizer.enable_truncation(3)
-    tokenizer.backend_tokenizer.enable_padding(length=99)
-    assert_whole(tokenize_corpus(tokenizer, corpus), without_bos, corpus)
-    assert len(batches) == 6
-
-
 def test_tokens_of_an_old_text_are_deleted(corpus, telugu, with_bos, without_bos):
     for tokenizer in (with_bos, without_bos):
         tokenize_corpus(tokenizer, corpus)

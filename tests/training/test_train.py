@@ -253,30 +253,11 @@ def test_separate_documents_are_trained_as_if_each_were_alone(training_setup, wi
     assert log_of(folder_of(job), "step")[0]["loss"] == pytest.approx(total / count, rel=1e-5)
 
 
-def test_a_job_with_other_settings_starts_from_the_beginning(training_setup):
-    place = training_setup()
-    with interrupted_at(3):
-        train_cell(place.job({**SHARED, "phases": [LORA]}), EAGER)
-    job = place.job({**SHARED, "phases": [LORA], "weight_decay": 0.5})
-    train_cell(job)
-    assert json.loads((folder_of(job) / "card.json").read_text())["resumed_from_step"] is None
-
-
 def test_only_the_first_sentences_are_used(train, training_setup, without_bos):
     folder = train({**SHARED, "phases": [LAYERS], "sentences": 3})
     sentences = (training_setup().corpus / "train.txt").read_text("utf-8").split("\n")[:3]
     tokens = sum(map(len, encode(without_bos, sentences)))
     assert log_of(folder, "step")[-1]["tokens"] == tokens - (tokens % 32 == 1)
-
-
-def test_bfloat16_training_keeps_float32_weights(train, monkeypatch):
-    monkeypatch.setenv("LEXIGRAFT_PRECISION", "bfloat16")
-    folder = train({**SHARED, "phases": [LORA], "epochs": 0.5})
-    card = json.loads((folder / "card.json").read_text())
-    assert card["precision"] == "bfloat16"
-    assert {tensor.dtype for tensor in tensors_of(folder).values()} == {torch.float32}
-    steps = log_of(folder, "step")
-    assert steps[-1]["loss"] < steps[0]["loss"]
 
 
 def test_the_script_repeats_a_cell_from_its_job_file(training_setup, monkeypatch, capsys):
