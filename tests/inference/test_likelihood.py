@@ -30,18 +30,13 @@ def model(tiny_llama):
     return tiny_llama(320)
 
 
-def test_the_likelihood_is_the_sum_over_single_tokens(model, without_bos):
-    score = score_texts(model, without_bos, TEXTS)
-    nats, tokens = by_hand(model, without_bos, TEXTS, [without_bos.eos_token_id])
-    assert score.nats == pytest.approx(nats, rel=1e-6)
-    assert score.tokens == tokens == sum(len(without_bos(text)["input_ids"]) for text in TEXTS)
-
-
-def test_the_bos_token_is_context_and_not_scored(model, with_bos):
-    score = score_texts(model, with_bos, TEXTS)
-    nats, tokens = by_hand(model, with_bos, TEXTS, [])
-    assert score.nats == pytest.approx(nats, rel=1e-6)
-    assert score.tokens == tokens == sum(len(with_bos(text)["input_ids"]) - 1 for text in TEXTS)
+def test_the_likelihood_is_the_sum_over_single_tokens(model, without_bos, with_bos):
+    """The start token is context and not scored, whether the tokenizer adds it or not."""
+    for tokenizer, start in ((without_bos, [without_bos.eos_token_id]), (with_bos, [])):
+        score = score_texts(model, tokenizer, TEXTS)
+        nats, tokens = by_hand(model, tokenizer, TEXTS, start)
+        assert score.nats == pytest.approx(nats, rel=1e-6)
+        assert score.tokens == tokens == sum(len(ids) for ids in without_bos(TEXTS)["input_ids"])
 
 
 def test_a_chat_model_s_texts_are_scored_after_the_separator_of_pretraining(

@@ -184,20 +184,6 @@ def test_a_vocabulary_without_new_tokens_is_refused(tiny_llama):
         prepare_phase(tiny_llama(50), phase)
 
 
-@pytest.mark.parametrize(
-    ("phase", "complaint"),
-    [
-        ({"trainable": ["new-rows", "head"]}, "'head' already includes the new rows"),
-        ({"trainable": ["new-rows", "outside-layers"]}, "'outside-layers' already includes"),
-        ({"trainable": ["all", "new-rows"]}, "'all' already includes all parameters"),
-        ({"trainable": ["new-rows"], "objective": "mtp"}, "no head of their own to copy"),
-    ],
-)
-def test_parts_that_include_new_rows_are_refused(phase, complaint):
-    with pytest.raises(UserError, match=complaint):
-        read_strategy({"phases": [{"length": 16, **phase}]})
-
-
 @pytest.fixture
 def grafted(training_setup, without_bos, telugu):
     """`grafted(phases, tied=True)`: the job of a cell with 30 new tokens."""

@@ -11,6 +11,11 @@ from lexigraft.training.vocadt_adapter import DenseAdapter, SparseAdapter
 SOURCE, TARGET, HIDDEN = 7, 6, 5
 
 
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
 @pytest.fixture
 def start():
     """Tokens 0, 1 and 4 are shared; 2 is two pieces, 3 leans on all of 0 to 5 too, 5 is -/+."""
@@ -85,7 +90,6 @@ def loss_of(logits_of, rows_of, ids, table):
 
 @pytest.mark.parametrize("ids", [[3], [3, 2, 5, 2, 3, 0, 1, 4]], ids=["few", "many"])
 def test_gradients_are_those_of_a_plain_matrix(start, ids):
-    torch.manual_seed(0)
     ids, table, old = torch.tensor(ids), torch.randn(SOURCE, HIDDEN), head()
     plain = dense(start).requires_grad_()
     loss_of(lambda x: old(x) @ plain.T, lambda i, t: plain[i] @ t, ids, table).backward()
@@ -106,7 +110,6 @@ def test_drift_is_the_mean_distance_of_shared_rows(start, form):
     first = adapter.drift()
     first.backward()
     assert first == 0 and all(not p.grad.any() for p in adapter.parameters() if p.grad is not None)
-    torch.manual_seed(0)
     with torch.no_grad():
         for parameter in adapter.parameters():
             parameter.add_(torch.randn_like(parameter))

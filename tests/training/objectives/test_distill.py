@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import rel_entr, softmax
-from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from lexigraft.errors import UserError
@@ -106,14 +105,6 @@ def test_gradients_that_are_added_in_place_equal_those_of_autograd(teacher, tiny
         assert torch.allclose(model.get_parameter(name).grad, gradient, rtol=1e-4, atol=1e-5), name
 
 
-def nats(model, padded):
-    batch = batch_of(padded)
-    labels = targets_ahead(batch.pop("labels"), 1).flatten()
-    return torch.nn.functional.cross_entropy(
-        model(**batch).logits.flatten(0, 1), labels, ignore_index=IGNORED, reduction="sum"
-    )
-
-
 def test_rows_that_are_not_shared_do_not_enter_the_divergence(teacher, tiny_llama, padded):
     model = tiny_llama(50, tied=False)
     objective = LogitDistillation(teacher, DistillSettings(teacher="t"), SHARED)
@@ -124,36 +115,6 @@ def test_rows_that_are_not_shared_do_not_enter_the_divergence(teacher, tiny_llam
     after = objective.losses(model, batch_of(padded))
     assert after[1] == before[1]
     assert after[0] != before[0]  # they are tokens that the model might say, as in any training
-
-
-class Largest(TorchDispatchMode):
-    """Notes the most memory that any tensor takes, in bytes; views take that of what they show."""
-
-    def __init__(self):
-        super().__init__()
-        self.bytes = 0
-
-    def __torch_dispatch__(self, function, types, arguments=(), options=None):
-        made = function(*arguments, **(options or {}))
-        for one in made if isinstance(made, tuple | list) else [made]:
-            if isinstance(one, torch.Tensor):
-                self.bytes = max(self.bytes, one.untyped_storage().nbytes())
-        return made
-
-
-def test_the_logits_of_both_models_are_computed_in_chunks(tiny_llama, monkeypatch):
-    vocabulary, tokens = 3000, 64
-    teacher, model = (tiny_llama(vocabulary, seed=seed) for seed in (0, 1))
-    monkeypatch.setitem(chunked_module.CHUNK_LOGITS, "cpu", 8 * vocabulary)
-    ids = torch.arange(4 * tokens).view(4, tokens)
-    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids}
-    objective = LogitDistillation(
-        teacher.requires_grad_(False), DistillSettings(teacher="t"), vocabulary
-    )
-    with Largest() as largest:
-        objective.total(objective.losses(model, batch)).backward()
-    # The embedding matrix, 32 numbers for each token; all logits would be 256.
-    assert largest.bytes == 4 * 32 * vocabulary
 
 
 DISTILL = {"objective": "distill", "distill": {"teacher": "large"}, "trainable": ["all"]}
