@@ -166,14 +166,3 @@ def test_the_script_ends_well_or_names_what_to_delete(results):
     assert broken.returncode == 1
     assert lines[0] == f"{results}/corpus/te/a.bin: has 8999 bytes instead of 9000"
     assert lines[-1] == f"  {results}/corpus/te"
-
-
-@pytest.mark.fault(
-    "damage",
-    "a card is truncated, or a number in it was changed",
-    "a one-line error message names the card; no report is built from it",
-)
-def test_a_damaged_card_of_a_study_is_named(results, evaluated):
-    cut(evaluated / "card-mine.json")
-    cut(evaluated / "card-mine.json")
-    assert [fault.file for fault in verify(results).faults] == [evaluated / "card-mine.json"]

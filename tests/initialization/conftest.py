@@ -2,6 +2,7 @@
 
 import io
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,27 @@ def spelled():
     return spell
 
 
+# Model, normalizer, pre-tokenizer, decoder, trainer and its options, and roles of special tokens.
+FAMILIES = {
+    "byte-level": (
+        models.BPE, None, pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel(),
+        trainers.BpeTrainer, {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet()},
+        ["<|end|>"], {"bos_token": "<|end|>", "eos_token": "<|end|>"},
+    ),
+    "unigram": (
+        models.Unigram, normalizers.NFKC(), pre_tokenizers.Metaspace(), decoders.Metaspace(),
+        trainers.UnigramTrainer, {"unk_token": "<unk>"}, ["<s>", "<pad>", "</s>", "<unk>"],
+        {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"},
+    ),
+    "wordpiece": (
+        partial(models.WordPiece, unk_token="[UNK]"), normalizers.BertNormalizer(lowercase=True),
+        pre_tokenizers.BertPreTokenizer(), decoders.WordPiece(), trainers.WordPieceTrainer, {},
+        ["[PAD]", "[UNK]", "[CLS]", "[SEP]"],
+        {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"},
+    ),
+}  # fmt: skip
+
+
 @pytest.fixture(scope="session")
 def small_tokenizer():
     """Factory of tokenizers of all families, trained: `small_tokenizer(family, sentences, size)`.
@@ -86,50 +108,16 @@ def small_tokenizer():
     With the pipeline and the special tokens of each family: GPT-2's, Llama's, XLM-R's, BERT's.
     """
 
-    def byte_level(sentences, size):
-        backend = Tokenizer(models.BPE())
-        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        backend.decoder = decoders.ByteLevel()
-        alphabet = pre_tokenizers.ByteLevel.alphabet()
-        trainer = trainers.BpeTrainer(
-            vocab_size=size,
-            initial_alphabet=alphabet,
-            special_tokens=["<|end|>"],
-            show_progress=False,
-        )
-        backend.train_from_iterator(sentences, trainer)
-        return backend, {"bos_token": "<|end|>", "eos_token": "<|end|>"}
-
-    def unigram(sentences, size):
-        backend = Tokenizer(models.Unigram())
-        backend.normalizer = normalizers.NFKC()
-        backend.pre_tokenizer = pre_tokenizers.Metaspace()
-        backend.decoder = decoders.Metaspace()
-        special = ["<s>", "<pad>", "</s>", "<unk>"]
-        trainer = trainers.UnigramTrainer(
-            vocab_size=size, unk_token="<unk>", special_tokens=special, show_progress=False
-        )
-        backend.train_from_iterator(sentences, trainer)
-        return backend, {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
-
-    def wordpiece(sentences, size):
-        backend = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-        backend.normalizer = normalizers.BertNormalizer(lowercase=True)
-        backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        backend.decoder = decoders.WordPiece()
-        special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-        trainer = trainers.WordPieceTrainer(
-            vocab_size=size, special_tokens=special, show_progress=False
-        )
-        backend.train_from_iterator(sentences, trainer)
-        return backend, {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-
-    families = {"byte-level": byte_level, "unigram": unigram, "wordpiece": wordpiece}
-
     def build(family, sentences, size):
         if family == "byte-fallback":
             return _sentencepiece_bpe(sentences, size)
-        backend, roles = families[family](sentences, size)
+        model, normalizer, splitter, decoder, trainer, options, special, roles = FAMILIES[family]
+        backend = Tokenizer(model())
+        if normalizer:
+            backend.normalizer = normalizer
+        backend.pre_tokenizer, backend.decoder = splitter, decoder
+        options = {"vocab_size": size, "special_tokens": special, "show_progress": False, **options}
+        backend.train_from_iterator(sentences, trainer(**options))
         return PreTrainedTokenizerFast(tokenizer_object=backend, **roles)
 
     return build
