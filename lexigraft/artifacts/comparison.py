@@ -82,24 +82,12 @@ def compare(
     for place in common:
         differences += _of_output(place, left[place], right[place])
         advance()
-    differences = [
-        difference
-        for difference in differences
-        if difference.kind != NUMBER or (difference.relative or 0) > tolerance
-    ]
-    differences.sort(
-        key=lambda difference: (
-            KINDS.index(difference.kind),
-            -(difference.relative or 0),
-            difference.place,
-            difference.name,
-        )
+    differences = sorted(
+        (one for one in differences if one.kind != NUMBER or (one.relative or 0) > tolerance),
+        key=lambda one: (KINDS.index(one.kind), -(one.relative or 0), one.place, one.name),
     )
-    return Comparison(
-        len(common),
-        [difference for difference in differences if difference.kind != CIRCUMSTANCE],
-        [difference for difference in differences if difference.kind == CIRCUMSTANCE],
-    )
+    shown = [one for one in differences if one.kind != CIRCUMSTANCE]
+    return Comparison(len(common), shown, [one for one in differences if one.kind == CIRCUMSTANCE])
 
 
 def _outputs(top: Path) -> dict[str, _Output]:

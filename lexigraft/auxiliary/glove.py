@@ -96,15 +96,7 @@ def train_glove(
     rng = np.random.default_rng(seed)
     word_vectors, context_vectors = initial_parameters(len(token_ids), dimensions, rng)
     strata = stratify(cooccurrences, x_max, alpha, rng)
-    costs = descend(
-        strata,
-        word_vectors,
-        context_vectors,
-        epochs=epochs,
-        learning_rate=learning_rate,
-        rng=rng,
-        threads=threads,
-    )
+    costs = descend(strata, word_vectors, context_vectors, epochs, learning_rate, rng, threads)
     for epoch, cost in enumerate(tqdm(costs, "GloVe", epochs, unit=" epochs", disable=None), 1):
         logger.info("epoch %d: cost %.6f", epoch, cost)
         if not math.isfinite(cost):
@@ -229,7 +221,6 @@ def descend(
     strata: list[tuple[np.ndarray, ...]],
     word_vectors: np.ndarray,
     context_vectors: np.ndarray,
-    *,
     epochs: int,
     learning_rate: float,
     rng: np.random.Generator,

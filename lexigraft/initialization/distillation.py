@@ -131,20 +131,12 @@ class _Batch:
         """Sum of squared differences from the teacher's hidden states, and their number."""
         model, snippets, prefix = self.model, self.snippets, self.prefix
         source, source_mask = _padded([snippet.source for snippet in snippets], prefix)
-        compared_positions = [np.flatnonzero(np.cumsum(snippet.target < 0)) for snippet in snippets]
-        source_ends = [
-            snippet.ends[positions] - 1
-            for snippet, positions in zip(snippets, compared_positions, strict=True)
-        ]
-        snippet_of_position = np.repeat(
-            np.arange(len(snippets)), [len(positions) for positions in compared_positions]
-        )
+        compared = [np.flatnonzero(np.cumsum(snippet.target < 0)) for snippet in snippets]
+        ends = [snippet.ends[at] - 1 for snippet, at in zip(snippets, compared, strict=True)]
+        snippet_of_position = np.repeat(np.arange(len(snippets)), [len(at) for at in compared])
         in_target, in_source = (
-            (
-                torch.from_numpy(snippet_of_position),
-                torch.from_numpy(np.concatenate(positions) + len(prefix)),
-            )
-            for positions in (compared_positions, source_ends)
+            tuple(map(torch.from_numpy, (snippet_of_position, np.concatenate(at) + len(prefix))))
+            for at in (compared, ends)
         )
         with torch.no_grad():
             teacher = _hidden(model, source_mask, input_ids=source.to(model.device))[in_source]

@@ -16,14 +16,8 @@ _MAX_PARTS = 12
 _EXAMPLES = 12
 _SUM_TOLERANCE = 1e-6
 _ROW_STATISTICS = (
-    "share_recipe",
-    "share_copy",
-    "share_fallback",
-    "mean_nonzeros",
-    "mean_entropy",
-    "share_in_hull",
-    "largest_hub",
-    "largest_hub_token",
+    *("share_recipe", "share_copy", "share_fallback", "mean_nonzeros", "mean_entropy"),
+    *("share_in_hull", "largest_hub", "largest_hub_token"),
 )
 
 

@@ -25,14 +25,8 @@ _EXPECTED = {
     "hn_concat_last_hidden_state": False,
 }
 _REQUIRED = (
-    "n_embd",
-    "hn_hidden_size",
-    "hn_intermediate_size",
-    "hn_n_layers",
-    "hn_surface_maxlen",
-    "hn_n_extra_tokens",
-    "original_vocab_size",
-    "pad_token_id",
+    *("n_embd", "hn_hidden_size", "hn_intermediate_size", "hn_n_layers", "hn_surface_maxlen"),
+    *("hn_n_extra_tokens", "original_vocab_size", "pad_token_id"),
 )
 
 

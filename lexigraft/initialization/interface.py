@@ -7,7 +7,6 @@ rows), `RandomInitializer` (rows from a distribution) or `RowInitializer` (any o
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
@@ -273,27 +272,21 @@ class RecipeInitializer(Initializer):
 
     def statistics(self) -> dict[str, Any]:
         """Statistics of the input recipe and, as `output_…`, of a separate output recipe."""
-        source_bytes = self._fitted().source_bytes
-        statistics = recipe_statistics(
-            self.recipe_.recipe("input"), self._fallback_ids, source_bytes
-        )
+        facts = self._fallback_ids, self._fitted().source_bytes
+        statistics = recipe_statistics(self.recipe_.recipe("input"), *facts)
         if isinstance(self.recipe_, RecipePair):
-            output_statistics = recipe_statistics(
-                self.recipe_.output, self._fallback_ids, source_bytes
-            )
-            del output_statistics["new_tokens"]
-            statistics |= {f"output_{name}": value for name, value in output_statistics.items()}
+            of_output = recipe_statistics(self.recipe_.output, *facts)
+            del of_output["new_tokens"]
+            statistics |= {f"output_{name}": value for name, value in of_output.items()}
         return statistics | super().statistics()
 
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         pair = self.pair_
         rows, fallback = self._new_rows(pair, corpus, auxiliary)
-        assemble = partial(
-            assemble_recipe,
-            source_of=pair.source_of,
-            source_ids=pair.source_ids,
-            scaled=self.source_norm,
-        )
+
+        def assemble(rows: csr_array) -> Recipe:
+            return assemble_recipe(rows, pair.source_of, pair.source_ids, self.source_norm)
+
         self.recipe_: Recipe | RecipePair
         if isinstance(rows, Mapping):
             self.recipe_ = RecipePair(assemble(rows["input"]), assemble(rows["output"]))

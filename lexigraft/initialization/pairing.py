@@ -15,17 +15,11 @@ from lexigraft.errors import UserError
 from lexigraft.vocabulary.token_bytes import is_fallback, special_ids, spelling, token_bytes
 from lexigraft.vocabulary.tokenizer_settings import tokenizer_of_rows
 
-# Roles of special tokens, and the source's roles that match each, best first. In encoders, [CLS]
-# begins a text and [SEP] ends it. A token with several roles is matched by the first of them.
-_ROLES = {
-    "eos": ("eos", "sep"),
-    "bos": ("bos", "cls"),
-    "sep": ("sep", "eos"),
-    "cls": ("cls", "bos"),
-    "pad": ("pad",),
-    "mask": ("mask",),
-    "unk": ("unk",),
-}
+# Roles of special tokens, and the source's role that matches each if it lacks that role itself. In
+# encoders, [CLS] begins a text and [SEP] ends it. A token with several roles is matched by the
+# first of them.
+_ROLES = {"eos": "sep", "bos": "cls", "sep": "eos", "cls": "bos"}
+_ROLES |= {role: role for role in ("pad", "mask", "unk")}
 
 
 def pair_vocabularies(
@@ -63,16 +57,8 @@ def pair_vocabularies(
             f"target tokenizer: no token has id {gaps[0]}, but the largest id is {n_tokens - 1}; "
             "give a tokenizer whose ids have no gap"
         )
-    return VocabularyPair(
-        source_tokenizer,
-        target_tokenizer,
-        n_rows,
-        expands,
-        source_ids,
-        source_of,
-        source.data,
-        target.data,
-    )
+    tokenizers, pieces = (source_tokenizer, target_tokenizer), (source.data, target.data)
+    return VocabularyPair(*tokenizers, n_rows, expands, source_ids, source_of, *pieces)
 
 
 @dataclass(frozen=True)
@@ -228,15 +214,12 @@ def _match(source: _Tokens, target: _Tokens) -> dict[int, int]:
             shared[target_id] = same_string
         elif key in id_by_key:
             shared[target_id] = id_by_key[key]
-    for role, source_roles in _ROLES.items():
+    for role, other_role in _ROLES.items():
         target_id = getattr(target.tokenizer, f"{role}_token_id")
-        candidates = [getattr(source.tokenizer, f"{name}_token_id") for name in source_roles]
+        candidates = [getattr(source.tokenizer, f"{name}_token_id") for name in (role, other_role)]
         candidates = [i for i in candidates if i is not None]
         text_ids = [getattr(source.tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")]
-        if (
-            target_id is not None
-            and candidates
-            and not (role == "unk" and candidates[0] in text_ids)
-        ):
+        begins_text = role == "unk" and candidates and candidates[0] in text_ids
+        if target_id is not None and candidates and not begins_text:
             shared.setdefault(target_id, candidates[0])
     return shared

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -191,11 +192,8 @@ class Recipe:
 
     @classmethod
     def _from_arrays(cls, arrays: dict[str, np.ndarray], prefix: str = "") -> "Recipe":
-        arrays = {
-            name.removeprefix(prefix): array
-            for name, array in arrays.items()
-            if name.startswith(prefix)
-        }
+        names = [name for name in arrays if name.startswith(prefix)]
+        arrays = {name.removeprefix(prefix): arrays[name] for name in names}
         left = _factor(arrays, "left")
         right = _factor(arrays, "right") if "right_shape" in arrays else None
         new_ids = arrays["new_ids"].astype(np.int64)
@@ -223,25 +221,10 @@ class RecipePair:
     input: Recipe
     output: Recipe
 
-    @property
-    def n_target(self) -> int:
-        """Number of rows of the target matrices."""
-        return self.input.n_target
-
-    @property
-    def n_source(self) -> int:
-        """Number of rows of the source matrices."""
-        return self.input.n_source
-
-    @property
-    def new_ids(self) -> np.ndarray:
-        """Ids of the new tokens, ascending."""
-        return self.input.new_ids
-
-    @property
-    def source_of(self) -> np.ndarray:
-        """[n_target]: the source row that each target row copies, -1 for new tokens."""
-        return self.input.source_of
+    n_target, n_source, new_ids, source_of = (
+        property(attrgetter(f"input.{name}"))
+        for name in ("n_target", "n_source", "new_ids", "source_of")
+    )
 
     @property
     def weights(self) -> dict[str, csr_array]:

@@ -145,12 +145,8 @@ def _is_initializer(declared: DeclaredClass) -> bool:
 
 
 def _declaration(declared: DeclaredClass, name: str, file: Path, module: str | None) -> Declaration:
-    values: dict[str, Any] = {
-        "title": name.replace("-", " ").capitalize(),
-        "version": 1,
-        "needs": (),
-        "reads": (),
-    }
+    title = name.replace("-", " ").capitalize()
+    values: dict[str, Any] = {"title": title, "version": 1, "needs": (), "reads": ()}
     values |= {key: declared.attributes[key] for key in values if key in declared.attributes}
     return Declaration(name=name, file=file, module=module, class_name=declared.name, **values)
 

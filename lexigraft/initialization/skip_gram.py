@@ -241,12 +241,8 @@ def truncate_weights(
     mean_weight = other_weights.mean(axis=1, keepdims=True)
     moved_weight = np.abs(other_weights - mean_weight).sum(axis=1) / 2
     values = np.take_along_axis(weights, columns, axis=1) - mean_weight
-    return (
-        columns,
-        np.maximum(values, 0),
-        mean_weight[:, 0] * s,
-        float(moved_weight.mean()) if n else 0.0,
-    )
+    moved_share = float(moved_weight.mean()) if n else 0.0
+    return columns, np.maximum(values, 0), mean_weight[:, 0] * s, moved_share
 
 
 def train(

@@ -19,6 +19,7 @@ _RECIPE = "recipe.npz"
 _RECIPES = "recipes.npz"
 _ROWS = "rows.safetensors"
 _FILES = (_RECIPE, _RECIPES, _ROWS)
+_DAMAGE = (ValueError, KeyError, TypeError, OSError, EOFError, NotImplementedError)
 
 
 def save_initialization(
@@ -57,16 +58,7 @@ def load_initialization(folder: str | Path) -> Recipe | RecipePair | DenseRows:
         if file.name == _ROWS:
             return _load_rows(file)
         return Recipe.load(file) if file.name == _RECIPE else RecipePair.load(file)
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        OSError,
-        EOFError,
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-    ) as error:
+    except (*_DAMAGE, zipfile.BadZipFile, zlib.error) as error:
         raise UserError(
             f"initialization {file}: truncated or damaged ({error}); delete {folder} and run again"
         ) from None

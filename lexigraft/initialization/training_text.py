@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 
 import numpy as np
@@ -123,9 +124,5 @@ def _snippet(ids: np.ndarray, pair: VocabularyPair, pieces: Mapping[int, Sequenc
         [source_id] if source_id >= 0 else list(pieces[token])
         for token, source_id in zip(ids.tolist(), source_ids.tolist(), strict=True)
     ]
-    source_id = np.array(
-        [i for token_pieces in pieces_of_tokens for i in token_pieces], dtype=np.int64
-    )
-    return Snippet(
-        source_id, target, np.cumsum([len(token_pieces) for token_pieces in pieces_of_tokens])
-    )
+    source = np.array([*chain.from_iterable(pieces_of_tokens)], dtype=np.int64)
+    return Snippet(source, target, np.cumsum([*map(len, pieces_of_tokens)]))

@@ -1,6 +1,7 @@
 """Read and validate the BPE model of a fast tokenizer."""
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,8 @@ from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.source.tokenizer import is_byte_level
+
+logger = logging.getLogger(__name__)
 
 Pair = tuple[str, str]
 
@@ -78,6 +81,11 @@ class Bpe:
             return self, []
         first_id = max(self.vocab.values()) + 1
         ids = range(first_id, first_id + len(missing))
+        logger.warning(
+            "the tokenizer has no tokens for %d of the byte values in the text and drops them; "
+            "they are added as the first new tokens",
+            len(missing),
+        )
         return replace(self, vocab=self.vocab | dict(zip(missing, ids, strict=True))), missing
 
     def extended(self, new_tokens: Sequence[str], merges: Sequence[Pair]) -> dict[str, Any]:

@@ -270,12 +270,8 @@ class _Corpus:
             return self._rules.keys(symbols)
         keys: list[Key] = []
         for uncovered, run in groupby(symbols, lambda symbol: symbol[0] == _UNCOVERED):
-            symbols_of_run = list(run)
-            keys += (
-                [symbol[1:] for symbol in symbols_of_run]
-                if uncovered
-                else self._rules.keys(symbols_of_run)
-            )
+            part = list(run)
+            keys += [symbol[1:] for symbol in part] if uncovered else self._rules.keys(part)
         return keys
 
 

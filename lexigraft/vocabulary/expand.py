@@ -1,8 +1,6 @@
 """Expand a tokenizer by k tokens of a target language, all of them reachable."""
 
 import json
-import logging
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -24,8 +22,6 @@ from lexigraft.vocabulary.merges import Key, PairRules, PieceRules, Rules
 from lexigraft.vocabulary.token_bytes import WordSplitter, piece_bytes, unreachable_by_merges
 from lexigraft.vocabulary.token_filter import count_words, token_filter, words_of
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer
-
-logger = logging.getLogger(__name__)
 
 MERGES = ("continued", "append", "auxiliary-first")
 TRAINERS = ("tokenizers", "sentencepiece")
@@ -123,7 +119,7 @@ def expand_tokenizer(
     texts = list(corpus) if reads_twice and not isinstance(corpus, Sequence) else corpus
     pre_tokenizer = pre_tokenization(source_tokenizer.backend_tokenizer, marks, texts)
     words = count_words(pre_tokenizer, bpe, texts)
-    bpe, missing = _add_missing_bytes(bpe, words)
+    bpe, missing = bpe.with_missing_bytes(words)
     if len(missing) > new_tokens:
         raise UserError(
             f"new_tokens: asked for {new_tokens}, but the tokenizer has no tokens for "
@@ -197,7 +193,7 @@ def expanded_sizes(
     texts = corpus if isinstance(corpus, Sequence) else list(corpus)
     pre_tokenizer = pre_tokenization(source_tokenizer.backend_tokenizer, "auto", texts)
     words = count_words(pre_tokenizer, bpe, texts)
-    bpe, missing = _add_missing_bytes(bpe, words)
+    bpe, missing = bpe.with_missing_bytes(words)
     rules: Rules = (PairRules if bpe.byte_level else PieceRules)(bpe.mergeable, bpe.merges)
     tokens = learned_tokens(words, bpe, rules, token_filter(bpe, words, protect_latin=True))
     merged_tokens: list[str] = []
@@ -209,18 +205,6 @@ def expanded_sizes(
             yield len(missing) + len(merged_tokens), expanded
         if len(merged_tokens) < n_merged:
             return
-
-
-def _add_missing_bytes(bpe: Bpe, words: Counter[str]) -> tuple[Bpe, list[str]]:
-    """Add tokens for the bytes of the words that the model drops; also returns these tokens."""
-    bpe, missing = bpe.with_missing_bytes(words)
-    if missing:
-        logger.warning(
-            "the tokenizer has no tokens for %d of the byte values in the text and drops them; "
-            "they are added as the first new tokens",
-            len(missing),
-        )
-    return bpe, missing
 
 
 def _extended(

@@ -6,6 +6,7 @@
 import logging
 import tempfile
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -67,14 +68,10 @@ def store_vocabulary(
         if new_ids:
             facts["reachable_share"] = 1 - description["unreachable"] / len(new_ids)
         if english:
-            segmentations = [
-                [
-                    each.convert_ids_to_tokens(ids)
-                    for batch in encoded_batches(each, english)
-                    for ids in batch
-                ]
+            segmentations = (
+                map(each.convert_ids_to_tokens, chain.from_iterable(encoded_batches(each, english)))
                 for each in (source, tokenizer)
-            ]
+            )
             changed = sum(before != after for before, after in zip(*segmentations, strict=True))
             facts["english_sentences_changed"] = changed / len(english)
     else:
@@ -190,15 +187,10 @@ def extended_model(source_file: str | Path, tokenizer: PreTrainedTokenizerFast) 
         model.pieces.add(
             piece=token, score=lowest - (token_id - len(source_pieces) + 1) * step, type=piece_type
         )
-    source_piece_set = set(source_pieces)
-    first_new = min(
-        (rank for piece, rank in rank_of_piece.items() if piece not in source_piece_set),
-        default=None,
-    )
-    last_old = max(
-        (rank for piece, rank in rank_of_piece.items() if piece in source_piece_set), default=-1
-    )
-    if first_new is not None and first_new < last_old:
+    ranks: dict[bool, list[int]] = {True: [], False: []}  # by whether a piece is new
+    for piece, rank in rank_of_piece.items():
+        ranks[bpe.vocab[piece] >= len(source_pieces)].append(rank)
+    if ranks[True] and ranks[True][0] < max(ranks[False], default=-1):
         for piece in model.pieces:
             if piece.type == NORMAL:
                 piece.score = -float(rank_of_piece.get(piece.piece, len(rank_of_piece)))

@@ -91,10 +91,8 @@ def take_tokenizer(
         if substitute in settings:
             settings[role] = settings[substitute]
         else:
-            backend.add_special_tokens(
-                [AddedToken(str(source_token), special=True, normalized=False)]
-            )
             settings[role] = str(source_token)
+            add_special(backend, settings[role])
     replacements: dict[str, str] = {}
     for role in _TEXT_ROLES:
         token = source_tokenizer._special_tokens_map.get(role)
@@ -116,7 +114,7 @@ def take_tokenizer(
         needed_tokens.append(start)
     for token in needed_tokens:
         if token and backend.token_to_id(token) is None:
-            backend.add_special_tokens([AddedToken(token, special=True, normalized=False)])
+            add_special(backend, token)
     set_surrounding(
         backend, before, after, spelling(tokenizer) == "byte-level", (separators, second_type)
     )
@@ -182,11 +180,9 @@ def treats_texts_alike(tokenizer: PreTrainedTokenizerFast, other: PreTrainedToke
 def pair_separators(tokenizer: PreTrainedTokenizerFast) -> tuple[list[str], int]:
     """The special tokens between the two texts of a pair, and the type id of the second text."""
     encoding = tokenizer("a", "a").encodings[0]
-    second_start = encoding.sequence_ids.index(1)
-    first_end = max(
-        position for position, sequence_id in enumerate(encoding.sequence_ids) if sequence_id == 0
-    )
-    return list(encoding.tokens[first_end + 1 : second_start]), encoding.type_ids[second_start]
+    text_of_token = encoding.sequence_ids
+    start, end = len(text_of_token) - text_of_token[::-1].index(0), text_of_token.index(1)
+    return list(encoding.tokens[start:end]), encoding.type_ids[end]
 
 
 def set_surrounding(
@@ -202,16 +198,14 @@ def set_surrounding(
     without it, each text of a pair is treated as a single text.
     """
     separators, second_type = pair_format or ([*after, *before], 0)
-    processors_in_order: list[Any] = (
-        [processors.ByteLevel(trim_offsets=False)] if byte_level else []
-    )
+    steps: list[Any] = [processors.ByteLevel(trim_offsets=False)] if byte_level else []
     ids = {token: backend.token_to_id(token) for token in (*before, *after, *separators)}
     if ids := {token: number for token, number in ids.items() if number is not None}:
         first, between_texts, last = (
             [f"{token}:{type_id}" for token in tokens if token in ids]
             for tokens, type_id in ((before, 0), (separators, 0), (after, second_type))
         )
-        processors_in_order.append(
+        steps.append(
             processors.TemplateProcessing(
                 single=[*first, "$A:0", *(f"{token}:0" for token in after if token in ids)],
                 pair=[*first, "$A:0", *between_texts, f"$B:{second_type}", *last],
@@ -219,11 +213,7 @@ def set_surrounding(
             )
         )
     # "None" can only be expressed as an empty sequence.
-    backend.post_processor = (
-        processors_in_order[0]
-        if len(processors_in_order) == 1
-        else processors.Sequence(processors_in_order)
-    )
+    backend.post_processor = steps[0] if len(steps) == 1 else processors.Sequence(steps)
 
 
 def fast_tokenizer(
@@ -238,3 +228,8 @@ def fast_tokenizer(
         file = Path(folder, "tokenizer.json")
         file.write_text(json.dumps(pipeline), encoding="utf-8")
         return PreTrainedTokenizerFast(tokenizer_file=str(file), **settings)
+
+
+def add_special(backend: Tokenizer, token: str) -> None:
+    """Add a special token to a pipeline, in place."""
+    backend.add_special_tokens([AddedToken(token, special=True, normalized=False)])

@@ -166,6 +166,11 @@ def _clean_texts(corpus: Iterable[str]) -> Iterator[str]:
     return (text for line in corpus if (text := line.strip("\r\n\ufeff")).strip())
 
 
+def _splitter(pattern: str) -> pre_tokenizers.PreTokenizer:
+    to_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"), to_bytes])
+
+
 def _train_byte_level(texts: Iterable[str], size: int, special_tokens: Sequence[str]) -> Tokenizer:
     """Train byte-level BPE with exactly `size` tokens; the special tokens have the first ids."""
     smallest = 256 + len(special_tokens)
@@ -175,12 +180,7 @@ def _train_byte_level(texts: Iterable[str], size: int, special_tokens: Sequence[
             f"{smallest}; ask for more"
         )
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(_PATTERN), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
+    tokenizer.pre_tokenizer = _splitter(_PATTERN)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=size,
@@ -200,12 +200,7 @@ def _train_byte_level(texts: Iterable[str], size: int, special_tokens: Sequence[
 
 def _with_superwords(backend: Tokenizer, texts: Iterable[str], size: int) -> Tokenizer:
     """Continue learning merges up to `size` tokens, on texts that are not split into words."""
-    backend.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(_SUPERWORD_PATTERN), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
+    backend.pre_tokenizer = _splitter(_SUPERWORD_PATTERN)
     bpe = read_bpe_pipeline(backend)
     words = Counter(word for text in texts for word in pre_tokens(backend, text))
     rules = PairRules(bpe.mergeable, bpe.merges)

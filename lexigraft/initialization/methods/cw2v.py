@@ -88,15 +88,9 @@ class CW2V(RecipeInitializer):
     ) -> tuple[dict[str, csr_array], np.ndarray]:
         matrices = required_matrices(self.name, pair, auxiliary)
         corpus = required_corpus(self.name, corpus)
-        dictionary_sentences = (
-            f"{english} {word}" for english, word in auxiliary.get("dictionary", ())
-        )
-        sentences = list(
-            tokenized_sentences(pair.target_tokenizer, chain(corpus, dictionary_sentences))
-        )
-        text, validation = (
-            TokenStream.from_sentences(part) for part in validation_split(sentences)
-        )
+        entries = (f"{english} {word}" for english, word in auxiliary.get("dictionary", ()))
+        sentences = list(tokenized_sentences(pair.target_tokenizer, chain(corpus, entries)))
+        text, validation = map(TokenStream.from_sentences, validation_split(sentences))
         has_neighbour = np.bincount(text.sentence)[text.sentence] > 1
         trained_ids = np.intersect1d(text.tokens[has_neighbour], pair.new_ids)
         self.losses_: list[float] = []
@@ -138,9 +132,7 @@ class CW2V(RecipeInitializer):
                 values += [largest_weights.ravel(), mean_weights]
                 moved_shares += [moved_share] * len(block)
             parts = [np.concatenate(part) for part in (tokens, columns, values)]
-            is_nonzero = parts[2] > 0
-            rows[which], is_missing = rows_with_fallback(
-                pair, *(part[is_nonzero] for part in parts)
-            )
+            nonzero = (part[parts[2] > 0] for part in parts)
+            rows[which], is_missing = rows_with_fallback(pair, *nonzero)
         self._moved = float(np.mean(moved_shares))
         return rows, is_missing

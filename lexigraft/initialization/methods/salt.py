@@ -132,9 +132,8 @@ class SALT(RecipeInitializer):
             matrix = np.concatenate([matrix, penalty * np.eye(k)])
             vector = np.concatenate([vector, np.zeros(k)])
         tolerance = max(matrix.shape) * _RANK_TOLERANCE
-        weights = lstsq(matrix, vector, cond=tolerance, lapack_driver="gelsy", check_finite=False)[
-            0
-        ]
+        options = {"cond": tolerance, "lapack_driver": "gelsy", "check_finite": False}
+        weights = lstsq(matrix, vector, **options)[0]
         residual = query - weights @ rows
         if self.centred:
             weights = weights + (1 - weights.sum()) / k

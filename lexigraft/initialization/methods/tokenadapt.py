@@ -1,10 +1,12 @@
 """TokenAdapt: a mixture of a token's own pieces and of the source tokens nearest in meaning."""
 
 import math
+from itertools import chain
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.initialization.decomposition import (
     NewRows,
     decompose,
@@ -70,12 +72,10 @@ class TokenAdapt(RecipeInitializer):
         self.alike_ = len(copies)
         mixed_ids = np.setdiff1d(np.intersect1d(target.tokens, pair.new_ids), copies)
         new_vectors = vectors_of(target, mixed_ids)
-        anchor_ids = source.tokens
-        anchor_vectors = source.vectors
         local_weights = global_weights = csr_array((len(mixed_ids), pair.n_source))
-        if len(mixed_ids) and len(anchor_ids):
-            local_weights = self._local(pair, mixed_ids, anchor_ids, new_vectors, anchor_vectors)
-            global_weights = self._global(pair.n_source, anchor_ids, new_vectors, anchor_vectors)
+        if len(mixed_ids) and len(source.tokens):
+            local_weights = self._local(pair, mixed_ids, new_vectors, source)
+            global_weights = self._global(pair.n_source, new_vectors, source)
         shares = row_shares(
             csr_array((1 - self.weight) * local_weights + self.weight * global_weights)
         )
@@ -89,27 +89,16 @@ class TokenAdapt(RecipeInitializer):
         )
 
     def _local(
-        self,
-        pair: VocabularyPair,
-        new_ids: np.ndarray,
-        anchor_ids: np.ndarray,
-        new_vectors: np.ndarray,
-        anchor_vectors: np.ndarray,
+        self, pair: VocabularyPair, new_ids: np.ndarray, vectors: np.ndarray, source: TokenVectors
     ) -> csr_array:
         """Weights on each new token's pieces [len(new_ids), n_source]; or zeros without vectors."""
         pieces = decompose(pair, new_ids.tolist())
         token_of_piece = np.repeat(np.arange(len(new_ids)), list(map(len, pieces)))
-        piece_ids = np.array(
-            [i for pieces_of_token in pieces for i in pieces_of_token], dtype=np.int64
-        )
-        has_vector = np.isin(piece_ids, anchor_ids)
+        piece_ids = np.array([*chain.from_iterable(pieces)], dtype=np.int64)
+        has_vector = np.isin(piece_ids, source.tokens)
         token_of_piece, piece_ids = token_of_piece[has_vector], piece_ids[has_vector]
-        cosines = np.einsum(
-            "ij,ij->i",
-            new_vectors[token_of_piece],
-            anchor_vectors[np.searchsorted(anchor_ids, piece_ids)],
-            dtype=np.float64,
-        )
+        rows = vectors[token_of_piece], vectors_of(source, piece_ids)
+        cosines = np.einsum("ij,ij->i", *rows, dtype=np.float64)
         lengths = _lengths(pair.source_bytes, piece_ids) / _lengths(
             pair.target_bytes, new_ids[token_of_piece]
         )
@@ -125,20 +114,14 @@ class TokenAdapt(RecipeInitializer):
             csr_array((exponents, (token_of_piece, piece_ids)), shape=(len(new_ids), pair.n_source))
         )
 
-    def _global(
-        self,
-        n_source: int,
-        anchor_ids: np.ndarray,
-        new_vectors: np.ndarray,
-        anchor_vectors: np.ndarray,
-    ) -> csr_array:
-        """Weights on the nearest source tokens [len(new_vectors), n_source], or zeros."""
+    def _global(self, n_source: int, vectors: np.ndarray, source: TokenVectors) -> csr_array:
+        """Weights on the nearest source tokens [len(vectors), n_source], or zeros."""
         minimum = -math.inf if self.threshold is None else self.threshold
         weights = softmax_of_nearest(
-            new_vectors, anchor_vectors, self.neighbours, self.temperature, minimum
+            vectors, source.vectors, self.neighbours, self.temperature, minimum
         ).tocoo()
-        positions = (weights.coords[0], anchor_ids[weights.coords[1]])
-        return csr_array((weights.data, positions), shape=(len(new_vectors), n_source))
+        positions = (weights.coords[0], source.tokens[weights.coords[1]])
+        return csr_array((weights.data, positions), shape=(len(vectors), n_source))
 
 
 def _lengths(pieces: list[bytes], ids: np.ndarray) -> np.ndarray:

@@ -144,11 +144,9 @@ class UnifyVocab(RecipeInitializer):
                 f"{source_rows.shape[1]} cannot be compared; train both in the same way or give "
                 "'anchors'"
             )
-        return (
-            (_unit(target_rows), _unit(source_rows))
-            if self.renormalized
-            else (target_rows, source_rows)
-        )
+        if self.renormalized:
+            return _unit(target_rows), _unit(source_rows)
+        return target_rows, source_rows
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:
