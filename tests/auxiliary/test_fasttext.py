@@ -26,12 +26,7 @@ def runs(mistral_model_file, greek, tmp_path_factory):
     corpus = tmp_path_factory.mktemp("runs") / "greek.txt"
     corpus.write_text("\n".join(greek), encoding="utf-8")
     code = f"""
-from lexigraft.auxiliary.fasttext import (
-    numbered_words,
-    spelled_words,
-    train_fasttext,
-    write_sentences,
-)
+from lexigraft.auxiliary.fasttext import train_fasttext
 from lexigraft.source.sentencepiece import sentencepiece_to_fast
 tokenizer = sentencepiece_to_fast({str(mistral_model_file)!r})
 lines = open({str(corpus)!r}, encoding="utf-8").read().splitlines()

@@ -23,11 +23,14 @@ def test_line_ends_byte_order_mark_and_repeated_or_empty_lines_are_ignored(dicti
     assert read_dictionary(file) == [("dog", "hund"), ("dog", "dogge")]
 
 
-@pytest.mark.bad_input(
+no_dictionary = pytest.mark.bad_input(
     "vectors",
     "a dictionary that is missing, has no pairs, or has a line that is not a pair",
     "a one-line error message names the file and the line",
 )
+
+
+@no_dictionary
 @pytest.mark.parametrize(
     "content, message",
     [
@@ -45,11 +48,7 @@ def test_a_file_that_is_no_dictionary_is_refused_by_line(dictionary, content, me
     assert "words.txt" in str(error.value)
 
 
-@pytest.mark.bad_input(
-    "vectors",
-    "a dictionary that is missing, has no pairs, or has a line that is not a pair",
-    "a one-line error message names the file and the line",
-)
+@no_dictionary
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UserError, match=r"dictionary: .*none\.txt: there is no such file"):
         read_dictionary(tmp_path / "none.txt")

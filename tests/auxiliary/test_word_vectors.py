@@ -55,11 +55,14 @@ def test_unlisted_words_are_composed_of_ngrams_only_with_the_option(
     assert "▁the" not in listed
 
 
-@pytest.mark.bad_input(
+no_model = pytest.mark.bad_input(
     "vectors",
     "a fastText model that is truncated at any length, or has another format",
     "a one-line error message names the file",
 )
+
+
+@no_model
 def test_a_model_that_is_cut_off_anywhere_is_refused(letters, word_model, tmp_path):
     whole = word_model.read_bytes()
     cut = tmp_path / "cut.bin"
@@ -72,11 +75,7 @@ def test_a_model_that_is_cut_off_anywhere_is_refused(letters, word_model, tmp_pa
         read_word_vectors(letters, cut)
 
 
-@pytest.mark.bad_input(
-    "vectors",
-    "a fastText model that is truncated at any length, or has another format",
-    "a one-line error message names the file",
-)
+@no_model
 def test_another_binary_file_is_refused(letters, tmp_path):
     (tmp_path / "other.bin").write_bytes(b"word2vec's own format" * 9)
     with pytest.raises(UserError, match=r"other\.bin: not a fastText model"):
@@ -94,11 +93,14 @@ def test_a_quantized_model_is_refused(letters, tmp_path, fasttext):
         read_word_vectors(letters, tmp_path / "small.bin")
 
 
-@pytest.mark.bad_input(
+no_text = pytest.mark.bad_input(
     "vectors",
     "word vectors as text with a wrong header, a short line or an invalid number",
     "a one-line error message names the file and the line",
 )
+
+
+@no_text
 @pytest.mark.parametrize(
     "words, header, message",
     [
@@ -126,11 +128,7 @@ def test_a_damaged_compressed_file_is_refused(letters, vec, tmp_path):
         read_word_vectors(letters, tmp_path / "words.vec.gz")
 
 
-@pytest.mark.bad_input(
-    "vectors",
-    "word vectors as text with a wrong header, a short line or an invalid number",
-    "a one-line error message names the file and the line",
-)
+@no_text
 @pytest.mark.parametrize("name, reason", [("words.txt", "is not a .bin"), ("none.vec", "no such")])
 def test_a_file_of_no_known_format_or_none_at_all_is_refused(letters, vec, tmp_path, name, reason):
     vec({"a": "1 1"}, name="words.txt")

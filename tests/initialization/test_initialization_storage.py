@@ -51,11 +51,14 @@ def test_an_empty_folder_is_an_error_that_names_it(tmp_path):
         load_initialization(tmp_path)
 
 
-@pytest.mark.fault(
+damaged = pytest.mark.fault(
     "damage",
     "a recipe or file of drawn rows is truncated at any length, or any of its bits is flipped",
     "a one-line error message names the file, unless nothing depends on the bit",
 )
+
+
+@damaged
 @pytest.mark.parametrize("name", ["mean-of-all", "random"])
 def test_a_damaged_file_is_an_error_or_unchanged(fit, pair, matrix, tmp_path, name):
     fitted, rows = fit(name), matrix(len(pair[0]) + 1)
@@ -96,11 +99,7 @@ def test_a_recipe_whose_indices_lie_outside_is_an_error(fit, tmp_path):
         load_initialization(tmp_path)
 
 
-@pytest.mark.fault(
-    "damage",
-    "a recipe or file of drawn rows is truncated at any length, or any of its bits is flipped",
-    "a one-line error message names the file, unless nothing depends on the bit",
-)
+@damaged
 @pytest.mark.parametrize("name", ["mean-of-all", "random"])
 def test_a_file_cut_off_anywhere_is_an_error_that_names_it(fit, pair, matrix, tmp_path, name):
     file = save_initialization(fit(name), tmp_path, {"input": matrix(len(pair[0]) + 1)})

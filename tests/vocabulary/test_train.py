@@ -101,11 +101,14 @@ def test_a_size_that_the_text_cannot_fill_is_refused_with_what_it_can(family, te
         train_tokenizer(telugu[:50], family, 90_000)
 
 
-@pytest.mark.bad_input(
+wrong = pytest.mark.bad_input(
     "model",
     "invalid arguments for tokenizer training",
     "a one-line error message names the argument",
 )
+
+
+@wrong
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -183,11 +186,7 @@ def may_be_superword(token):
     return len(words) <= 4 and (len(words) < 2 or not any(b":" in word for word in words))
 
 
-@pytest.mark.bad_input(
-    "model",
-    "invalid arguments for tokenizer training",
-    "a one-line error message names the argument",
-)
+@wrong
 @pytest.mark.parametrize(
     ("options", "message"),
     [
