@@ -22,18 +22,15 @@ def word_vector_files(
     `name` and `entry` are an auxiliary of kind `word-vectors` and its settings. The files are
     `word_vectors` and, if these are aligned, `english_word_vectors` and `dictionary`.
     """
-    key_of_vectors = "english_word_vectors" if entry.get("of") == "english" else "word_vectors"
+    of_english = entry.get("of") == "english"
+    keys = {"word_vectors": "english_word_vectors" if of_english else "word_vectors"}
+    if entry.get("aligned_by"):
+        keys |= {key: key for key in ("english_word_vectors", "dictionary")}
     files = {
-        "word_vectors": (
-            f"languages.{language}.{key_of_vectors}",
-            language_settings[key_of_vectors],
-        )
+        role: (f"languages.{language}.{key}", language_settings[key]) for role, key in keys.items()
     }
     if entry.get("path") is not None:
         files["word_vectors"] = (f"auxiliary.{name}.path", entry["path"])
-    if entry.get("aligned_by"):
-        for key in ("english_word_vectors", "dictionary"):
-            files[key] = (f"languages.{language}.{key}", language_settings[key])
     return files
 
 

@@ -28,12 +28,9 @@ class SentenceEncoder:
         folder, self.revision = resolve(spec)
         self.name = spec.get("hub") or str(folder)
         try:
-            self._tokenizer = AutoTokenizer.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False
-            )
-            model = AutoModel.from_pretrained(
-                folder, use_safetensors=True, local_files_only=True, trust_remote_code=False
-            )
+            options = {"local_files_only": True, "trust_remote_code": False}
+            self._tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+            model = AutoModel.from_pretrained(folder, use_safetensors=True, **options)
         except (OSError, ValueError, ImportError) as error:
             raise UserError(
                 f"{where}: '{self.name}' cannot be loaded ({first_line(error)}); specify a "
@@ -48,18 +45,12 @@ class SentenceEncoder:
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
         """Vectors of length one [len(texts), h], float32."""
-        vectors = []
-        for start in tqdm(
-            range(0, len(texts), _BATCH), desc="encode", unit=" batches", disable=None
-        ):
+        vectors, starts = [], range(0, len(texts), _BATCH)
+        options = {"padding": True, "truncation": True, "max_length": _LONGEST}
+        for start in tqdm(starts, desc="encode", unit=" batches", disable=None):
             # Some tokenizers reject an empty batch entry; a space is equivalent.
-            batch = self._tokenizer(
-                [text or " " for text in texts[start : start + _BATCH]],
-                padding=True,
-                truncation=True,
-                max_length=_LONGEST,
-                return_tensors="pt",
-            )
+            batch_texts = [text or " " for text in texts[start : start + _BATCH]]
+            batch = self._tokenizer(batch_texts, return_tensors="pt", **options)
             with torch.inference_mode():
                 states = self._model(**batch).last_hidden_state
             mask = batch["attention_mask"][:, :, None].to(states.dtype)

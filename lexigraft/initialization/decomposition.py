@@ -135,10 +135,8 @@ def _within_text(normalizer: Any) -> Any:
 
 def _without_ends(component: dict[str, Any]) -> dict[str, Any] | None:
     if component["type"] == "Sequence":
-        kept_parts = [
-            part for part in map(_without_ends, component["normalizers"]) if part is not None
-        ]
-        return {"type": "Sequence", "normalizers": kept_parts} if kept_parts else None
+        kept = [part for part in map(_without_ends, component["normalizers"]) if part]
+        return {"type": "Sequence", "normalizers": kept} if kept else None
     return None if component["type"] in ("Prepend", "Strip") else component
 
 
@@ -191,9 +189,8 @@ def rows_with_fallback(
     """
     row_of_weight = np.searchsorted(pair.new_ids, tokens)
     is_missing = np.bincount(row_of_weight, minlength=len(pair.new_ids)) == 0
-    fallback_rows = mean_rows(
-        decompose(pair, pair.new_ids[is_missing].tolist()), pair.n_source
-    ).tocoo()
+    pieces = decompose(pair, pair.new_ids[is_missing].tolist())
+    fallback_rows = mean_rows(pieces, pair.n_source).tocoo()
     rows = np.concatenate([row_of_weight, np.flatnonzero(is_missing)[fallback_rows.coords[0]]])
     columns = np.concatenate([source_ids, fallback_rows.coords[1]])
     values = np.concatenate([weights, fallback_rows.data])

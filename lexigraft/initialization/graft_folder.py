@@ -101,16 +101,14 @@ def graft_folder(
     )
     grafted = graft(load_model(source_folder, "auto"), target, fitted)
     n_fallbacks, revision = len(fitted.fallbacks_), source_model.revision
-    fallbacks = (
-        f", of which {n_fallbacks:,} are not covered by it and fell back" if n_fallbacks else ""
-    )
+    fallbacks = f", of which {n_fallbacks:,} are not covered by it and fell back"
     facts = ModelFacts(
         base=str(model) if revision else source_folder.name,
         license=license_of(source_folder),
         revision=revision,
         method=[
             f"A vocabulary of {len(target):,} tokens, {len(fitted.new_ids):,} of them new.",
-            f"New rows of embeddings and head: `{fitted.name}`{fallbacks}.",
+            f"New rows of embeddings and head: `{fitted.name}`{fallbacks if n_fallbacks else ''}.",
             "Not trained after its vocabulary was changed.",
         ],
         limits=[

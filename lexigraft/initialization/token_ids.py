@@ -53,9 +53,8 @@ def update_special_token_ids(
             new_value: Any
             if role in _ROLES:
                 role_id = getattr(tokenizer, key, None)
-                new_value = _role_ids(
-                    value, role_id, target_ids, role == "eos" and config is generation_config
-                )
+                ends = role == "eos" and config is generation_config
+                new_value = _role_ids(value, role_id, target_ids, ends)
             elif _ID_KEY.search(key) and isinstance(value, int):
                 new_value = next(iter(target_ids(value)), None)
             elif _ID_KEY.search(key) or key in _LIST_KEYS:
@@ -88,9 +87,8 @@ def update_special_token_ids(
         text_config.unpadded_vocab_size = vocabulary_size(tokenizer)
     padding_id = getattr(text_config, "pad_token_id", None)
     padding_id = None if padding_id is None or padding_id < 0 else padding_id
-    tables: list[Any] = [
-        model.get_submodule(name.rpartition(".")[0]) for name in token_tables(model)
-    ]
+    parents = [name.rpartition(".")[0] for name in token_tables(model)]
+    tables: list[Any] = [*map(model.get_submodule, parents)]
     for module in (model.get_input_embeddings(), *tables):
         if getattr(module, "padding_idx", None) is not None:
             # The row at this index gets no gradient; the source's id may now be another token.
@@ -111,11 +109,8 @@ def _role_ids(
     For each source id, one target token that copies it or, with `all_copies`, all of them. If there
     are none at all, the target's token of the role, `role_id`, unless the source names no token.
     """
-    source_ids = [
-        token_id
-        for token_id in (source_value if isinstance(source_value, list) else [source_value])
-        if token_id >= 0
-    ]
+    values = source_value if isinstance(source_value, list) else [source_value]
+    source_ids = [token_id for token_id in values if token_id >= 0]
     ids: set[int] = set()
     for token_id in source_ids:
         copies = target_ids(token_id)
@@ -125,6 +120,6 @@ def _role_ids(
     if source_ids and not ids and role_id is not None:
         ids = {role_id}
     ordered = sorted(ids, key=lambda token_id: (token_id != role_id, token_id))
-    return (
-        ordered if isinstance(source_value, list) or len(ordered) > 1 else next(iter(ordered), None)
-    )
+    if isinstance(source_value, list) or len(ordered) > 1:
+        return ordered
+    return next(iter(ordered), None)

@@ -130,14 +130,12 @@ class _ShrinkingTokenizer:
     def alphabet(self) -> np.ndarray:
         """Ids of the tokens that the model cannot split any further: letters and bytes."""
         prefix = "##" if self._spelling == "wordpiece" else ""
-        return np.array(
-            [
-                token_id
-                for token_id, token in self._strings.items()
-                if len(token.removeprefix(prefix)) == 1 or is_fallback(token, self._spelling)
-            ],
-            dtype=np.int64,
-        )
+        letters = [
+            token_id
+            for token_id, token in self._strings.items()
+            if len(token.removeprefix(prefix)) == 1 or is_fallback(token, self._spelling)
+        ]
+        return np.array(letters, dtype=np.int64)
 
     def remove(self, tokens: Iterable[int]) -> None:
         """Remove tokens by their ids."""

@@ -115,21 +115,15 @@ class ZeTT(RowInitializer):
             pieces = np.full((len(batch), network.maximum_pieces), network.pad, dtype=np.int64)
             for row, i in zip(pieces, batch, strict=True):
                 row[: len(self._pieces[i])] = self._pieces[i][: network.maximum_pieces]
-            source_ids, indices = np.unique(
-                np.minimum(pieces, network.source_size - 1), return_inverse=True
-            )
-            source_rows = [
-                read_rows(matrices[which], source_ids, slice(None)) for which in sorted(matrices)
-            ]
+            known = np.minimum(pieces, network.source_size - 1)
+            ids, indices = np.unique(known, return_inverse=True)
+            source_rows = [read_rows(matrices[one], ids, slice(None)) for one in sorted(matrices)]
             rows = np.concatenate(source_rows, axis=1).astype(np.float32)
+            row_of_piece = torch.from_numpy(indices.reshape(pieces.shape))
+            batch_rows = torch.from_numpy(rows).to(torch_device)[row_of_piece]
             with torch.no_grad():
-                predictions = network(
-                    torch.from_numpy(pieces).to(torch_device),
-                    torch.from_numpy(rows).to(torch_device)[
-                        torch.from_numpy(indices.reshape(pieces.shape))
-                    ],
-                    self._language,
-                )
+                batch_pieces = torch.from_numpy(pieces).to(torch_device)
+                predictions = network(batch_pieces, batch_rows, self._language)
             for which, predicted in zip(("input", "output"), predictions, strict=True):
                 if predicted is not None:
                     new_rows[which][batch] = predicted.cpu().numpy()
