@@ -102,9 +102,18 @@ def table(name: str) -> str:
     if part not in (None, *run):
         return "Not yet measured."
     text = rows_table(declared) if "row" in declared else grid(declared)
-    return (
-        f"{text}\n\n{_facts(run[part] if part else run, declared)}" if "facts" in declared else text
+    if "facts" not in declared:
+        return text
+    # When and with which versions and sizes it was measured.
+    run = run[part] if part else run
+    dates = [row["date"] for row in _rows(declared) if "date" in row]
+    facts = ({"date": max(dates)} if dates else {}) | {**run, **run.get("versions", {})}
+    texts = (
+        f"{key.replace('_', ' ')} {value}"
+        for key, value in facts.items()
+        if not isinstance(value, dict)
     )
+    return f"{text}\n\nMeasured: {', '.join(texts)}."
 
 
 def rows_table(declared: Mapping[str, Any]) -> str:
@@ -121,27 +130,24 @@ def grid(declared: Mapping[str, Any]) -> str:
     columns = declared["columns"]
     keys = ("record", "from", "cell", "join")
     defaults = {key: declared[key] for key in keys if key in declared} | declared.get("where", {})
+    selections = [*declared.get("rows", {}).items()]
+    if each := declared.get("each"):  # a row for each combination of values of these columns
+        rows = _rows(declared)
+        if column := declared.get("descending"):
+            rows = sorted(rows, key=lambda row: row[column], reverse=True)
+        for values in dict.fromkeys(tuple(row[key] for key in each) for row in rows):
+            selected = dict(zip(each, values, strict=True))
+            title = text_of(declared.get("title", "{" + each[0] + "}"), selected)
+            selections.append((title, selected))
     lines = [
         [title, *(_cell(defaults | column | selected) for column in columns.values())]
-        for title, selected in [*declared.get("rows", {}).items(), *_each(declared)]
+        for title, selected in selections
     ]
     return markdown([declared.get("corner", ""), *columns], lines)
 
 
 def _rows(declared: Mapping[str, Any]) -> list[Row]:
     return open_record(declared["record"]).rows(declared["from"], **declared.get("where", {}))
-
-
-def _each(declared: Mapping[str, Any]) -> Iterator[tuple[str, Row]]:
-    """Title and selection of a row for each combination of values that some columns have."""
-    if not (keys := declared.get("each")):
-        return
-    rows = _rows(declared)
-    if column := declared.get("descending"):
-        rows = sorted(rows, key=lambda row: row[column], reverse=True)
-    for values in dict.fromkeys(tuple(row[key] for key in keys) for row in rows):
-        selected = dict(zip(keys, values, strict=True))
-        yield text_of(declared.get("title", "{" + keys[0] + "}"), selected), selected
 
 
 def _cell(selection: Row) -> str:
@@ -218,19 +224,6 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     ruler = "|".join("---:" if right else "---" for right in is_number)
     lines = ["| " + " | ".join(row) + " |" for row in (header, *rows)]
     return "\n".join([lines[0], f"|{ruler}|", *lines[1:]]).replace("|  |", "| |")
-
-
-def _facts(run: Mapping[str, Any], declared: Mapping[str, Any]) -> str:
-    """When and with which versions and sizes something was measured, as one line."""
-    dates = [row["date"] for row in _rows(declared) if "date" in row]
-    facts = {"date": max(dates)} if dates else {}
-    facts |= {**run, **run.get("versions", {})}
-    texts = (
-        f"{key.replace('_', ' ')} {value}"
-        for key, value in facts.items()
-        if not isinstance(value, dict)
-    )
-    return f"Measured: {', '.join(texts)}."
 
 
 def tested(mark: str) -> str:

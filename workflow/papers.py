@@ -23,9 +23,7 @@ PAPERS = ROOT / "docs/papers"
 
 def _as_text(value: Any) -> Any:
     """Convert numbers to text, so that rank 8 may be written as 8."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return value
-    return str(value)
+    return str(value) if type(value) in (int, float) else value
 
 
 Text = Annotated[str, BeforeValidator(_as_text), StringConstraints(pattern=r"\S")]

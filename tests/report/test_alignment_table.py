@@ -59,7 +59,7 @@ def test_without_alignments_or_losses_there_is_no_figure(made_study):
     assert alignment_loss(study_of(made_study), None) is None
 
 
-def test_the_table_marks_the_best_and_says_how_quality_goes_with_loss(aligned):
+def test_the_table_marks_the_best(aligned):
     study = study_of(aligned)
     table = alignment(study)
     rows = {row.stub[-1]: row.cells for row in table.rows}
@@ -67,7 +67,6 @@ def test_the_table_marks_the_best_and_says_how_quality_goes_with_loss(aligned):
     assert [rows[name][0].rank for name in ("UnifyVocab", "Mean", "Permutation")] == [1, 2, 0]
     loss = [name for _, name in table.columns].index("loss of the first step ↓")
     assert [rows[name][loss].rank for name in ("UnifyVocab", "Mean", "Permutation")] == [1, 2, 0]
-    assert "BLEU −1.00, BLEU-1 −1.00." in " ".join(table.notes)
     scored = "Held-out bits per byte before: on the 16 sentences scored in training logs."
     assert scored in table.notes
 
@@ -92,4 +91,3 @@ def test_the_correlation_is_spearmans():
     expected = spearmanr(one[:5], other[:5]).statistic
     assert rank_correlation(one, other) == pytest.approx(expected)
     assert rank_correlation(one[:2], other[:2]) is None
-    assert rank_correlation(pandas.Series([1.0, 1, 1]), other[:3]) is None

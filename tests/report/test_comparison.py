@@ -103,10 +103,8 @@ def test_tasks_that_test_one_language_are_columns_without_one(built):
 
 def test_a_task_that_nothing_was_tested_on_is_named(built):
     assert "Not measured: xcopa." in built(tasks=["xnli", "xcopa"], tested=["sw"]).notes
-
-
-def test_without_scores_there_is_no_table(built):
     assert built(tasks=["xcopa"]) is None
+    assert built(family_scores, tasks=["xcopa"]) is None
 
 
 def points(figure):
@@ -116,17 +114,10 @@ def points(figure):
             for bars in axis.containers}  # fmt: skip
 
 
-def test_the_figure_draws_the_averages_alone(built):
+def test_the_figure_draws_averages_alone_or_changes_in_percent(built):
     averages = [{"title": "Avg", "over": ["languages"]}]
     figure = built(family_scores, tasks=["xnli"], tested=["sw", "ru", "en"], averages=averages)
     assert points(figure) == {"Original": [0.4], "Multi": [0.6]}
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["Avg, xnli"]
-
-
-def test_the_figure_draws_changes_in_percent(built):
     figure = built(family_scores, tasks=["en-sw", "en-ru"], metrics=["bleu"], relative=True)
     assert points(figure) == {"Original": [0, 0], "Multi": [20, 20], "Mono": [40]}
-
-
-def test_a_figure_of_no_scores_is_none(built):
-    assert built(family_scores, tasks=["xcopa"]) is None

@@ -15,13 +15,6 @@ def test_text_between_backticks_is_code_and_markup_is_text():
     assert inline_code("`repair: [quotes]` of <b>") == "<code>repair: [quotes]</code> of &lt;b&gt;"
 
 
-def test_a_value_that_a_template_lacks_is_an_error():
-    from jinja2 import UndefinedError
-
-    with pytest.raises(UndefinedError, match="'table' is undefined"):
-        render("table.html.j2", classes=[])
-
-
 @pytest.mark.parametrize(("languages", "folded"), [(1, 0), (4, 0), (5, 5)])
 def test_verdicts_on_many_languages_fold_away(languages, folded):
     section = {

@@ -1,7 +1,5 @@
 """Tables of pages come from the records in docs/results."""
 
-import json
-
 import pytest
 import yaml
 
@@ -105,11 +103,6 @@ def test_an_unknown_table_is_refused_with_a_similar_name(small):
         filled("<!-- table: score -->\n<!-- end of table -->\n")
     with pytest.raises(UserError, match="there is no table speed"):
         Record(records.record_path("small")).rows("speed")
-
-
-def test_each_row_of_a_record_has_its_own_line():
-    assert json.loads(as_text(RECORD)) == RECORD
-    assert '["te", "mean", "chrf", 0.125, null, 1]\n' in as_text(RECORD)
 
 
 def test_a_study_that_has_not_run_cannot_be_recorded(tmp_path, monkeypatch):

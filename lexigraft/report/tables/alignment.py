@@ -7,7 +7,6 @@ from lexigraft.report.heldout import sentences_scored, starts
 from lexigraft.report.items import table
 from lexigraft.report.models import models, vocabulary_stub, vocabulary_stub_names
 from lexigraft.report.names import initializer_name, metric
-from lexigraft.report.rendering import MINUS, number
 from lexigraft.report.table import MISSING, Shown, Table, frame_rows
 
 # The metrics that UnifyVocab compares with the first step's loss (Figures 3b and 8), in its order.
@@ -62,11 +61,6 @@ def alignment(study: StudyResults) -> Table | None:
         "tokenizer's own tokens; BLEU is from 0 to 100. Coverage: target tokens that copy a source "
         "token or that a rule of the method makes, in the vocabulary and in the text."
     ]
-    if relations := _correlations(study, frame) if "first_loss" in columns else []:
-        notes.append(
-            f"Rank correlation with the first step's loss ({MINUS}1: the better aligned, the lower "
-            f"the loss): {'; '.join(relations)}."
-        )
     scored = sentences_scored(study, models(study))
     if "bits_per_byte_before" in columns and scored:
         notes.append(f"Held-out bits per byte before: on the {scored} scored in training logs.")
@@ -100,20 +94,3 @@ def rank_correlation(first: Series, second: Series) -> float | None:
         return None
     correlation = first[both].rank().corr(second[both].rank())
     return float(correlation) if correlation == correlation else None
-
-
-def _correlations(study: StudyResults, frame: DataFrame) -> list[str]:
-    """Notes on how quality correlates with the initial loss, within each vocabulary."""
-    notes = []
-    for (source, language, vocabulary), group in frame.groupby(CELL[:3], sort=False):
-        name = f"{study.language(language)} {vocabulary}"
-        name += f" of {source}" if study.has_several_sources else ""
-        correlations = [
-            f"{metric(measure).title} {number(value, 2)}"
-            for measure in QUALITY
-            if measure in group
-            and (value := rank_correlation(group[measure], group["first_loss"])) is not None
-        ]
-        if correlations:
-            notes.append(f"{name}: {', '.join(correlations)}")
-    return notes

@@ -114,10 +114,12 @@ def significance(study: StudyResults) -> Table | None:
             return TableCell()
         share = test.value / abs(test.baseline_score) if test.baseline_score else test.value
         low, high = (number(end, shown.decimals, sign=True) for end in (test.low, test.high))
-        below = f"{low} to {high}; {p_text(test.corrected)}; {effect_text(test.effect)}"
+        p = test.corrected
+        p_text = "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
+        effect = number(test.effect, 2, sign=True) if math.isfinite(test.effect) else MISSING
         return TableCell(
             number(test.value, shown.decimals, sign=True),
-            change="" if compact else below,
+            change="" if compact else f"{low} to {high}; {p_text}; d = {effect}",
             shade=shade_of(share / FULL_SHADE, shown.higher_is_better) if test.stars else 0.0,
             value=test.value,
             stars=test.stars,
@@ -156,16 +158,6 @@ def significance(study: StudyResults) -> Table | None:
         *missing_note(table_rows, heads),
     ]
     return Table(headers, heads, table_rows, DataFrame(data), notes)
-
-
-def p_text(p: float) -> str:
-    """`p = 0.012`, or `p < 0.001`."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
-
-
-def effect_text(effect: float) -> str:
-    """`d = +0.42`; `–` if all examples have the same difference."""
-    return f"d = {number(effect, 2, sign=True) if math.isfinite(effect) else MISSING}"
 
 
 def _pairs(study: StudyResults) -> Iterator[tuple[str, Model, Model]]:
