@@ -14,6 +14,15 @@ from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import (
+    CPUOffloadPolicy,
+    FSDPModule,
+    MixedPrecisionPolicy,
+    OffloadPolicy,
+    fully_shard,
+)
+from torch.distributed.tensor import DTensor, distribute_tensor
 from transformers import PreTrainedModel
 
 from lexigraft.hardware import autocast, device, precision
@@ -120,14 +129,6 @@ def shard(
     moments stay in CPU memory; frozen parameters are on the device. Numbers are the same, except
     for the order in which gradients of several passes are added.
     """
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import (
-        CPUOffloadPolicy,
-        MixedPrecisionPolicy,
-        OffloadPolicy,
-        fully_shard,
-    )
-
     inside = {id(module) for module in computation.modules()}
     shared: dict[int, Any] = {
         id(module): module for module in modules_of(objective) if id(module) not in inside
@@ -166,8 +167,6 @@ def shard(
 
 def discard_gradients(model: torch.nn.Module) -> None:
     """Discard the gradients of an interrupted step, including those of gathered parameters."""
-    from torch.distributed.fsdp import FSDPModule
-
     model.zero_grad()
     if isinstance(model, FSDPModule):
         model.reset_iter_state()
@@ -176,8 +175,6 @@ def discard_gradients(model: torch.nn.Module) -> None:
 
 def full_tensor(value: Any) -> Any:
     """Gather a tensor on the CPU, in the same order in all processes; leave anything else."""
-    from torch.distributed.tensor import DTensor
-
     if not isinstance(value, torch.Tensor):
         return value
     value = value.detach()
@@ -198,8 +195,6 @@ def full_tensors(values: Mapping[str, Any], keep: bool) -> dict[str, Any]:
 
 def shard_like(value: Any, parameter: torch.Tensor) -> Any:
     """This process's shard of a full tensor of a parameter's shape; anything else unchanged."""
-    from torch.distributed.tensor import DTensor, distribute_tensor
-
     # The count of steps, for example, is a tensor of another shape.
     if not isinstance(parameter, DTensor) or getattr(value, "shape", None) != parameter.shape:
         return value

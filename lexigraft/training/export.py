@@ -5,7 +5,10 @@ import json
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from transformers import PreTrainedTokenizerFast
 
 from lexigraft.artifacts.atomic import atomic_folder
 from lexigraft.artifacts.cards import INPUTS, write_card
@@ -26,9 +29,6 @@ from lexigraft.source.model import is_masked, open_source, open_tokenizer, token
 from lexigraft.source.saving import save_model
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.store import load_cell, read_card, reference
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 # The address of a file in a data set of the Hugging Face Hub.
 _ADDRESS = re.compile(r"hf://datasets/([^/@]+/[^/@]+)")
@@ -78,13 +78,11 @@ def export(cell_folder: str | Path, out: str | Path) -> Path:
 
 def write_merged(
     cell_folder: Path, folder: Path
-) -> "tuple[list[str], PreTrainedTokenizerFast, bool]":
+) -> tuple[list[str], PreTrainedTokenizerFast, bool]:
     """Write the model and tokenizer of a cell to a folder, adapters merged, without any card.
 
     Returns the names of the files, the tokenizer, and whether the model is an encoder.
     """
-    import torch
-
     try:  # on a GPU, where merging is faster
         model, tokenizer = load_cell(cell_folder, device=device())
     except torch.OutOfMemoryError:

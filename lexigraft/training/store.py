@@ -4,7 +4,13 @@ import json
 import os
 from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from peft import PeftModel, get_peft_model_state_dict
+from safetensors.torch import load_file, save_file
+from torch.nn import Module, Parameter
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.artifacts.atomic import atomic_file, atomic_folder
 from lexigraft.artifacts.cards import INPUTS, check_inputs, fault_of, write_card
@@ -18,12 +24,6 @@ from lexigraft.source.matrices import stored_parameters
 from lexigraft.source.model import load_config, load_model, open_source, open_tokenizer
 from lexigraft.source.token_tables import resize_vocabulary, set_tables, token_tables
 
-if TYPE_CHECKING:
-    import torch
-    from peft import PeftModel
-    from torch.nn import Module, Parameter
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
 CHANGED = "changed.safetensors"
 LORA = ("adapter/adapter_config.json", "adapter/adapter_model.safetensors")
 VOCADT = "adapter.npz"  # VocADT's adapters as recipes; merged, they are among the changed tensors
@@ -32,10 +32,10 @@ REFERENCES = ("source", "tokenizer", "initialization", "corpus")
 
 def save_cell(
     folder: str | Path,
-    model: "PreTrainedModel",
+    model: PreTrainedModel,
     changed: Iterable[str],
     *,
-    adapter: "PeftModel | None" = None,
+    adapter: PeftModel | None = None,
     new_ids: Iterable[int] | None = None,
     job: dict[str, Any],
     read: Mapping[str, str],
@@ -52,9 +52,6 @@ def save_cell(
     and `facts` go into the card, with the paths of the job's inputs relative to `folder`, and
     their `output_checksums` when they were read, `read`.
     """
-    import torch
-    from safetensors.torch import save_file
-
     folder = Path(folder)
     files = [CHANGED, *(name for name in ("log.jsonl", VOCADT) if (folder / name).exists())]
     if adapter is not None:
@@ -81,11 +78,11 @@ def save_cell(
 
 def load_cell(
     folder: str | Path,
-    dtype: "torch.dtype | None" = None,
-    device: "torch.device | str" = "cpu",
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
     *,
-    linear_dtype: "torch.dtype | None" = None,
-) -> tuple["PreTrainedModel", "PreTrainedTokenizerFast"]:
+    linear_dtype: torch.dtype | None = None,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Load a cell: the source model with the changed tensors, adapters merged, and its tokenizer.
 
     `folder` is a cell under `results/training/`, whose card refers to source and tokenizer. The
@@ -110,9 +107,6 @@ def load_cell(
     False
     >>> _ = model.generate(**tokenizer("తెలుగు", return_tensors="pt"), max_new_tokens=2)
     """
-    import torch
-    from safetensors.torch import load_file
-
     folder = Path(folder)
     card = read_card(folder)
     for name, described in card["files"].items():  # hashed: all tensors are read anyway
@@ -122,7 +116,7 @@ def load_cell(
     check_inputs(inputs)
     source, tokenizer = open_source(inputs[0]).folder, open_tokenizer(inputs[1])
 
-    def set_dtype(empty: "PreTrainedModel") -> None:
+    def set_dtype(empty: PreTrainedModel) -> None:
         for weight in linear_weights(empty, stored_parameters(source, empty)).values():
             weight.data = weight.data.to(linear_dtype)
 
@@ -150,8 +144,6 @@ def load_cell(
             set_tables(model, carry_tables(model, tables, initialization))
     load_tensors(model, tensors, folder / CHANGED)
     if LORA[0] in card["files"]:
-        from peft import PeftModel
-
         # float32 adapters are added to the weights before rounding, once, to the model's dtype.
         model = PeftModel.from_pretrained(model, str(folder / "adapter")).merge_and_unload()
     return model.eval(), tokenizer
@@ -188,32 +180,28 @@ def reference(folder: Path, card: dict[str, Any], name: str) -> Path:
     return path
 
 
-def stored_dtype(source: Path) -> "torch.dtype":
+def stored_dtype(source: Path) -> torch.dtype:
     """The dtype in which a source folder stores its weights, according to its `config.json`."""
-    import torch
-
     dtype = load_config(source).dtype
     return dtype if isinstance(dtype, torch.dtype) else torch.float32
 
 
-def parameter_names(model: "PreTrainedModel", modules: "Iterable[Module]") -> set[str]:
+def parameter_names(model: PreTrainedModel, modules: Iterable[Module]) -> set[str]:
     """Names of the parameters of `modules` in `model`; a tied matrix has one name."""
     ids = {id(parameter) for module in modules for parameter in module.parameters()}
     return {name for name, parameter in model.named_parameters() if id(parameter) in ids}
 
 
-def matrix_names(model: "PreTrainedModel") -> set[str]:
+def matrix_names(model: PreTrainedModel) -> set[str]:
     """Names of the parameters that have a row for each token."""
     matrices = [model.get_input_embeddings(), model.get_output_embeddings()]
     return parameter_names(model, [module for module in matrices if module is not None])
 
 
 def linear_weights(
-    model: "PreTrainedModel", stored: Container[str] | None = None
-) -> "dict[str, Parameter]":
+    model: PreTrainedModel, stored: Container[str] | None = None
+) -> dict[str, Parameter]:
     """The (`stored`) weights of linear layers, but not those with a row or column per token."""
-    import torch
-
     layers = [module for module in model.modules() if isinstance(module, torch.nn.Linear)]
     names = parameter_names(model, layers) - matrix_names(model)
     rows = model.config.get_text_config().vocab_size
@@ -224,14 +212,12 @@ def linear_weights(
     }
 
 
-def load_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], file: Path) -> None:
+def load_tensors(model: PreTrainedModel, tensors: dict[str, torch.Tensor], file: Path) -> None:
     """Copy tensors into the parameters of their names; embeddings are resized to the tensors.
 
     Tied matrices become untied if there is a tensor for each. A UserError names the `file` if a
     tensor does not fit.
     """
-    import torch
-
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
     if head is not None:
         named = model.named_parameters(remove_duplicate=False)
@@ -253,10 +239,7 @@ def load_tensors(model: "PreTrainedModel", tensors: dict[str, "torch.Tensor"], f
             parameters[name].copy_(tensor)
 
 
-def _save_adapter(adapter: "PeftModel", folder: Path) -> None:
-    from peft import get_peft_model_state_dict
-    from safetensors.torch import save_file
-
+def _save_adapter(adapter: PeftModel, folder: Path) -> None:
     # PEFT writes sets in the order of their hashes and the path of the base model: both would make
     # the same cell differ between runs.
     settings = adapter.peft_config["default"].to_dict() | {"base_model_name_or_path": None}
