@@ -4,13 +4,13 @@ Each layout has the real names, and invented rows.
 """
 
 import gzip
-import json
 
 import pyarrow
 import pytest
 from pyarrow.parquet import write_table
 
 from lexigraft.corpus.readers import read_scored_pairs, text_shards
+from tests.corpus.text_files import write_json_lines
 from workflow.config.registries import data_set, entries_of
 
 TEXTS = ["a first document", "a second document"]
@@ -59,13 +59,8 @@ def write(file, rows):
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.suffix == ".parquet":
         write_table(pyarrow.Table.from_pylist(rows), file)
-        return
-    content = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    if file.suffix == ".gz":
-        file.write_bytes(gzip.compress(content))
     else:
-        with pyarrow.CompressedOutputStream(str(file), "zstd") as out:
-            out.write(content)
+        write_json_lines(file.parent, file.name, rows)
 
 
 @pytest.fixture(scope="module")
