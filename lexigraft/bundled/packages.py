@@ -186,8 +186,8 @@ def _download_tarball(name: str, version: str, folder: Path) -> Path:
         raise UserError(f"{subject}: {_NPM_FAILURES.get(error.status, reason)}") from None
     except UserError as error:
         raise UserError(
-            f"{subject}: the npm registry cannot be reached ({error}); check the network or "
-            "npm_config_registry"
+            f"package {name}@{version}: the npm registry cannot be reached ({error}); check the "
+            "network or npm_config_registry"
         ) from None
     return file
 

@@ -60,8 +60,10 @@ def resolve(spec: Mapping[str, Any], patterns: list[str] = WANTED) -> tuple[Path
     except (errors.HFValidationError, errors.HfHubHTTPError, OSError) as error:
         reason = _answer(error) or first_line(error)
     except errors.HTTPError as error:  # from the library's connections
-        interrupted = f"the download was interrupted ({type(error).__name__})"
-        reason = f"{interrupted}; run again, complete files are kept"
+        reason = (
+            f"the download was interrupted ({type(error).__name__}); run again, complete files "
+            "are kept"
+        )
     subject = f"{name} at revision {revision}" if revision else name
     raise UserError(f"source hub {subject}: {reason}")
 
