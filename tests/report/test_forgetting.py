@@ -55,18 +55,6 @@ def test_one_task_is_compared_with_its_own_english_score(made):
     assert given == {("mean", "full"): (0.25, 0.1)}
 
 
-def test_gains_and_losses_come_from_logs_without_records(made_study):
-    made_study.settings["reference"] = {"strategy": "lora-clm-512"}
-    lapt, cell = (*LAPT[:4], "lora-clm-512", 0), (*CELL[:4], "lora-clm-512", 0)
-    made_study.trained(lapt, 2.0, 1.5, english=(1.0, 1.3))
-    made_study.trained(cell, 2.5, 1.2, english=(1.1, 1.4))
-    made_study.record(cell, "translation", "translation", {"chrf": 1.0})
-    # Training the source with its own vocabulary begins with the source itself.
-    assert found(made_study) == {
-        ("none", "lora-clm-512"): (0.5, 0.3), ("mean", "lora-clm-512"): (0.8, 0.4),
-    }  # fmt: skip
-
-
 def test_without_english_text_there_is_nothing_to_show(made_study):
     made_study.record(CELL, "translation", "translation", {"chrf": 1.0})
     assert found(made_study) == {}

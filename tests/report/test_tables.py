@@ -20,6 +20,7 @@ from lexigraft.report.table import (
 )
 from lexigraft.report.tables.fragmentation import fragmentation
 from lexigraft.report.tables.initializers import initializers
+from lexigraft.report.tables.nearest_tokens import nearest_tokens
 from lexigraft.report.tables.perplexity import perplexity
 from lexigraft.report.tables.results import results
 from lexigraft.report.tables.speed import speed
@@ -263,3 +264,20 @@ def test_numbers_have_a_real_minus_and_no_negative_zero():
     assert number(-1234.5, 1) == "−1,234.5"
     assert number(-0.0001, 2) == "0.00"
     assert number(0.25, 1, sign=True) == "+0.2"
+
+
+def test_each_new_token_has_its_nearest_source_tokens_in_order(made_study):
+    fit = ("m", "te-made", "big", "unifyvocab", 0)
+    made_study.record((*fit[:4], "none", 0), "mt", "translation", {"chrf": 9.0})
+    study = read_study(made_study.settings, made_study.inputs)
+    study.examples[fit] = [{"token": "y", "text": "y", "parts": [], "more": 0}]
+    assert nearest_tokens(study) is None  # no method looks for them
+    near = [["one", 0.91], ["two", 0.5]]
+    study.examples[fit].append({"token": "x", "text": "x", "parts": [], "nearest": near})
+    table = nearest_tokens(study)
+    (row,) = table.rows
+    assert row.stub[-2:] == ("UnifyVocab", "x")
+    assert [(cell.text, cell.change) for cell in row.cells] == [
+        ("one", "0.91"), ("two", "0.50"), ("–", ""),
+    ]  # fmt: skip
+    assert table.data["source_token"].tolist() == ["one", "two"]

@@ -18,18 +18,10 @@ from lexigraft.report.drawing import (
     points,
     scatter_axis,
 )
-from lexigraft.report.frame import CELL, SEEDED, StudyResults, models_of, select, summarize
-from lexigraft.report.heldout import (
-    BITS_PER_BYTE,
-    heldout_lines,
-    text_name,
-    text_scores,
-    text_tasks,
-)
+from lexigraft.report.frame import CELL, StudyResults, models_of, select
+from lexigraft.report.heldout import BITS_PER_BYTE, text_name, text_scores, text_tasks
 from lexigraft.report.items import Item, Options, TaskNames, figure
 from lexigraft.report.names import ENGLISH_BITS_PER_BYTE, metric, primary_metric
-
-_LOG = "log"  # the task name of scores from training logs
 
 
 class ForgettingOptions(Options):
@@ -104,8 +96,7 @@ def gains_and_losses(study: StudyResults) -> DataFrame:
 
     Both are changes from the source model, positive for a gain and a loss: of bits per byte on the
     language and on English text; or, if the item names `tasks`, of the main metric of the first on
-    the language, and of that metric on English or of the second task's main metric. Without records
-    of English bits per byte, both come from the sentences scored during training.
+    the language, and of that metric on English or of the second task's main metric.
     """
     summary = study.summary
     if study.item.tasks:
@@ -118,10 +109,6 @@ def gains_and_losses(study: StudyResults) -> DataFrame:
         ]
     else:
         tasks = text_tasks(study, ENGLISH_BITS_PER_BYTE)
-        if not (summary["metric"] == ENGLISH_BITS_PER_BYTE).any():
-            logged = _logged(study)
-            summary = summary.iloc[:0] if logged.empty else summarize(logged)
-            tasks = dict.fromkeys(summary["language"], _LOG)
         sides = [
             (text_scores(summary, tasks, measure), measure)
             for measure in (BITS_PER_BYTE, ENGLISH_BITS_PER_BYTE)
@@ -140,22 +127,3 @@ def _primary_metric(summary: DataFrame, task: str) -> str | None:
     rows = summary[summary["task"] == task]
     kind = str(rows["kind"].iloc[0]) if len(rows) else ""
     return primary_metric(kind, list(dict.fromkeys(rows["metric"])))
-
-
-def _logged(study: StudyResults) -> DataFrame:
-    """The final scores in the logs, as scores of a task.
-
-    The first score of the trained source model is that of the source model. The log of an untrained
-    cell has a single score.
-    """
-    heldout = heldout_lines(study.curves, ENGLISH_BITS_PER_BYTE)
-    if heldout.empty:
-        return DataFrame()
-    rows = heldout.sort_values("step", kind="stable").groupby(SEEDED, sort=False)
-    ends, starts = rows.last().reset_index(), rows.first().reset_index()
-    lapt = starts[(starts["initializer"] == "none") & (starts["strategy"] != "none")]
-    # If the source model also has its own log, this repeats the same scores.
-    every = pandas.concat([ends, lapt.assign(strategy="none")])
-    metrics = [BITS_PER_BYTE, ENGLISH_BITS_PER_BYTE]
-    long = every.melt(id_vars=SEEDED, value_vars=metrics, var_name="metric")
-    return long.assign(task=_LOG, kind="perplexity", run=0)

@@ -20,35 +20,13 @@ from lexigraft.report.items import Item, Options, figure
 _Curve = Literal[
     "loss", "bits_per_byte", "english_bits_per_byte", "perplexity", "english_perplexity"
 ]
-# Rows of panels: the event of the log, the label of the axis, and the text of the caption.
+# Rows of panels: the event of the log, and the label of the axis.
 _ROWS = {
-    "loss": (
-        "step",
-        "training loss, nats per token",
-        "training loss of the next token, for encoders of masked tokens (that of the first "
-        "step, then a running mean; per token, so not comparable across vocabularies)",
-    ),
-    "bits_per_byte": (
-        "heldout",
-        "held-out bits per byte",
-        "bits per byte of the held-out sentences scored during training",
-    ),
-    "english_bits_per_byte": (
-        "heldout",
-        "English bits per byte",
-        "bits per byte of English sentences, to show forgetting",
-    ),
-    "perplexity": (
-        "heldout",
-        "held-out perplexity",
-        "perplexity of the held-out sentences scored during training, for encoders of "
-        "masked tokens (not comparable across vocabularies)",
-    ),
-    "english_perplexity": (
-        "heldout",
-        "English perplexity",
-        "perplexity of English sentences, to show forgetting",
-    ),
+    "loss": ("step", "training loss, nats per token"),
+    "bits_per_byte": ("heldout", "held-out bits per byte"),
+    "english_bits_per_byte": ("heldout", "English bits per byte"),
+    "perplexity": ("heldout", "held-out perplexity"),
+    "english_perplexity": ("heldout", "English perplexity"),
 }
 _DEFAULT = ("loss",)
 
@@ -63,10 +41,12 @@ class CurveOptions(Options):
 
 
 def _caption(item: Item) -> str:
-    parts = [what for name, (*_, what) in _ROWS.items() if name in (item.metrics or _DEFAULT)]
+    labels = [label for name, (_, label) in _ROWS.items() if name in (item.metrics or _DEFAULT)]
     return (
         "Training curves: a line per initializer, or per strategy if the item names several. "
-        f"Shown: {'; '.join(parts)}. Lines are means over {{seeds}}, faint lines single seeds."
+        f"Shown: {'; '.join(labels)}. Losses are of the next token, after the first step a running "
+        "mean; losses and perplexities are not comparable across vocabularies. Lines are means "
+        "over {seeds}, faint lines single seeds."
     )
 
 
@@ -97,7 +77,7 @@ def loss_curves(study: StudyResults, look: Look) -> Figure | None:
     scored = sentences_scored(study, [line.model for line in drawn_lines])
     for logged, axes in zip(panels.values(), stacks, strict=True):
         for axis, name in zip(axes, names, strict=True):
-            event, label, _ = _ROWS[name]
+            event, label = _ROWS[name]
             lines_of_event = select(logged, event=event)
             draw_curves(axis, lines_of_event, name, over, drawn_lines, smooth=event == "step")
             on_text = f"\n({scored})" if scored and event == "heldout" else ""

@@ -77,18 +77,10 @@ def initializers(study: StudyResults) -> Table | None:
         ),
     )
     notes = [
-        "Means over seeds where an initializer draws at random. Source tokens: the number of "
-        "source rows in a recipe; entropy of its weights in nats. In hull: no weight is negative "
-        "and they sum to one. Largest hub: new tokens whose recipe has the most used source token. "
-        "Norm: mean norm of the new rows over that of the source rows. Seconds include the "
-        "training of any vectors for the initializer."
+        "Means over seeds where an initializer draws at random. Entropy in nats. In hull: no "
+        "weight of a recipe is negative and they sum to one. Norm: mean norm of the new rows over "
+        "that of the source rows. Seconds include the training of any vectors."
     ]
-    if AGREEMENT in columns:
-        notes.append(
-            "Greedy output unchanged: English prompts for which the untrained graft generates what "
-            "the source model generates (CW2V, Theorem 2: all of them, if all rows are in the "
-            "hull)."
-        )
     if any(cell.value is None for row in rows for cell in row.cells):
         notes.append(
             f"{MISSING}: rows drawn at random have no recipe; whether projected rows (OFA) are in "

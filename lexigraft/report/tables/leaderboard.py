@@ -112,11 +112,11 @@ def _notes(study: StudyResults, by_panel: Mapping[tuple[str, str, str], Gap]) ->
     scored: dict[str, dict[str, None]] = {}  # task -> languages with a gap
     for (*_, task), gap in by_panel.items():
         scored.setdefault(task, {}).update(dict.fromkeys(gap.languages))
-    scopes = {}  # names of tasks -> names of their languages
-    for task, languages in scored.items():
-        names = listed(map(study.language, languages)) or "no language"
-        scopes[task_name(task, study.task_kind(task))] = names
-    scope = "; ".join(f"{task}: {names}" for task, names in scopes.items())
+    scopes = {task: listed(map(study.language, by_task)) for task, by_task in scored.items()}
+    scope = "; ".join(
+        f"{task_name(task, study.task_kind(task))}: {names or 'no language'}"
+        for task, names in scopes.items()
+    )
     if len({*scopes.values()}) == 1:
         scope = next(iter(scopes.values()))
     known = {language for languages in scored.values() for language in languages}
