@@ -10,17 +10,15 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.registry import initializer
-from lexigraft.initialization.storage import save_initialization
 from lexigraft.source.model import load_model
 from lexigraft.training.export import export
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog
 from lexigraft.vocabulary.expand import expand_tokenizer
-from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 from lexigraft.vocabulary.train import train_tokenizer
 from tests.training.interruption import EAGER, interrupted_at
-from tests.training.trained import folder_of
+from tests.training.trained import folder_of, give_vocabulary
 
 STEPS = {"batch_sequences": 4, "epochs": 2, "learning_rate": 3e-3, "gradient_checkpointing": False}
 ALL = {"trainable": ["all"], "objective": "mlm", "length": 64}
@@ -47,11 +45,8 @@ def grafted(place, roberta_tokenizer, telugu):
         else:
             target = train_tokenizer(telugu, "sentencepiece-bpe", 450, roberta_tokenizer)
         fitted = initializer("mean").fit(roberta_tokenizer, target, n_source=len(roberta_tokenizer))
-        folders = [place.results / stage / "tiny" / "te" / kind for stage in ("vocab", "init")]
-        save_tokenizer(target, folders[0])
-        save_initialization(fitted, folders[1])
         job = place.job({**STEPS, "phases": phases})
-        job["inputs"] |= {"tokenizer": str(folders[0]), "initialization": str(folders[1])}
+        give_vocabulary(job, place.results, target, fitted)
         return job, graft(load_model(place.source, torch.float32), target, fitted), target
 
     return build

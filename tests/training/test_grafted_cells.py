@@ -12,16 +12,14 @@ from lexigraft.errors import UserError
 from lexigraft.inference.likelihood import score_texts
 from lexigraft.initialization.graft import graft
 from lexigraft.initialization.registry import initializer
-from lexigraft.initialization.storage import save_initialization
 from lexigraft.source.model import load_model
 from lexigraft.training.export import export
 from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.prune import prune_tokenizer
-from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 from tests.architectures import tiny_model
-from tests.training.trained import same_bits
+from tests.training.trained import give_vocabulary, same_bits
 
 PHASES = {"lora": [{"trainable": ["embeddings", "head", "lora"], "length": 32}], "none": []}
 
@@ -34,16 +32,11 @@ def grafted(training_setup, without_bos, telugu):
         place = training_setup(tied=tied)
         target = expand_tokenizer(without_bos, telugu, new_tokens=30)
         fitted = initializer("mean").fit(without_bos, target, n_source=320)
-        folders = [
-            place.results / stage / "tiny" / "te" / "new" for stage in ("vocabulary", "init")
-        ]
-        save_tokenizer(target, folders[0])
-        save_initialization(fitted, folders[1])
 
         def job(strategy):
             settings = {"phases": PHASES[strategy], "epochs": 1, "learning_rate": 1e-2}
             job = place.job(settings, strategy=strategy)
-            job["inputs"] |= {"tokenizer": str(folders[0]), "initialization": str(folders[1])}
+            give_vocabulary(job, place.results, target, fitted)
             return job
 
         start = graft(load_model(place.source, torch.float32), target, fitted)
@@ -76,11 +69,8 @@ def test_a_pruned_model_reads_its_text_as_the_source_does(
     place = training_setup(tied=tied)
     target = prune_tokenizer(without_bos, [*telugu, english[0]])
     fitted = initializer("mean").fit(without_bos, target, n_source=320)
-    folders = [place.results / stage / "tiny" / "te" / "new" for stage in ("vocabulary", "init")]
-    save_tokenizer(target, folders[0])
-    save_initialization(fitted, folders[1])
     job = place.job({"phases": []}, strategy="none")
-    job["inputs"] |= {"tokenizer": str(folders[0]), "initialization": str(folders[1])}
+    give_vocabulary(job, place.results, target, fitted)
     train_cell(job)
     out = export(job["outputs"]["folder"], tmp_path / "out")
     model, tokenizer = AutoModelForCausalLM.from_pretrained(out), AutoTokenizer.from_pretrained(out)
@@ -124,13 +114,8 @@ def replaced(training_setup, without_bos, telugu):
     def build(tied=True):
         place = training_setup(tied=tied)
         fitted = initializer("mean").fit(without_bos, target, n_source=320)
-        folders = [
-            place.results / stage / "tiny" / "te" / "own" for stage in ("vocabulary", "init")
-        ]
-        save_tokenizer(target, folders[0])
-        save_initialization(fitted, folders[1])
         job = place.job({"phases": []})
-        job["inputs"] |= {"tokenizer": str(folders[0]), "initialization": str(folders[1])}
+        give_vocabulary(job, place.results, target, fitted)
         train_cell(job)
         start = graft(load_model(place.source, torch.float32), target, fitted)
         return Path(job["outputs"]["folder"]), start, target
@@ -177,12 +162,9 @@ def test_per_layer_embeddings_follow_their_tokens_into_cells_and_exports(
     else:
         tokenizer = prune_tokenizer(without_bos, [*telugu[:40], *english[:5]])
     fitted = initializer("mean").fit(without_bos, tokenizer, n_source=320)
-    folders = [place.results / stage / "tiny" / "te" / "new" for stage in ("vocabulary", "init")]
-    save_tokenizer(tokenizer, folders[0])
-    save_initialization(fitted, folders[1])
     phases = [{"trainable": trainable, "length": 32}] if trainable else []
     job = place.job({"phases": phases, "epochs": 1, "learning_rate": 1e-2})
-    job["inputs"] |= {"tokenizer": str(folders[0]), "initialization": str(folders[1])}
+    give_vocabulary(job, place.results, tokenizer, fitted)
     train_cell(job)
     cell, _ = load_cell(job["outputs"]["folder"])
     table = "model.embed_tokens_per_layer.weight"

@@ -7,13 +7,11 @@ import torch
 from safetensors.torch import load_file
 
 from lexigraft.initialization.registry import initializer
-from lexigraft.initialization.storage import save_initialization
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog
 from lexigraft.vocabulary.expand import expand_tokenizer
-from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 from tests.training.interruption import EAGER, interrupted_at
-from tests.training.trained import folder_of
+from tests.training.trained import folder_of, give_vocabulary
 
 PHASE = {
     "trainable": ["embeddings", "head", {"layers": [0, -1]}], "length": 16, "objective": "alm",
@@ -33,18 +31,14 @@ def matched(training_setup, without_bos, telugu, tiny_llama):
         without_bos.save_pretrained(large)
         (large / "source.json").write_text(json.dumps({"kind": "folder", "path": "."}))
         target = expand_tokenizer(without_bos, telugu, new_tokens=30)
-        folders = [place.results / stage / "tiny/te/new" for stage in ("vocabulary", "init")]
-        save_tokenizer(target, folders[0])
-        save_initialization(initializer("mean").fit(without_bos, target, n_source=320), folders[1])
+        fitted = initializer("mean").fit(without_bos, target, n_source=320)
         shared = {
             "batch_sequences": 2, "epochs": 1, "learning_rate": 1e-2,
             "gradient_checkpointing": False, "curve": {"sentences": 2, "points": 1},
         }  # fmt: skip
         made = place.job({**shared, "phases": [*phases], **settings})
-        made["inputs"] |= {
-            "tokenizer": str(folders[0]), "initialization": str(folders[1]),
-            "teacher": str(large),
-        }  # fmt: skip
+        give_vocabulary(made, place.results, target, fitted)
+        made["inputs"]["teacher"] = str(large)
         return made
 
     return job
