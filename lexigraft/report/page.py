@@ -119,7 +119,12 @@ def build_report(
             captions[item.name] = caption = " ".join(filter(None, [caption, part.alias_note()]))
             content: Any
             if item.group == "pages":
-                content = _write_page(item, part, folder, caveats)
+                title = item.title or f"{item.label}: {part.title}"
+                page = load(item.kind).build(part, title, caveats)
+                write_text(folder / f"{item.name}.md", page.markdown)
+                body = Markup("<h1>{}</h1>\n{}").format(title, page.body)
+                write_text(folder / f"{item.name}.html", document(title, body))
+                content = (item.label, page) if page.numbers else None
             elif item.group == "tables":
                 content = _write_table(item, part, folder / "tables")
             else:
@@ -140,10 +145,22 @@ def build_report(
         "caveats": caveats,
         "omitted": omitted,
     }
-    page = render(
+    sources = [
+        name if name == source_name(name) else f"{name} ({source_name(name)})"
+        for name in study.order("source")
+    ]
+    scope = [
+        f"{what}{'s' if len(names) > 1 else ''}: {listed(names)}."
+        for what, names in (
+            ("Source model", sources),
+            ("Language", [*map(study.language, study.order("language"))]),
+        )
+        if names
+    ]
+    html = render(
         "report.html.j2",
         title=study.title,
-        lead=_lead(study),
+        lead=" ".join([*scope, "All numbers are computed from the records of this study."]),
         first=min(contents["figures"], key=lambda figure: figure.rank, default=None),
         pages=contents["pages"],
         figures=contents["figures"],
@@ -153,22 +170,11 @@ def build_report(
         caveats=caveats,
         omitted=omitted,
     )
-    write_text(folder / _PAGE, page)
+    write_text(folder / _PAGE, html)
     write_json(folder / "summary.json", summary)
     counts = len(contents["tables"]), len(contents["figures"])
     logger.info("%s: %d tables, %d figures", folder / _PAGE, *counts)
     return summary
-
-
-def _write_page(
-    item: Item, part: StudyResults, folder: Path, caveats: list[str]
-) -> tuple[str, Any] | None:
-    title = item.title or f"{item.label}: {part.title}"
-    page = load(item.kind).build(part, title, caveats)
-    write_text(folder / f"{item.name}.md", page.markdown)
-    body = Markup("<h1>{}</h1>\n{}").format(title, page.body)
-    write_text(folder / f"{item.name}.html", document(title, body))
-    return (item.label, page) if page.numbers else None
 
 
 def _write_table(item: Item, part: StudyResults, folder: Path) -> Table | None:
@@ -280,21 +286,6 @@ def text_caveats(study: StudyResults) -> list[str]:
         for tests in contaminated(study)
         if tests.counts["found"] or tests.counts["mostly_found"]
     ]
-
-
-def _lead(study: StudyResults) -> str:
-    """A paragraph on the scope of the study and the origin of its numbers."""
-    sources = [
-        name if name == source_name(name) else f"{name} ({source_name(name)})"
-        for name in study.order("source")
-    ]
-    languages = [study.language(name) for name in study.order("language")]
-    scope = [
-        f"{what}{'s' if len(names) > 1 else ''}: {listed(names)}."
-        for what, names in (("Source model", sources), ("Language", languages))
-        if names
-    ]
-    return " ".join([*scope, "All numbers are computed from the records of this study."])
 
 
 def _facts(study: StudyResults, settings: dict[str, Any]) -> list[tuple[str, str]]:
