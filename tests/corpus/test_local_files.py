@@ -5,6 +5,7 @@ import random
 import pytest
 
 from lexigraft.corpus.local_files import check_files, text_files
+from lexigraft.corpus.readers import read_sentences
 from lexigraft.errors import UserError
 
 
@@ -65,3 +66,21 @@ def test_a_link_that_leads_nowhere_is_named(tmp_path, name):
     settings = {"text": {"loader": "text", "paths": [str(tmp_path)]}}
     with pytest.raises(UserError, match=rf"te.text.paths: .*/{name}: there is no such file"):
         check_files(settings, "te")
+
+
+@pytest.mark.parametrize("pattern", [None, "**/*.jsonl", "*/*.jsonl", "*.jsonl"])
+def test_the_library_datasets_skips_no_linked_folder_in_silence(tmp_path, pattern):
+    for name in ("data/a", "data/real/b", "elsewhere/c"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"{name}.jsonl").write_text(f'{{"text": "{name}"}}\n')
+    text = {"loader": "datasets", "name": str(tmp_path / "data"), "split": "train"}
+    if pattern:
+        text |= {"name": "json", "data_files": f"{tmp_path}/data/{pattern}"}
+    before = list(read_sentences(text))
+    assert before
+    (tmp_path / "data/linked").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    if pattern == "*.jsonl":
+        assert list(read_sentences(text)) == before
+    else:
+        with pytest.raises(UserError, match="data/linked: the library datasets skips linked"):
+            list(read_sentences(text))

@@ -6,6 +6,7 @@ zstd, for which the library needs another package.
 """
 
 import io
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -78,6 +79,7 @@ def read_rows(text: Text, columns: list[str] | None, config: str | None = None) 
     addresses = _data_files(text)
     if name == "json" and any(address.endswith(".zst") for address in addresses):
         return _zstd_shards(addresses, subject)
+    _refuse_linked_folders(name, addresses)
     files = {"data_files": text.get("data_files"), "revision": text.get("revision")}
     with _dataset_errors(subject):
         if any(Path(name, file).is_file() for file in ("dataset_dict.json", "state.json")):
@@ -139,6 +141,21 @@ def _web_texts(text: Text) -> list[str]:
     """The addresses of a text, if all are files on the web with one text per line; else none."""
     addresses = _data_files(text)
     return addresses if text["name"] == "text" and all(map(is_remote_text, addresses)) else []
+
+
+def _refuse_linked_folders(name: str, patterns: Sequence[str]) -> None:
+    """Raise a UserError for a linked folder with data: the library skips it without a word."""
+    roots = [name] if Path(name).is_dir() else []
+    for start, _, end in (pattern.partition("*") for pattern in patterns):
+        if "/" in end or end.startswith("*"):  # else it matches files of one folder alone
+            roots.append(start.rpartition("/")[0] or ".")
+    for folder, subfolders, _ in (found for root in roots for found in os.walk(root)):
+        for link in (Path(folder, subfolder) for subfolder in subfolders):
+            if link.is_symlink():
+                raise UserError(
+                    f"{link}: the library datasets skips linked folders; put the folder itself "
+                    "there, or read it with `loader: text`"
+                )
 
 
 def _subject(text: Text) -> str:
