@@ -298,7 +298,7 @@ def draw_curves(
     """Draw lines of one event over `step`, `tokens` or `elapsed`: means, and the seeds faintly."""
     from matplotlib.ticker import EngFormatter
 
-    scale, label = 1, {"step": "training step", "tokens": "training tokens"}.get(over)
+    scale, label = 1, {"step": "training step", "tokens": "training tokens"}.get(over, "")
     if over == "elapsed":
         longest = logged[over].max()
         scale, unit = next(

@@ -1,14 +1,7 @@
 """Alignment against the initial training loss (UnifyVocab, Figures 3b and 8)."""
 
-from lexigraft.report.drawing import (
-    WIDTH,
-    Figure,
-    Look,
-    add_legend,
-    new_figure,
-    scatter_axis,
-    title_panel,
-)
+from lexigraft.report import drawing
+from lexigraft.report.drawing import Figure, Look
 from lexigraft.report.frame import CELL, StudyResults
 from lexigraft.report.items import figure
 from lexigraft.report.names import initializer_name, metric
@@ -39,11 +32,11 @@ def alignment_loss(study: StudyResults, look: Look) -> Figure | None:
     measures = [name for name in QUALITY if name in frame and frame[name].notna().any()]
     if not panels:
         return None
-    drawn = new_figure(WIDTH, 2.6 * len(panels))
+    drawn = drawing.new_figure(drawing.WIDTH, 2.6 * len(panels))
     axes = drawn.subplots(len(panels), len(measures), squeeze=False, sharey="row")
     styles = {}
     for (key, group), row in zip(panels, axes, strict=True):
-        title_panel(row[0], study.panel_title(*key))
+        drawing.title_panel(row[0], study.panel_title(*key))
         for axis, measure in zip(row, measures, strict=True):
             rows = group[group[measure].notna()]
             for initializer, x, y in zip(
@@ -57,6 +50,8 @@ def alignment_loss(study: StudyResults, look: Look) -> Figure | None:
             if correlation is not None:
                 label += f"\nrank correlation {number(correlation, 2)}"
             first = axis is row[0]
-            scatter_axis(axis, label, "first step's training loss, nats per token" if first else "")
-    add_legend(drawn, styles)
+            drawing.scatter_axis(
+                axis, label, "first step's training loss, nats per token" if first else ""
+            )
+    drawing.add_legend(drawn, styles)
     return drawn

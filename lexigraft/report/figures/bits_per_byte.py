@@ -2,15 +2,8 @@
 
 from itertools import product
 
-from lexigraft.report.drawing import (
-    MUTED,
-    PAPER,
-    Figure,
-    Look,
-    name_rows,
-    row_panels,
-    write_beside,
-)
+from lexigraft.report import drawing
+from lexigraft.report.drawing import Figure, Look
 from lexigraft.report.frame import StudyResults, models_of, select, source_model
 from lexigraft.report.heldout import (
     BITS_PER_BYTE,
@@ -56,26 +49,28 @@ def bits_per_byte(study: StudyResults, look: Look) -> Figure | None:
         panels.append((study.panel_title(source, language), changes, order, level))
     if not panels:
         return None
-    drawn, axes = row_panels([0.6 + 0.23 * (len(order) + 1) for _, _, order, _ in panels], 0.2)
+    drawn, axes = drawing.row_panels(
+        [0.6 + 0.23 * (len(order) + 1) for _, _, order, _ in panels], 0.2
+    )
     headers = tuple(name for name in stub_names(study) if name != "Source model")
     for axis, (title, changes, order, level) in zip(axes, panels, strict=True):
         names = [" · ".join(stub(model, headers)) for model in order]
         if level is not None:
-            axis.axvline(level, color=MUTED, lw=1, ls=":", zorder=1)
-            axis.plot(level, 0, "*", color=MUTED, ms=6)
-            write_beside(axis, 0, number(level, 3))
+            axis.axvline(level, color=drawing.MUTED, lw=1, ls=":", zorder=1)
+            axis.plot(level, 0, "*", color=drawing.MUTED, ms=6)
+            drawing.write_beside(axis, 0, number(level, 3))
             names = ["Source", *names]
         for y, model in enumerate(order, len(names) - len(order)):
             rows, style = changes[model], look.style(model.initializer) | {"ls": "", "ms": 6}
             before, after = rows["before"].mean(), rows["after"].mean()
             # Without a score before training, matplotlib draws neither the line nor the mark.
             axis.plot([before, after], [y, y], color=style["color"], lw=1.6, alpha=0.55, zorder=2)
-            axis.plot(before, y, **style, mfc=PAPER, mew=1.2, zorder=3)
+            axis.plot(before, y, **style, mfc=drawing.PAPER, mew=1.2, zorder=3)
             axis.plot(after, y, **style, zorder=4)
             spread = f" ± {number(rows['after'].std(ddof=1), 3)}" if len(rows) > 1 else ""
-            write_beside(axis, y, number(after, 3) + spread)
+            drawing.write_beside(axis, y, number(after, 3) + spread)
         axis.set_title(title)
-        name_rows(axis, names)
+        drawing.name_rows(axis, names)
     label = " of ".join(filter(None, ["bits per byte", text_name(study)]))
     if every["before"].notna().any():
         label += ", before (hollow) → after training (filled)"

@@ -3,15 +3,8 @@
 import pandas
 from pandas import DataFrame
 
-from lexigraft.report.drawing import (
-    MUTED,
-    Figure,
-    Look,
-    add_legend,
-    panel_grid,
-    plain_axis,
-    trained_lines,
-)
+from lexigraft.report import drawing
+from lexigraft.report.drawing import Figure, Look
 from lexigraft.report.frame import CELL, SEEDED, StudyResults, select, source_model
 from lexigraft.report.items import ScoreOptions, figure
 from lexigraft.report.models import quality_columns
@@ -32,7 +25,7 @@ _KEYS = [*SEEDED, "task", "kind", "metric"]
 def checkpoints(study: StudyResults, look: Look) -> Figure | None:
     """A panel for each source, language, task and metric; a line per trained model."""
     scores = checkpoint_scores(study)
-    drawn_lines = trained_lines(study, look)
+    drawn_lines = drawing.trained_lines(study, look)
     measured = set(scores[_PANEL].itertuples(index=False, name=None))
     panels = [
         (source, *column)
@@ -43,12 +36,12 @@ def checkpoints(study: StudyResults, look: Look) -> Figure | None:
     if not panels or not drawn_lines:
         return None
     titles = [study.panel_title(source, language, task) for source, language, task, _ in panels]
-    drawn, axes = panel_grid(titles, 2, 2.4)
+    drawn, axes = drawing.panel_grid(titles, 2, 2.4)
     for (source, language, task, name), (axis,) in zip(panels, axes, strict=True):
         level = study.find(source_model(source), language, task, name)
         if level is not None:
-            axis.axhline(float(level["mean"]), color=MUTED, lw=0.9, ls=":", zorder=1)
-        plain_axis(axis, "y")
+            axis.axhline(float(level["mean"]), color=drawing.MUTED, lw=0.9, ls=":", zorder=1)
+        drawing.plain_axis(axis, "y")
         axis.locator_params(axis="x", integer=True)
         panel = select(scores, language=language, task=task, metric=name)
         for line in drawn_lines:
@@ -60,7 +53,7 @@ def checkpoints(study: StudyResults, look: Look) -> Figure | None:
         noise = " (noise)" if study.is_noise(source, (language, task, name)) else ""
         axis.set_ylabel(f"{metric(name).title} {arrow}{noise}")
         axis.set_xlabel("checkpoint")
-    add_legend(drawn, {line.name: line.style for line in drawn_lines})
+    drawing.add_legend(drawn, {line.name: line.style for line in drawn_lines})
     return drawn
 
 

@@ -4,17 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from lexigraft.report.drawing import (
-    INK,
-    MUTED,
-    RULE,
-    Figure,
-    Look,
-    add_legend,
-    name_rows,
-    row_panels,
-    series_style,
-)
+from lexigraft.report import drawing
+from lexigraft.report.drawing import Figure, Look
 from lexigraft.report.frame import StudyResults
 from lexigraft.report.items import figure
 from lexigraft.report.models import average_columns, with_averages
@@ -58,7 +49,7 @@ def family_scores(study: StudyResults, look: Look) -> Figure | None:
         for source in sources
         for name in dict.fromkeys(name for *_, name in columns)
     ]
-    drawn, axes = row_panels([0.9 + 0.34 * len(rows) for *_, rows in panels], 0)
+    drawn, axes = drawing.row_panels([0.9 + 0.34 * len(rows) for *_, rows in panels], 0)
     titles = list(dict.fromkeys(families.rows.values()))
     styles = {}
     for axis, (source, name, rows) in zip(axes, panels, strict=True):
@@ -66,7 +57,11 @@ def family_scores(study: StudyResults, look: Look) -> Figure | None:
             if model.source != source:
                 continue
             at = titles.index(title)
-            style = series_style(at) | ({"color": MUTED} if model.baseline else {}) | {"ls": ""}
+            style = (
+                drawing.series_style(at)
+                | ({"color": drawing.MUTED} if model.baseline else {})
+                | {"ls": ""}
+            )
             styles[title] = style
             shift = 0.5 * (at - (len(titles) - 1) / 2) / len(titles)
             points = []
@@ -81,15 +76,15 @@ def family_scores(study: StudyResults, look: Look) -> Figure | None:
                 axis.errorbar(x, y, xerr=spreads, ms=5, elinewidth=0.9, zorder=3, label=title,
                               **style)  # fmt: skip
         for edge in range(1, len(rows)):
-            axis.axhline(edge - 0.5, color=RULE, lw=0.5, zorder=1)
-        name_rows(
+            axis.axhline(edge - 0.5, color=drawing.RULE, lw=0.5, zorder=1)
+        drawing.name_rows(
             axis,
             [", ".join(filter(None, (averaged.language(key), task))) for key, task, _ in rows],
         )
         if relative:
-            axis.axvline(0, color=INK, lw=0.8, zorder=2)
+            axis.axvline(0, color=drawing.INK, lw=0.8, zorder=2)
         axis.set_xlabel(metric(name).title + (", change over Source (%)" if relative else ""))
         if len(sources) > 1:
             axis.set_title(source)
-    add_legend(drawn, styles)
+    drawing.add_legend(drawn, styles)
     return drawn

@@ -8,16 +8,8 @@ import pandas
 from pandas import DataFrame
 from pydantic import Field
 
-from lexigraft.report.drawing import (
-    MUTED,
-    PAPER,
-    Figure,
-    Look,
-    add_legend,
-    panel_grid,
-    points,
-    scatter_axis,
-)
+from lexigraft.report import drawing
+from lexigraft.report.drawing import Figure, Look
 from lexigraft.report.frame import CELL, StudyResults, models_of, select
 from lexigraft.report.heldout import BITS_PER_BYTE, text_name, text_scores, text_tasks
 from lexigraft.report.items import Item, Options, TaskNames, figure
@@ -67,13 +59,13 @@ def forgetting(study: StudyResults, look: Look) -> Figure | None:
         gained += f" of {text}"
     if tasks := study.item.tasks:
         gained, lost = f"gain: {tasks[0]}", f"loss: {tasks[-1]}"
-    drawn, axes = panel_grid([*panels], 2, 2.8)
+    drawn, axes = drawing.panel_grid([*panels], 2, 2.8)
     cells = pandas.concat([*panels.values()])
     trained_models = dict.fromkeys(models_of(cells[cells["strategy"] != "none"]))
-    named, styles = points(study, look, [*trained_models]), {}
+    named, styles = drawing.points(study, look, [*trained_models]), {}
     for rows, (axis,) in zip(panels.values(), axes, strict=True):
-        axis.axhline(0, color=MUTED, lw=0.8, ls=":", zorder=1)
-        axis.axvline(0, color=MUTED, lw=0.8, ls=":", zorder=1)
+        axis.axhline(0, color=drawing.MUTED, lw=0.8, ls=":", zorder=1)
+        axis.axvline(0, color=drawing.MUTED, lw=0.8, ls=":", zorder=1)
         ends = zip(rows["lost"], rows["gained"], strict=True)
         positions = dict(zip(models_of(rows), ends, strict=True))
         for model, end in positions.items():
@@ -82,12 +74,12 @@ def forgetting(study: StudyResults, look: Look) -> Figure | None:
             name, style = named[model]
             if (start := positions.get(replace(model, strategy="none"))) is not None:
                 axis.plot(*zip(start, end, strict=True), color=style["color"], lw=0.8, alpha=0.4)
-                axis.plot(*start, **style | {"mfc": PAPER, "ms": 4.5, "zorder": 3})
+                axis.plot(*start, **style | {"mfc": drawing.PAPER, "ms": 4.5, "zorder": 3})
             axis.plot(*end, **style, zorder=4)
             if name:
                 styles[name] = style
-        scatter_axis(axis, lost, gained)
-    add_legend(drawn, styles)
+        drawing.scatter_axis(axis, lost, gained)
+    drawing.add_legend(drawn, styles)
     return drawn
 
 

@@ -3,19 +3,8 @@
 import math
 from typing import Any
 
-from lexigraft.report.drawing import (
-    INK,
-    MUTED,
-    WIDTH,
-    Figure,
-    Look,
-    add_legend,
-    name_rows,
-    new_figure,
-    series_style,
-    title_panel,
-    write_beside,
-)
+from lexigraft.report import drawing
+from lexigraft.report.drawing import Figure, Look
 from lexigraft.report.frame import StudyResults
 from lexigraft.report.gaps import NOTHING, Gap, GapOptions, gaps
 from lexigraft.report.items import figure
@@ -51,14 +40,14 @@ def gap_closed(study: StudyResults, look: Look) -> Figure | None:
         by_source.setdefault(source, {})[title] = gap
     orders = [_order([*row.values()]) for row in by_source.values()]
     heights = [0.2 * len(names) + 0.6 for names in orders]
-    drawn = new_figure(WIDTH, sum(heights) + 0.6)
+    drawn = drawing.new_figure(drawing.WIDTH, sum(heights) + 0.6)
     columns = max(map(len, by_source.values()))
     axes = drawn.subplots(
         len(by_source), columns, squeeze=False, height_ratios=heights, sharex="row", sharey="row"
     )
     measured = {language for gap in panels.values() for language in gap.languages}
     styles: dict[str, dict[str, Any]] = {
-        study.language(language): series_style(at) | {"ls": "", "ms": 3.4, "mew": 0}
+        study.language(language): drawing.series_style(at) | {"ls": "", "ms": 3.4, "mew": 0}
         for at, language in enumerate(name for name in study.order("language") if name in measured)
     }
     for row, names, row_axes in zip(by_source.values(), orders, axes, strict=True):
@@ -66,7 +55,7 @@ def gap_closed(study: StudyResults, look: Look) -> Figure | None:
             axis.remove()
         for axis, (title, gap) in zip(row_axes, row.items(), strict=False):
             for level in (0, 100):
-                axis.axvline(level, color=MUTED, lw=0.8, ls=":", zorder=1)
+                axis.axvline(level, color=drawing.MUTED, lw=0.8, ls=":", zorder=1)
             for model, by_language in gap.shares.items():
                 if model.initializer not in names:
                     continue
@@ -76,18 +65,30 @@ def gap_closed(study: StudyResults, look: Look) -> Figure | None:
                         style = styles[study.language(language)]
                         axis.plot(100 * by_language[language].share, y, zorder=3.5, **style)
                 if mean is not None:
-                    write_beside(axis, y, number(100 * mean.share, 0))
+                    drawing.write_beside(axis, y, number(100 * mean.share, 0))
                     if mean.share >= _LOWEST:
                         axis.plot(
-                            100 * mean.share, y, color=INK, marker="|", ms=8, mew=1.8, zorder=4
+                            100 * mean.share,
+                            y,
+                            color=drawing.INK,
+                            marker="|",
+                            ms=8,
+                            mew=1.8,
+                            zorder=4,
                         )
                     if math.isfinite(mean.low) and mean.high > _LOWEST:
                         ends = [100 * max(mean.low, _LOWEST), 100 * mean.high]
-                        axis.plot(ends, [y, y], color=INK, lw=1.4, zorder=3)
-            title_panel(axis, title)
-            name_rows(axis, [*map(initializer_name, names)])
-    styles["mean, 95 % interval"] = {"color": INK, "marker": "|", "ms": 8, "mew": 1.8, "lw": 1.4}
-    add_legend(drawn, styles)
+                        axis.plot(ends, [y, y], color=drawing.INK, lw=1.4, zorder=3)
+            drawing.title_panel(axis, title)
+            drawing.name_rows(axis, [*map(initializer_name, names)])
+    styles["mean, 95 % interval"] = {
+        "color": drawing.INK,
+        "marker": "|",
+        "ms": 8,
+        "mew": 1.8,
+        "lw": 1.4,
+    }
+    drawing.add_legend(drawn, styles)
     floor = initializer_name(study.item.option("floor"))
     drawn.supxlabel(f"share of the gap closed (%): {floor} is 0, the source model 100", fontsize=8)
     return drawn

@@ -2,21 +2,8 @@
 
 from itertools import product
 
-from lexigraft.report.drawing import (
-    COLOURS,
-    MUTED,
-    WIDTH,
-    Axes,
-    Figure,
-    Line,
-    Look,
-    add_legend,
-    draw_curves,
-    new_figure,
-    title_panel,
-    trained_lines,
-    with_elapsed,
-)
+from lexigraft.report import drawing
+from lexigraft.report.drawing import Axes, Figure, Line, Look
 from lexigraft.report.frame import CELL, StudyResults, models_of, select
 from lexigraft.report.heldout import BITS_PER_BYTE, heldout_lines, sentences_scored, source_level
 from lexigraft.report.items import figure
@@ -45,9 +32,9 @@ Costs = dict[str, dict[str, float]]  # title -> vocabulary -> cost
 )
 def learning_curves(study: StudyResults, look: Look) -> Figure | None:
     """A row per source and language: bits per byte over tokens, over time, and the costs."""
-    drawn_lines = trained_lines(study, look)
+    drawn_lines = drawing.trained_lines(study, look)
     trained = [line.model for line in drawn_lines]
-    logged = heldout_lines(with_elapsed(study.curves), BITS_PER_BYTE)
+    logged = heldout_lines(drawing.with_elapsed(study.curves), BITS_PER_BYTE)
     logged = logged[[model in set(trained) for model in models_of(logged)]]
     overs = [over for over in ("tokens", "elapsed") if over in logged and logged[over].max() > 0]
     panels = [
@@ -59,7 +46,7 @@ def learning_curves(study: StudyResults, look: Look) -> Figure | None:
         return None
     costs = [text_costs(study, drawn_lines, *panel) for panel in panels]
     bars = max(sum(_HEAD + len(cost) for cost in of_panel.values()) for of_panel in costs)
-    drawn = new_figure(WIDTH, 0.35 + max(_HEIGHT, _BAR * bars) * len(panels))
+    drawn = drawing.new_figure(drawing.WIDTH, 0.35 + max(_HEIGHT, _BAR * bars) * len(panels))
     ratios = [1.0] * len(overs) + [0.85] * (bars > 0)
     axes = drawn.subplots(len(panels), len(ratios), squeeze=False, width_ratios=ratios)
     scored = sentences_scored(study, trained)
@@ -72,19 +59,19 @@ def learning_curves(study: StudyResults, look: Look) -> Figure | None:
         curves = select(logged, source=source, language=language)
         level = source_level(study, trained, source, language, BITS_PER_BYTE)
         for axis, over in zip(row, overs, strict=False):
-            draw_curves(axis, curves, BITS_PER_BYTE, over, drawn_lines)
+            drawing.draw_curves(axis, curves, BITS_PER_BYTE, over, drawn_lines)
             if level is not None:
-                styles["Source"] = {"color": MUTED, "ls": ":", "lw": 1}
+                styles["Source"] = {"color": drawing.MUTED, "ls": ":", "lw": 1}
                 axis.axhline(level, zorder=1, **styles["Source"])
             if over == "elapsed" and len(devices) > 1:
                 axis.set_xlabel(f"{axis.get_xlabel()}\non {listed(devices)}")
         for axis in row[1 : len(overs)]:
             axis.sharey(row[0])
-        title_panel(row[0], study.panel_title(source, language))
+        drawing.title_panel(row[0], study.panel_title(source, language))
         row[0].set_ylabel("held-out bits per byte" + (f"\n({scored})" if scored else ""))
         if bars:
             _draw_costs(row[-1], of_panel, bars)
-    add_legend(drawn, styles)
+    drawing.add_legend(drawn, styles)
     return drawn
 
 
@@ -149,7 +136,13 @@ def _draw_costs(axis: Axes, costs: Costs, room: float) -> None:
             y += 1
             is_source = vocabulary == _SOURCE
             length = value / max(values.values())
-            axis.barh(y, length, 0.72, color=MUTED if is_source else COLOURS[0], alpha=0.55)
+            axis.barh(
+                y,
+                length,
+                0.72,
+                color=drawing.MUTED if is_source else drawing.COLOURS[0],
+                alpha=0.55,
+            )
             axis.annotate(number(value, 0 if value >= 100 else 1), (length, y), (3, 0),
                           textcoords="offset points", va="center", fontsize=7.5)  # fmt: skip
             names[y] = "Source, LAPT" if is_source else vocabulary

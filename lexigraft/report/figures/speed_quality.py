@@ -2,16 +2,8 @@
 
 from itertools import product
 
-from lexigraft.report.drawing import (
-    INK,
-    MUTED,
-    Figure,
-    Look,
-    add_legend,
-    panel_grid,
-    points,
-    scatter_axis,
-)
+from lexigraft.report import drawing
+from lexigraft.report.drawing import Figure, Look
 from lexigraft.report.frame import CELL, StudyResults, models_of, select
 from lexigraft.report.items import TaskOptions, figure
 from lexigraft.report.models import quality_columns
@@ -43,9 +35,9 @@ def speed_quality(study: StudyResults, look: Look) -> Figure | None:
     # The smallest batch of each task: one user waiting for one text.
     rows = rows[rows["batch"] == rows.groupby("task")["batch"].transform("min")]
     titles = [study.panel_title(source, language, task) for source, (language, task, _) in panels]
-    drawn, axes = panel_grid(titles, 2, 2.8)
+    drawn, axes = drawing.panel_grid(titles, 2, 2.8)
     grafts = dict.fromkeys(model for model in models_of(rows) if not model.is_source)
-    named, styles = points(study, look, [*grafts]), {}
+    named, styles = drawing.points(study, look, [*grafts]), {}
     for (source, (language, task, name)), (axis,) in zip(panels, axes, strict=True):
         kind = study.task_kind(task)
         prompted = [speed for speed, prompts in study.prompts_from.items() if prompts == kind]
@@ -56,16 +48,18 @@ def speed_quality(study: StudyResults, look: Look) -> Figure | None:
         cells = select(study.summary, task=task, metric=name, **keys).merge(speed, on=CELL)
         for model, row in zip(models_of(cells), cells.to_dict("records"), strict=True):
             x, y = row["speed_up"], row["mean"]
-            label, style = named.get(model, ("Source", {"color": INK, "marker": "*", "ls": ""}))
+            label, style = named.get(
+                model, ("Source", {"color": drawing.INK, "marker": "*", "ls": ""})
+            )
             if model.is_source:
-                axis.axhline(y, color=MUTED, lw=0.8, ls=":", zorder=1)
-                axis.axvline(x, color=MUTED, lw=0.8, ls=":", zorder=1)
+                axis.axhline(y, color=drawing.MUTED, lw=0.8, ls=":", zorder=1)
+                axis.axvline(x, color=drawing.MUTED, lw=0.8, ls=":", zorder=1)
             if label:
                 styles[label] = style
             axis.errorbar(x, y, yerr=row["std"] if label else None, elinewidth=0.9, capsize=2,
                           zorder=3, **style)  # fmt: skip
         if not metric(name).higher_is_better:
             axis.invert_yaxis()
-        scatter_axis(axis, "speed-up on the same text (×)", metric(name).title)
-    add_legend(drawn, styles)
+        drawing.scatter_axis(axis, "speed-up on the same text (×)", metric(name).title)
+    drawing.add_legend(drawn, styles)
     return drawn

@@ -2,16 +2,8 @@
 
 from typing import Literal
 
-from lexigraft.report.drawing import (
-    RULE,
-    Axes,
-    Figure,
-    Look,
-    add_legend,
-    name_rows,
-    row_panels,
-    series_style,
-)
+from lexigraft.report import drawing
+from lexigraft.report.drawing import Axes, Figure, Look
 from lexigraft.report.frame import StudyResults
 from lexigraft.report.items import Item, Options, TokenizerNames, figure
 from lexigraft.report.names import metric
@@ -65,19 +57,19 @@ def draw_dots(
 
     `values` are the positions of the markers by name and language.
     """
-    drawn, (axis,) = row_panels([0.9 + 0.32 * len(languages)], 0)
-    styles = {name: series_style(at) | {"ls": ""} for at, name in enumerate(names)}
+    drawn, (axis,) = drawing.row_panels([0.9 + 0.32 * len(languages)], 0)
+    styles = {name: drawing.series_style(at) | {"ls": ""} for at, name in enumerate(names)}
     for y, language in enumerate(languages):
         ends = [values[name, language] for name in names if (name, language) in values]
-        axis.plot(ends, [y] * len(ends), color=RULE, lw=1.4, zorder=1)
+        axis.plot(ends, [y] * len(ends), color=drawing.RULE, lw=1.4, zorder=1)
     for at, name in enumerate(names):
         shift = 0.2 * (at - (len(names) - 1) / 2) / max(1, len(names) / 3)
         points = [(values[name, language], y + shift) for y, language in enumerate(languages)
                   if (name, language) in values]  # fmt: skip
         axis.plot([x for x, _ in points], [y for _, y in points], ms=5.5, mew=0, alpha=0.9,
                   zorder=3, **styles[name])  # fmt: skip
-    name_rows(axis, [study.language(language) for language in languages])
+    drawing.name_rows(axis, [study.language(language) for language in languages])
     axis.set_xlim(0, None)
     if len(names) > 1:
-        add_legend(drawn, styles)
+        drawing.add_legend(drawn, styles)
     return drawn, axis

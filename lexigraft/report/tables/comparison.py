@@ -99,7 +99,8 @@ def compared_families(study: StudyResults) -> ComparedFamilies | None:
     by_task = {str(task): rows for task, rows in study.scores.groupby("task", sort=False)}
     columns = list(_columns(study, by_task))
     titles: dict[Model, str] = {}
-    frames, predictions, notes = [], {}, []
+    predictions: dict[tuple[Any, Model], Any] = {}
+    frames, notes = [], []
     for source, family in product(study.order("source"), study.item.option("families") or ()):
         cells = [cell for models in family.models for cell in _cells(study, models, source)]
         if not cells:

@@ -76,7 +76,8 @@ def tokenizers(study: StudyResults) -> Table | None:
         ]
         for reference in references:  # the relative change in tokens
             ends = [
-                compared.values.get((language, name, LENGTH)) for name in (tokenizer, reference)
+                compared.values.get((language, name, LENGTH), 0.0)
+                for name in (tokenizer, reference)
             ]
             cells.append(
                 number_cell(ends[0] / ends[1] - 1, None, True) if all(ends) else TableCell()
