@@ -2,17 +2,12 @@
 
 from functools import partial
 
+from lexigraft.report import size_panels
 from lexigraft.report.drawing import DASHES, INK, Figure, Look
 from lexigraft.report.frame import Model, StudyResults
 from lexigraft.report.items import TaskOptions, figure
 from lexigraft.report.names import initializer_name, task_name
-from lexigraft.report.size_panels import (
-    PanelRow,
-    Series,
-    Value,
-    draw_over_sizes,
-    sources_with_sizes,
-)
+from lexigraft.report.size_panels import PanelRow, Series, Value
 
 _INPUT, _OUTPUT = "new_token_share_input", "new_token_share_output"
 
@@ -29,7 +24,7 @@ _INPUT, _OUTPUT = "new_token_share_input", "new_token_share_output"
 def target_token_share(study: StudyResults, look: Look) -> Figure | None:
     """A row per task and source model, a column per language; × prompts, ● outputs."""
     measured = study.summary[study.summary["metric"].isin([_INPUT, _OUTPUT])]
-    sources = sources_with_sizes(study)
+    sources = size_panels.sources_with_sizes(study)
     if measured.empty or not sources:
         return None
     strategy = study.reference_strategy or "none"
@@ -55,4 +50,6 @@ def target_token_share(study: StudyResults, look: Look) -> Figure | None:
             label = f"{prefix}{task_name(task, study.task_kind(task))}, %"
             rows.append(PanelRow(label, source, series))
     known = set(measured["language"]) | set(study.item.where.get("language", ()))
-    return draw_over_sizes(study, rows, [name for name in study.order("language") if name in known])
+    return size_panels.draw_over_sizes(
+        study, rows, [name for name in study.order("language") if name in known]
+    )

@@ -3,18 +3,13 @@
 from collections.abc import Callable
 from functools import partial
 
+from lexigraft.report import size_panels
 from lexigraft.report.drawing import INK, MUTED, Figure, Look
 from lexigraft.report.frame import Model, StudyResults
 from lexigraft.report.items import ScoreOptions, SpeedUpBatch, figure
 from lexigraft.report.models import models, quality_columns
 from lexigraft.report.names import initializer_name, metric, task_name
-from lexigraft.report.size_panels import (
-    PanelRow,
-    Series,
-    Value,
-    draw_over_sizes,
-    sources_with_sizes,
-)
+from lexigraft.report.size_panels import PanelRow, Series, Value
 from lexigraft.report.speed import measured_speeds, speed_by_task_kind
 
 
@@ -35,7 +30,7 @@ class SizeOptions(ScoreOptions):
 )
 def vocabulary_size(study: StudyResults, look: Look) -> Figure | None:
     """A row of quality and one of speed-up per task and source model; a column per language."""
-    columns, sources = quality_columns(study), sources_with_sizes(study)
+    columns, sources = quality_columns(study), size_panels.sources_with_sizes(study)
     if not columns or not sources:
         return None
     speeds = measured_speeds(study)
@@ -64,7 +59,7 @@ def vocabulary_size(study: StudyResults, look: Look) -> Figure | None:
                 series = _series(study, look, source, partial(speed, kind))
                 rows.append(PanelRow(f"{label}, speed-up (×)", source, series))
     languages = list(dict.fromkeys(language for language, *_ in columns))
-    return draw_over_sizes(study, rows, languages)
+    return size_panels.draw_over_sizes(study, rows, languages)
 
 
 def _series(

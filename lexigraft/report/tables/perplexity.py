@@ -6,16 +6,10 @@ from typing import Literal
 import pandas
 from pandas import DataFrame
 
+from lexigraft.report import model_table
 from lexigraft.report.frame import CELL, Column, Model, StudyResults, select
 from lexigraft.report.heldout import before_after, text_name, text_scores, text_tasks
 from lexigraft.report.items import Options, table
-from lexigraft.report.model_table import (
-    changes_over_source,
-    lapt_note,
-    model_rows,
-    score_cell,
-    seed_notes,
-)
 from lexigraft.report.models import models, stub, stub_names
 from lexigraft.report.names import metric
 from lexigraft.report.table import Table, TableCell, missing_note
@@ -69,7 +63,7 @@ def perplexity(study: StudyResults) -> Table | None:
                     columns.append((member or language, content, column))
     headers = stub_names(study)
     after = [column for _, content, column in columns if content == "bits_per_byte"]
-    changes = changes_over_source(study, rows, after)
+    changes = model_table.changes_over_source(study, rows, after)
 
     def cell(model: Model, key: tuple[str, str, Column]) -> TableCell:
         _, content, column = key
@@ -79,16 +73,16 @@ def perplexity(study: StudyResults) -> Table | None:
             scores = select(before, language=column[0], **model.axes()).to_dict("records")
             # The mean over other seeds is the same for each seed.
             score = scores[0] | {"std": scores[0]["std"] or math.nan} if scores else None
-            return score_cell(score, metric(_BEFORE), change=False)
+            return model_table.score_cell(score, metric(_BEFORE), change=False)
         score = study.find(model, *column)
         if content == "bits_per_byte":
-            return changes.starred(score_cell(score, metric(content)), model, column)
-        shown = score_cell(score, metric(content), change=False)
+            return changes.starred(model_table.score_cell(score, metric(content)), model, column)
+        shown = model_table.score_cell(score, metric(content), change=False)
         # A dagger marks rows with the source vocabulary, whose perplexities have another scale.
         dagger = model.baseline and score is not None
         return TableCell(f"{shown.text}†", shown.deviation) if dagger else shown
 
-    table_rows = model_rows(
+    table_rows = model_table.model_rows(
         {model: stub(model, headers) for model in rows},
         columns,
         cell,
@@ -98,11 +92,11 @@ def perplexity(study: StudyResults) -> Table | None:
         (study.language(name), _HEADS[content]) if len(contents) > 1 else ("", study.language(name))
         for name, content, _ in columns
     ]
-    seeds, *missing_seeds = seed_notes(study, rows, perplexities)
+    seeds, *missing_seeds = model_table.seed_notes(study, rows, perplexities)
     notes = [seeds]
     if _BEFORE in contents:
         notes.append("Before: the same cell without training, on the same text.")
-    notes += [*missing_seeds, *lapt_note(study, rows)]
+    notes += [*missing_seeds, *model_table.lapt_note(study, rows)]
     if "perplexity" in contents:
         notes.append(
             "† Perplexity is per token: it is not comparable across vocabularies, only among the "

@@ -9,14 +9,9 @@ from typing import Annotated
 from pandas import DataFrame
 from pydantic import Field
 
+from lexigraft.report import model_table
 from lexigraft.report.frame import COLUMN, Column, Model, StudyResults
 from lexigraft.report.items import LISTS, Item, Names, Options, Refers, ScoreOptions, table
-from lexigraft.report.model_table import (
-    bootstrap_notes,
-    column_heads,
-    noise_notes,
-    not_scored_notes,
-)
 from lexigraft.report.models import models, quality_columns, stub, stub_names
 from lexigraft.report.names import initializer_name, metric
 from lexigraft.report.rendering import number
@@ -143,18 +138,18 @@ def significance(study: StudyResults) -> Table | None:
         }
         for test in differences
     ]
-    heads, explained = column_heads(study, columns, compact)
+    heads, explained = model_table.column_heads(study, columns, compact)
     below = "In the CSV file: 95 % intervals, p and effect sizes d"
     if not compact:
         below = "Below a difference: its 95 % interval, corrected p, and effect size d"
     notes = [
-        *bootstrap_notes(differences, "differences"),
+        *model_table.bootstrap_notes(differences, "differences"),
         f"Only significant differences are coloured. Blue: better; red: worse; {FULL_SHADE_NOTE}. "
         f"{below} (Cohen's, over examples: 0.2 is small, 0.8 large).",
         "Runs and seeds are averaged; an example is resampled with all of its outputs.",
-        *noise_notes(study, rows, every_column),
+        *model_table.noise_notes(study, rows, every_column),
         *explained,
-        *not_scored_notes(study, columns),
+        *model_table.not_scored_notes(study, columns),
         *missing_note(table_rows, heads),
     ]
     return Table(headers, heads, table_rows, DataFrame(data), notes)
