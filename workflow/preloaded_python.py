@@ -186,7 +186,12 @@ def request(connection: socket.socket, **described: Any) -> int:
     connection.sendall(text)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: connection.sendall(bytes([number])))
-    status = connection.recv(1)
+    if not (status := connection.recv(1)):
+        print(
+            "error: the process that waits for the job has ended, usually because memory is short; "
+            "run again with fewer --cores or with LEXIGRAFT_PRELOAD=false",
+            file=sys.stderr,
+        )
     return status[0] if status else 1
 
 

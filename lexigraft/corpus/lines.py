@@ -29,11 +29,11 @@ _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _BLOCK = 1 << 20  # bytes read from disk at a time
 
 
-def _open_zstd(path: Path, mode: str) -> IO[bytes]:
+def _open_zstd(raw: IO[bytes]) -> IO[bytes]:
     # The standard library has no zstd reader before Python 3.14.
     import pyarrow
 
-    return io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd"))
+    return io.BufferedReader(pyarrow.input_stream(raw, compression="zstd"))
 
 
 # Suffix of a compressed file -> function that opens it.
@@ -62,8 +62,8 @@ def read_lines(path: str | Path) -> Iterator[str]:
         raise UserError(f"{path}: there is no such file")
     damaged = (*DAMAGED, OSError) if path.suffix in (".zst", ".bz2") else DAMAGED
     try:
-        with _OPENERS.get(path.suffix, Path.open)(path, "rb") as file:
-            yield from _decoded(file, path, damaged)
+        with path.open("rb") as raw:
+            yield from _decoded(raw, path.suffix, path, damaged)
     except damaged as error:  # before the first line
         raise UserError(f"{path}: the compressed file is damaged ({error})") from None
 
@@ -101,21 +101,19 @@ def remote_lines(address: str, folder: str | Path | None = None) -> Iterator[str
     file = PartialFile(address, Path(folder, name))
     suffix = Path(urlsplit(address).path).suffix
     try:
-        with (
-            io.BufferedReader(_Arriving(file), _BLOCK) as raw,
-            _OPENERS[suffix](raw, "rb") if suffix in _OPENERS else raw as opened,
-        ):
-            yield from _decoded(opened, address, DAMAGED)
+        with io.BufferedReader(_Arriving(file), _BLOCK) as raw:
+            yield from _decoded(raw, suffix, address, DAMAGED)
     except _DamagedError as error:
         file.forget()
         raise ChangedError(f"{error}; run again to download it from the beginning") from None
 
 
 def _decoded(
-    file: IO[bytes], name: str | Path, damaged: tuple[type[Exception], ...]
+    raw: IO[bytes], suffix: str, name: str | Path, damaged: tuple[type[Exception], ...]
 ) -> Iterator[str]:
     offset = number = 0
     try:
+        file = _OPENERS[suffix](raw) if suffix in _OPENERS else raw
         for number, line in enumerate(file, start=1):  # noqa: B007 (for messages)
             yield line.decode("utf-8").removesuffix("\n")
             offset += len(line)
@@ -132,6 +130,11 @@ def _decoded(
         ) from None
     if number == 0:
         raise UserError(f"{name}: the file is empty")
+    if raw.read(1):  # lzma stops at padding without an error
+        raise UserError(
+            f"{name}: more text follows padding after line {number}, which the reader of {suffix} "
+            "files skips; decompress the file"
+        )
 
 
 class _Arriving(io.RawIOBase):

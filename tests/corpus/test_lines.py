@@ -1,5 +1,8 @@
 """Lines of files, plain and compressed, and one clear error for each kind of bad file."""
 
+import lzma
+import os
+
 import pytest
 
 from lexigraft.corpus.lines import corpus_sentences, read_lines
@@ -183,3 +186,13 @@ def test_columns_of_csv_are_separated_as_the_name_or_the_settings_say(
 def test_a_bad_csv_file_is_named(content, message, tmp_path):
     with pytest.raises(UserError, match=message):
         read_table("csv", write(tmp_path, "a.csv", content), "text")
+
+
+def test_text_after_the_padding_of_an_xz_file_is_not_lost_without_a_word(tmp_path):
+    streams = [lzma.compress(os.urandom(20_000).hex().encode() + b"\n") for _ in range(2)]
+    path = tmp_path / "text.xz"
+    path.write_bytes(streams[0] + streams[1])
+    assert len(list(read_lines(path))) == 2
+    path.write_bytes(streams[0] + bytes(4) + streams[1])
+    with pytest.raises(UserError, match="more text follows padding after line 1"):
+        list(read_lines(path))
