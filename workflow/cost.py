@@ -11,31 +11,25 @@ For a model with P parameters, and a device with F FLOP/s and B bytes per second
     loading       START_SECONDS, and 2 P bytes from disk
 
 The tokens of a text are its sentences x epochs x CHARACTERS per sentence / characters per token,
-unless a strategy or its phases set them (`tokens`); the constants below are the assumptions about
-texts. What a task computes is declared by its kind (`lexigraft.evaluation.costs`). Time limits
-depend on the config alone, so that a job requests the same limit on every run; for the command
-`cost`, values in the cards of sources, corpora and tokenizers replace the assumptions. The model
-ignores extra heads, adapters of VocADT, the matrix products of attention, the cache of generation,
-and vLLM. docs/status.md has the table of assumptions.
+unless a strategy or its phases set them (`tokens`). What a task computes is declared by its kind
+(`lexigraft.evaluation.costs`). Time limits depend on the config alone, so that a job requests the
+same limit on every run; for the command `cost`, values in the cards of sources, corpora and
+tokenizers replace the assumptions. The model ignores extra heads, adapters of VocADT, the matrix
+products of attention, the cache of generation, and vLLM. docs/status.md has the assumptions.
 """
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from lexigraft.evaluation.costs import (
-    QUESTION,
-    TESTS,
-    TaskSizes,
-    TextSize,
-    Work,
-    generation,
-)
+from lexigraft.evaluation.costs import QUESTION, TESTS, TaskSizes, TextSize, Work, generation
 from lexigraft.machine import PEAKS, known_device, setting
 from lexigraft.training.registry import objective
 from lexigraft.training.settings import phase_teacher
@@ -110,28 +104,21 @@ class CostModel:
         return self._known_parameters(source) or 1e9
 
     def minutes(
-        self,
-        resources: Mapping[str, Any],
-        key: str,
-        seconds: Callable[[], Seconds],
-        runs: int = 1,
+        self, resources: Mapping[str, Any], key: str, seconds: Callable[[], Seconds], runs: int = 1
     ) -> int:
-        """The time limit of a job.
+        """The time limit of a job: `MARGIN` times its seconds, rounded up to ten minutes.
 
-        `MARGIN` times its seconds, rounded up to ten minutes, unless the `key` of the `resources`
-        gives the time of a run, or the number of parameters is unknown.
+        The `key` of the `resources` may set the time of a run instead.
         """
         if key in resources or "billion_parameters" not in resources:
-            given: int = resources.get(key, UNKNOWN_MINUTES)
-            return runs * given
+            return runs * int(resources.get(key, UNKNOWN_MINUTES))
         return max(LEAST_MINUTES, 10 * math.ceil(MARGIN * sum(seconds().values()) / 600))
-
-    # ---- jobs ------------------------------------------------------------------------------------
 
     def training(self, axes: Mapping[str, str], gpus: int = 1) -> Seconds:
         """A training, or only scoring of held-out text if the strategy has no phases."""
         source, language, vocabulary = (axes[key] for key in _TOKENIZERS)
         strategy = self.study.strategies[axes["strategy"]]
+        members = self.study.members(language)
         parameters, text = self.parameters(source), self.text(language)
         density, flops = self.density(source, language, vocabulary), 0.0
         for phase in strategy["phases"]:
@@ -149,28 +136,35 @@ class CostModel:
                 sentences = min(strategy["sentences"] or text.sentences, text.sentences)
                 length = sentences * text.characters * density
             else:
-                length = self._sample_tokens(language, first, density)
-            amount = phase if "share" not in phase else strategy
-            visited = self._visited(amount, language, length) * phase.get("share", 1.0)
-            flops += visited / share * each
+                # Of samples and prompts; pairs are translated in both directions.
+                entries = [self.study.languages[name]["samples"].get(first) for name in members]
+                rows = sum(
+                    2 * (entry.get("pairs") or 0) or entry.get("questions") or SENTENCES
+                    for entry in entries
+                    if entry
+                )
+                length = rows * CHARACTERS * (density + 1 / ENGLISH)
+            amount = strategy if "share" in phase else phase
+            visited = amount.get("tokens") or amount.get("epochs", 0.0) * length
+            if tokens_per_language := amount.get("tokens_per_language"):
+                visited = tokens_per_language * len(members)
+            flops += visited * phase.get("share", 1.0) / share * each
         together = gpus if gpus == 1 else EFFICIENCY * gpus
         curve = strategy["curve"]
         each = text.characters * density + CHARACTERS / ENGLISH
         watched = (curve["points"] + 2) * curve["sentences"] * each
-        return {
-            "loading": self._loading(source),
-            "training": flops / (TRAINING * self.peak.flops * together)
-            + self._scored(parameters, watched),
-        }
+        scoring = self._seconds(parameters, Work("training", scored_tokens=watched))
+        training = flops / (TRAINING * self.peak.flops * together) + scoring
+        return {"loading": self._loading(source), "training": training}
 
     def evaluation(self, axes: Mapping[str, str], tasks: Iterable[str]) -> Seconds:
         """All runs of tasks on a cell, in one process."""
         source, language, vocabulary = (axes[key] for key in _TOKENIZERS)
-        found = {"loading": self._loading(source)}
+        seconds = {"loading": self._loading(source)}
         for task in tasks:
-            work, seconds = self._task(task, source, language, vocabulary)
-            found[work] = found.get(work, 0.0) + seconds
-        return found
+            work, task_seconds = self._task(task, source, language, vocabulary)
+            seconds[work] = seconds.get(work, 0.0) + task_seconds
+        return seconds
 
     def answers(self, language: str, samples: str) -> Seconds:
         """The answers of a teacher to the prompts of other samples."""
@@ -207,8 +201,6 @@ class CostModel:
             return self.answers(axes["language"], axes["samples"]) if self.knows(axes) else {}
         return {}
 
-    # ---- seconds by kind of work -----------------------------------------------------------------
-
     def _task_seconds(
         self, task: str, source: str, language: str, vocabulary: str
     ) -> tuple[str, float]:
@@ -242,20 +234,15 @@ class CostModel:
     def _seconds(self, parameters: float, work: Work) -> float:
         step = max(STEP_SECONDS, 2 * parameters / (READING * self.peak.bandwidth))
         trained = 6 * parameters * work.trained_tokens / (TRAINING * self.peak.flops)
-        scored = self._scored(parameters, work.scored_tokens)
+        scored = 2 * parameters * work.scored_tokens / (SCORING * self.peak.flops)
         return scored + work.decoding_steps * step + trained
-
-    def _scored(self, parameters: float, tokens: float) -> float:
-        return 2 * parameters * tokens / (SCORING * self.peak.flops)
 
     def _loading(self, source: str) -> float:
         return START_SECONDS + 2 * self.parameters(source) / DISK
 
-    # ---- models and texts ------------------------------------------------------------------------
-
     def _known_parameters(self, source: str) -> float | None:
-        if found := self.card("prepare_source", source=source).get("parameters"):
-            return float(found)
+        if parameters := self.card("prepare_source", source=source).get("parameters"):
+            return float(parameters)
         billions = self.study.sources[source]["resources"].get("billion_parameters")
         return billions and billions * 1e9
 
@@ -266,25 +253,22 @@ class CostModel:
             return Text(count, sizes["characters"] / count, sizes["bytes"] / count)
         entries = [self.study.languages[name] for name in self.study.members(language)]
         width = fmean(_WIDTHS.get(entry.get("script", "Latn"), 3) for entry in entries)
-        own = [entry.get("resources", {}).get("characters", CHARACTERS) for entry in entries]
-        characters = CHARACTERS if part == "english" else fmean(own)
+        lengths = [entry.get("resources", {}).get("characters", CHARACTERS) for entry in entries]
+        characters = CHARACTERS if part == "english" else fmean(lengths)
         if part == "train":
-            given = self._train_sentences(language, characters)
+            count = self._train_sentences(language, characters)
         else:
-            given = sum(entry.get(f"{part}_sentences") or TESTS for entry in entries)
-        return Text(given, characters, characters * width)
+            count = sum(entry.get(f"{part}_sentences") or TESTS for entry in entries)
+        return Text(count, characters, characters * width)
 
     def _train_sentences(self, language: str, characters: float) -> float:
         """The smallest limit on the text; for a group without limits, the sum over its members."""
         entry = self.study.languages[language]
-        limits = [entry.get("train_sentences")]
-        if most := entry.get("train_characters"):
-            limits.append(most / characters)
-        given = [limit for limit in limits if limit]
-        if not given and "group" in entry:
+        limits = [entry.get("train_sentences"), (entry.get("train_characters") or 0) / characters]
+        if not any(limits) and "group" in entry:
             names = self.study.members(language)
             return sum(self._train_sentences(name, characters) for name in names)
-        return min(given, default=SENTENCES)
+        return min(filter(None, limits), default=SENTENCES)
 
     def _density(self, source: str, language: str, vocabulary: str) -> float:
         """Tokens per character, which decrease with a vocabulary's tokens for the language."""
@@ -302,29 +286,12 @@ class CostModel:
         made = 1 + 1.2 * math.log10(size / 100) if size else MOST
         return 1 / max(each, min(made, MOST))
 
-    def _sample_tokens(self, language: str, name: str, density: float) -> float:
-        """Number of tokens of samples and prompts; pairs are translated in both directions."""
-        found = 0.0
-        for member in self.study.members(language):
-            if entry := self.study.languages[member]["samples"].get(name):
-                rows = 2 * (entry.get("pairs") or 0) or entry.get("questions") or SENTENCES
-                found += rows * CHARACTERS * (density + 1 / ENGLISH)
-        return found
-
-    def _visited(self, amount: Mapping[str, Any], language: str, length: float) -> float:
-        """Number of training tokens of a strategy or phase, for a text of `length` tokens."""
-        if each := amount.get("tokens_per_language"):
-            return float(each * len(self.study.members(language)))
-        return float(amount.get("tokens") or amount["epochs"] * length)
-
     def _read_card(self, rule: str, **wildcards: str) -> dict[str, Any]:
         """The card of a job; empty without one."""
-        try:
+        with suppress(KeyError, OSError, ValueError):
             card = self._cards[rule, *sorted(wildcards.items())]
-            content: dict[str, Any] = json.loads(Path(card).read_text(encoding="utf-8"))
-            return content
-        except (KeyError, OSError, ValueError):
-            return {}
+            return dict(json.loads(Path(card).read_text(encoding="utf-8")))
+        return {}
 
 
 @once
@@ -344,9 +311,6 @@ def chosen_device(config: Mapping[str, Any]) -> str | None:
     return setting("device") or config.get("machine", {}).get("device")
 
 
-# ---- costs by rule ------------------------------------------------------------------------------
-
-
 @dataclass
 class JobCosts:
     """Sums over jobs.
@@ -364,15 +328,12 @@ class JobCosts:
     most_gpu_hours: float = 0.0
     gigabytes: float = 0.0
     unsized: int = 0
-    work: dict[str, float] = field(default_factory=dict)
+    work: Counter[str] = field(default_factory=Counter)
 
     def add(self, cost: "JobCosts") -> None:
         """Add the sums of another."""
         for name, value in vars(cost).items():
-            if name != "work":
-                setattr(self, name, getattr(self, name) + value)
-        for kind, hours in cost.work.items():
-            self.work[kind] = self.work.get(kind, 0.0) + hours
+            setattr(self, name, getattr(self, name) + value)
 
 
 def costs_by_rule(model: CostModel, jobs: Iterable[Job]) -> dict[str, JobCosts]:
@@ -399,7 +360,7 @@ def cost_of(model: CostModel, job: Job) -> JobCosts:
     if seconds := model.of_job(job):
         cost.estimated, cost.job_hours = 1, sum(seconds.values()) / 3600
         cost.gpu_hours = gpus * cost.job_hours
-        cost.work = {kind: gpus * n / 3600 for kind, n in seconds.items() if gpus and n}
+        cost.work = Counter({kind: gpus * n / 3600 for kind, n in seconds.items() if gpus and n})
     else:
         cost.most_job_hours = job.minutes / 60
         cost.most_gpu_hours = gpus * cost.most_job_hours
@@ -432,8 +393,7 @@ def cost_text(title: str, costs: Mapping[str, JobCosts], device: str) -> str:
             f"{_number(UNCERTAINTY * total.gpu_hours)} GPU-hours."
         )
     if total.work:
-        shares = sorted(total.work.items(), key=lambda item: -item[1])
-        parts = ", ".join(f"{kind} {_number(hours)}" for kind, hours in shares)
+        parts = ", ".join(f"{kind} {_number(hours)}" for kind, hours in total.work.most_common())
         notes.append(f"GPU-hours by work: {parts}.")
     if total.most_job_hours:
         notes.append(
@@ -469,9 +429,6 @@ def _number(value: float) -> str:
     if not value:
         return "·"
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
-
-
-# ---- disk space of a trained cell ---------------------------------------------------------------
 
 
 def cell_megabytes(model: CostModel, job: Job) -> float | None:

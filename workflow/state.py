@@ -12,7 +12,7 @@ import tempfile
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -47,9 +47,6 @@ _NOT_RUN = "has not run yet"
 _TOO_LONG = ("study", "sha256", "members")  # settings that `explain` leaves out
 
 
-# ---- states -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class State:
     """The state of a job.
@@ -73,29 +70,32 @@ def states(jobs: Mapping[str, Job]) -> dict[str, State]:
     known: dict[str, State] = {}
     checksum = cache(input_checksum)  # many jobs read the same outputs
     for card, job in jobs.items():
-        known[card] = _state(job, known, checksum)
+        record = read_record(card)
+        if record is None:
+            known[card] = _unfinished(job)
+            continue
+        inputs = [path for path in job.inputs if path in known]
+        since = record_file(card).stat().st_mtime
+        is_done = all(known[path].name == DONE for path in inputs)
+        if is_done and record.get("finds_inputs"):
+            # Only its script knows all of its inputs; reading them takes as long as the job.
+            newest = max((known[path].since or 0.0 for path in inputs), default=0.0)
+            is_done = newest <= since and not _has_changed(job, record)
+        elif is_done and all(map(os.path.exists, inputs)):
+            # A plan has the checksums of the user's files, and remembers those of missing ones.
+            checksums = job.description.get("contents", {})
+            current = fingerprint(
+                job.description, lambda path, known=checksums: known.get(path) or checksum(path)
+            )
+            is_done = current == record["fingerprint"]
+        elif is_done:  # Snakemake has deleted a card, which the job that wrote it will restore
+            is_done = not _has_changed(job, record)
+        known[card] = State(DONE if is_done else STALE, since, read_usage(job.folder), record)
     return known
 
 
-def _state(job: Job, known: Mapping[str, State], checksum: Callable[[Any], str]) -> State:
-    record = read_record(job.card)
-    if record is None:
-        return _unfinished(job)
-    read = [known[path] for path in job.inputs if path in known]
-    since = record_file(job.card).stat().st_mtime
-    is_done = all(state.name == DONE for state in read)
-    if is_done and record.get("finds_inputs"):
-        # Only its script knows all of its inputs; reading them takes as long as the job.
-        newest = max((state.since or 0.0 for state in read), default=0.0)
-        is_done = newest <= since and not any(differences(_recorded(record), job.description))
-    elif is_done and all(map(os.path.exists, (path for path in job.inputs if path in known))):
-        # A plan has the checksums of the user's files already, and remembers those of missing ones.
-        contents = job.description.get("contents", {})
-        current = fingerprint(job.description, lambda path: contents.get(path) or checksum(path))
-        is_done = current == record["fingerprint"]
-    elif is_done:  # Snakemake has deleted a card, which the job that wrote it will restore
-        is_done = not any(differences(_recorded(record), job.description))
-    return State(DONE if is_done else STALE, since, read_usage(job.folder), record)
+def _has_changed(job: Job, record: Mapping[str, Any]) -> bool:
+    return any(differences(record["card"].get("job", {}), job.description))
 
 
 def _unfinished(job: Job) -> State:
@@ -107,12 +107,13 @@ def _unfinished(job: Job) -> State:
     is_refused = any(line.startswith(_ERROR) for line in _lines(job.log))
     if started is None:
         return State(FAILED if is_refused else QUEUED, None, usage)
-    ended = _modified(f"{job.folder}/{USAGE}") or 0.0
-    was_killed = ended < started or not usage
-    has_failed = is_refused or was_killed or usage[-1]["ended"] != SUCCEEDED
-    # If it was started with another description, it is still queued.
-    if has_failed and _read_json(f"{job.folder}/job.json") == job.description:
-        return State(FAILED, started, usage)
+    was_killed = (_modified(f"{job.folder}/{USAGE}") or 0.0) < started or not usage
+    if is_refused or was_killed or usage[-1]["ended"] != SUCCEEDED:
+        # If it was started with another description, it is still queued.
+        with suppress(OSError, ValueError):
+            description = Path(job.folder, "job.json").read_text(encoding="utf-8")
+            if json.loads(description) == job.description:
+                return State(FAILED, started, usage)
     return State(QUEUED, started, usage)
 
 
@@ -135,32 +136,16 @@ def _lines(log: str) -> list[str]:
     return [line.strip() for line in text.split("\n") if line.strip()]
 
 
-def _read_json(file: str) -> Any:
-    with suppress(OSError, ValueError):
-        return json.loads(Path(file).read_text(encoding="utf-8"))
-    return None
-
-
 def _modified(file: str) -> float | None:
     with suppress(OSError):
         return Path(file).stat().st_mtime
     return None
 
 
-def _recorded(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The description with which an output was created."""
-    description: dict[str, Any] = record["card"].get("job", {})
-    return description
-
-
-# ---- status -------------------------------------------------------------------------------------
-
-
 def status_text(study: Study, jobs: Mapping[str, Job], device: str) -> str:
     """How far a study is, for a terminal; the time left is estimated for `device`.
 
-    A cell is finished if it is trained and all of its tasks are done. Resources used so far include
-    failed attempts, but not killed ones, which are not recorded.
+    Resources used so far include failed attempts, but not killed ones, which are not recorded.
     """
     now, known = time.time(), states(jobs)
     model = CostModel(study, device, jobs.values())
@@ -170,32 +155,33 @@ def status_text(study: Study, jobs: Mapping[str, Job], device: str) -> str:
     rows: list[Sequence[str]] = [("", *STATES, "all")]
     for rule, count in counts.items():
         rows.append((rule, *(str(count[state] or "·") for state in STATES), str(count.total())))
-    lines = [headline(study, _finished_cells(study, jobs, known)), "", *aligned(rows), ""]
-    is_running = is_at_work(study)
+    unfinished = [job for card, job in jobs.items() if known[card].name != DONE]
+    lines = [headline(study, unfinished), "", *aligned(rows), ""]
     lines.append(
         "Snakemake is running this study."
-        if is_running
+        if is_at_work(study)
         else "No run of this study is visible from this machine."
     )
     attempts = [line for state in known.values() for line in state.usage]
     size = sum(map(_bytes_in, {job.folder for job in jobs.values()}))
     lines.append(f"So far: {_hours(attempts)}, {size / 1e9:.1f} GB.")
-    running, failed, left = [], [], 0.0
+    running, failed = [], []
     for card, job in jobs.items():
-        state, name = known[card], job.folder.removeprefix(f"{study.results}/")
-        if state.name != DONE:
-            left += job_hours(model, job)
+        state, name = known[card], _name(study, job.folder)
         if state.name == RUNNING:
             since = state.since or now
-            progress = _progress(job.folder, since)
+            # An older log is from an earlier attempt, which has not been resumed yet.
+            logs = Path(job.folder).glob("checkpoints/*/log.jsonl")
+            current = [log for log in logs if (_modified(str(log)) or 0.0) >= since]
+            progress = describe_progress(current[0]) if current else ""
             running.append((now - since, name, f"\n    {progress}" if progress else ""))
         elif state.name == FAILED:
             failed.append(f"  {name}: {failure(job.log)}\n    {job.log}")
-    unfinished = sum(state.name != DONE for state in known.values())
     if unfinished:
         together = len(running) or 1
+        hours = sum(job_hours(model, job) for job in unfinished) / together
         at_a_time = f"{together} at a time" if running else "one after another"
-        lines.append(f"To do: {unfinished} jobs, about {duration(left / together)} {at_a_time}.")
+        lines.append(f"To do: {len(unfinished)} jobs, about {duration(hours)} {at_a_time}.")
     else:
         lines.append("Nothing to do.")
     listed = [
@@ -243,13 +229,25 @@ def plan_text(study: Study, file: str, jobs: Mapping[str, Job], device: str) -> 
             f"for another device): {'; '.join(marks)}."
         )
     counts = Counter(state.name for state in known.values())
-    finished = "finished, but something has changed since"
-    for state, predicate in ((STALE, finished), (FAILED, "failed before")):
-        if count := counts[state]:
-            lines.append(
-                f"{count} of these jobs {predicate}; `lexigraft explain` shows the details."
-            )
-    lines += _downloads(study, unfinished.values(), file)
+    changed = "finished, but something has changed since"
+    lines += [
+        f"{counts[state]} of these jobs {predicate}; `lexigraft explain` shows the details."
+        for state, predicate in ((STALE, changed), (FAILED, "failed before"))
+        if counts[state]
+    ]
+    by_rule: dict[str, list[Mapping[str, str]]] = {}
+    for job in unfinished.values():
+        by_rule.setdefault(job.rule, []).append(job.wildcards)
+    if packages := [axes["package"] for axes in by_rule.get("fetch_package", ())]:
+        lines.append(f"Downloads packages: {', '.join(packages)}.")
+    sources = [
+        study.config["sources"][axes["source"]] for axes in by_rule.get("prepare_source", ())
+    ]
+    if models := [source["hub"] for source in sources if source.get("hub")]:
+        lines.append(
+            f"Downloads source models from the Hugging Face hub: {', '.join(models)}."
+            f" To check data sets and other models: lexigraft doctor --study {file}"
+        )
     if notice := replacement_notice(study, unfinished):
         lines += ["", notice]
     try:
@@ -266,35 +264,21 @@ def _time(cost: JobCosts) -> str:
     return " + ".join(parts) or "·"
 
 
-def _downloads(study: Study, jobs: Iterable[Job], file: str) -> Iterator[str]:
-    """Packages and source models to download, and the command that lists everything else."""
-    packages, models = [], []
-    for job in jobs:
-        if job.rule == "fetch_package":
-            packages.append(job.wildcards["package"])
-        elif job.rule == "prepare_source":
-            models.append(study.config["sources"][job.wildcards["source"]].get("hub"))
-    if packages:
-        yield f"Downloads packages: {', '.join(packages)}."
-    if any(models):
-        yield (
-            f"Downloads source models from the Hugging Face hub: {', '.join(filter(None, models))}."
-            f" To check data sets and other models: lexigraft doctor --study {file}"
-        )
-
-
-def headline(study: Study, finished: int | None = None) -> str:
-    """The study and the number of its cells."""
-    title = f" ({study.config['title']})" if study.config["title"] else ""
-    if not study.cells:
-        return f"{study.name}{title}: tokenizers only, no cells"
-    if finished is None:
-        count, parts = len(study.cells), []
-        for axis, words in _PLURALS.items():
-            names = len({cell.wildcards[axis] for cell in study.cells})
-            parts.append(f"{names} {words[names > 1]}")
-        return f"{study.name}{title}: {count} cell{'s' * (count > 1)} of {', '.join(parts)}"
-    return f"{study.name}{title}: {finished} of {len(study.cells)} cells finished"
+def headline(study: Study, unfinished: Sequence[Job] | None = None) -> str:
+    """The study and the number of its cells, or of those of which no job is unfinished."""
+    title = study.name + (f" ({study.config['title']})" if study.config["title"] else "")
+    cells = [cell.wildcards for cell in study.cells]
+    if not cells:
+        return f"{title}: tokenizers only, no cells"
+    if unfinished is not None:
+        names = {tuple(job.wildcards.get(axis) for axis in AXES) for job in unfinished}
+        finished = sum(tuple(cell[axis] for axis in AXES) not in names for cell in cells)
+        return f"{title}: {finished} of {len(cells)} cells finished"
+    parts = []
+    for axis, words in _PLURALS.items():
+        count = len({cell[axis] for cell in cells})
+        parts.append(f"{count} {words[count > 1]}")
+    return f"{title}: {len(cells)} cell{'s' * (len(cells) > 1)} of {', '.join(parts)}"
 
 
 def duration(hours: float) -> str:
@@ -304,15 +288,7 @@ def duration(hours: float) -> str:
     return f"{hours:.1f} hours" if hours < 48 else f"{hours / 24:.1f} days"
 
 
-def _finished_cells(study: Study, jobs: Mapping[str, Job], known: Mapping[str, State]) -> int:
-    """The number of cells of which all jobs are done."""
-    unfinished = [job for card, job in jobs.items() if known[card].name != DONE]
-    names = {tuple(job.wildcards.get(axis) for axis in AXES) for job in unfinished}
-    return sum(tuple(cell.wildcards[axis] for axis in AXES) not in names for cell in study.cells)
-
-
-def _hours(attempts: Iterable[Mapping[str, Any]]) -> str:
-    attempts = list(attempts)
+def _hours(attempts: Sequence[Mapping[str, Any]]) -> str:
     job_hours = sum(line["seconds"] for line in attempts) / 3600
     gpu_hours = sum(line["seconds"] * line.get("gpus", 0) for line in attempts) / 3600
     return f"{gpu_hours:.1f} GPU-hours and {job_hours:.1f} job-hours"
@@ -321,27 +297,15 @@ def _hours(attempts: Iterable[Mapping[str, Any]]) -> str:
 def _bytes_in(folder: str) -> int:
     """Bytes of the files in an output folder, without subfolders of other jobs and links."""
     size = 0
-    for place, folders, files in os.walk(folder):
-        if place != folder and "job.json" in files:
+    for path, folders, files in os.walk(folder):
+        if path != folder and "job.json" in files:
             folders.clear()
             continue
         for name in files:
             with suppress(OSError):  # just deleted, such as a temporary file
-                found = Path(place, name).lstat()
-                size += 0 if stat.S_ISLNK(found.st_mode) else found.st_size
+                status = Path(path, name).lstat()
+                size += 0 if stat.S_ISLNK(status.st_mode) else status.st_size
     return size
-
-
-def _progress(folder: str, started: float) -> str:
-    """The progress of the training in a folder; empty for other jobs and before its first step."""
-    for log in Path(folder).glob("checkpoints/*/log.jsonl"):
-        # An older log is from an earlier attempt, which has not been resumed yet.
-        if (_modified(str(log)) or 0.0) >= started:
-            return describe_progress(log)
-    return ""
-
-
-# ---- explanations -------------------------------------------------------------------------------
 
 
 def explain_study(study: Study, jobs: Mapping[str, Job]) -> str:
@@ -399,7 +363,7 @@ def _reasons(study: Study, job: Job, known: Mapping[str, State]) -> list[str]:
         return [f"failed: {failure(job.log)} (log: {job.log})"]
     if state.name == QUEUED or state.record is None:
         return [_NOT_RUN]
-    reasons = list(differences(_recorded(state.record), job.description))
+    reasons = list(differences(state.record["card"].get("job", {}), job.description))
     for card in job.inputs:
         if card in known and known[card].name != DONE:
             name = known[card].name
@@ -445,16 +409,12 @@ def _name(study: Study, path: str) -> str:
     return path.removeprefix(f"{study.results}/")
 
 
-# ---- before a run -------------------------------------------------------------------------------
-
-
 def replaced_jobs(jobs: Mapping[str, Job]) -> dict[str, State]:
     """Card -> state of the finished jobs among planned ones that a run will compute again.
 
-    Jobs that Snakemake starts for another reason find their outputs complete and replace nothing.
-    Excluded are jobs without resources, which take seconds, and jobs whose scripts find their
-    inputs: they only score new predictions. An input may be recomputed with the same content, which
-    cannot be known before, so these are upper bounds.
+    An upper bound: an input may be recomputed with the same content. Excluded are jobs without
+    resources, which take seconds, and jobs whose scripts find their inputs: they only score new
+    predictions.
     """
     known = states(jobs)
     return {
@@ -473,7 +433,20 @@ def replacement_notice(study: Study, jobs: Mapping[str, Job]) -> str:
     replaced = replaced_jobs(jobs)
     if not replaced:
         return ""
-    attempts = [line for card in replaced for line in _last_attempts(jobs[card], replaced[card])]
+    attempts: list[dict[str, Any]] = []
+    for card, state in replaced.items():
+        # Those that made the output: the successful attempt, and failed ones before it. Attempts of
+        # an evaluation complement each other.
+        latest: list[dict[str, Any]] = []
+        for line in state.usage:
+            if (
+                latest
+                and latest[-1]["ended"] == SUCCEEDED
+                and "tasks" not in jobs[card].description
+            ):
+                latest = []
+            latest.append(line)
+        attempts += latest
     rules = Counter(jobs[card].rule for card in replaced).items()
     lines = [
         f"Settings, versions or texts have changed: this run replaces up to {len(replaced)} "
@@ -495,7 +468,7 @@ def replacement_notice(study: Study, jobs: Mapping[str, Job]) -> str:
 
 def _only_adds_runs(job: Job, record: Mapping[str, Any], known: Mapping[str, State]) -> bool:
     """Whether an evaluation only gets tasks and runs that it did not have."""
-    old, new = _recorded(record).get("tasks", {}), job.description.get("tasks", {})
+    old, new = record["card"].get("job", {}).get("tasks", {}), job.description.get("tasks", {})
     common = [task for task in new if task in old]
     if not common or any(new[task] | {"runs": 0} != old[task] | {"runs": 0} for task in common):
         return False
@@ -504,19 +477,6 @@ def _only_adds_runs(job: Job, record: Mapping[str, Any], known: Mapping[str, Sta
     folders = {Path(card).parent for card, state in known.items() if state.name != DONE}
     paths = [Path(path) for path in leaves(read)]
     return not any(path in folders or path.parent in folders for path in paths)
-
-
-def _last_attempts(job: Job, state: State) -> list[dict[str, Any]]:
-    """The attempts that made an output: the successful one, and failed ones before it.
-
-    Attempts of an evaluation complement each other.
-    """
-    attempts: list[dict[str, Any]] = []
-    for line in state.usage:
-        if attempts and attempts[-1].get("ended") == SUCCEEDED and "tasks" not in job.description:
-            attempts = []
-        attempts.append(line)
-    return attempts
 
 
 def check_writable(results: str) -> None:
