@@ -52,7 +52,12 @@ def adapt(request: Request, out: Path | None, baselines: bool, threads: int) -> 
     adaptation = Adaptation(request, facts, baselines)
     out = (out or Path(f"adapted-{adaptation.source}-{adaptation.code}")).resolve()
     check_results_apart(request.text, out)
-    state = _read_state(out)
+    state: dict[str, Any] = {}
+    with suppress(OSError, ValueError):
+        state = json.loads((out / STATE).read_text(encoding="utf-8"))
+    is_early = out.is_dir() and {path.name for path in out.iterdir()} <= _EARLY
+    if not state and out.exists() and not is_early:
+        raise UserError(f"--out: {out} already exists with other content; choose another folder")
     out.mkdir(parents=True, exist_ok=True)
     with chdir(out):
         file = Path(STUDY_FILE)
@@ -75,7 +80,14 @@ def adapt(request: Request, out: Path | None, baselines: bool, threads: int) -> 
         if is_edited:
             typer.echo(f"  {STUDY_FILE} has been edited; running it without changes")
         else:
-            _write_study(adaptation, choices)
+            # If the study cannot be opened, the folder is unchanged: other options can be tried.
+            with _draft(adaptation.study(choices, STUDY_FILE)) as draft:
+                open_study(str(draft))
+                state = {"request": asdict(request), "choices": asdict(choices)}
+                # In this order, so that if this is killed, the next run rewrites the study.
+                file.unlink(missing_ok=True)
+                write_json(STATE, state | {"study": _digest(draft)})
+                draft.replace(file)
         cells = adaptation.cells(choices)
         if is_resumed and any(Path("results").glob("training/**/checkpoints/*/phase-*")):
             typer.echo("Resuming; training continues from its last checkpoint.")
@@ -89,8 +101,7 @@ def adapt(request: Request, out: Path | None, baselines: bool, threads: int) -> 
 def _prepare_source(adaptation: Adaptation, threads: int) -> Path:
     """Prepare the model with the study's own stage, for choices that depend on it.
 
-    The study of that job already has the initializer: if its inputs are missing, it is rejected
-    before anything is computed.
+    The study of that job already has the initializer, to reject it before anything is computed.
     """
     tokens = adaptation.request.new_tokens or NEW_TOKENS
     provisional = Choices(tokens, NO_TRAINING, None, sizes={}, reasons=[])
@@ -98,21 +109,6 @@ def _prepare_source(adaptation: Adaptation, threads: int) -> Path:
         card = open_study(str(draft)).card("prepare_source", source=adaptation.source)
         run_snakemake(str(draft), [card], threads)
     return Path(card).parent
-
-
-def _write_study(adaptation: Adaptation, choices: Choices) -> None:
-    """Write the study and `adapt.json`.
-
-    A study that cannot be opened leaves the folder unchanged, so that the command can be run again
-    with other options.
-    """
-    with _draft(adaptation.study(choices, STUDY_FILE)) as draft:
-        open_study(str(draft))
-        state = {"request": asdict(adaptation.request), "choices": asdict(choices)}
-        # In this order, so that if this is killed at any time, the next run rewrites the study.
-        Path(STUDY_FILE).unlink(missing_ok=True)
-        write_json(STATE, state | {"study": _digest(draft)})
-        draft.replace(STUDY_FILE)
 
 
 @contextmanager
@@ -126,16 +122,6 @@ def _draft(text: str) -> Iterator[Path]:
         file.unlink(missing_ok=True)
 
 
-def _read_state(out: Path) -> dict[str, Any]:
-    """The content of `adapt.json`; raises a `UserError` if the folder has other content."""
-    with suppress(OSError, ValueError):
-        state: dict[str, Any] = json.loads((out / STATE).read_text(encoding="utf-8"))
-        return state
-    if out.exists() and (not out.is_dir() or not {path.name for path in out.iterdir()} <= _EARLY):
-        raise UserError(f"--out: {out} already exists with other content; choose another folder")
-    return {}
-
-
 def _digest(file: Path) -> str:
     return sha256(file.read_bytes()).hexdigest()
 
@@ -144,7 +130,17 @@ def _show_outcome(adaptation: Adaptation, study: "Study", cells: Mapping[str, "C
     """Export the model, and show the scores and what is where."""
     from rich.console import Console
 
-    scores = {name: _scores(study, cell) for name, cell in cells.items()}
+    scores = {}
+    for name, cell in cells.items():
+        file = Path(study.folder("evaluate", **cell.wildcards), "perplexity/run-0/record.json")
+        try:
+            record = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise UserError(f"{file}: cannot be read; run the same command again") from None
+        metrics, sentences = record["metrics"], record["details"]["heldout"]["sentences"]
+        english = metrics.get("english_bits_per_byte")
+        length = metrics["tokens"] / sentences
+        scores[name] = Scores(metrics["bits_per_byte"], length, english, sentences)
     model = _export(adaptation, study, cells["adapted"], scores)
     with atomic_file(Path(REPORT)) as page:
         page.write_bytes(Path(study.folder("build_report"), REPORT).read_bytes())
@@ -157,37 +153,18 @@ def _show_outcome(adaptation: Adaptation, study: "Study", cells: Mapping[str, "C
         typer.echo(f"{name + ':':<8} {Path(path).resolve()}")
 
 
-def _scores(study: "Study", cell: "Cell") -> Scores:
-    file = Path(study.folder("evaluate", **cell.wildcards), "perplexity/run-0/record.json")
-    try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise UserError(f"{file}: cannot be read; run the same command again") from None
-    metrics, sentences = record["metrics"], record["details"]["heldout"]["sentences"]
-    return Scores(
-        metrics["bits_per_byte"],
-        metrics["tokens"] / sentences,
-        metrics.get("english_bits_per_byte"),
-        sentences,
-    )
-
-
 def numbers(scores: Mapping[str, Scores]) -> dict[str, dict[str, str]]:
     """The rows of a table: metric -> model -> number."""
-    models = {_COLUMNS[name]: score for name, score in scores.items()}
-    rows = {
-        "Bits per byte (lower is better)": {
-            name: f"{score.bits_per_byte:.3f}" for name, score in models.items()
-        },
-        "Tokens per sentence": {
-            name: f"{score.tokens_per_sentence:.1f}" for name, score in models.items()
-        },
+    columns = (
+        ("Bits per byte (lower is better)", "bits_per_byte", ".3f"),
+        ("Tokens per sentence", "tokens_per_sentence", ".1f"),
+        ("Bits per byte of English", "english_bits_per_byte", ".3f"),
+    )
+    return {
+        title: {_COLUMNS[name]: format(getattr(score, key), form) for name, score in scores.items()}
+        for title, key, form in columns
+        if all(getattr(score, key) is not None for score in scores.values())
     }
-    if all(score.english_bits_per_byte is not None for score in scores.values()):
-        rows["Bits per byte of English"] = {
-            name: f"{score.english_bits_per_byte:.3f}" for name, score in models.items()
-        }
-    return rows
 
 
 def conclusion(scores: Mapping[str, Scores]) -> str:
@@ -207,6 +184,8 @@ def _export(
     adaptation: Adaptation, study: "Study", cell: "Cell", scores: Mapping[str, Scores]
 ) -> Path:
     """Export the model unless that is done, with a model card that includes the scores."""
+    from huggingface_hub import model_info
+
     from lexigraft.model_card import README, model_card
     from lexigraft.source.tokenizer import load_tokenizer
     from lexigraft.training.export import cell_facts, export
@@ -217,9 +196,15 @@ def _export(
             return folder
     export(trained, folder)
     card, facts = read_card(folder), cell_facts(trained)
+    license = facts.license
+    # The model is complete: on any error of hub or network, its licence is just unknown.
+    with suppress(Exception):
+        hub = next((entry["hub"] for entry in adaptation.sources.values() if "hub" in entry), None)
+        if not license and hub and (data := model_info(hub, timeout=10).card_data):
+            license = str(data.get("license") or "")
     facts = replace(
         facts,
-        license=facts.license or _hub_license(adaptation.sources),
+        license=license,
         numbers=numbers(scores),
         measured_on=(
             f"{scores['adapted'].sentences:,} sentences that were held out of training, each "
@@ -230,15 +215,3 @@ def _export(
     (folder / README).write_text(text, encoding="utf-8")
     write_card(folder, card["job"], card["files"], exported_cell=card["exported_cell"])
     return folder
-
-
-def _hub_license(sources: Mapping[str, Any]) -> str:
-    """The licence of the hub model in a study's own `sources`, if the hub is reachable."""
-    from huggingface_hub import model_info
-
-    name = next((entry["hub"] for entry in sources.values() if "hub" in entry), None)
-    # The model is complete: on any error of hub or network, its licence is just unknown.
-    with suppress(Exception):
-        if name is not None and (card := model_info(name, timeout=10).card_data):
-            return str(card.get("license") or "")
-    return ""
