@@ -35,18 +35,11 @@ class TokenLengths(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """A step takes `seconds_per_step` plus `seconds_per_token` for each of its tokens.
-
-    `origin` says where the numbers come from.
-    """
+    """A step takes `seconds_per_step` plus `seconds_per_token` for each of its tokens."""
 
     seconds_per_step: float
     seconds_per_token: float
-    origin: str
-
-    def tokens_per_second(self, tokens: int) -> float:
-        """Tokens per second in steps of this many tokens."""
-        return tokens / (self.seconds_per_step + tokens * self.seconds_per_token)
+    origin: str  # where the numbers come from
 
 
 @dataclass(frozen=True)
@@ -85,16 +78,21 @@ def plan_budget(
 ) -> Budget:
     """Choose how much of the text is trained on, how often, and in steps of which size.
 
-    `heldout` sentences are not trained on. `length` is that of a sequence in tokens. If `tokens` is
-    given, that many are read regardless of the time; otherwise as many as fit into `minutes` at a
-    `speed`, but no text more than four times.
+    `heldout` sentences are not trained on. `length` is that of a sequence in tokens. Without
+    `tokens`, as many are read as fit into `minutes` at a `speed`, but no text more than four times.
     """
     sentence = lengths.target + _SEPARATOR
     available = (facts.sentences - heldout) * sentence
     reason = AS_REQUESTED
     if tokens is None:
         assert speed is not None
-        tokens, rate = _tokens_within(length, minutes, speed)
+        # Larger steps are faster: use the largest that this number of tokens can be divided into.
+        for batch in range(_BATCH, 0, -1):
+            step = batch * length
+            rate = step / (speed.seconds_per_step + step * speed.seconds_per_token)
+            tokens = max(length, int(rate * 60 * minutes * _MARGIN))
+            if _batch_sequences(tokens, length) >= batch:
+                break
         reason = f"{minutes:g} minutes at {rate:,.0f} tokens/s ({speed.origin})"
         if facts.is_whole and tokens > _PASSES * available:
             tokens = int(_PASSES * available)
@@ -118,19 +116,6 @@ def heldout_within(lengths: TokenLengths, minutes: float, speed: Speed) -> int:
     return max(100, int(_SCORING * 60 * minutes / seconds))
 
 
-def _tokens_within(length: int, minutes: float, speed: Speed) -> tuple[int, float]:
-    """The number of tokens that fit into some minutes, and tokens per second.
-
-    Larger steps are faster. Uses the largest steps that this number of tokens can be divided into.
-    """
-    for batch in range(_BATCH, 0, -1):
-        rate = speed.tokens_per_second(batch * length)
-        tokens = max(length, int(rate * 60 * minutes * _MARGIN))
-        if _batch_sequences(tokens, length) >= batch:
-            break
-    return tokens, rate
-
-
 def _batch_sequences(tokens: int, length: int) -> int:
     return min(_BATCH, max(1, tokens // (length * _STEPS)))
 
@@ -138,22 +123,18 @@ def _batch_sequences(tokens: int, length: int) -> int:
 def training_speed(
     folder: Path, strategy: Mapping[str, Any], parameters: int, threads: int
 ) -> Speed:
-    """The speed at which this machine trains a strategy.
+    """The speed at which this machine trains a strategy, from a few steps in a separate process.
 
-    A few steps are timed in a separate process. If that fails, the speed is estimated by the cost
-    model, as it is for VocADT's adapters, whose recipes do not exist yet.
+    If that fails, and for VocADT's adapters, whose recipes do not exist yet, it is that of the cost
+    model.
     """
     if "adapter" in strategy["phases"][-1]["trainable"]:
         return modelled_speed(strategy, parameters)
     # -P: do not import modules from the working folder.
     program = [sys.executable, "-P", "-m", "lexigraft.training.speed"]
-    process = subprocess.run(
-        [*program, str(folder), json.dumps(strategy)],
-        env=os.environ | {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [*program, str(folder), json.dumps(strategy)]
+    environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     try:
         return Speed(**json.loads(process.stdout.splitlines()[-1]), origin="measured here")
     except (IndexError, ValueError, TypeError):

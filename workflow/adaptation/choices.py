@@ -58,7 +58,14 @@ def choose(adaptation: Adaptation, facts: TextFacts, source: Path, threads: int)
     request, card = adaptation.request, read_card(source)
     model, parameters = open_source(source), int(card["parameters"])
     new = choose_new_tokens(model.tokenizer(), facts, request.new_tokens)
-    strategy, reason = _strategy(request.strategy, parameters)
+    strategy, reason = request.strategy, AS_REQUESTED
+    if strategy is None and devices():
+        strategy = "2x2ls-mtp-512"
+        reason = "recommended for small texts (Yamaguchi et al.); a GPU is available"
+    elif strategy is None:
+        slow = "" if parameters < 1e9 else "; a model of this size is slow without one"
+        strategy = "2x2ls-clm-512"
+        reason = f"trains embeddings and four layers, since there is no GPU{slow}"
     entry = entries_of("strategies")[strategy]
     positions = context_length(load_config(model.folder))
     phases = [
@@ -67,7 +74,11 @@ def choose(adaptation: Adaptation, facts: TextFacts, source: Path, threads: int)
     ]
     training, amount = None, ("none", AS_REQUESTED)
     heldout = heldout_sentences(facts.sentences)
-    sizes = {"train_sentences": None if facts.is_whole else MOST_READ * 3 // 4}
+    english = _ENGLISH  # sentences, limited to what a text of the user contains
+    if request.english:
+        settings = adaptation.text_settings([request.english])
+        english = min(_ENGLISH, measure_text(settings, "--english", least=1).sentences)
+    train_sentences = None if facts.is_whole else MOST_READ * 3 // 4
     if phases:
         speed = None
         checkpointing = {"gradient_checkpointing": bool(devices())}
@@ -85,8 +96,8 @@ def choose(adaptation: Adaptation, facts: TextFacts, source: Path, threads: int)
             speed=speed,
         )
         amount = budget.describe()
-        if not facts.is_whole:
-            sizes["train_sentences"] = max(MOST_READ * 3 // 4, budget.sentences or 0)
+        if train_sentences:
+            train_sentences = max(train_sentences, budget.sentences or 0)
         training = {
             "sentences": budget.sentences,
             "epochs": budget.epochs,
@@ -95,18 +106,16 @@ def choose(adaptation: Adaptation, facts: TextFacts, source: Path, threads: int)
             **checkpointing,
             **({"phases": phases} if phases != entry["phases"] else {}),
         }
-    is_default = request.initializer == INITIALIZER
+    origin = AS_REQUESTED
+    if request.initializer == INITIALIZER:
+        origin = "the default: it needs only the two tokenizers"
     lengths = f"{new.lengths.target:.1f} tokens instead of {new.lengths.source:.1f}"
     size = f"{parameters / 1e6:,.1f} million parameters, {card['tokenizer_family']}"
     reasons = [
         ("model", adaptation.model, size),
         *_about_the_text(adaptation, facts),
         ("new tokens", f"{new.count:,}", f"{new.reason}; a sentence takes {lengths}"),
-        (
-            "initializer",
-            request.initializer,
-            "the default: it needs only the two tokenizers" if is_default else AS_REQUESTED,
-        ),
+        ("initializer", request.initializer, origin),
         ("strategy", strategy, reason),
         ("training", *amount),
     ]
@@ -117,8 +126,11 @@ def choose(adaptation: Adaptation, facts: TextFacts, source: Path, threads: int)
         new_tokens=new.count,
         strategy=strategy,
         training=training,
-        sizes=sizes
-        | {"heldout_sentences": heldout, "english_sentences": _english_sentences(adaptation)},
+        sizes={
+            "train_sentences": train_sentences,
+            "heldout_sentences": heldout,
+            "english_sentences": english,
+        },
         reasons=[list(reason) for reason in reasons],
     )
 
@@ -163,16 +175,6 @@ def choose_new_tokens(
     )
 
 
-def _strategy(requested: str | None, parameters: int) -> tuple[str, str]:
-    """Name and reason."""
-    if requested is not None:
-        return requested, AS_REQUESTED
-    if devices():
-        return "2x2ls-mtp-512", "recommended for small texts (Yamaguchi et al.); a GPU is available"
-    slow = "" if parameters < 1e9 else "; a model of this size is slow without one"
-    return "2x2ls-clm-512", f"trains embeddings and four layers, since there is no GPU{slow}"
-
-
 def _about_the_text(adaptation: Adaptation, facts: TextFacts) -> list[tuple[str, str, str]]:
     size = f"{facts.bytes / 1e6:,.1f} MB" if facts.bytes >= 1e6 else f"{facts.bytes / 1e3:,.1f} kB"
     text = f"{facts.sentences:,} sentences{'' if facts.is_whole else ' or more'}, {size}"
@@ -186,11 +188,3 @@ def _about_the_text(adaptation: Adaptation, facts: TextFacts) -> list[tuple[str,
         reason = "derived from the script"
     language = f"{adaptation.language} ({adaptation.code})"
     return [("text", text, "; ".join(details)), ("language", language, reason)]
-
-
-def _english_sentences(adaptation: Adaptation) -> int:
-    """The number of English sentences, limited to what a text of the user contains."""
-    if not (english := adaptation.request.english):
-        return _ENGLISH
-    settings = adaptation.text_settings([english])
-    return min(_ENGLISH, measure_text(settings, "--english", least=1).sentences)
