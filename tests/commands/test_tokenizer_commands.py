@@ -348,8 +348,7 @@ def test_unreadable_english_text_is_refused_before_any_work(
 def test_the_help_states_the_defaults_of_the_library():
     """Commands are imported for the help: they cannot import what their defaults belong to."""
     from lexigraft.evaluation.inspection import SIZES
-    from workflow.adaptation.budget import MINUTES
-    from workflow.adaptation.choices import INITIALIZER, NEW_TOKENS
+    from workflow.adaptation.choices import INITIALIZER, MINUTES, NEW_TOKENS
     from workflow.commands.adapt import adapt
     from workflow.commands.tokenizers import inspect
 

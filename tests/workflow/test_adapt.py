@@ -16,12 +16,12 @@ from tests import preloaded_python
 from tests.adapting import adapt, sentences_of, write_texts
 from workflow.adaptation import adaptation, progress
 from workflow.adaptation.adaptation import Scores, conclusion
-from workflow.adaptation.budget import (
+from workflow.adaptation.choices import (
     Speed,
     TokenLengths,
+    choose_new_tokens,
     plan_budget,
 )
-from workflow.adaptation.choices import choose_new_tokens
 from workflow.adaptation.study import Choices, Request, source_entry
 from workflow.adaptation.text import (
     LEAST_SENTENCES,

@@ -1,20 +1,20 @@
 """The choices that `lexigraft adapt` makes for options that are not set, and their reasons."""
 
+import json
+import logging
+import math
+import os
+import subprocess
+import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.artifacts.cards import read_card
 from lexigraft.errors import UserError
 from lexigraft.gpus import devices
-from workflow.adaptation.budget import (
-    AS_REQUESTED,
-    TokenLengths,
-    heldout_within,
-    plan_budget,
-    training_speed,
-)
 from workflow.adaptation.study import Adaptation, Choices
 from workflow.adaptation.text import (
     MOST_READ,
@@ -24,17 +24,35 @@ from workflow.adaptation.text import (
     language_of,
     measure_text,
     script_name,
-    warnings,
 )
 from workflow.config.registries import entries_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
+logger = logging.getLogger(__name__)
+
 NEW_TOKENS, INITIALIZER = 1000, "merge"
 _FEWER = (500, 250, 100, 50)  # alternatives if a text is too small for NEW_TOKENS
 _OCCURRENCES, _SHARE = 5, 0.9  # this share of new tokens must occur this often
 _ENGLISH = 200  # maximum number of English sentences
+MINUTES = 60.0
+AS_REQUESTED = "as requested"
+_PASSES = 4  # maximum over a text, unless the user requests more tokens
+_MARGIN = 0.8  # share of the time for training; the rest is for loading and held-out scoring
+_SCORING = 0.2  # maximum share of the time for scoring the source afterwards
+_FORWARD = 0.5  # approximate time of scoring a token, relative to training on it
+_SEPARATOR = 1  # token after each sentence
+_STEPS = 200  # minimum number of optimizer steps, if the budget allows
+_FEW_STEPS = 1000  # below this number, the learning rate is higher
+_BATCH = 8  # maximum sequences per step, as in Yamaguchi et al.
+
+
+class TokenLengths(NamedTuple):
+    """Tokens per sentence, in the source's vocabulary and in the new one."""
+
+    source: float
+    target: float
 
 
 @dataclass(frozen=True)
@@ -85,7 +103,9 @@ def choose(adaptation: Adaptation, facts: TextFacts, source: Path, threads: int)
         if request.tokens is None:
             settings = entry | checkpointing | {"phases": phases}
             speed = training_speed(model.folder, settings, parameters, threads)
-            heldout = min(heldout, heldout_within(new.lengths, request.minutes, speed))
+            # Scoring them with the source takes at most a fifth of the time.
+            seconds = new.lengths.source * _FORWARD * speed.seconds_per_token
+            heldout = min(heldout, max(100, int(_SCORING * 60 * request.minutes / seconds)))
         budget = plan_budget(
             facts,
             heldout,
@@ -179,7 +199,19 @@ def _about_the_text(adaptation: Adaptation, facts: TextFacts) -> list[tuple[str,
     size = f"{facts.bytes / 1e6:,.1f} MB" if facts.bytes >= 1e6 else f"{facts.bytes / 1e3:,.1f} kB"
     text = f"{facts.sentences:,} sentences{'' if facts.is_whole else ' or more'}, {size}"
     script = f"{facts.share:.0%} of the letters are {script_name(facts.script)}"
-    details = [f"distinct sentences among {facts.lines:,} lines", script, *warnings(facts)]
+    details = [f"distinct sentences among {facts.lines:,} lines", script]
+    if facts.duplicates > facts.lines / 5:
+        details.append(
+            f"{facts.duplicates / facts.lines:.0%} of the lines are repeated; each is used once"
+        )
+    if facts.lost:
+        details.append(f"{facts.lost:,} lines contain U+FFFD: they were decoded incorrectly")
+    if facts.share < 0.5:
+        details.append(
+            f"only {facts.share:.0%} of the letters are in one script ({script_name(facts.script)})"
+        )
+    if facts.characters / facts.sentences > 2_000:
+        details.append("lines are very long; the text should have one sentence per line")
     if adaptation.code != language_of(facts):
         reason = AS_REQUESTED
     elif adaptation.code == UNDETERMINED:
@@ -188,3 +220,119 @@ def _about_the_text(adaptation: Adaptation, facts: TextFacts) -> list[tuple[str,
         reason = "derived from the script"
     language = f"{adaptation.language} ({adaptation.code})"
     return [("text", text, "; ".join(details)), ("language", language, reason)]
+
+
+class Speed(NamedTuple):
+    """A step takes `seconds_per_step` plus `seconds_per_token` for each of its tokens."""
+
+    seconds_per_step: float
+    seconds_per_token: float
+    origin: str  # where the numbers come from
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The amount of training: `tokens` of the new vocabulary.
+
+    They are `sentences` of the training text (None is all), `epochs` times, in steps of
+    `batch_sequences` sequences. `reason` explains the number of tokens.
+    """
+
+    tokens: int
+    sentences: int | None
+    epochs: float
+    batch_sequences: int
+    learning_rate: float
+    reason: str
+
+    def describe(self) -> tuple[str, str]:
+        """The amount, and its reason."""
+        text = f"{self.sentences:,} sentences" if self.sentences else "all sentences"
+        times = "once" if self.epochs == 1 else f"{self.epochs:.1f} times"
+        sequences = f"{self.batch_sequences} sequence{'s' if self.batch_sequences > 1 else ''}"
+        steps = f"{sequences} per step, learning rate {self.learning_rate:g}"
+        return f"{self.tokens:,} tokens: {text}, {times}", f"{self.reason}; {steps}"
+
+
+def plan_budget(
+    facts: TextFacts,
+    heldout: int,
+    lengths: TokenLengths,
+    length: int,
+    *,
+    tokens: int | None,
+    minutes: float,
+    speed: Speed | None,
+) -> Budget:
+    """Choose how much of the text is trained on, how often, and in steps of which size.
+
+    `heldout` sentences are not trained on. `length` is that of a sequence in tokens. Without
+    `tokens`, as many are read as fit into `minutes` at a `speed`, but no text more than four times.
+    """
+    sentence = lengths.target + _SEPARATOR
+    available = (facts.sentences - heldout) * sentence
+    reason = AS_REQUESTED
+    if tokens is None:
+        assert speed is not None
+        # Larger steps are faster: use the largest that this number of tokens can be divided into.
+        for batch in range(_BATCH, 0, -1):
+            step = batch * length
+            rate = step / (speed.seconds_per_step + step * speed.seconds_per_token)
+            tokens = max(length, int(rate * 60 * minutes * _MARGIN))
+            if _batch_sequences(tokens, length) >= batch:
+                break
+        reason = f"{minutes:g} minutes at {rate:,.0f} tokens/s ({speed.origin})"
+        if facts.is_whole and tokens > _PASSES * available:
+            tokens = int(_PASSES * available)
+            reason = (
+                f"{_PASSES} passes over the text, which take less than {reason}; more passes help "
+                "little (Muennighoff et al. 2023); use --tokens for more"
+            )
+    sentences: int | None = max(1, int(tokens / sentence))
+    epochs = 1.0
+    if facts.is_whole and tokens >= available:
+        sentences, epochs = None, round(tokens / available, 3)
+    batch = _batch_sequences(tokens, length)
+    steps = max(1, math.ceil(tokens / (length * batch)))
+    learning_rate = 5e-4 if steps < _FEW_STEPS else 1e-4
+    return Budget(tokens, sentences, epochs, batch, learning_rate, reason)
+
+
+def _batch_sequences(tokens: int, length: int) -> int:
+    return min(_BATCH, max(1, tokens // (length * _STEPS)))
+
+
+def training_speed(
+    folder: Path, strategy: Mapping[str, Any], parameters: int, threads: int
+) -> Speed:
+    """The speed at which this machine trains a strategy, from a few steps in a separate process.
+
+    If that fails, and for VocADT's adapters, whose recipes do not exist yet, it is that of the cost
+    model for the available GPU or a CPU.
+    """
+    import torch
+
+    from lexigraft.machine import PEAKS, known_device
+    from workflow.cost import DEVICE, TRAINING, training_flops
+
+    if "adapter" not in strategy["phases"][-1]["trainable"]:
+        # -P: do not import modules from the working folder.
+        program = [sys.executable, "-P", "-m", "lexigraft.training.speed"]
+        process = subprocess.run(
+            [*program, str(folder), json.dumps(strategy)],
+            env=os.environ | dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads)),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        try:
+            return Speed(**json.loads(process.stdout.splitlines()[-1]), origin="measured here")
+        except (IndexError, ValueError, TypeError):
+            logger.warning(
+                "the speed could not be measured (%s); using the estimate of the cost model",
+                (process.stderr.strip().splitlines() or ["no message"])[-1],
+            )
+    name = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    device = known_device(name) or DEVICE
+    flops = training_flops(strategy["phases"][-1], strategy["gradient_checkpointing"], parameters)
+    return Speed(0.0, flops / (TRAINING * PEAKS[device].flops), f"cost model for {device}")

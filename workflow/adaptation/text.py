@@ -117,21 +117,3 @@ def script_name(script: str) -> str:
 
     name: str = unicodedata.script_name(script, script)
     return name.replace("_", " ")
-
-
-def warnings(facts: TextFacts) -> list[str]:
-    """Warnings about a text, one clause each."""
-    found = []
-    if facts.duplicates > facts.lines / 5:
-        found.append(
-            f"{facts.duplicates / facts.lines:.0%} of the lines are repeated; each is used once"
-        )
-    if facts.lost:
-        found.append(f"{facts.lost:,} lines contain U+FFFD: they were decoded incorrectly")
-    if facts.share < 0.5:
-        found.append(
-            f"only {facts.share:.0%} of the letters are in one script ({script_name(facts.script)})"
-        )
-    if facts.characters / facts.sentences > 2_000:
-        found.append("lines are very long; the text should have one sentence per line")
-    return found

@@ -109,7 +109,7 @@ def adapt(
         lexigraft adapt --model ./my-model --text corpus/ --language te --baselines --out telugu-model
     """  # noqa: E501
     from workflow.adaptation.adaptation import adapt as run
-    from workflow.adaptation.budget import MINUTES
+    from workflow.adaptation.choices import MINUTES
     from workflow.adaptation.study import Request
 
     if minutes is not None and tokens is not None:
