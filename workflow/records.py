@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lexigraft.artifacts.atomic import atomic_file
 from lexigraft.artifacts.cards import commit_of_code, read_card
@@ -21,9 +21,6 @@ from lexigraft.usage import DONE, read_usage
 from workflow.config.registries import ROOT
 from workflow.jobs import Job
 from workflow.study import Study
-
-if TYPE_CHECKING:  # `python -m workflow.pages` without a study needs no pandas
-    import pandas
 
 RESULTS = ROOT / "docs/results"
 _HELDOUT = ("step", "tokens", "bits_per_byte", "english_bits_per_byte", "perplexity",
@@ -104,13 +101,10 @@ def as_text(content: dict[str, Any]) -> str:
 def study_record(study: Study, jobs: Iterable[Job]) -> dict[str, Any]:
     """The numbers of a finished study as its report reads them, and facts about its run.
 
-    `jobs` are all jobs of the study.
-
-    Raises
-    ------
-    UserError
-        The study is not finished.
+    `jobs` are all jobs of the study. Raises a `UserError` if it is not finished.
     """
+    import pandas  # `python -m workflow.pages` without a study needs no pandas
+
     from lexigraft.report.frame import CELL, summarize
     from lexigraft.report.inputs import report_inputs, report_settings
     from lexigraft.report.records import read_study
@@ -125,6 +119,16 @@ def study_record(study: Study, jobs: Iterable[Job]) -> dict[str, Any]:
         inputs | {"languages": study.config["languages"], "fonts": None},
     )
     heldout = results.curves[results.curves.get("event") == "heldout"]
+    files = [path for path in sorted((report / "tables").glob("*.csv")) if path.stat().st_size > 1]
+    items = {path.stem: pandas.read_csv(path) for path in files}
+    speed_ups = [frame.reindex(columns=_SPEED_UP) for frame in items.values()]
+    speed_up = pandas.concat([pandas.DataFrame(columns=_SPEED_UP), *speed_ups])
+    speed_up = speed_up.dropna(subset="speed_up")
+    differences = [
+        frame.assign(item=name)[_DIFFERENCES]
+        for name, frame in items.items()
+        if "baseline_score" in frame
+    ]
     frames = {
         "scores": summarize(results.scores)[[*CELL, "task", "metric", "mean", "std", "n_seeds"]],
         "training": results.training.drop(columns="card_sha256", errors="ignore"),
@@ -133,22 +137,25 @@ def study_record(study: Study, jobs: Iterable[Job]) -> dict[str, Any]:
         "alignment": results.alignment,
         "fragmentation": results.fragmentation,
         "tokenizers": results.tokenizers,
-        "speed_up": _speed_up(report / "tables"),
-        **_report_tables(report / "tables", "leaderboard.csv"),  # rows without a language are means
-        "differences": _differences(report / "tables"),
+        "speed_up": speed_up.groupby(_SPEED_UP[:-1], sort=False, as_index=False).first(),
+        "leaderboard": items.get(
+            "leaderboard", pandas.DataFrame()
+        ),  # rows without a language are means
+        "differences": pandas.concat([pandas.DataFrame(columns=_DIFFERENCES), *differences]),
     }
-    tables = {name: _table(frame) for name, frame in frames.items() if len(frame)}
-    return {"study": study.name, "run": _run(report, jobs), "tables": tables}
-
-
-def _run(report: Path, jobs: Iterable[Job]) -> dict[str, Any]:
+    tables = {}
+    for name, frame in frames.items():
+        if len(frame):
+            filled = frame.dropna(axis="columns", how="all")
+            content = json.loads(filled.to_json(orient="split", double_precision=5))
+            tables[name] = [content["columns"], *content["data"]]
     folders = [job.folder for job in jobs]
     # Only the last run of each job: outputs of earlier ones, with other settings, were replaced.
     finished = ([line for line in read_usage(path) if line["ended"] == DONE] for path in folders)
     lines = [runs[-1] for runs in finished if runs]
     starts = [datetime.fromisoformat(line["started"]).timestamp() for line in lines]
     ends = [start + line["seconds"] for start, line in zip(starts, lines, strict=True)]
-    return {
+    facts = {
         "date": max(line["started"] for line in lines)[:10],
         "version": read_card(report)["versions"]["lexigraft"],
         "revision": commit_of_code(),
@@ -156,41 +163,4 @@ def _run(report: Path, jobs: Iterable[Job]) -> dict[str, Any]:
         "seconds": round(sum(line["seconds"] for line in lines)),
         "elapsed": round(max(ends) - min(starts)),
     }
-
-
-def _speed_up(tables: Path) -> "pandas.DataFrame":
-    """The speed-up of cells over their source model, from the report's tables."""
-    import pandas
-
-    frames = [
-        frame.reindex(columns=_SPEED_UP) for frame in _report_tables(tables, "*.csv").values()
-    ]
-    rows = pandas.concat([pandas.DataFrame(columns=_SPEED_UP), *frames]).dropna(subset="speed_up")
-    return rows.groupby(_SPEED_UP[:-1], sort=False).first().reset_index()
-
-
-def _differences(tables: Path) -> "pandas.DataFrame":
-    """The differences between models, and how certain they are, from the report's tables."""
-    import pandas
-
-    frames = [
-        frame.assign(item=name)[_DIFFERENCES]
-        for name, frame in _report_tables(tables, "*.csv").items()
-        if "baseline_score" in frame
-    ]
-    return pandas.concat([pandas.DataFrame(columns=_DIFFERENCES), *frames], ignore_index=True)
-
-
-def _report_tables(folder: Path, pattern: str) -> "dict[str, pandas.DataFrame]":
-    """Item -> its table, for the report's non-empty tables with these file names."""
-    import pandas
-
-    files = (path for path in sorted(folder.glob(pattern)) if path.stat().st_size > 1)
-    return {path.stem: pandas.read_csv(path) for path in files}
-
-
-def _table(frame: "pandas.DataFrame") -> list[list[Any]]:
-    """The column names, then the rows; empty columns are omitted."""
-    filled = frame.dropna(axis="columns", how="all")
-    content = json.loads(filled.to_json(orient="split", double_precision=5))
-    return [content["columns"], *content["data"]]
+    return {"study": study.name, "run": facts, "tables": tables}
