@@ -94,7 +94,17 @@ def auxiliaries(
     # Check all of them first, since training vectors takes minutes.
     for settings in initializer.vectors.values():
         for name in auxiliary_kind(settings["kind"]).reads(settings):
-            _check(initializer.name, name, settings, inputs)
+            if name == "corpus" and not inputs.sentences:
+                raise UserError(
+                    f"--initializer {initializer.name}: trains token vectors on a text; specify it "
+                    "with --text"
+                )
+            if name == "word_vectors":
+                # The file of the registry entry may be missing, and replaced by the user's.
+                if not Path(settings.get("path") or "").is_file():
+                    inputs.required(initializer.name, _file_option(settings))
+            elif name != "corpus" and not (name == "encoder" and "hub" in settings):
+                inputs.required(initializer.name, "donor" if name == "model" else name)
     by_role: dict[str, Any] = {}
     for role, settings in initializer.vectors.items():
         tokenizer = source if role == "source" else target
@@ -109,32 +119,13 @@ def auxiliaries(
         }
         by_role[role], _ = compute_vectors(settings["kind"], tokenizer, settings, files)
     if initializer.reads_dictionary:
-        path = inputs.required(initializer.name, "dictionary")
-        by_role["dictionary"] = read_dictionary(path)
+        by_role["dictionary"] = read_dictionary(inputs.required(initializer.name, "dictionary"))
     if initializer.samples_role:
         from lexigraft.corpus.readers import read_pairs
 
         path = inputs.required(initializer.name, "parallel")
         by_role[initializer.samples_role] = read_pairs({"loader": "tsv", "path": str(path)})
     return by_role
-
-
-def _check(initializer: str, name: str, settings: Mapping[str, Any], inputs: UserInputs) -> None:
-    """Raise a UserError if the user has not given an input of an auxiliary."""
-    if name == "corpus":
-        if not inputs.sentences:
-            raise UserError(
-                f"--initializer {initializer}: trains token vectors on a text; specify it with "
-                "--text"
-            )
-    elif name == "model":
-        inputs.required(initializer, "donor")
-    elif name == "word_vectors":
-        # The file of the registry entry may be missing, and may be replaced by the user's.
-        if not Path(settings.get("path") or "").is_file():
-            inputs.required(initializer, _file_option(settings))
-    elif name != "encoder" or "hub" not in settings:
-        inputs.required(initializer, name)
 
 
 def _file_option(settings: Mapping[str, Any]) -> str:

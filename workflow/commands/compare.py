@@ -96,44 +96,29 @@ def _sections(differences: "Sequence[Difference]") -> Iterator[str]:
         if not of_kind:
             continue
         yield _title(kind, len(of_kind))
-        lines = [
-            *(
-                _number_lines(of_kind)
-                if of_kind[0].relative is not None
-                else _grouped_lines(of_kind)
-            )
-        ]
+        lines = []
+        # One line for all places with the same difference: cells often differ in the same setting.
+        groups: dict[tuple[str, str, str], list[Difference]] = {}
+        for difference in of_kind:
+            where = ": ".join(filter(None, (difference.place, difference.name)))
+            first, second = _short(difference.first), _short(difference.second)
+            if of_kind[0].relative is not None:
+                gap = f"{difference.relative:.2g} relative, {difference.absolute:.2g} absolute"
+                lines.append(f"{gap}: {where}: {first} and {second}")
+            elif kind == "alone":
+                lines.append(
+                    f"only in {'RESULTS' if difference.second is None else 'OTHER'}: {where}"
+                )
+            else:
+                groups.setdefault((difference.name, first, second), []).append(difference)
+        for (name, first, second), group in groups.items():
+            more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+            name = f": {name}" if name else ""
+            lines.append(f"{group[0].place}{more}{name}: {first} and {second}")
         yield from (f"  {line}" for line in lines[:_SHOWN])
         if len(lines) > _SHOWN:
             yield f"  … and {len(lines) - _SHOWN:,} more; --csv FILE lists all"
         yield ""
-
-
-def _number_lines(differences: "Sequence[Difference]") -> Iterator[str]:
-    for number in differences:
-        values = f"{_short(number.first)} and {_short(number.second)}"
-        gap = f"{number.relative:.2g} relative, {number.absolute:.2g} absolute"
-        yield f"{gap}: {_where(number)}: {values}"
-
-
-def _grouped_lines(differences: "Sequence[Difference]") -> Iterator[str]:
-    """One line for all places with the same difference: cells often differ in the same setting."""
-    groups: dict[tuple[str, str, str], list[Difference]] = {}
-    for difference in differences:
-        if difference.kind == "alone":
-            folder = "RESULTS" if difference.second is None else "OTHER"
-            yield f"only in {folder}: {_where(difference)}"
-        else:
-            values = _short(difference.first), _short(difference.second)
-            groups.setdefault((difference.name, *values), []).append(difference)
-    for (name, first, second), group in groups.items():
-        more = f" and {len(group) - 1} more" if len(group) > 1 else ""
-        named = f": {name}" if name else ""
-        yield f"{group[0].place}{more}{named}: {first} and {second}"
-
-
-def _where(difference: "Difference") -> str:
-    return ": ".join(filter(None, (difference.place, difference.name)))
 
 
 def _short(value: Any) -> str:

@@ -91,9 +91,8 @@ def run_to_its_end(
 
     Ctrl-C, `kill` and a closed terminal raise a KeyboardInterrupt after Snakemake has ended.
     """
-    process = subprocess.Popen(
-        command, stdout=output, stderr=output, env=snakemake_environment()
-    )  # fmt: skip
+    environment = snakemake_environment()
+    process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
 
     def end(number: int, frame: object) -> None:
         process.terminate()

@@ -29,13 +29,7 @@ def check_installed() -> None:
 
 
 def study_of(file: str) -> "Study":
-    """The study of a file.
-
-    Raises
-    ------
-    UserError
-        The file does not exist or is invalid, or packages are missing.
-    """
+    """The study of a file; a UserError if the file or packages are missing, or it is invalid."""
     check_installed()
     if file.startswith("-"):
         raise UserError(f"{file}: give the study first, then options for Snakemake")
@@ -63,17 +57,20 @@ def cell_named(study: "Study", text: str) -> "Cell":
 
     `text` contains names of the cell's axes, separated by slashes, in any order and as many as
     needed: `align`, or `te/expand-500/align`; or it is the path of an output of the cell. It may
-    begin with `recommended`, for the cells that the study's report recommends.
-
-    Raises
-    ------
-    UserError
-        No cell has these names, or several cells that differ in more than their seeds.
+    begin with `recommended`, for the cells that the study's report recommends. Raises a `UserError`
+    if no cell has these names, or several cells that differ in more than their seeds.
     """
     if not study.cells:
         raise UserError(f"{study.name}: only compares tokenizers and has no cells")
-    parts = _parts(study, text)
-    cells = _recommended(study) if parts[:1] == [RECOMMENDED] else study.cells
+    # The parts of a path, without the folders that are not names of a cell.
+    path = text.removeprefix("./")
+    below = path.removeprefix(f"{study.results}/")
+    parts = [part for part in below.split("/") if part and not part.endswith(".json")]
+    if below != path:
+        parts = parts[1:]  # the folder of the stage
+    if not parts:
+        raise UserError(f"'{text}': does not name a cell; {_listed(study.cells)}")
+    cells = _recommended(study) if parts[0] == RECOMMENDED else study.cells
     names = {part for part in parts if part != RECOMMENDED}
     matching = [cell for cell in cells if names <= {*cell.path.split("/")}]
     if not matching:
@@ -87,18 +84,6 @@ def cell_named(study: "Study", text: str) -> "Cell":
     return min(matching, key=lambda cell: cell.seed)
 
 
-def _parts(study: "Study", text: str) -> list[str]:
-    """The names in a text; for a path, without the folders that are not names of a cell."""
-    path = text.removeprefix("./")
-    below = path.removeprefix(f"{study.results}/")
-    parts = [part for part in below.split("/") if part and not part.endswith(".json")]
-    if below != path:
-        parts = parts[1:]  # the folder of the stage
-    if not parts:
-        raise UserError(f"'{text}': does not name a cell; {_listed(study.cells)}")
-    return parts
-
-
 def _recommended(study: "Study") -> "list[Cell]":
     """The cells that the report of the study recommends."""
     file = Path(study.folder("build_report"), "summary.json")
@@ -109,14 +94,11 @@ def _recommended(study: "Study") -> "list[Cell]":
             f"{file}: does not exist yet, so no cell is recommended; run the study first, or "
             "specify a cell"
         ) from None
-    recommended = [{"language": row["language"], **row["measured"]} for row in rows]
+    recommended = [{"language": row["language"], **row["measured"]}.items() for row in rows]
     cells = [
         cell
         for cell in study.cells
-        if any(
-            all(getattr(cell, axis) == name for axis, name in names.items())
-            for names in recommended
-        )
+        if any(all(getattr(cell, axis) == name for axis, name in names) for names in recommended)
     ]
     if not cells:
         raise UserError(
