@@ -210,3 +210,12 @@ def test_among_real_messages_those_typed_in_zawgyi_are_detected(kolibri):
         "ဖတ္ေနတဲ့ စာပိုဒ္ရဲ႕ အစ",
         "သင်၏အတန္းအတြက္ သင္တစ္ခုခုေရြးခ်ယ္လိုက္သည္ကိုေသခ်ာေစပါ",
     ]
+
+
+def test_texts_that_differ_only_in_their_normal_form_are_duplicates():
+    assert clean(["café", "cafe\u0301"])[0] == ["café"]
+
+
+@given(st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta"]), max_size=20))
+def test_the_first_of_each_sentence_is_kept_in_order(lines):
+    assert clean(lines)[0] == list(dict.fromkeys(lines))

@@ -196,3 +196,17 @@ def test_a_file_that_is_laid_out_otherwise_is_reported(prepared, tmp_path, conte
         path.write_text(content)
     with pytest.raises(UserError, match=message):
         prepared("questions", {"loader": "squad", "path": str(path)}, columns=COLUMNS)
+
+
+@pytest.mark.bad_input(
+    "text",
+    "answers or words that are not lists of texts",
+    "a one-line error message gives the row and its value",
+)
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [("Ada", "contains Ada, not a list of texts"), ([None], "contains \\[None\\]")],
+)
+def test_words_that_are_no_list_of_texts_are_reported(made, words, message):
+    with pytest.raises(UserError, match=f"line 1: field 'tokens' {message}"):
+        made(NER, [{"tokens": words, "ner_tags": [0]}])

@@ -158,3 +158,9 @@ def test_a_language_with_little_text_bounds_all_of_them():
     sizes = {"a": np.ones(60, dtype=np.int64), "b": np.ones(10, dtype=np.int64)}
     assert counts_of(sizes, {"a": 0.5, "b": 0.5}, ("seed",), 100)[0] == {"a": 10, "b": 10}
     assert counts_of(sizes, {"a": 0.8, "b": 0.2}, ("seed",), 49)[0] == {"a": 40, "b": 9}
+
+
+def test_a_member_that_left_the_group_leaves_no_file(members, tmp_path):
+    mix_corpora(settings(), members, tmp_path / "out", SEED)
+    mix_corpora(settings(), {"el": members["el"]}, tmp_path / "out", SEED)
+    assert list(member_sentences(tmp_path / "out")) == ["el"]

@@ -258,3 +258,12 @@ def test_a_benchmark_is_dropped_on_request(settings, tmp_path, telugu):
 )
 def test_sentences_are_compared_by_their_letters(one, other, same):
     assert (letters(one) == letters(other)) == same
+
+
+def test_a_translation_test_of_earlier_settings_is_removed(files, tmp_path):
+    text = {"loader": "text", "paths": [str(files / "te.txt")]}
+    english = {"loader": "text", "paths": [str(files / "en.txt")]}
+    parallel = {"loader": "tsv", "path": str(files / "pairs.tsv")}
+    prepare_corpus(small(text=text, parallel=parallel), tmp_path / "out", ("0",))
+    prepare_corpus(small(text=text, english=english), tmp_path / "out", ("0",))
+    assert lines_of(tmp_path / "out" / "tasks" / "translation.jsonl") == []

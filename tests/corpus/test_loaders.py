@@ -1,6 +1,9 @@
 """Loaders give the same texts, pairs and rows from any format; data sets and folders of texts."""
 
 import json
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -8,6 +11,21 @@ from lexigraft.corpus.loaders.text import read_texts
 from lexigraft.corpus.readers import read_pairs, read_scored_pairs, read_sentences
 from lexigraft.errors import UserError
 from tests.corpus.text_files import LINES, write, write_json_lines, write_parquet
+
+
+@pytest.fixture
+def address(tmp_path):
+    """The address at which this machine serves `tmp_path`."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
 
 PAIRS = list(zip(["One house", "Two dogs", "Three cats"], LINES, strict=True))
 SCORES = [0.5, 0.75, 1.25]
@@ -219,3 +237,29 @@ def test_half_an_emoji_is_left_out_of_a_text(half, tmp_path):
     rows = '{"text": "mto \\ud83d\\ude00 na ' + half + 'maji"}\n'
     file = write(tmp_path, "half.jsonl", rows)
     assert list(read_texts([file])) == ["mto 😀 na maji"]
+
+
+@pytest.mark.fault(
+    "network", "a remote file is truncated or missing", "a one-line error message gives its URL"
+)
+def test_a_cut_off_file_behind_an_address_is_reported(tmp_path, address):
+    file = write(tmp_path, "a.txt.xz", "\n".join(LINES * 100))
+    file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(UserError, match=r"a\.txt\.xz: the compressed file is damaged"):
+        read_dataset("text", "text", data_files=f"{address}/a.txt.xz")
+
+
+def test_a_file_of_qualities_must_have_one_for_each_pair(tmp_path):
+    for name, lines in (("en", 3), ("te", 3), ("score", 2)):
+        (tmp_path / name).write_text("1\n" * lines)
+    text = {"loader": "files", "source": str(tmp_path / "en"), "target": str(tmp_path / "te")}
+    with pytest.raises(UserError, match="score has 2 lines but .* has 3; aligned files"):
+        list(read_scored_pairs({**text, "quality": str(tmp_path / "score")}))
+
+
+@pytest.mark.fault(
+    "network", "a data set is unreachable", "a one-line error message names the data set"
+)
+def test_a_dataset_that_cannot_be_reached_is_reported():
+    with pytest.raises(UserError, match=r"dataset nobody/nothing, split train: cannot be read"):
+        read_dataset("nobody/nothing", "text")

@@ -1,6 +1,8 @@
 """Every text of a folder is read once, whatever links lead to it."""
 
+import os
 import random
+from pathlib import Path
 
 import pytest
 
@@ -84,3 +86,26 @@ def test_the_library_datasets_skips_no_linked_folder_in_silence(tmp_path, patter
     else:
         with pytest.raises(UserError, match="data/linked: the library datasets skips linked"):
             list(read_sentences(text))
+
+
+def test_a_subfolder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    (tmp_path / "b.txt").write_text("text\n")
+    (tmp_path / "locked").mkdir()
+    scandir = os.scandir
+
+    def refuse(path):  # the tests may run as a user who can read everything
+        if str(path).endswith("locked"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(UserError, match="/locked: the folder cannot be read"):
+        text_files(tmp_path)
+
+
+def test_a_file_whose_name_is_not_utf_8_is_named(tmp_path):
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/te\xff.txt")).write_text("text\n")
+    settings = {"text": {"loader": "text", "paths": [str(tmp_path)]}}
+    with pytest.raises(UserError, match=r"te\.text\.paths: .*: the name is not UTF-8") as error:
+        check_files(settings, "te")
+    str(error.value).encode()

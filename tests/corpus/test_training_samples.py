@@ -259,3 +259,9 @@ def test_errors_are_one_line(tmp_path, change, message):
     with pytest.raises(UserError, match=message) as error:
         questions({**from_rows(tmp_path, ROWS), **change}, ROWS_SEED, NO_TESTS)
     assert "\n" not in str(error.value)
+
+
+def test_line_separators_inside_a_sample_end_no_line(tmp_path):
+    samples = [("a\u2028b\nc:", " d\u0085e"), ('"quoted" \\:', " 木")]
+    write_samples(tmp_path, samples)
+    assert read_samples(tmp_path / "samples.jsonl") == samples
