@@ -19,8 +19,10 @@ from transformers.models.auto.tokenization_auto import (
 )
 
 from lexigraft.errors import UserError
+from lexigraft.source.document_start import document_start
 from lexigraft.source.saving import write_tokenizer
 from lexigraft.source.tokenizer import ROLES, load_tokenizer
+from lexigraft.vocabulary.tokenizer_settings import take_tokenizer
 from lexigraft.vocabulary.train import train_tokenizer
 
 SENTENCES = [
@@ -219,3 +221,40 @@ def test_a_folder_of_a_class_written_in_python_loads_with_the_settings_of_the_cl
         tokenizer("one two")["input_ids"]
         == Tokenizer.from_file(str(folder / "tokenizer.json")).encode("one two").ids
     )
+
+
+def test_the_code_of_a_source_is_not_named(tmp_path):
+    source, written = tmp_path / "source", tmp_path / "written"
+    trained("byte-level-bpe").save_pretrained(source)
+    file = source / "tokenizer_config.json"
+    code = {"auto_map": {"AutoTokenizer": [None, "tokenization_own.OwnTokenizer"]}}
+    file.write_text(json.dumps(json.loads(file.read_text()) | code))
+    write_tokenizer(load_tokenizer(source), written)
+    assert "auto_map" not in json.loads((written / "tokenizer_config.json").read_text())
+
+
+def test_code_that_is_trusted_loads_the_same_tokenizer(tmp_path):
+    tokenizer = trained("byte-level-bpe")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen2"}))
+    write_tokenizer(tokenizer, tmp_path)
+    trusting = LOOK.replace("trust_remote_code=False", "trust_remote_code=True")
+    run = subprocess.run(
+        [sys.executable, "-I", "-c", trusting], input=json.dumps([[str(tmp_path)], SENTENCES]),
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(run.stdout)[str(tmp_path)][0] == tokenizer(SENTENCES)["input_ids"]
+
+
+def test_word_pieces_of_a_class_written_in_python_are_refused_in_one_line(tmp_path):
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    named = {"tokenizer_class": "BertJapaneseTokenizer", "word_tokenizer_type": "basic"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(named))
+    with pytest.raises(UserError, match=r"has no tokenizer\.json"):
+        load_tokenizer(tmp_path)
+
+
+def test_a_tokenizer_with_a_class_written_in_python_is_taken(of_python_class, special_tokenizer):
+    source = special_tokenizer("<|endoftext|>", eos_token="<|endoftext|>")
+    taken = take_tokenizer(load_tokenizer(of_python_class[0]), source)
+    assert document_start(taken) == "</s>"

@@ -179,3 +179,18 @@ def test_the_comparison_equals_plain_transformers(chat_folder, tmp_path):
             nats += model(ids, labels=labels).loss.item() * (ids.shape[1] - 2)
     expected = nats / math.log(2) / sum(map(len, _ENGLISH))
     assert facts["document_start_bits_per_byte"][TEXT] == pytest.approx(expected, abs=6e-4)
+
+
+def test_a_token_beside_the_tokenizers_own_is_refused(whole_source, tmp_path):
+    from tokenizers.processors import TemplateProcessing
+
+    tokenizer = load_tokenizer(whole_source)
+    token = tokenizer.convert_ids_to_tokens(1)
+    tokenizer.add_special_tokens({"bos_token": token})
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single=f"{token} $A", special_tokens=[(token, 1)]
+    )
+    tokenizer.save_pretrained(whole_source)
+    settings = {"folder": str(whole_source), "document_start": "a"}
+    with pytest.raises(UserError, match="tokenizer itself begins every text with"):
+        prepare_source(settings, tmp_path / "x")

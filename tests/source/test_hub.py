@@ -103,3 +103,18 @@ def test_what_is_no_tokenizer_is_named(tmp_path, content, message):
     with pytest.raises(UserError, match=message) as error:
         find_tokenizer({"package": "p", "file": "file"}, tmp_path)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.fault(
+    "network",
+    "a model or revision is not in the cache while offline",
+    "a one-line error message names it and says how to download it",
+)
+def test_a_model_that_is_not_cached_is_told_offline(cache):
+    with pytest.raises(UserError, match="source hub org/other: not in the cache"):
+        resolve({"hub": "org/other"})
+
+
+def test_a_name_that_cannot_be_one_is_reported(cache):
+    with pytest.raises(UserError, match="source hub a/b/c"):
+        resolve({"hub": "a/b/c"})

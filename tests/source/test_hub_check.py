@@ -105,3 +105,27 @@ def test_of_a_data_set_the_files_of_its_patterns_count(ask):
     assert (answer.state, answer.size) == (OK, 700)
     answer, _ = ask("data set", "org/data", COMMIT, ("data/el/el_clean_*.jsonl.gz",))
     assert answer.state == UNUSABLE and "data/el" in answer.detail
+
+
+@pytest.mark.fault(
+    "network",
+    "the hub answers 401, 403 or 404 for a model or data set when a study is checked",
+    "it is reported as missing, or the message names its terms and `hf auth login`; no retries",
+)
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refusal_without_a_reason_asks_for_a_token(ask, status):
+    FAULTS["models/org/model"] = [status]
+    answer, waited = ask("model", "org/model", COMMIT)
+    assert answer.state in (GATED, MISSING) and "hf auth login" in answer.detail
+    assert waited == []
+
+
+def test_a_data_set_with_a_script_alone_is_unusable(ask):
+    answer, _ = ask("data set", "org/script", COMMIT)
+    assert answer.state == UNUSABLE and "refs/convert/parquet" in answer.detail
+
+
+def test_the_user_s_token_is_sent(ask, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    ask("model", "org/model", COMMIT)
+    assert {token for _, token in Hub.seen} == {"Bearer hf_secret"}

@@ -91,3 +91,15 @@ def test_a_token_whose_row_holds_nan_is_named(tiny_source, tmp_path):
         prepare_source({"folder": str(tiny_source)}, tmp_path / "toy")
     assert f"lm_head.weight: the row of {token!r} (id 200) holds NaN" in str(caught.value)
     assert not (tmp_path / "toy" / "source.json").exists()
+
+
+def test_a_broken_source_leaves_no_source_file(tiny_source, tmp_path):
+    (tiny_source / "tokenizer.json").unlink()
+    with pytest.raises(UserError, match=r"tokenizer\.json"):
+        prepare_source({"folder": str(tiny_source)}, tmp_path / "toy")
+    assert not (tmp_path / "toy" / "source.json").exists()
+
+
+def test_padding_rows_may_hold_nan(tiny_source, tmp_path):
+    with_nan(tiny_source, 290)
+    prepare_source({"folder": str(tiny_source)}, tmp_path / "toy")

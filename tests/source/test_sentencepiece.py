@@ -70,3 +70,8 @@ def test_other_models_are_refused_by_name(english, tmp_path):
             sentencepiece_to_fast(file)
     with pytest.raises(UserError, match="nowhere"):
         sentencepiece_to_fast(tmp_path / "nowhere")
+
+
+def test_texts_come_back_with_their_spaces(mistral_tokenizer, lines):
+    decoded = [mistral_tokenizer.decode(ids) for ids in fast_ids(mistral_tokenizer, lines)]
+    assert decoded == lines

@@ -226,3 +226,37 @@ def test_each_of_several_chat_templates_is_among_the_files(smollm2_cut, tmp_path
     assert {"model.safetensors", "additional_chat_templates/tool_use.jinja"} <= {*files}
     assert all((tmp_path / file).is_file() for file in files)
     assert AutoTokenizer.from_pretrained(tmp_path).chat_template == tokenizer.chat_template
+
+
+def test_sharded_models_read_like_whole_ones(tiny_source, tmp_path):
+    whole = read_matrices(tiny_source)
+    load_model(tiny_source, torch.float32).save_pretrained(
+        tmp_path / "sharded", max_shard_size="20kB"
+    )
+    assert len(list((tmp_path / "sharded").glob("*.safetensors"))) > 1
+    sharded = read_matrices(tmp_path / "sharded")
+    for which in ("input", "output"):
+        numpy.testing.assert_array_equal(sharded[which], whole[which])
+
+
+def test_bfloat16_matrices_come_as_float32_of_the_same_values(tiny_source, tmp_path):
+    model = load_model(tiny_source, torch.bfloat16)
+    model.save_pretrained(tmp_path / "half")
+    read = read_matrices(tmp_path / "half")["input"]
+    assert read.dtype == numpy.float32
+    numpy.testing.assert_array_equal(read, model.get_input_embeddings().weight.float().detach())
+
+
+def test_a_tokenizer_is_what_its_file_says_whatever_class_the_config_names(tiny_source):
+    expected = load_tokenizer(tiny_source)("the  cat sat on a mat").input_ids
+    config = json.loads((tiny_source / "tokenizer_config.json").read_text())
+    config["tokenizer_class"] = "LlamaTokenizer"
+    (tiny_source / "tokenizer_config.json").write_text(json.dumps(config))
+    assert load_tokenizer(tiny_source)("the  cat sat on a mat").input_ids == expected
+
+
+@pytest.mark.bad_input("model", "a damaged tokenizer", "a one-line error message names the file")
+def test_a_damaged_tokenizer_is_named(tiny_source):
+    (tiny_source / "tokenizer.json").write_text("{}")
+    with pytest.raises(UserError, match=r"tokenizer\.json: not a tokenizer"):
+        load_tokenizer(tiny_source)

@@ -73,3 +73,35 @@ def test_a_file_of_the_wrong_length_is_damaged(change, tmp_path):
     file.write_bytes(change(file.read_bytes()))
     with pytest.raises(UserError, match="fetch it again"):
         read_shapes(file)
+
+
+@pytest.mark.bad_input(
+    "model",
+    "a shard of weights that is missing or lacks a tensor",
+    "a one-line error message names the shard and the tensor",
+)
+def test_a_missing_shard_is_named(tmp_path):
+    write_shards(tmp_path)
+    (tmp_path / "x-2.safetensors").unlink()
+    with pytest.raises(UserError, match=r"names x-2\.safetensors, which is missing"):
+        weight_files(tmp_path)
+
+
+def test_a_folder_without_weights_is_reported(tmp_path):
+    with pytest.raises(UserError, match=r"has no model\.safetensors"):
+        weight_files(tmp_path)
+
+
+@pytest.mark.bad_input(
+    "model",
+    "weights that are truncated, too long, or not in safetensors format",
+    "a one-line error message names the file",
+)
+@pytest.mark.parametrize(
+    "content", [b"", b"abc", b"\xff" * 100, b"\x02" + bytes(7) + b"[]", b"version https://git-lfs"]
+)
+def test_a_file_that_is_no_safetensors_file_is_reported(content, tmp_path):
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(content)
+    with pytest.raises(UserError, match="not a safetensors file"):
+        read_shapes(file)
