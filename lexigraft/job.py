@@ -51,20 +51,15 @@ def run(
     """Run `stage` on the job named by the first command-line argument, and end the process.
 
     The job is written to `job.json` in its output folder, so that `python scripts/<rule>.py
-    <folder>/job.json` repeats one step by hand. Its resource usage is appended to `usage.jsonl`.
-    A `UserError` or a full disk prints one line and exits with status 1. SIGINT and SIGTERM end
-    the process within seconds, with one line and without a traceback.
+    <folder>/job.json` repeats one step by hand; its resource usage is appended to `usage.jsonl`.
+    A `UserError` or a full disk prints one line and exits with status 1; so do SIGINT and SIGTERM
+    within seconds, with a status above 128.
 
     If the outputs of the job are complete (`lexigraft.artifacts.completion`), its card is restored
-    and the process ends at once; scripts therefore do slow imports inside `stage`. Otherwise inputs
-    are checked against their cards, and whether they were made from each other. The card lists the
-    files and facts that the stage returns, see `carry_out`.
-
-    Two processes never work on one output folder at the same time: the second waits, and has
-    nothing to do if the first did the same job. That happens when Snakemake was killed, its job
-    still runs and Snakemake is started again, or when two Snakemake runs share their results.
-    Processes that `torchrun` started together count as one: rank 0 holds the folder and reports
-    for all.
+    and the process ends at once; scripts therefore do slow imports inside `stage`. Two processes
+    never work on one output folder at the same time: the second waits, such as when Snakemake was
+    killed and started again while its job still runs. Processes that `torchrun` started together
+    count as one: rank 0 holds the folder and reports for all.
 
     Parameters
     ----------
@@ -149,10 +144,7 @@ def without_prefix(job: str, prefix: str | None) -> str:
 
 
 def with_prefix(job: str, prefix: str | None = None) -> str:
-    """Reverse `without_prefix`, by default with the prefix in the environment.
-
-    A UserError if there is a marker but no prefix.
-    """
+    """Reverse `without_prefix`, by default with the prefix in the environment."""
     if _MARK not in job:
         return job
     if not (prefix := prefix or os.environ.get(PREFIX)):
@@ -166,17 +158,15 @@ def read(arguments: list[str]) -> Job:
         raise UserError(
             "a script takes one argument: the path of a job.json (every output folder contains one)"
         )
-    text = arguments[0]
+    (text,), title = arguments, arguments[0][:200]
     try:
         if not text.lstrip().startswith("{"):
             text = Path(text).read_text(encoding="utf-8")
         job = json.loads(with_prefix(text))
     except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{arguments[0][:200]}: not a job description ({error})") from None
+        raise UserError(f"{title}: not a job description ({error})") from None
     if missing := {"rule", "inputs", "outputs", "settings"} - set(job):
-        raise UserError(
-            f"{arguments[0][:200]}: the job description has no {', '.join(sorted(missing))}"
-        )
+        raise UserError(f"{title}: the job description has no {', '.join(sorted(missing))}")
     return job
 
 
@@ -189,8 +179,8 @@ def _end_when_interrupted() -> None:
     """
 
     def end(number: int, _: object) -> None:
-        for other in _INTERRUPTS:
-            signal.signal(other, signal.SIG_IGN)
+        for interrupt in _INTERRUPTS:
+            signal.signal(interrupt, signal.SIG_IGN)
         if os.environ.get("RANK", "0") == "0":
             name = signal.Signals(number).name
             print(f"interrupted ({name}); run again to resume", file=sys.stderr, flush=True)

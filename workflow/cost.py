@@ -330,26 +330,16 @@ class JobCosts:
     unsized: int = 0
     work: Counter[str] = field(default_factory=Counter)
 
-    def add(self, cost: "JobCosts") -> None:
-        """Add the sums of another."""
-        for name, value in vars(cost).items():
-            setattr(self, name, getattr(self, name) + value)
+    def __add__(self, cost: "JobCosts") -> "JobCosts":
+        return JobCosts(**{name: value + vars(cost)[name] for name, value in vars(self).items()})
 
 
 def costs_by_rule(model: CostModel, jobs: Iterable[Job]) -> dict[str, JobCosts]:
     """Rule -> the sums over its jobs, in the order of the first job of each."""
     costs: dict[str, JobCosts] = {}
     for job in jobs:
-        costs.setdefault(job.rule, JobCosts()).add(cost_of(model, job))
+        costs[job.rule] = costs.get(job.rule, JobCosts()) + cost_of(model, job)
     return costs
-
-
-def total_cost(costs: Mapping[str, JobCosts]) -> JobCosts:
-    """The sum over all rules."""
-    total = JobCosts()
-    for cost in costs.values():
-        total.add(cost)
-    return total
 
 
 def cost_of(model: CostModel, job: Job) -> JobCosts:
@@ -367,15 +357,9 @@ def cost_of(model: CostModel, job: Job) -> JobCosts:
     return cost
 
 
-def job_hours(model: CostModel, job: Job) -> float:
-    """The estimated time of a job; its time limit if there is no estimate."""
-    cost = cost_of(model, job)
-    return cost.job_hours + cost.most_job_hours
-
-
 def cost_text(title: str, costs: Mapping[str, JobCosts], device: str) -> str:
     """The costs by rule, for a terminal; `device` is the one for which they were estimated."""
-    total = total_cost(costs)
+    total = sum(costs.values(), JobCosts())
     if not total.jobs:
         return f"{title}\n\nNothing to do."
     rows = [("", "jobs", "GPU-hours", "job-hours", "GB")]

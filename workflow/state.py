@@ -27,13 +27,13 @@ from lexigraft.artifacts.completion import (
     is_held,
     keeps_replaced,
 )
-from lexigraft.cells import AXES
+from lexigraft.cells import AXES, PLURALS
 from lexigraft.errors import UserError
 from lexigraft.training.progress import describe_progress
 from lexigraft.usage import DONE as SUCCEEDED
 from lexigraft.usage import USAGE, read_usage
 from workflow.config.checks import check_local_files
-from workflow.cost import CostModel, JobCosts, aligned, costs_by_rule, job_hours, total_cost
+from workflow.cost import CostModel, JobCosts, aligned, costs_by_rule
 from workflow.jobs import Job
 from workflow.study import Study
 
@@ -179,7 +179,8 @@ def status_text(study: Study, jobs: Mapping[str, Job], device: str) -> str:
             failed.append(f"  {name}: {failure(job.log)}\n    {job.log}")
     if unfinished:
         together = len(running) or 1
-        hours = sum(job_hours(model, job) for job in unfinished) / together
+        total = sum(costs_by_rule(model, unfinished).values(), JobCosts())
+        hours = (total.job_hours + total.most_job_hours) / together
         at_a_time = f"{together} at a time" if running else "one after another"
         lines.append(f"To do: {len(unfinished)} jobs, about {duration(hours)} {at_a_time}.")
     else:
@@ -195,16 +196,6 @@ def status_text(study: Study, jobs: Mapping[str, Job], device: str) -> str:
     return "\n".join(lines)
 
 
-_PLURALS = {  # the names of axes in sentences
-    "source": ("source model", "source models"),
-    "language": ("language", "languages"),
-    "vocabulary": ("vocabulary", "vocabularies"),
-    "initializer": ("initializer", "initializers"),
-    "strategy": ("strategy", "strategies"),
-    "seed": ("seed", "seeds"),
-}
-
-
 def plan_text(study: Study, file: str, jobs: Mapping[str, Job], device: str) -> str:
     """What a run of the study in a file would do, for a terminal."""
     known = states(jobs)
@@ -218,7 +209,7 @@ def plan_text(study: Study, file: str, jobs: Mapping[str, Job], device: str) -> 
     rows: list[Sequence[str]] = [("", "to do", "of", "time")]
     for rule, cost in costs.items():
         rows.append((rule, str(cost.jobs), str(totals[rule]), _time(cost)))
-    total = total_cost(costs)
+    total = sum(costs.values(), JobCosts())
     rows.append(("all", str(total.jobs), str(len(jobs)), _time(total)))
     lines += [*aligned(rows), ""]
     marks = ["≈ is estimated"] * bool(total.job_hours)
@@ -275,9 +266,10 @@ def headline(study: Study, unfinished: Sequence[Job] | None = None) -> str:
         finished = sum(tuple(cell[axis] for axis in AXES) not in names for cell in cells)
         return f"{title}: {finished} of {len(cells)} cells finished"
     parts = []
-    for axis, words in _PLURALS.items():
+    for axis, plural in PLURALS.items():
         count = len({cell[axis] for cell in cells})
-        parts.append(f"{count} {words[count > 1]}")
+        noun = plural if count > 1 else axis
+        parts.append(f"{count} {noun.replace('source', 'source model')}")
     return f"{title}: {len(cells)} cell{'s' * (len(cells) > 1)} of {', '.join(parts)}"
 
 

@@ -24,10 +24,7 @@ _SECONDS = 5  # timeout of the hub
 
 
 class Diagnosis(NamedTuple):
-    """The result of a check: `ok`, `absent` (only some studies need it) or `missing` (all do).
-
-    `remedy` is what to do.
-    """
+    """The result of a check: `ok`, `absent` (only some studies need it) or `missing` (all do)."""
 
     state: str
     fact: str
@@ -150,15 +147,14 @@ def check_slurm() -> Iterator[Diagnosis]:
         yield Diagnosis(ABSENT, "Slurm; studies run on this machine, not with --profile slurm")
         return
     try:
-        output = subprocess.run(
-            ["sinfo", "--noheader", "--format=%R"],
-            capture_output=True, text=True, timeout=_SECONDS, check=True,
-        ).stdout  # fmt: skip
+        command = ["sinfo", "--noheader", "--format=%R"]
+        output = subprocess.check_output(
+            command, stderr=subprocess.DEVNULL, text=True, timeout=_SECONDS
+        )
     except (OSError, subprocess.SubprocessError):
         yield Diagnosis(ABSENT, "Slurm is installed but does not answer", "try: sinfo")
         return
-    partitions = ", ".join(dict.fromkeys(output.split()))
-    yield Diagnosis(OK, f"Slurm with partitions {partitions}")
+    yield Diagnosis(OK, f"Slurm with partitions {', '.join(dict.fromkeys(output.split()))}")
 
 
 def check_hub() -> Iterator[Diagnosis]:
@@ -191,23 +187,23 @@ def check_hub() -> Iterator[Diagnosis]:
             "use models from folders or packages, or set HF_ENDPOINT to a mirror",
         )
         return
-    logged_in = "with" if get_token() else "without"
-    yield Diagnosis(
-        OK,
-        f"{endpoint} is reachable, {logged_in} a token",
-        "" if get_token() else "`hf auth login`, for models whose terms must be accepted",
-    )
+    if get_token():
+        yield Diagnosis(OK, f"{endpoint} is reachable, with a token")
+        return
+    remedy = "`hf auth login`, for models whose terms must be accepted"
+    yield Diagnosis(OK, f"{endpoint} is reachable, without a token", remedy)
 
 
 def check_extras() -> Iterator[Diagnosis]:
     """Check the environment of learned metrics and the fonts of figures."""
     python = Path(".venv-metrics/bin/python")
+    fact = "environment of learned metrics (COMET, BLEURT)"
     if python.exists() or (PIPELINE / python).exists():
-        yield Diagnosis(OK, "environment of learned metrics (COMET, BLEURT)")
+        yield Diagnosis(OK, fact)
     else:
         yield Diagnosis(
             ABSENT,
-            "environment of learned metrics (COMET, BLEURT)",
+            fact,
             f"python3.11 -m venv .venv-metrics; {python} -m pip install "
             f"-c {PIPELINE / 'envs/metrics.lock'} -r {PIPELINE / 'envs/metrics.txt'}",
         )

@@ -11,12 +11,12 @@ from lexigraft import UserError
 from tests.workflow.conftest import REPOSITORY, open_study
 from workflow.cost import (
     CostModel,
+    JobCosts,
     changed_parameters,
     chosen_device,
     cost_of,
     cost_text,
     costs_by_rule,
-    total_cost,
 )
 from workflow.jobs import Job, jobs_of
 from workflow.study import Study
@@ -63,13 +63,14 @@ def test_the_low_resource_study_takes_about_what_a_review_calculated(lowres, mon
     monkeypatch.chdir(tmp_path)  # where nothing has run
     jobs = jobs_of(f"{REPOSITORY}/config/studies/lowres.yaml")
     costs = costs_by_rule(CostModel(Study(lowres), "H100", jobs.values()), jobs.values())
-    total = total_cost(costs)
+    total = sum(costs.values(), JobCosts())
     assert total.jobs == len(jobs) and 80 < total.gpu_hours < 250
     assert not total.most_gpu_hours  # none is counted with its time limit
     # H100-hours by hand, before there was this model: each within a factor of two.
     for work, expected in {"training": 48, "perplexity": 28, "generation": 24, "speed": 24}.items():
         assert expected / 2 < total.work[work] < 2 * expected
-    slower = total_cost(costs_by_rule(CostModel(Study(lowres), "A100"), jobs.values()))
+    slower_costs = costs_by_rule(CostModel(Study(lowres), "A100"), jobs.values())
+    slower = sum(slower_costs.values(), JobCosts())
     assert slower.gpu_hours > total.gpu_hours
     assert slower.most_job_hours == total.most_job_hours
     text = cost_text("lowres", costs, "H100")
@@ -159,13 +160,14 @@ def test_other_jobs_and_models_of_unknown_size_count_with_their_limit(lowres):
     ]
     costs = costs_by_rule(CostModel(Study(unknown), "A100"), jobs)
     assert (costs["train"].gpu_hours, costs["train"].most_gpu_hours) == (0, 3.0)
-    total = total_cost(costs)
+    total = sum(costs.values(), JobCosts())
     assert (total.jobs, total.estimated, total.most_job_hours) == (2, 0, 2.5)
     text = cost_text("made-up", costs, "A100")
     assert re.search(r"^train +1 +≤ 3.0 +≤ 1.5 +\?$", text, re.MULTILINE)
     assert "2 jobs count with the time limit" in text
     # Without a GPU, none is counted.
-    assert total_cost(costs_by_rule(CostModel(Study(unknown), "CPU"), jobs)).most_gpu_hours == 0
+    on_cpu = costs_by_rule(CostModel(Study(unknown), "CPU"), jobs)
+    assert sum(on_cpu.values(), JobCosts()).most_gpu_hours == 0
 
 
 def test_cards_take_the_place_of_assumptions_but_not_in_time_limits(lowres, monkeypatch, tmp_path):

@@ -3,8 +3,6 @@
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from tqdm import tqdm
@@ -56,12 +54,24 @@ def run_snakemake(file: str, targets: list[str], threads: int) -> bool:
         def output() -> str:
             return Path(LOG).read_bytes()[start:].decode(errors="replace")
 
-        with _shown() as show:
-            code = run_to_its_end(
-                snakemake_command(file, [*options, "--", *targets]),
-                log,
-                lambda: show(*_progress(output(), begin)),
-            )
+        printed_activity, printed_at = "", 0.0
+        is_terminal = sys.stderr.isatty()
+        with tqdm(unit="step", disable=not is_terminal, leave=False) as bar:
+
+            def show() -> None:  # as a bar, or as lines without a terminal
+                nonlocal printed_activity, printed_at
+                finished, total, activity, training = _progress(output(), begin)
+                bar.total, bar.n = total or None, finished
+                bar.set_description(activity, refresh=False)
+                bar.set_postfix_str(in_short(training))
+                is_late = training and time.monotonic() - printed_at > _LINE_SECONDS
+                if not is_terminal and activity and (activity != printed_activity or is_late):
+                    text = f"{finished} of {total} steps, {activity}: {training}".rstrip(": ")
+                    print(text, flush=True)
+                    printed_activity, printed_at = activity, time.monotonic()
+
+            command = snakemake_command(file, [*options, "--", *targets])
+            code = run_to_its_end(command, log, show)
     if code:
         raise UserError(failure(output()))
     return "Nothing to be done" not in output()
@@ -87,27 +97,6 @@ def _progress(output: str, begin: float) -> tuple[int, int, str, str]:
         current = [log for log in logs if log.stat().st_mtime >= begin]
         training = describe_progress(current[-1]) if current else ""
     return int([0, *finished][-1]), int([0, *totals][-1]), activity, training
-
-
-@contextmanager
-def _shown() -> Iterator[Callable[[int, int, str, str], None]]:
-    """A function that shows progress: as a bar, or as lines without a terminal."""
-    shown_activity, shown_at = "", 0.0
-    is_terminal = sys.stderr.isatty()
-    with tqdm(unit="step", disable=not is_terminal, leave=False) as bar:
-
-        def show(finished: int, total: int, activity: str, training: str) -> None:
-            nonlocal shown_activity, shown_at
-            bar.total, bar.n = total or None, finished
-            bar.set_description(activity, refresh=False)
-            bar.set_postfix_str(in_short(training))
-            is_late = training and time.monotonic() - shown_at > _LINE_SECONDS
-            if not is_terminal and activity and (activity != shown_activity or is_late):
-                text = f"{finished} of {total} steps, {activity}: {training}".rstrip(": ")
-                print(text, flush=True)
-                shown_activity, shown_at = activity, time.monotonic()
-
-        yield show
 
 
 def in_short(progress: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY, Cell
+from lexigraft.cells import NO_INITIALIZER, PLURALS, SOURCE_VOCABULARY, Cell
 from lexigraft.errors import unknown
 from lexigraft.installation import PIPELINE
 from lexigraft.yaml_files import read_yaml
@@ -105,16 +105,13 @@ class Adaptation:
         cells = {"source": Cell(*unchanged, _UNTRAINED, seed=0)}
         if self.baselines and choices.training:
             cells["LAPT"] = Cell(*unchanged, strategy, seed=0)
-        initializer = self.request.initializer
-        return cells | {
-            "adapted": Cell(self.source, entry, vocabulary, initializer, strategy, seed=0)
-        }
+        adapted = (self.source, entry, vocabulary, self.request.initializer)
+        return cells | {"adapted": Cell(*adapted, strategy, seed=0)}
 
     def study(self, choices: Choices, file: str) -> str:
         """The text of a study file with this name."""
-        cells = self.cells(choices)
-        own_english, license = self.request.english, self.request.text_license
-        english = self.text_settings([own_english]) if own_english else _KOLIBRI
+        cells, own_english = self.cells(choices), self.request.english
+        license = {"license": self.request.text_license} if self.request.text_license else {}
         curve = {"sentences": _CURVE_SENTENCES, "points": 0}
         strategies = {_UNTRAINED: {"base": NO_TRAINING, "title": NO_TRAINING, "curve": curve}}
         if choices.training:
@@ -130,21 +127,14 @@ class Adaptation:
                     "code": self.code,
                     "script": self.script,
                     "text": self.text_settings(self.request.text),
-                    "english": english,
-                    **({"license": license} if license else {}),
+                    "english": self.text_settings([own_english]) if own_english else _KOLIBRI,
+                    **license,
                     **choices.sizes,
                 }
             },
             "run_tasks": {"perplexity": {}},
             "cells": [
-                {
-                    "sources": [cell.source],
-                    "languages": [cell.language],
-                    "vocabularies": [cell.vocabulary],
-                    "initializers": [cell.initializer],
-                    "strategies": [cell.strategy],
-                    "seeds": [cell.seed],
-                }
+                {plural: [getattr(cell, axis)] for axis, plural in PLURALS.items()}
                 for cell in cells.values()
             ],
             "vocabularies": {

@@ -93,17 +93,12 @@ def show_inspection(inspection: "Inspection", sentences: int) -> None:
         typer.echo(f"No curve of new tokens: {inspection.no_curve}.")
         return
     first = inspection.curve[0].tokens_per_sentence
-    curve = new_table(
-        "new tokens", "tokens per sentence", "saved", "per word", "characters per token"
-    )
+    titles = ("new tokens", "tokens per sentence", "saved", "per word", "characters per token")
+    curve = new_table(*titles)
     for point in inspection.curve:
-        curve.add_row(
-            f"{point.new_tokens:,}",
-            f"{point.tokens_per_sentence:.2f}",
-            f"{1 - point.tokens_per_sentence / first:.0%}",
-            f"{point.tokens_per_word:.2f}",
-            f"{point.characters_per_token:.2f}",
-        )
+        length, saved = point.tokens_per_sentence, 1 - point.tokens_per_sentence / first
+        rates = f"{point.tokens_per_word:.2f}", f"{point.characters_per_token:.2f}"
+        curve.add_row(f"{point.new_tokens:,}", f"{length:.2f}", f"{saved:.0%}", *rates)
     _show(curve)
     typer.echo(f"Measured on {inspection.measured:,} sentences, with tokens learned from the rest.")
 

@@ -205,8 +205,8 @@ def graft(
     english_sentences = _english(english, field)
     donor_folder = encoder_folder = None
     if donor:
-        files = WANTED if entry.reads_donor else TOKENIZER
-        donor_folder = resolve_place(folder_or_name(donor), wanted=files)[0]
+        needed = WANTED if entry.reads_donor else TOKENIZER
+        donor_folder = resolve_place(folder_or_name(donor), wanted=needed)[0]
     source = find_model(folder_or_name(model)).tokenizer()
     new_tokenizer = folder_or_name(tokenizer) if tokenizer else str(donor_folder)
     target, _ = target_tokenizer(new_tokenizer, source)
@@ -214,15 +214,8 @@ def graft(
         entry = registered("omp-500")
     if encoder:
         encoder_folder = resolve_place(folder_or_name(encoder))[0]
-    inputs = UserInputs(
-        sentences,
-        word_vectors,
-        english_word_vectors,
-        dictionary,
-        parallel,
-        donor_folder,
-        encoder_folder,
-    )
+    files = (word_vectors, english_word_vectors, dictionary, parallel, donor_folder, encoder_folder)
+    inputs = UserInputs(sentences, *files)
     fitted = graft_folder(
         folder_or_name(model),
         new_tokenizer,
