@@ -7,7 +7,6 @@ completion record (`lexigraft.artifacts.completion`), as the job itself would de
 import fcntl
 import json
 import os
-import stat
 import tempfile
 import textwrap
 import time
@@ -226,15 +225,15 @@ def plan_text(study: Study, file: str, jobs: Mapping[str, Job], device: str) -> 
         for state, predicate in ((STALE, changed), (FAILED, "failed before"))
         if counts[state]
     ]
-    by_rule: dict[str, list[Mapping[str, str]]] = {}
+    packages, models = [], []
     for job in unfinished.values():
-        by_rule.setdefault(job.rule, []).append(job.wildcards)
-    if packages := [axes["package"] for axes in by_rule.get("fetch_package", ())]:
+        if job.rule == "fetch_package":
+            packages.append(job.wildcards["package"])
+        if job.rule == "prepare_source":
+            models.append(study.config["sources"][job.wildcards["source"]].get("hub"))
+    if packages:
         lines.append(f"Downloads packages: {', '.join(packages)}.")
-    sources = [
-        study.config["sources"][axes["source"]] for axes in by_rule.get("prepare_source", ())
-    ]
-    if models := [source["hub"] for source in sources if source.get("hub")]:
+    if models := [name for name in models if name]:
         lines.append(
             f"Downloads source models from the Hugging Face hub: {', '.join(models)}."
             f" To check data sets and other models: lexigraft doctor --study {file}"
@@ -289,14 +288,14 @@ def _hours(attempts: Sequence[Mapping[str, Any]]) -> str:
 def _bytes_in(folder: str) -> int:
     """Bytes of the files in an output folder, without subfolders of other jobs and links."""
     size = 0
-    for path, folders, files in os.walk(folder):
-        if path != folder and "job.json" in files:
+    for parent, folders, files in os.walk(folder):
+        if parent != folder and "job.json" in files:
             folders.clear()
             continue
         for name in files:
+            path = Path(parent, name)
             with suppress(OSError):  # just deleted, such as a temporary file
-                status = Path(path, name).lstat()
-                size += 0 if stat.S_ISLNK(status.st_mode) else status.st_size
+                size += 0 if path.is_symlink() else path.stat().st_size
     return size
 
 

@@ -59,11 +59,6 @@ class RegisteredInitializer:
     reads_dictionary: bool
     samples_role: str | None = None
 
-    @property
-    def reads_donor(self) -> bool:
-        """Whether it reads the embeddings of a donor, not only its tokenizer."""
-        return any(settings["kind"] == "plm" for settings in self.vectors.values())
-
 
 def registered(name: str) -> RegisteredInitializer:
     """An initializer of the registry by name; raises a `UserError` if there is none."""

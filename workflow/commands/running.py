@@ -123,19 +123,11 @@ def run_to_its_end(
 
 def snakemake_command(study_file: str, arguments: Sequence[str]) -> list[str]:
     """The command for Snakemake on a study: `machine_options`, then the user's arguments."""
-    return [
-        sys.executable,
-        "-P",  # do not import modules from the working folder
-        "-m",
-        "snakemake",
-        "--configfile",
-        study_file,
-        *machine_options(arguments),
-        # A single-valued option goes last: after others, targets would be read as their values.
-        "--snakefile",
-        str(PIPELINE / "Snakefile"),
-        *with_profile_path(arguments),
-    ]
+    # -P: do not import modules from the working folder.
+    snakemake = [sys.executable, "-P", "-m", "snakemake", "--configfile", study_file]
+    # A single-valued option goes last: after others, targets would be read as their values.
+    snakefile = ["--snakefile", str(PIPELINE / "Snakefile")]
+    return [*snakemake, *machine_options(arguments), *snakefile, *with_profile_path(arguments)]
 
 
 def snakemake_environment() -> dict[str, str]:
@@ -175,8 +167,7 @@ def machine_options(arguments: Sequence[str]) -> list[str]:
 def with_profile_path(arguments: Sequence[str]) -> list[str]:
     """The arguments, with the name in `--profile slurm` replaced by lexigraft's own profile.
 
-    A profile of that name where Snakemake searches, or in `profiles/` of the working folder, takes
-    precedence.
+    A user's profile of that name takes precedence.
     """
     replaced: list[str] = []
     for argument in arguments:

@@ -205,7 +205,8 @@ def graft(
     english_sentences = _english(english, field)
     donor_folder = encoder_folder = None
     if donor:
-        needed = WANTED if entry.reads_donor else TOKENIZER
+        reads_embeddings = any(vectors["kind"] == "plm" for vectors in entry.vectors.values())
+        needed = WANTED if reads_embeddings else TOKENIZER
         donor_folder = resolve_place(folder_or_name(donor), wanted=needed)[0]
     source = find_model(folder_or_name(model)).tokenizer()
     new_tokenizer = folder_or_name(tokenizer) if tokenizer else str(donor_folder)
