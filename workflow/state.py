@@ -83,9 +83,11 @@ def states(jobs: Mapping[str, Job]) -> dict[str, State]:
         elif is_done and all(map(os.path.exists, inputs)):
             # A plan has the checksums of the user's files, and remembers those of missing ones.
             checksums = job.description.get("contents", {})
-            current = fingerprint(
-                job.description, lambda path, known=checksums: known.get(path) or checksum(path)
-            )
+
+            def content(path: str, checksums: Mapping[str, str] = checksums) -> str:
+                return checksums.get(path) or checksum(path)
+
+            current = fingerprint(job.description, content)
             is_done = current == record["fingerprint"]
         elif is_done:  # Snakemake has deleted a card, which the job that wrote it will restore
             is_done = not _has_changed(job, record)
@@ -428,16 +430,11 @@ def replacement_notice(study: Study, jobs: Mapping[str, Job]) -> str:
     for card, state in replaced.items():
         # Those that made the output: the successful attempt, and failed ones before it. Attempts of
         # an evaluation complement each other.
-        latest: list[dict[str, Any]] = []
-        for line in state.usage:
-            if (
-                latest
-                and latest[-1]["ended"] == SUCCEEDED
-                and "tasks" not in jobs[card].description
-            ):
-                latest = []
-            latest.append(line)
-        attempts += latest
+        usage = state.usage
+        if "tasks" not in jobs[card].description:
+            ended = [number for number, line in enumerate(usage, 1) if line["ended"] == SUCCEEDED]
+            usage = usage[max((number for number in ended if number < len(usage)), default=0) :]
+        attempts += usage
     rules = Counter(jobs[card].rule for card in replaced).items()
     lines = [
         f"Settings, versions or texts have changed: this run replaces up to {len(replaced)} "

@@ -44,8 +44,8 @@ class Scores(NamedTuple):
 def adapt(request: Request, out: Path | None, baselines: bool, threads: int) -> None:
     """Run all steps in the folder; finished ones are not repeated.
 
-    `adapt.json` in the folder contains the request, the choices for it, and the digest of the
-    written study, so that the same command resumes the same study.
+    `adapt.json` in it contains the request, the choices and the digest of the written study, so
+    that the same command resumes the same study.
     """
     request.check()
     facts = measure_text({"loader": "text", "paths": request.text, "field": request.field})

@@ -274,6 +274,7 @@ def plan_budget(
     reason = AS_REQUESTED
     if tokens is None:
         assert speed is not None
+        tokens, rate = length, 0.0
         # Larger steps are faster: use the largest that this number of tokens can be divided into.
         for batch in range(_BATCH, 0, -1):
             step = batch * length

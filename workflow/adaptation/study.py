@@ -57,10 +57,10 @@ class Request:
         """Raise a `UserError` if a name is unknown or a file is missing."""
         registries = load_registries()
         source_entry(self.model, registries["sources"])
-        for option, name in (("--initializer", self.initializer), ("--strategy", self.strategy)):
-            known = registries["initializers" if option == "--initializer" else "strategies"]
-            if name is not None and name not in known:
-                raise unknown(option, name, known)
+        if self.initializer not in registries["initializers"]:
+            raise unknown("--initializer", self.initializer, registries["initializers"])
+        if self.strategy and self.strategy not in registries["strategies"]:
+            raise unknown("--strategy", self.strategy, registries["strategies"])
         if self.language is not None:
             check_code(self.language)
         check_texts(self.text, "--text")
