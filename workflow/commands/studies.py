@@ -70,7 +70,28 @@ def cell_named(study: "Study", text: str) -> "Cell":
         parts = parts[1:]  # the folder of the stage
     if not parts:
         raise UserError(f"'{text}': does not name a cell; {_listed(study.cells)}")
-    cells = _recommended(study) if parts[0] == RECOMMENDED else study.cells
+    cells = study.cells
+    if parts[0] == RECOMMENDED:
+        file = Path(study.folder("build_report"), "summary.json")
+        try:
+            rows = json.loads(file.read_text(encoding="utf-8"))["recommendations"]
+        except (OSError, ValueError, KeyError):
+            raise UserError(
+                f"{file}: does not exist yet, so no cell is recommended; run the study first, or "
+                "specify a cell"
+            ) from None
+        recommended = [{"language": row["language"], **row["measured"]}.items() for row in rows]
+        cells = [
+            cell
+            for cell in study.cells
+            if any(
+                all(getattr(cell, axis) == name for axis, name in names) for names in recommended
+            )
+        ]
+        if not cells:
+            raise UserError(
+                f"{file}: recommends no cell of this study; run the study again, or specify a cell"
+            )
     names = {part for part in parts if part != RECOMMENDED}
     matching = [cell for cell in cells if names <= {*cell.path.split("/")}]
     if not matching:
@@ -82,29 +103,6 @@ def cell_named(study: "Study", text: str) -> "Cell":
     if len(variants) > 1:
         raise UserError(f"{text}: {len(variants)} cells have these names; {_listed(matching)}")
     return min(matching, key=lambda cell: cell.seed)
-
-
-def _recommended(study: "Study") -> "list[Cell]":
-    """The cells that the report of the study recommends."""
-    file = Path(study.folder("build_report"), "summary.json")
-    try:
-        rows = json.loads(file.read_text(encoding="utf-8"))["recommendations"]
-    except (OSError, ValueError, KeyError):
-        raise UserError(
-            f"{file}: does not exist yet, so no cell is recommended; run the study first, or "
-            "specify a cell"
-        ) from None
-    recommended = [{"language": row["language"], **row["measured"]}.items() for row in rows]
-    cells = [
-        cell
-        for cell in study.cells
-        if any(all(getattr(cell, axis) == name for axis, name in names) for names in recommended)
-    ]
-    if not cells:
-        raise UserError(
-            f"{file}: recommends no cell of this study; run the study again, or specify a cell"
-        )
-    return cells
 
 
 def _listed(cells: "Iterable[Cell]") -> str:
