@@ -121,3 +121,12 @@ def test_a_folder_has_all_files_below_it_but_hidden_ones(tmp_path):
     (texts / "b/loop").symlink_to(texts)
     found = [str(path.relative_to(texts)) for path in files_in(texts)]
     assert found == ["a.txt", "b/c/d.txt", "linked/c/d.txt"]
+
+
+def test_the_cache_belongs_to_its_user_alone(file, read, tmp_path):
+    before = os.umask(0)
+    try:
+        file_checksum(file)
+    finally:
+        os.umask(before)
+    assert memory(tmp_path).parent.stat().st_mode & 0o777 == 0o700

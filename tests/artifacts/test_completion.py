@@ -276,3 +276,27 @@ def test_a_complete_job_ends_before_anything_heavy_is_imported():
         [sys.executable, "-c", code, *scripts], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_job_that_begins_again_is_not_complete_until_it_ends(job):
+    begin(job)
+    assert not is_complete(job)
+
+
+def test_a_file_below_a_folder_of_the_user_makes_it_incomplete(job, tmp_path):
+    deep = tmp_path / "texts/a/b/c.txt"
+    deep.parent.mkdir(parents=True)
+    deep.write_text("one")
+    job["inputs"]["files"] = [str(tmp_path / "texts")]
+    complete(job, begin(job))
+    assert is_complete(job)
+    deep.write_text("two")
+    assert not is_complete(job)
+
+
+def test_two_inputs_that_were_made_from_different_content_of_a_third_are_refused(chain):
+    source, tokenizer, initialization, _ = chain
+    made(source, "other")
+    made(tokenizer, "tokenizer", source)
+    with pytest.raises(UserError, match=f"its input {source} has changed since"):
+        check_origins([str(tokenizer), str(initialization)])

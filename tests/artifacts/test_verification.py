@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lexigraft import UserError
 from lexigraft.artifacts.cards import write_card
 from lexigraft.artifacts.completion import begin, complete
 from lexigraft.artifacts.verification import verify
@@ -166,3 +167,28 @@ def test_the_script_ends_well_or_names_what_to_delete(results):
     assert broken.returncode == 1
     assert lines[0] == f"{results}/corpus/te/a.bin: has 8999 bytes instead of 9000"
     assert lines[-1] == f"  {results}/corpus/te"
+
+
+def test_the_checksums_are_those_of_sha256sum(results):
+    card = (results / "corpus/te/card.json").read_text()
+    said = subprocess.run(
+        ["sha256sum", "a.bin", "b.txt"],
+        cwd=results / "corpus/te", capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert all(line.split()[0] in card for line in said.stdout.splitlines())
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(UserError, match="gone: there is no such folder"):
+        verify(tmp_path / "gone")
+
+
+@pytest.mark.fault(
+    "damage",
+    "a card is truncated, or a number in it was changed",
+    "a one-line error message names the card; no report is built from it",
+)
+def test_a_damaged_card_of_a_study_is_named(results, evaluated):
+    cut(evaluated / "card-mine.json")
+    cut(evaluated / "card-mine.json")
+    assert [fault.file for fault in verify(results).faults] == [evaluated / "card-mine.json"]

@@ -89,3 +89,16 @@ def test_the_version(call):
     from lexigraft import __version__
 
     assert call("--version") == (0, f"lexigraft {__version__}\n", "")
+
+
+@pytest.mark.bad_input("command", "an unknown option", "exit code 2")
+def test_an_option_that_does_not_exist_ends_with_code_2(call):
+    assert call("plan", "--no-such-option", "study.yaml")[0] == 2
+
+
+@pytest.mark.fault(
+    "disk", "the disk is full when a command runs", "a one-line error message without a traceback"
+)
+def test_a_full_disk_is_reported_without_a_traceback(call, failing):
+    failing(OSError(28, "No space left on device", "results/x"))
+    assert "results/x: no space left" in call("plan", "study.yaml")[2]

@@ -370,3 +370,14 @@ def test_the_page_on_these_commands_names_existing_options():
         help_texts += CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
     named = set(re.findall(r"--[a-z][a-z-]+", page))
     assert [option for option in sorted(named) if option not in help_texts] == []
+
+
+@pytest.mark.bad_input(
+    "command",
+    "values of `inspect --sizes` that are not numbers of tokens",
+    "a one-line error message names the option",
+)
+@pytest.mark.parametrize("sizes", ["ten", "0,5"])
+def test_sizes_that_are_not_numbers_of_tokens_are_refused(sizes, files, smollm2_folder_tiny):
+    with pytest.raises(UserError, match="--sizes"):
+        run("inspect", smollm2_folder_tiny, "--text", files / "el.txt", "--sizes", sizes)

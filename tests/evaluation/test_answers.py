@@ -80,3 +80,21 @@ def test_scores_are_those_of_the_published_script(harness, answer, references):
         exact = any(harness.exact_match_score(answer, one, language) for one in references)
         found = mlqa_scores(answer, references, language)
         assert found == {"f1": pytest.approx(100 * best), "exact_match": 100 * exact}
+
+
+@pytest.mark.parametrize(
+    ("language", "answer", "references", "exact", "score"),
+    [
+        ("de", "die Stadt Köln", ["Stadt Köln"], 100, 100),
+        ("en", "die Stadt Köln", ["Stadt Köln"], 0, 100 * 2 * 2 / 5),
+        ("zh", "2008年北京奥运会", ["北京"], 0, 100 * 2 * 2 / (7 + 2)),
+        ("en", "cat cat dog", ["cat dog dog"], 0, 100 * 2 * 2 / 6),  # as often as both have it
+        ("en", "Nile River", ["the Amazon", "river Nile"], 0, 100),  # the best reference; any order
+        ("en", "Amazon", ["Nile", "the Amazon."], 100, 100),
+        ("en", "", ["Nile"], 0, 0),
+        ("en", "the", ["a"], 100, 0),  # nothing is left: equal, but nothing in common
+    ],
+)
+def test_answers_are_scored_by_hand(language, answer, references, exact, score):
+    found = mlqa_scores(answer, references, language)
+    assert found == {"f1": pytest.approx(score), "exact_match": exact}

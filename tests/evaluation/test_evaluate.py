@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import sys
 import weakref
 from pathlib import Path
@@ -13,6 +14,7 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation import evaluate
 from lexigraft.evaluation.evaluate import Opening, evaluate_cell, run_jobs
 from lexigraft.evaluation.task_kinds import task_kind
+from tests.conftest import REPOSITORY
 from tests.fake_vllm import LLM, install
 
 TRANSLATION = {"max_new_tokens": 4, "samples": 3, "batch_size": 1}
@@ -232,3 +234,56 @@ def test_vllm_generates_greedy_texts_if_it_is_installed_and_there_is_a_gpu(
     monkeypatch.setenv("LEXIGRAFT_ENGINE", "VLLM")
     with pytest.raises(UserError, match=r"^LEXIGRAFT_ENGINE .*: 'VLLM' is not"):
         evaluate._opening(greedy)
+
+
+def test_changed_settings_repeat_only_their_task(cell_job):
+    job = cell_job(perplexity={"runs": 2}, translation={**TRANSLATION})
+    evaluate_cell(job)
+    before = dates(job)
+    job["tasks"]["translation"]["settings"]["max_new_tokens"] = 5
+    evaluate_cell(job)
+    after = dates(job)
+    assert {name for name in before if before[name] != after[name]} == {"translation-run-0"}
+
+
+@pytest.mark.parametrize("changed", ["version", "corpus", "cell"])
+def test_a_changed_version_corpus_or_cell_computes_a_record_again(cell_job, cell, changed):
+    job = cell_job(perplexity={})
+    evaluate_cell(job)
+    before = dates(job)
+    if changed == "version":
+        job["tasks"]["perplexity"]["versions"] = {"task perplexity": 2}
+    elif changed == "corpus":
+        corpus = Path(job["inputs"]["read"]["perplexity"]["corpus"])
+        (corpus / "heldout.txt").write_text("ένα\n", "utf-8")
+    else:
+        card = json.loads((cell / "card.json").read_text())
+        card["files"]["changed.safetensors"]["sha256"] = "0"
+        del card["card_sha256"]
+        (cell / "card.json").write_text(json.dumps(card))
+        with pytest.raises(UserError, match="train the cell again"):
+            evaluate_cell(job)
+        return
+    evaluate_cell(job)
+    assert dates(job) != before
+
+
+def test_fine_tuning_always_computes_in_float32(monkeypatch):
+    monkeypatch.setenv("LEXIGRAFT_PRECISION", "bfloat16")
+    assert evaluate._opening({"kind": "tagging"}).dtype == torch.float32
+    assert evaluate._opening({"kind": "translation"}).dtype == torch.bfloat16
+
+
+def test_a_changed_file_of_prompts_repeats_only_the_tasks_that_read_it(cell_job, tmp_path):
+    prompts = Path(shutil.copytree(REPOSITORY / "config" / "prompts", tmp_path / "prompts"))
+    job = cell_job(perplexity={}, translation=dict(TRANSLATION), summarization={"samples": 1})
+    for task, texts in job["inputs"]["read"].items():
+        texts["prompts"] = {one: str(prompts / f"{one}.yaml") for one in (task, "names")}
+    del job["inputs"]["read"]["perplexity"]["prompts"]
+    evaluate_cell(job)
+    before = dates(job)
+    file = prompts / "translation.yaml"
+    file.write_text(file.read_text("utf-8") + "# a comment\n", "utf-8")
+    evaluate_cell(job)
+    after = dates(job)
+    assert {name for name in before if before[name] != after[name]} == {"translation-run-0"}

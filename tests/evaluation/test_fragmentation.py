@@ -126,3 +126,24 @@ def test_fragmentation_of_an_unchanged_vocabulary_is_measured_without_a_model(
     assert (record["source"], record["language"]) == ("tiny", "el-kolibri")
     assert record["metrics"]["english_sentences_changed"] == 0
     assert record["metrics"]["fertility"] == record["metrics"]["source_fertility"] > 1
+
+
+def test_new_tokens_of_a_replaced_vocabulary_are_given_by_their_ids(source, byte_tokenizer):
+    # The same tokens in another order, and one more: "αβ" is new, "th" is not.
+    target = byte_tokenizer(("Î", "±"), ("t", "h"))
+    new = {target.convert_tokens_to_ids("Î±")}
+    metrics = fragmentation(
+        source, target, new=new, heldout=["α th"], english=["the", "th e"], train=["the"]
+    )
+    assert metrics["new_tokens"] == 1
+    assert metrics["new_token_share_input"] == 1 / 3
+    assert metrics["unused_new_tokens"] == 1
+    # The ids differ, the cuts do not.
+    assert metrics["english_sentences_changed"] == metrics["english_tokens_growth"] == 0
+
+
+def test_parity_with_english_by_hand_of_one_tokenizer(tokenizer):
+    # "the": th, e; "a": a. Their translations take one token and three.
+    metrics = measure_tokenizer(tokenizer, texts=["α", "αβ"], english=["the", "a"]).metrics
+    assert metrics["english_tokens_per_sentence"] == 1.5
+    assert metrics["english_parity"] == 4 / 3

@@ -151,3 +151,34 @@ def test_each_text_has_the_nats_of_its_own_tokens(window, model, byte_tokenizer)
         assert own.nats == pytest.approx(nats - before, rel=1e-4)
         assert own.tokens == own.bytes == len(TEXTS[number - 1].encode())
         before = nats
+
+
+def test_bits_per_byte_follow_the_tokens_of_the_vocabulary(
+    tiny_llama, uniform, byte_tokenizer, make_job
+):
+    merged = byte_tokenizer(("Î", "µ"), ("Î", "½"))
+    larger = tiny_llama(len(merged))
+    with torch.no_grad():
+        for parameter in larger.parameters():
+            parameter.zero_()
+    metrics = evaluate(larger, merged, make_job("perplexity")).metrics
+    assert metrics["tokens"] < metrics["bytes"]
+    expected = math.log2(259) * metrics["tokens"] / metrics["bytes"]
+    assert metrics["bits_per_byte"] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("window", [None, 8])
+def test_figures_are_those_of_the_sentences_on_disk(model, byte_tokenizer, make_job, window):
+    job = make_job("perplexity", window=window, heldout_sentences=2)
+    metrics = evaluate(model, byte_tokenizer(), job).metrics
+    lines = Path(job["outputs"]["predictions"]).read_text("utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["test"] for row in rows] == ["heldout"] * 2 + ["english"] * 2
+    for test, prefix in (("heldout", ""), ("english", "english_")):
+        own = [row for row in rows if row["test"] == test]
+        lines = (Path(job["inputs"]["corpus"]) / f"{test}.txt").read_text("utf-8").splitlines()
+        for row in own:
+            assert row["bytes"] == len(lines[int(row["id"].rsplit("-", 1)[1])].encode())
+        bits = sum(row["nats"] for row in own) / math.log(2) / sum(row["bytes"] for row in own)
+        assert metrics[f"{prefix}bits_per_byte"] == pytest.approx(bits, rel=1e-12)
+        assert metrics[f"{prefix}tokens"] == sum(row["tokens"] for row in own)

@@ -265,3 +265,30 @@ def test_a_model_whose_logits_are_not_those_of_its_head_is_used_as_it_is(
     monkeypatch.setattr(model, "get_output_embeddings", lambda: elsewhere)
     assert not chunked_logits(model, padded()).from_head
     assert_same(model, padded())
+
+
+def test_any_loss_of_the_logits_has_the_gradients_of_autograd(tiny_llama, padded):
+    model, inputs = tiny_llama(50), padded()
+    places = torch.tensor([1, 2, 3, 5, 8, 13, 9])
+    factors = torch.arange(7.0)
+    logits = model(**inputs).logits.flatten(0, 1)[places]
+    expected = (factors * logits.square().sum(-1)).sum()
+    wanted = gradients(model, expected)
+    readout = chunked_logits(model, inputs)
+    found = readout.sum(
+        places,
+        lambda states, chunk: (factors[chunk] * readout.logits(states).square().sum(-1)).sum(),
+    )
+    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
+    for name, gradient in gradients(model, found).items():
+        assert torch.allclose(gradient, wanted[name], rtol=1e-4, atol=1e-5), name
+
+
+def test_tied_matrices_get_the_gradients_of_both_uses(tiny_llama, padded):
+    assert_same(tiny_llama(50, tied=True), padded())
+
+
+def test_gradient_checkpointing_changes_nothing(tiny_llama, padded):
+    model = tiny_llama(50).train()
+    model.activation_checkpointing_enable({"use_reentrant": False})
+    assert_same(model, padded())

@@ -8,6 +8,7 @@ from lexigraft.inference import generation
 from lexigraft.inference.generation import (
     GeneratedText,
     continue_greedily,
+    end_tokens,
     generate,
 )
 from lexigraft.inference.text_encoding import encode
@@ -273,3 +274,47 @@ def test_vllm_with_beams_is_refused(byte_tokenizer, tmp_path, monkeypatch):
             Engine(), byte_tokenizer(), BEAMED, max_new_tokens=2, batch_size=1, beams=2,
             partial=tmp_path / "partial.jsonl", identity="",
         )  # fmt: skip
+
+
+def test_the_padding_token_does_not_change_texts(model, byte_tokenizer):
+    encoded = list(encode(byte_tokenizer(), list(PROMPTS.values())))
+    rows = [
+        continue_greedily(model, encoded, padding=padding, stop_tokens=[], max_new_tokens=10)
+        for padding in (0, 77)
+    ]
+    assert torch.equal(*rows)
+
+
+def test_all_end_tokens_of_tokenizer_and_model_end_a_text(model, byte_tokenizer):
+    model.generation_config.eos_token_id = [5, 9]
+    assert end_tokens(model, byte_tokenizer()) == {0, 5, 9}
+
+
+@pytest.mark.fault(
+    "kill",
+    "generation is interrupted between two batches or while a line is written",
+    "it resumes and produces identical texts; a truncated line is generated again",
+)
+def test_an_incomplete_last_line_is_generated_again(model, run, monkeypatch, tmp_path):
+    whole = run()
+    partial = tmp_path / "out" / "partial.jsonl"
+    partial.write_bytes(partial.read_bytes()[:-7])
+    counting = Counting(model, monkeypatch)
+    assert run() == whole
+    assert counting.calls == 1
+    assert run() == whole
+    assert counting.calls == 1
+
+
+def test_texts_of_beam_search_do_not_depend_on_the_batch_size(
+    varied_llama, byte_tokenizer, tmp_path
+):
+    found = [
+        generate(
+            varied_llama, byte_tokenizer(), BEAMED, max_new_tokens=6, batch_size=size, beams=3,
+            partial=tmp_path / f"{size}.jsonl", identity="",
+        )
+        for size in (1, 3, 4)
+    ]  # fmt: skip
+    assert found[0] == found[1] == found[2]
+    assert len({output.text for output in found[0].values()}) > 1

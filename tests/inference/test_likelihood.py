@@ -205,3 +205,23 @@ def test_special_and_uncounted_tokens_are_never_drawn(masker, roberta_tokenizer)
 def test_a_tokenizer_without_a_mask_token_is_refused(without_bos):
     with pytest.raises(UserError, match="mlm needs a tokenizer with a mask token"):
         Masker(without_bos)
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 10_000])
+def test_each_text_has_its_own_likelihood(model, without_bos, batch_tokens):
+    model.config.max_position_embeddings = 8  # so that the longest is read in several windows
+    score = score_texts(model, without_bos, TEXTS, batch_tokens=batch_tokens)
+    for text, own in zip(TEXTS, score.texts, strict=True):
+        (alone,) = score_texts(model, without_bos, [text]).texts
+        assert own.nats == pytest.approx(alone.nats, rel=1e-5)
+        assert (own.tokens, own.bytes, own.characters) == (
+            len(without_bos(text)["input_ids"]), len(text.encode()), len(text)
+        )  # fmt: skip
+    assert score.nats == pytest.approx(sum(own.nats for own in score.texts))
+
+
+def test_the_bos_token_is_context_and_not_scored(model, with_bos):
+    score = score_texts(model, with_bos, TEXTS)
+    nats, tokens = by_hand(model, with_bos, TEXTS, [])
+    assert score.nats == pytest.approx(nats, rel=1e-6)
+    assert score.tokens == tokens == sum(len(with_bos(text)["input_ids"]) - 1 for text in TEXTS)

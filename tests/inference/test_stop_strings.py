@@ -77,3 +77,10 @@ def test_the_stopping_criterion_agrees_with_searching_the_whole_text(tokenizer):
 
 def test_ids_beyond_the_tokenizer_have_no_bytes(tokenizer):
     assert StopStrings(tokenizer, ["ab"]).find([*ids(tokenizer, "a"), 9999, 5]) is None
+
+
+def test_byte_fallback_tokens_count_as_their_bytes(mistral_tokenizer):
+    stops = StopStrings(mistral_tokenizer, ["\n\n"])
+    pieces = ["▁no", "<0x0A>", "<0x0A>"]
+    found = [mistral_tokenizer.convert_tokens_to_ids(piece) for piece in pieces]
+    assert stops.find(found) == StopPosition(2, 1, b"")

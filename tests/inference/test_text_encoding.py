@@ -44,3 +44,14 @@ def test_the_scored_part_of_a_text_without_a_boundary_begins_at_its_second_token
         (part,) = scored_parts(bare, [text])
         # The bytes of é are two tokens, and none of them has a character of its own.
         assert part == ("é" if text == "é" else bare.decode(ids[1:]))
+
+
+def test_without_bos_a_text_begins_with_eos(without_bos):
+    (ids,) = encode(without_bos, ["one two"])
+    assert ids == [without_bos.eos_token_id, *without_bos("one two")["input_ids"]]
+
+
+def test_a_tokenizer_that_adds_bos_is_used_unchanged(with_bos):
+    (ids,) = encode(with_bos, ["one two"])
+    assert ids == with_bos("one two")["input_ids"]
+    assert ids.count(with_bos.bos_token_id) == 1 and ids[0] == with_bos.bos_token_id

@@ -71,3 +71,15 @@ def test_a_replaced_encoder_reads_shared_tokens_as_before(
     of_shared = torch.tensor(fitted.pair_.shared_ids)
     sources = torch.from_numpy(fitted.pair_.source_of)[of_shared]
     torch.testing.assert_close(after[..., of_shared], before[..., sources])
+
+
+def test_the_bias_of_a_new_token_is_the_recipe_of_its_pieces(
+    model, roberta_tokenizer, expanded, telugu
+):
+    bias = bias_of(model).clone()
+    fitted = fit("mean", roberta_tokenizer, expanded, telugu)
+    grafted = graft(model, expanded, fitted)
+    for new in fitted.new_ids[:5]:
+        weights = fitted.weights_[[new]].toarray()[0]
+        expected = (torch.from_numpy(weights).float() * bias).sum()
+        assert bias_of(grafted)[new].item() == pytest.approx(expected.item(), abs=1e-5)

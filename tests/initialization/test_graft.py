@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -189,3 +190,27 @@ def test_a_stored_initialization_never_spreads_nan(method, pair, tmp_path):
     else:
         with pytest.raises(UserError, match="would hold NaN"):
             stored.apply(matrices["input"])
+
+
+def test_sums_too_large_for_the_dtype_are_an_error(pair):
+    matrix = np.full((len(pair[0]) + PADDING, 4), 6e4, dtype=np.float16)
+    fitted = fit("merge", pair)
+    fitted.recipe_ = replace(fitted.recipe_, left=fitted.recipe_.left * 2)
+    with pytest.raises(UserError, match="too large for float16"):
+        fitted.apply(matrix)
+
+
+def test_the_model_that_fit_reads_is_checked_for_nan(pair, model):
+    source = model()
+    with torch.no_grad():
+        source.get_input_embeddings().weight[20] = float("inf")
+    with pytest.raises(UserError, match=r"\(id 20\) holds NaN or infinity"):
+        initializer("distill").fit(
+            *pair, corpus=["abc de"], n_source=len(pair[0]) + PADDING, auxiliary={"model": source}
+        )
+
+
+def test_another_tokenizer_is_an_error(pair, model, byte_level):
+    other = byte_level([("a", "b"), ("ab", "c")])
+    with pytest.raises(UserError, match="target tokenizer that it was fitted with"):
+        graft(model(), other, fit("mean", pair))

@@ -83,3 +83,14 @@ def test_an_expansion_leaves_the_configs_as_they_are(byte_level, tiny_llama):
     after = [config.to_dict() for config in (grafted.config, grafted.generation_config)]
     before[0]["vocab_size"] += 1
     assert after == before
+
+
+def test_equal_texts_of_shared_tokens_get_equal_logits(model, source, target):
+    made = model(tied=False)
+    old = source("cab", return_tensors="pt")["input_ids"]
+    fitted = fit(source, target)
+    new = torch.tensor([[target.get_vocab()[letter] for letter in "cab"]])
+    expected = made(old).logits
+    found = graft(made, target, fitted)(new).logits
+    shared = (fitted.source_of >= 0).nonzero()[0]
+    assert torch.equal(found[..., shared], expected[..., fitted.source_of[shared]])

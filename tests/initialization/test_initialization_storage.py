@@ -108,3 +108,14 @@ def test_a_file_cut_off_anywhere_is_an_error_that_names_it(fit, pair, matrix, tm
         (tmp_path / file).write_bytes(whole[:length])
         with pytest.raises(UserError, match=file):
             load_initialization(tmp_path)
+
+
+@pytest.mark.bad_input(
+    "vectors",
+    "rows whose number or width differs from the model's",
+    "a one-line error message gives both values; the model is unchanged",
+)
+def test_rows_of_another_width_are_an_error(fit, pair, matrix, tmp_path):
+    save_initialization(fit("random"), tmp_path, {"input": matrix(len(pair[0]) + 1)})
+    with pytest.raises(UserError, match="width"):
+        load_initialization(tmp_path).apply(matrix(len(pair[0]) + 1, h=9))

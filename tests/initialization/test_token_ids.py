@@ -131,3 +131,21 @@ def test_logits_that_end_at_the_last_token_include_the_new_ones():
     fitted = initializer("mean").fit(source, targets["expand"], n_source=len(source) + 3)
     found = logits(graft(model, targets["expand"], fitted), [3, 4])
     assert found.shape == (2, len(targets["expand"]))
+
+
+def test_translated_settings_are_saved_and_take_effect(tmp_path):
+    source, targets = tokenizers()
+    model = source_model()
+    prompt = source(TEXT).input_ids[:2]
+    token = int(logits(model, prompt)[-1].argmax())
+    kept = targets["prune"].get_vocab()
+    if source.convert_ids_to_tokens(token) not in kept:
+        token = source(TEXT).input_ids[0]
+    model.generation_config = GenerationConfig(
+        suppress_tokens=[token], bad_words_ids=[[token]], sequence_bias=[[[token], -9.0]]
+    )
+    grafted(model, "prune")[0].save_pretrained(tmp_path)
+    reloaded = AutoModelForCausalLM.from_pretrained(tmp_path)
+    forbidden = kept[source.convert_ids_to_tokens(token)]
+    ids = targets["prune"](TEXT, return_tensors="pt").input_ids[:, :2]
+    assert forbidden not in reloaded.generate(ids, max_new_tokens=8)[0, 2:].tolist()

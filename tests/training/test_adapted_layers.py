@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.sparse import csr_array
+from torch.func import functional_call
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
 from lexigraft.errors import UserError
@@ -14,6 +15,7 @@ from lexigraft.initialization.graft import graft
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair, assemble_recipe
 from lexigraft.initialization.registry import initializer
 from lexigraft.training.objective import Objective
+from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.settings import AdapterSettings
 from lexigraft.training.vocadt_adapter import (
     WithAuxiliaryLoss,
@@ -101,6 +103,51 @@ def test_attached_and_merged_adapters_compute_what_a_grafted_model_does(
         torch.testing.assert_close(model(TOKENS).logits, attached, atol=1e-4, rtol=1e-4)
     assert model.config.vocab_size == 320
     assert model.get_output_embeddings().weight is not model.get_input_embeddings().weight
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize(("name", "tied"), [("llama", True), ("llama", False), ("phi", False)])
+def test_gradients_equal_those_of_the_multiplied_matrices(name, tied, form, target, start):
+    """By brute force: both matrices made whole, `A E`, and autograd through a plain model."""
+    model = random_model(name, tied)
+    plain = graft(copy.deepcopy(model), target, start)
+    matrices, bias = [layer.weight.detach() for layer in layers(model)], layers(model)[1].bias
+    layers(plain)[0].padding_idx = None  # it keeps a row from learning, and no row of a recipe
+    layers(plain)[1].weight = torch.nn.Parameter(layers(plain)[1].weight.detach().clone())
+    attach_adapters(model, target, start, settings(form))
+    model.requires_grad_(False)
+    adapters = attached_adapters(model)
+    for adapter in adapters:
+        for weights in adapter.parameters():
+            weights.data.add_(0.1 * torch.randn_like(weights))
+            weights.requires_grad_(True)
+    recipes = [
+        torch.from_numpy(adapter.recipe().weights.toarray()).float().requires_grad_()
+        for adapter in adapters
+    ]
+    names = {id(parameter): name for name, parameter in plain.named_parameters()}
+    made = {
+        names[id(layer.weight)]: recipe @ matrix
+        for layer, recipe, matrix in zip(layers(plain), recipes, matrices, strict=True)
+    }
+    if bias is not None:
+        made[names[id(layers(plain)[1].bias)]] = recipes[1] @ bias.detach()
+    logits = functional_call(plain, made, (), {"input_ids": TOKENS}).logits
+    expected = torch.nn.functional.cross_entropy(
+        logits[:, :-1].flatten(0, 1), TOKENS[:, 1:].flatten(), reduction="sum"
+    )
+    expected.backward()
+    batch = {"input_ids": TOKENS, "attention_mask": torch.ones_like(TOKENS), "labels": TOKENS}
+    found = CausalModeling().losses(model, batch).sum()
+    found.backward()
+    torch.testing.assert_close(found, expected)
+    for adapter, recipe in zip(adapters, recipes, strict=True):
+        if form == "dense":
+            torch.testing.assert_close(adapter.weights.grad, recipe.grad, atol=1e-5, rtol=1e-4)
+            continue
+        left, right = adapter.recipe().left.tocoo(), adapter.right  # the recipe is their product
+        wanted = (recipe.grad @ torch.from_numpy(right.toarray().T).float())[left.row, left.col]
+        torch.testing.assert_close(adapter.values.grad, wanted, atol=1e-5, rtol=1e-4)
 
 
 def test_configs_and_padding_become_those_of_a_grafted_model(target, start):

@@ -2,8 +2,10 @@
 
 import json
 
+import pytest
 from transformers import TrainerControl, TrainerState
 
+from lexigraft.artifacts.completion import fingerprint
 from lexigraft.training import checkpointing
 from lexigraft.training.checkpointing import (
     COMPLETE,
@@ -12,6 +14,19 @@ from lexigraft.training.checkpointing import (
     checkpoint_folder,
     newest_complete,
 )
+
+
+@pytest.fixture
+def job(tmp_path):
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "card.json").write_text('{"files": {"train.txt": "abc"}, "seconds": 1}')
+    inputs = {"corpus": str(tmp_path / "corpus"), "initialization": None}
+    return {
+        "settings": {"epochs": 2},
+        "inputs": inputs,
+        "seed": ["s", "t"],
+        "versions": {"stage": 1},
+    }
 
 
 def write(folder, step, sealed=True):
@@ -70,3 +85,18 @@ def test_saves_are_spaced_by_time_and_by_their_own_duration(tmp_path, monkeypatc
     keeper.on_save(None, TrainerState(global_step=1), TrainerControl())
     assert not asks(269)
     assert asks(270)
+
+
+@pytest.mark.parametrize(
+    "change", [{"settings": {"epochs": 3}}, {"seed": ["s"]}, {"versions": {"stage": 2}}]
+)
+def test_the_digest_follows_settings_seed_and_code(job, change):
+    assert fingerprint(job) != fingerprint({**job, **change})
+
+
+def test_the_digest_follows_what_the_inputs_hold_and_not_when_they_were_made(job, tmp_path):
+    card, digest = tmp_path / "corpus" / "card.json", fingerprint(job)
+    card.write_text('{"files": {"train.txt": "abc"}, "seconds": 2}')
+    assert fingerprint(job) == digest
+    card.write_text('{"files": {"train.txt": "abd"}, "seconds": 2}')
+    assert fingerprint(job) != digest

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lexigraft.errors import UserError
+from lexigraft.inference.chunked_logits import targets_ahead
 from lexigraft.inference.text_encoding import encode
 from lexigraft.training.data import (
     SampleSequences,
@@ -128,3 +129,10 @@ def test_samples_that_are_too_long_are_counted_and_left_out(without_bos):
     assert np.array_equal(text[1].tokens, sequences[2].tokens)
     with pytest.raises(UserError, match=r"'parallel'.*raise the phase's length"):
         SampleSequences.within(2, sequences, "parallel")
+
+
+def test_no_token_of_another_document_is_a_target():
+    blocks = pack(concatenate([[1, 2, 3], [4, 5, 6, 7]]), 7, apart=True)
+    batch = collate([blocks[0]])
+    two_ahead = targets_ahead(batch["labels"], 2, batch["position_ids"])
+    assert two_ahead.tolist() == [[3, -100, -100, 6, 7, -100, -100]]

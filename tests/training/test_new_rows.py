@@ -82,6 +82,7 @@ EMBEDDINGS = {
     "llama": {},
     "gemma3_text": {},  # scales what it looks up
     "ctrl": {"dff": 48},  # changes what it has looked up in place
+    "rwkv": {},
     "inkling_text": INKLING,  # normalizes it
 }
 
@@ -238,3 +239,17 @@ def test_an_interrupted_cell_is_bit_identical_to_an_uninterrupted_one(grafted):
     train_cell(job, EAGER)
     assert json.loads((folder / "card.json").read_text())["resumed_from_step"]
     assert same_bits(whole, load_file(folder / "changed.safetensors"))
+
+
+def test_attaching_new_rows_changes_neither_outputs_nor_names(plain, padded):
+    names, kinds = list(dict(plain.named_parameters())), [type(m) for m in plain.modules()]
+    expected = plain(**padded()).logits
+    plain.requires_grad_(False)
+    attach_new_rows(plain, IDS)
+    assert torch.equal(plain(**padded()).logits, expected)
+    assert set(names) < set(dict(plain.named_parameters()))
+    merge_new_rows(plain)
+    assert torch.equal(plain(**padded()).logits, expected)
+    assert list(dict(plain.named_parameters())) == names
+    assert [type(module) for module in plain.modules()] == kinds
+    assert not dict(plain.get_input_embeddings().named_buffers()).keys() & {"places"}

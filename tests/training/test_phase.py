@@ -1,5 +1,7 @@
 """A phase: its loss, and how its steps are split into micro-batches."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -7,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import Gemma2Config, Gemma2ForCausalLM, TrainerCallback
 
+from lexigraft.errors import UserError
 from lexigraft.inference.chunked_logits import IGNORED
+from lexigraft.training import phase as module
 from lexigraft.training.data import SequenceDataset, collate, concatenate, pack
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
-from lexigraft.training.phase import run_phase, split_step
+from lexigraft.training.phase import micro_batch_tokens, run_phase, split_step
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.train import train_cell
 from lexigraft.training.trainable import prepare_phase
@@ -181,3 +185,37 @@ def test_a_sequence_that_does_not_fit_alone_is_an_error(training_setup, limited)
     limited(16)
     with pytest.raises(torch.OutOfMemoryError):
         train_cell(training_setup().job({**SHARED, "phases": [LAYERS]}))
+
+
+def test_a_process_reads_only_its_own_sequences(monkeypatch):
+    read, blocks = [], pack(concatenate([list(range(50))]), 5)
+
+    class Recorded(SequenceDataset):
+        def __getitem__(self, index):
+            read.append(index)
+            return super().__getitem__(index)
+
+    monkeypatch.setattr(module, "world_size", lambda: 2)
+    monkeypatch.setattr(module, "rank", lambda: 1)
+    trainer = object.__new__(module.PhaseTrainer)
+    trainer.train_dataset = Recorded(blocks, np.arange(10))
+    trainer.lengths, trainer.tokens = trainer.train_dataset.tokens(), 1000
+    trainer.objective, trainer.args = CausalModeling(), SimpleNamespace(device="cpu")
+    trainer._begin([3, 4, 5, 6])
+    assert read == [5, 6] and [len(one["input_ids"]) for one in trainer.micro_batches] == [2]
+
+
+@given(lengths=LENGTHS, tokens=st.integers(40, 200), processes=st.integers(1, 7))
+def test_there_are_no_more_micro_batches_than_needed(lengths, tokens, processes):
+    [own, *_] = split_step(lengths, tokens, processes)
+    if len(own) > 1:
+        fewer = np.array_split(np.arange(len(lengths)), (len(own) - 1) * processes)
+        assert any(len(part) > 1 and len(part) * max(lengths[at] for at in part) > tokens
+                   for part in fewer)  # fmt: skip
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "many", "1.5"])
+def test_an_invalid_number_of_tokens_in_the_environment_is_refused(given, monkeypatch):
+    monkeypatch.setenv("LEXIGRAFT_PASS_TOKENS", given)
+    with pytest.raises(UserError, match=f"^{'LEXIGRAFT_PASS_TOKENS'} .*: "):
+        micro_batch_tokens("cpu")

@@ -1,17 +1,20 @@
 """Phases read the texts that they name, in their shares, and a cell learns answers alone."""
 
+import copy
 import json
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lexigraft.corpus.sample_file import write_samples
 from lexigraft.errors import UserError
 from lexigraft.inference.text_encoding import encode
+from lexigraft.training import plan
 from lexigraft.training.data import concatenate, encode_samples, pack
 from lexigraft.training.plan import (
     cumulative_tokens,
@@ -255,3 +258,50 @@ def test_interleaved_texts_keep_their_order_and_are_spread_evenly(sizes):
         # A text is half a sequence early or late at most, and so is each of the others.
         due = share * np.arange(1, len(order) + 1)
         assert np.abs(np.cumsum(mask) - due).max() <= 0.5 + share * len(sizes) / 2 + 1e-9
+
+
+def test_samples_without_a_token_between_them_are_not_joined(job, without_bos, monkeypatch):
+    monkeypatch.setattr(plan, "document_start", lambda tokenizer: "")
+    bare = copy.deepcopy(without_bos)
+    bare.eos_token = None
+    data = {"monolingual": 0.5, "sums": 0.5}
+    for packing, joins in (("joined", False), ("apart", True)):
+        described = job({"phases": [{**PHASE, "data": data}], "packing": packing})
+        [phase] = planned(described, bare)
+        samples = phase.source.datasets[1]
+        assert (len(samples) < samples.samples) == joins
+
+
+def test_a_cell_s_loss_is_the_mean_over_the_tokens_of_its_answers(job, without_bos, tiny_llama):
+    described = job({"phases": [{**PHASE, "data": "sums"}], "batch_sequences": 3})
+    [phase] = planned(described, without_bos)
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(described["inputs"]["source"])
+    train_cell(described)
+    folder = Path(described["outputs"]["folder"])
+    losses = []
+    for at in range(3):
+        sequence = phase[at]
+        with torch.no_grad():
+            logits = model(torch.tensor(sequence.tokens[None].astype(int))).logits[0]
+        chances = logits.log_softmax(-1)
+        losses += [
+            -float(chances[place - 1, token])
+            for place, token in enumerate(sequence.tokens)
+            if sequence.targets[place]
+        ]
+    first = TrainingLog(folder / "log.jsonl").lines("step")[0]
+    assert first["loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-4)
+    card = json.loads((folder / "card.json").read_text())
+    assert card["samples"] == {"sums": {"samples": 9, "too_long": 1}}
+
+
+def test_each_pass_over_a_text_has_its_own_order():
+    first, second = repeated_order(range(50), 100, ["seed"]).reshape(2, 50).tolist()
+    assert first != second
+    assert (
+        first
+        == repeated_order(range(50), 50, ["seed"]).tolist()
+        != repeated_order(range(50), 50, ["other"]).tolist()
+    )

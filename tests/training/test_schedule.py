@@ -1,6 +1,7 @@
 """One schedule in each phase, or one that goes on through all of them."""
 
 from itertools import chain
+from math import cos, pi
 
 import pytest
 import torch
@@ -86,3 +87,10 @@ def test_no_step_of_any_schedule_has_a_rate_of_zero(shape, warmup, steps, over):
     # Above all else a warm-up reaches its peak, or as far as its steps go.
     for phase, schedule in zip(whole, made, strict=False):
         assert max(phase) == pytest.approx(schedule.highest)
+
+
+def test_a_stable_rate_stays_at_its_peak_until_the_decay():
+    settings = {"schedule": "wsd", "warmup": 0.2, "decay": 0.4}
+    [first, *_] = schedules(strategy(**settings), [10, 1, 1])
+    fall = [0.5 + 0.5 * cos(pi * part) for part in (0, 0.25, 0.5, 0.75)]
+    assert walk(first, 10) == pytest.approx([1 / 3, 2 / 3, 1, 1, 1, 1, *fall])

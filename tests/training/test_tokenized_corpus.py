@@ -137,3 +137,14 @@ def test_stored_tokens_do_not_change_the_checksum_of_a_corpus(corpus, with_bos):
     assert input_checksum(corpus) == before
     found = verify(corpus.parent)
     assert not found.faults and not found.unfinished
+
+
+def test_truncation_of_a_tokenizer_changes_nothing(corpus, batches, without_bos):
+    from copy import deepcopy
+
+    tokenize_corpus(without_bos, corpus)
+    tokenizer = deepcopy(without_bos)
+    tokenizer.backend_tokenizer.enable_truncation(3)
+    tokenizer.backend_tokenizer.enable_padding(length=99)
+    assert_whole(tokenize_corpus(tokenizer, corpus), without_bos, corpus)
+    assert len(batches) == 6

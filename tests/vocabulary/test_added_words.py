@@ -6,7 +6,7 @@ import pytest
 from tokenizers import AddedToken
 
 from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
-from lexigraft.vocabulary.token_bytes import WordSplitter, token_bytes
+from lexigraft.vocabulary.token_bytes import WordSplitter, token_bytes, unreachable_by_merges
 
 OPTIONS = {
     "plain": {},
@@ -63,3 +63,15 @@ def test_words_are_those_that_the_model_of_the_tokenizer_gets(name, kind, source
         ids = backend.encode(text, add_special_tokens=False).ids
         own = [piece.id for word in split(text) for piece in backend.model.tokenize(word)]
         assert own == [number for number in ids if number not in added]
+
+
+@pytest.mark.parametrize("merges", ["append", "auxiliary-first"])
+def test_no_new_token_of_an_auxiliary_tokenizer_contains_an_added_word(merges, sources, telugu):
+    source = sources("smollm2_cut", "plain")
+    target = expand_tokenizer(source, telugu, 100, merges=merges)
+    new = target.convert_ids_to_tokens(new_token_ids(source, target))
+    assert unreachable_by_merges(target, new) == []
+    stands_for = token_bytes(target)
+    added = {stands_for[number] for number in source.added_tokens_decoder}
+    for number in new_token_ids(source, target):
+        assert not any(word in stands_for[number] for word in added)

@@ -83,3 +83,11 @@ def test_it_segments_real_words_as_the_tokenizers_library_does(smollm2_tokenizer
         if all(letter in bpe.vocab for letter in word):
             expected = [token.value for token in model.tokenize(word)]
             assert segment(word, lambda left, right: ranks.get((left, right))) == expected
+
+
+def test_two_old_tokens_get_no_new_merge_into_an_old_token():
+    # a+bc is no merge of this source, though its pieces are all there.
+    rules = PieceRules({"a", "b", "c", "ab", "bc", "abc"}, [("a", "b"), ("b", "c"), ("ab", "c")])
+    rules.add("xy")
+    assert rules.rank("a", "bc") is None
+    assert ("a", "bc") not in rules.merges()

@@ -12,6 +12,7 @@ from lexigraft.errors import UserError
 from lexigraft.source.sentencepiece import read_model, sentencepiece_to_fast
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.tokenizer_files import extended_model, save_tokenizer
+from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 
 
 @pytest.fixture
@@ -132,3 +133,28 @@ def test_new_pieces_score_below_all_old_ones_in_order(
     assert max(scores[32_000:]) < min(scores[:32_000])
     assert scores[32_000:] == sorted(set(scores[32_000:]), reverse=True)
     assert [piece.type for piece in read_model(file).pieces[32_000:]] == [1] * 50
+
+
+def test_unused_ids_become_unused_pieces(mistral_model_file, mistral_tokenizer, telugu):
+    state = json.loads(mistral_tokenizer.backend_tokenizer.to_str())
+    padding = {**state["added_tokens"][1], "content": "<pad>", "id": 32_005}
+    state["added_tokens"].append(padding)
+    state["model"]["vocab"]["<pad>"] = 32_005
+    tokenizer = fast_tokenizer(state, settings_of(mistral_tokenizer) | {"pad_token": "<pad>"})
+    target = expand_tokenizer(tokenizer, telugu, 20)
+    data = extended_model(mistral_model_file, target)
+    library = sentencepiece.SentencePieceProcessor(model_proto=data)
+    assert library.is_unused(32_000) and library.id_to_piece(32_005) == "<pad>"
+    assert library.encode(telugu) == fast_ids(target, telugu)
+
+
+def test_a_saved_tokenizer_reads_back_with_identical_ids(
+    smollm2_tokenizer, telugu, english, tmp_path
+):
+    target = expand_tokenizer(smollm2_tokenizer, telugu, 50)
+    files = save_tokenizer(target, tmp_path / "out", samples=telugu[:20])
+    again = AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert again.get_vocab() == target.get_vocab()
+    assert again([*telugu, *english])["input_ids"] == target([*telugu, *english])["input_ids"]
+    assert again.chat_template == smollm2_tokenizer.chat_template
+    assert sorted(files) == sorted(path.name for path in (tmp_path / "out").iterdir())

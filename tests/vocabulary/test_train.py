@@ -219,3 +219,14 @@ def test_superwords_restore_every_text_with_transformers_alone(superwords, lines
     loaded = AutoTokenizer.from_pretrained(tmp_path)
     ids = loaded(lines, add_special_tokens=False)["input_ids"]
     assert [loaded.decode(row) for row in ids] == lines
+
+
+@pytest.mark.bad_input(
+    "model",
+    "invalid arguments for tokenizer training",
+    "a one-line error message names the argument",
+)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_size_too_small_for_the_characters_is_refused(family, telugu):
+    with pytest.raises(UserError, match="size: 20 tokens are too few"):
+        train_tokenizer(telugu, family, 20)
