@@ -148,3 +148,8 @@ def test_only_new_rows_of_an_encoder_are_trained_with_new_rows(grafted):
 def test_objective_mlm_refuses_a_causal_model(training_setup):
     with pytest.raises(UserError, match="objective mlm does not fit LlamaForCausalLM"):
         train_cell(training_setup().job({**STEPS, "phases": [ALL]}))
+
+
+def test_a_sequence_longer_than_the_encoder_s_context_is_refused(place):
+    with pytest.raises(UserError, match="128"):
+        train_cell(place.job({**STEPS, "phases": [{**ALL, "length": 129}]}))

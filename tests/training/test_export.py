@@ -209,3 +209,27 @@ def test_the_examples_in_docstrings_run(function, cell, tmp_path, monkeypatch):
     module = sys.modules[function.__module__]
     result = doctest.testmod(module, extraglobs={"cell": cell("embeddings")})
     assert result.attempted > 3 and result.failed == 0
+
+
+def test_the_exported_tokenizer_segments_as_the_cell_s_whatever_class_its_source_names(
+    cell, training_setup, tmp_path, lines
+):
+    from transformers import AutoTokenizer
+
+    file = training_setup().source / "tokenizer_config.json"
+    config = json.loads(file.read_text()) | {"tokenizer_class": "LlamaTokenizer"}
+    file.write_text(json.dumps(config))
+    folder = cell("embeddings")
+    _, tokenizer = load_cell(folder)
+    exported = AutoTokenizer.from_pretrained(export(folder, tmp_path / "out"))
+    texts = [*lines, "<s> literal"]
+    ids = tokenizer(texts)["input_ids"]
+    assert exported(texts)["input_ids"] == ids
+    assert exported.batch_decode(ids) == tokenizer.batch_decode(ids)
+    assert exported.eos_token_id == tokenizer.eos_token_id
+
+
+def test_a_sentencepiece_model_is_exported(cell, training_setup, tmp_path):
+    (training_setup().source / "tokenizer.model").write_bytes(b"pieces")
+    out = export(cell("embeddings"), tmp_path / "out")
+    assert (out / "tokenizer.model").read_bytes() == b"pieces"

@@ -178,3 +178,27 @@ def test_per_layer_embeddings_follow_their_tokens_into_cells_and_exports(
     sentences = corpus_sentences(job["inputs"]["corpus"], "heldout", 4)
     found = score_texts(cell, tokenizer, sentences).bits_per_byte
     assert found == pytest.approx(card["heldout_after"], rel=1e-4)
+
+
+def test_an_export_has_the_rows_of_its_tokenizer(grafted, tmp_path):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    job, _, _ = grafted()
+    train_cell(job("lora"))
+    out = export(job("lora")["outputs"]["folder"], tmp_path / "out")
+    model = AutoModelForCausalLM.from_pretrained(out)
+    assert model.config.vocab_size == len(AutoTokenizer.from_pretrained(out)) == 330
+    tokens = torch.arange(280, 330)[None]
+    cell, _ = load_cell(job("lora")["outputs"]["folder"])
+    assert torch.equal(model(tokens).logits, cell(tokens).logits)
+
+
+def test_the_heldout_curve_starts_at_the_grafted_model(grafted):
+    job, _, _ = grafted()
+    for strategy in ("none", "lora"):
+        train_cell(job(strategy))
+    cards = [
+        json.loads((Path(job(strategy)["outputs"]["folder"]) / "card.json").read_text())
+        for strategy in ("none", "lora")
+    ]
+    assert cards[0]["heldout_after"] == pytest.approx(cards[1]["heldout_before"])

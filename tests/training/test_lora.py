@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModelForCausalLM, TrainerCallback
 
 from lexigraft.errors import UserError
@@ -21,6 +22,7 @@ from lexigraft.training.settings import read_strategy
 from lexigraft.training.store import _save_adapter, load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.training.trainable import FrozenWeights, prepare_phase
+from tests.training.interruption import EAGER, interrupted_at
 
 SMALL = {
     "vocab_size": 60, "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2,
@@ -220,3 +222,37 @@ def test_dora_starts_with_the_norms_of_the_weights(tiny_llama, tmp_path, monkeyp
         weight = weights[name.replace(".lora_magnitude_vector.default", "")]
         assert norm.dtype == torch.float32 and norm.requires_grad
         assert torch.allclose(norm, weight.norm(dim=1), rtol=1e-6)
+
+
+def test_a_cell_resumes_bit_for_bit_and_loads_as_it_was_trained(training_setup, telugu):
+    """Of two phases with adapters of both kinds; those of the first are merged between them."""
+    place = training_setup(tied=False, sentences=4)
+    phase = {"trainable": ["lora"], "length": 32, "share": 0.5}
+    kinds = [{"rslora": True}, {"dora": True, "learning_rate_ratio": 4.0}]
+    job = place.job(
+        {
+            "phases": [{**phase, "lora": kind} for kind in kinds], "batch_sequences": 2,
+            "epochs": 1, "learning_rate": 1e-2, "schedule": "wsd", "decay": 0.5,
+            "curve": {"sentences": 2, "points": 0},
+        }
+    )  # fmt: skip
+    folder = Path(job["outputs"]["folder"])
+
+    def outcome():
+        files = sorted(folder.rglob("*.safetensors"))
+        tensors = {(f.name, name): t for f in files for name, t in load_file(f).items()}
+        return tensors, json.loads((folder / "card.json").read_text())
+
+    train_cell(job)
+    whole, card = outcome()
+    model, tokenizer = load_cell(folder)
+    found = score_texts(model, tokenizer, telugu[-10:-8])
+    assert found.bits_per_byte == pytest.approx(card["heldout_after"], rel=1e-4)
+    assert card["heldout_after"] < card["heldout_before"]
+    with interrupted_at(card["steps"] - 1):
+        train_cell(job, EAGER)
+    train_cell(job, EAGER)
+    again, resumed = outcome()
+    assert resumed["resumed_from_step"] > card["steps"] / 2
+    assert whole.keys() == again.keys()
+    assert all(torch.equal(tensor, again[name]) for name, tensor in whole.items())

@@ -17,6 +17,13 @@ from lexigraft.training.data import concatenate, pack
 from lexigraft.training.plan import visiting_order
 from lexigraft.training.training_log import TrainingLog
 
+LAYERS = {
+    "trainable": ["embeddings", "head", {"layers": [0, -1]}],
+    "length": 32,
+    "objective": "mtp",
+}
+
+
 SHARED = {"batch_sequences": 4, "epochs": 1, "learning_rate": 1e-2, "gradient_checkpointing": False}
 TWO_STAGE = [
     {"trainable": ["embeddings", "head"], "length": 32, "objective": "mtp", "share": 0.5},
@@ -119,3 +126,13 @@ def test_the_extra_head_is_neither_stored_nor_exported(train, tmp_path):
     out = lexigraft.export(folder, tmp_path / "out")
     _, found = AutoModelForCausalLM.from_pretrained(out, output_loading_info=True)
     assert not any(found.values()), found
+
+
+def test_the_heldout_curve_is_that_of_the_next_token(train):
+    def curve(objective):
+        settings = {**SHARED, "phases": [{**LAYERS, "objective": objective}]}
+        return TrainingLog(train(settings) / "log.jsonl").lines("heldout")
+
+    one, other = curve("clm"), curve("mtp")
+    assert one[0] == other[0] and one[-1] != other[-1]
+    assert other[-1]["bits_per_byte"] < 0.95 * other[0]["bits_per_byte"]

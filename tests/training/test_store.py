@@ -206,3 +206,19 @@ def test_tensors_of_another_model_are_refused(trained_cell):
     (folder / "card.json").write_text(json.dumps(card))
     with pytest.raises(UserError, match="does not fit the source model"):
         load_cell(folder)
+
+
+def test_a_cell_of_a_bfloat16_source_is_stored_in_bfloat16(trained_cell):
+    folder, logits = trained_cell(["embeddings", {"layers": [0]}], dtype=torch.bfloat16)
+    stored = load_file(folder / "changed.safetensors")
+    assert {tensor.dtype for tensor in stored.values()} == {torch.bfloat16}
+    model, _ = load_cell(folder)
+    assert model.dtype == torch.bfloat16
+    assert (load_cell(folder, torch.float32)[0](TOKENS).logits - logits).abs().max() < 0.1
+
+
+def test_a_cell_can_be_moved_together_with_its_inputs(trained_cell, tmp_path):
+    folder, logits = trained_cell(["embeddings"])
+    shutil.move(tmp_path / "results", tmp_path / "elsewhere")
+    moved = tmp_path / "elsewhere" / folder.relative_to(tmp_path / "results")
+    assert torch.allclose(load_cell(moved)[0](TOKENS).logits, logits, atol=1e-5)

@@ -279,3 +279,30 @@ def test_the_script_repeats_a_cell_from_its_job_file(training_setup, monkeypatch
     assert capsys.readouterr().err.splitlines()[-1] == (
         "error: strategy.epochs: -1 is not above 0 (passes over the text)"
     )
+
+
+def test_the_log_counts_the_tokens_of_all_micro_batches(train, training_setup, without_bos):
+    folder = train({**SHARED, "phases": [LORA], "epochs": 2})
+    sentences = (training_setup().corpus / "train.txt").read_text("utf-8").split("\n")[:-1]
+    tokens = sum(map(len, encode(without_bos, sentences)))
+    lone = tokens % 32 == 1
+    assert log_of(folder, "step")[-1]["tokens"] == 2 * (tokens - lone)
+
+
+def test_a_job_with_other_settings_starts_from_the_beginning(training_setup):
+    place = training_setup()
+    with interrupted_at(3):
+        train_cell(place.job({**SHARED, "phases": [LORA]}), EAGER)
+    job = place.job({**SHARED, "phases": [LORA], "weight_decay": 0.5})
+    train_cell(job)
+    assert json.loads((folder_of(job) / "card.json").read_text())["resumed_from_step"] is None
+
+
+def test_bfloat16_training_keeps_float32_weights(train, monkeypatch):
+    monkeypatch.setenv("LEXIGRAFT_PRECISION", "bfloat16")
+    folder = train({**SHARED, "phases": [LORA], "epochs": 0.5})
+    card = json.loads((folder / "card.json").read_text())
+    assert card["precision"] == "bfloat16"
+    assert {tensor.dtype for tensor in tensors_of(folder).values()} == {torch.float32}
+    steps = log_of(folder, "step")
+    assert steps[-1]["loss"] < steps[0]["loss"]
