@@ -139,3 +139,10 @@ def test_a_wheel_with_false_sizes_unpacks_to_no_more_than_it_declares(tmp_path):
 )
 def test_the_licence_is_read_from_older_metadata_of_a_wheel(metadata, licence, tmp_path):
     assert licence_of(write_zip(tmp_path, {"a.dist-info/METADATA": metadata})) == licence
+
+
+def test_a_tarball_cut_short_is_named(tmp_path):
+    archive = write_tar(tmp_path, {"toy/a": "word " * 100_000})
+    archive.write_bytes(archive.read_bytes()[:-50])
+    with pytest.raises(UserError, match="damaged"):
+        unpack(archive, ["toy/*"], tmp_path / "out")

@@ -179,3 +179,10 @@ def test_the_script_writes_the_record_of_a_stored_recipe(job, encoder_folder):
     assert 0 < record["metrics"]["semantic_similarity"] < 1
     assert record["details"]["sentences"] == 2
     assert record["details"]["encoder"]["name"] == str(encoder_folder)
+
+
+def test_counts_are_clipped_and_pooled_over_texts():
+    # One of four ones counts; of the second text all four: 5 of 8.
+    assert bleu([[1, 1, 1, 1], [5, 6, 7, 8]], [[1, 2, 3, 4], [5, 6, 7, 8]], 1) == pytest.approx(
+        62.5
+    )

@@ -225,3 +225,9 @@ def test_the_bos_token_is_context_and_not_scored(model, with_bos):
     nats, tokens = by_hand(model, with_bos, TEXTS, [])
     assert score.nats == pytest.approx(nats, rel=1e-6)
     assert score.tokens == tokens == sum(len(with_bos(text)["input_ids"]) - 1 for text in TEXTS)
+
+
+def test_uniform_logits_cost_the_logarithm_of_the_vocabulary(model, without_bos):
+    torch.nn.init.zeros_(model.get_output_embeddings().weight)
+    score = score_texts(model, without_bos, TEXTS)
+    assert score.nats / score.tokens == pytest.approx(math.log(320), rel=1e-6)

@@ -7,6 +7,13 @@ import pytest
 
 from lexigraft.report.frame import CELL, select, summarize
 
+
+def aligned(*rows):
+    """The one row of Align."""
+    (found,) = select(summarize(scores(*rows)), initializer="align").to_dict("records")
+    return found
+
+
 SOURCE = ("m", "te", "source", "none", "none")
 ALIGN = ("m", "te", "big", "align", "full")
 
@@ -43,3 +50,8 @@ def test_change_is_the_mean_less_the_source_models_of_the_same_language():
     # An increase of a negative score is positive.
     assert (align["change"], align["relative_change"]) == (2.0, 0.5)
     assert math.isnan(summarize(scores((ALIGN, 0, 0, 5.0))).iloc[0]["change"])
+
+
+def test_an_increase_of_a_negative_score_is_positive():
+    found = aligned((SOURCE, 0, 0, -0.5), (ALIGN, 0, 0, -0.25))
+    assert found["relative_change"] == 0.5

@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerFast
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
+from lexigraft.vocabulary.prune import prune_tokenizer
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 from lexigraft.vocabulary.train import train_tokenizer
 
@@ -122,3 +123,11 @@ def test_new_tokens_of_a_tokenizer_with_unused_ids_follow_its_last_id(family, mo
     assert [target.decode(target.encode(text)) for text in texts] == [
         same.decode(same.encode(text)) for text in texts
     ]
+
+
+def test_a_pruned_tokenizer_has_no_unused_ids():
+    source = with_unused_ids(train_tokenizer(["the rice and the river"] * 5, "byte-level-bpe", 265),
+                             lambda i: i + 7 * (i > 100))  # fmt: skip
+    pruned = prune_tokenizer(source, ["the rice"])
+    assert sorted(pruned.get_vocab().values()) == list(range(len(pruned)))
+    assert pruned.tokenize("the rice") == source.tokenize("the rice")

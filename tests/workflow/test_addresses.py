@@ -193,3 +193,19 @@ def test_a_job_shows_no_secret_in_its_log(server, tmp_path, monkeypatch, capfd):
         runpy.run_path(str(SCRIPTS / "prepare_corpus.py"), run_name="__main__")
     out, err = capfd.readouterr()
     assert "127.0.0.1" in err and SECRET not in out + err
+
+
+@pytest.mark.parametrize("address", WITHOUT)
+def test_other_addresses_may_be_named_in_studies(address):
+    assert not has_secret(address)
+    assert without_secrets(address).startswith(address.partition("?")[0])
+
+
+def test_the_refusal_names_the_key(miniature, registries):
+    config = deepcopy(miniature)
+    text = {"loader": "datasets", "name": "text", "split": "train", "data_files": WITH_SECRETS[0]}
+    config["languages"]["telugu"]["text"] = text
+    with pytest.raises(
+        UserError, match=r"languages\.telugu\.text\.data_files: the address contains"
+    ):
+        resolve(config, registries)

@@ -122,3 +122,15 @@ def test_snakemake_runs_a_job_on_a_path_with_all_odd_characters(checkout):
     with (checkout.folder / name).open("a") as file:
         file.write("another line of the text\n")
     assert checkout.planned(card) == {"Preparing the texts of telugu"}
+
+
+@pytest.mark.bad_input(
+    "text",
+    "a path with braces, quotes, line feeds or any other character",
+    "it is read; a path that no file system has is rejected with a message that names the key",
+)
+def test_paths_that_no_file_system_has_are_refused(named, registries):
+    for path in ("", "x" * 256, "ä" * 128, "a/" * 2001):
+        config = named()
+        config["languages"]["telugu"]["text"]["paths"] = [path]
+        assert refused(config, registries).startswith("languages.telugu.text.paths[0]")

@@ -124,3 +124,18 @@ def test_relatives_equal_those_by_vocabulary_strings(
 
 def test_the_middle_of_three_target_tokens_is_shared_by_two_source_tokens():
     np.testing.assert_allclose(token_shares(2, 3), [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]])
+
+
+@pytest.mark.parametrize("family", ["byte-level", "byte-fallback"])
+def test_no_fallback_byte_is_a_relative(family, small_tokenizer, english, greek):
+    source = small_tokenizer("byte-fallback", english, 400)
+    target = small_tokenizer(family, greek, 500)
+    count = min(len(english), len(greek), 150)
+    pairs = list(zip(english[:count], greek[:count], strict=True))
+    fitted = initializer("transtokenizers").fit(source, target, auxiliary={"parallel": pairs})
+    pair = pair_vocabularies(source, target)
+    related = np.setdiff1d(fitted.new_ids, list(pair.target_fallback_ids))
+    strings = target.convert_ids_to_tokens(related.tolist())
+    related = related[[token not in fitted.fallbacks_ for token in strings]]
+    assert fitted.related_ > 20
+    assert fitted.weights_[related][:, sorted(pair.source_fallback_ids)].nnz == 0
