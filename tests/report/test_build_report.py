@@ -268,3 +268,11 @@ def test_letters_of_a_figure_have_one_size_and_neither_overlap_nor_leave_it(
     assert len(texts) > 5
     assert clashes(texts) == []
     assert outside(figure, texts) == []
+
+
+def test_the_page_loads_nothing_from_elsewhere(built):
+    page = (built[0] / "report.html").read_text(encoding="utf-8")
+    assert not re.search(r"https?://", page)
+    assert not re.search(r"""(?:src|href)=["'](?!#|data:)""", page)
+    assert not re.search(r"url\((?!#|data:)", page)
+    assert "<script" not in page

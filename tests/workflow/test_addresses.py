@@ -11,9 +11,10 @@ import pytest
 
 from lexigraft import UserError
 from lexigraft.addresses import has_secret, without_secrets
+from lexigraft.bundled.packages import ask_package, npm_registry
 from lexigraft.corpus.readers import read_sentences
 from lexigraft.source.download import PartialFile, ask_file, download
-from lexigraft.source.hub_check import ask_web
+from lexigraft.source.hub_check import HubAsset, ask_hub, ask_web
 from tests.web_server import serving
 from workflow.config.registries import resolve
 
@@ -209,3 +210,20 @@ def test_the_refusal_names_the_key(miniature, registries):
         UserError, match=r"languages\.telugu\.text\.data_files: the address contains"
     ):
         resolve(config, registries)
+
+
+def test_no_host_that_is_not_reached_shows_a_secret(monkeypatch, capsys, caplog):
+    nowhere = f"http://user:{SECRET}@127.0.0.1:9"
+    monkeypatch.setenv("PIP_INDEX_URL", nowhere)
+    monkeypatch.setenv("npm_config_registry", nowhere)
+    pypi = {"registry": "pypi", "name": "toy", "version": "1.0", "sha256": "0" * 64}
+    asset = HubAsset("model", "owner/name", None)
+    for call in (
+        lambda: ask_file(f"{nowhere}/te.txt?token={SECRET}", lambda _: None),
+        lambda: ask_web(f"{nowhere}/te.txt?token={SECRET}").detail,
+        lambda: ask_package(pypi),
+        lambda: ask_package(pypi | {"registry": "npm"}),
+        lambda: npm_registry("toy"),
+        lambda: ask_hub(asset, nowhere, lambda _: None),
+    ):
+        assert SECRET not in shown(capsys, caplog, call)
