@@ -7,6 +7,7 @@ records and move with the folder; a killed job writes none.
 import json
 import logging
 import os
+import re
 import resource
 import sys
 import time
@@ -94,7 +95,10 @@ class MemoryGrowth:
 
 
 def _counted_peak() -> int:
-    # `ru_maxrss` is in kilobytes on Linux, in bytes on macOS.
+    with suppress(OSError):
+        if match := re.search(r"^VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.M):
+            return int(match[1]) << 10
+    # Includes the peak of the process that started this one; in bytes on macOS.
     scale = 1 if sys.platform == "darwin" else 1 << 10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
 

@@ -28,9 +28,12 @@ class SentenceEncoder:
         folder, self.revision = resolve(spec)
         self.name = spec.get("hub") or str(folder)
         try:
-            options = {"local_files_only": True, "trust_remote_code": False}
-            self._tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-            model = AutoModel.from_pretrained(folder, use_safetensors=True, **options)
+            self._tokenizer = AutoTokenizer.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False
+            )
+            model = AutoModel.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False, use_safetensors=True
+            )
         except (OSError, ValueError, ImportError) as error:
             raise UserError(
                 f"{where}: '{self.name}' cannot be loaded ({first_line(error)}); specify a "

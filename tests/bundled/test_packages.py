@@ -176,8 +176,9 @@ def test_members_of_an_npm_package_are_unpacked_with_a_card(registry, tmp_path):
     ],
 )
 def test_what_cannot_be_fetched_is_reported_in_one_line(
-    name, version, statuses, message, registry, tmp_path
+    name, version, statuses, message, registry, tmp_path, monkeypatch
 ):
+    monkeypatch.setattr("lexigraft.source.download._pause", lambda attempt: 0.0)
     registry.statuses = statuses
     with pytest.raises(UserError, match=message) as error:
         fetch_package(name, version, SHA256, ["*"], tmp_path / "out", registry="npm")

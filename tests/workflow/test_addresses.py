@@ -11,7 +11,7 @@ import pytest
 
 from lexigraft import UserError
 from lexigraft.addresses import has_secret, without_secrets
-from lexigraft.bundled.packages import ask_package, npm_registry
+from lexigraft.bundled.packages import ask_package
 from lexigraft.corpus.readers import read_sentences
 from lexigraft.source.download import PartialFile, ask_file, download
 from lexigraft.source.hub_check import HubAsset, ask_hub, ask_web
@@ -223,7 +223,6 @@ def test_no_host_that_is_not_reached_shows_a_secret(monkeypatch, capsys, caplog)
         lambda: ask_web(f"{nowhere}/te.txt?token={SECRET}").detail,
         lambda: ask_package(pypi),
         lambda: ask_package(pypi | {"registry": "npm"}),
-        lambda: npm_registry("toy"),
         lambda: ask_hub(asset, nowhere, lambda _: None),
     ):
         assert SECRET not in shown(capsys, caplog, call)

@@ -13,6 +13,7 @@ import yaml
 
 from tests import preloaded_python
 from tests.workflow.conftest import REPOSITORY, copy_project, open_study
+from workflow.study import in_repository
 
 CORPUS = "results/corpus/telugu/card.json"
 
@@ -218,6 +219,6 @@ def test_the_metrics_environment_is_that_of_the_repository_unless_the_folder_has
 
 def test_paths_of_the_repository_are_relative_in_it_and_absolute_elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(REPOSITORY)
-    assert open_study("salt").prompts == "config/prompts"
+    assert in_repository("config/prompts") == "config/prompts"
     monkeypatch.chdir(tmp_path)
-    assert open_study("salt").prompts == str(REPOSITORY / "config/prompts")
+    assert in_repository("config/prompts") == str(REPOSITORY / "config/prompts")

@@ -120,4 +120,4 @@ def test_the_miniature_has_every_initializer_and_item_and_its_files(study, mini)
     ]
     assert {name for _, name in items[0]} > NOT_IN_MINIATURE
     assert [item for item in items[0] if item[1] not in NOT_IN_MINIATURE] == items[1]
-    check_local_files(mini.config)
+    check_local_files(mini)

@@ -178,7 +178,7 @@ def test_snakemake_plans_them_for_a_cluster_before_any_data_is_there(lowres, tmp
 def test_a_run_without_its_data_names_what_is_missing(lowres, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=r"languages\.ar\.parallel\.source: data/flores200_dataset"):
-        check_local_files(lowres.config)
+        check_local_files(lowres)
 
 
 def short(strategy):
@@ -226,4 +226,4 @@ def test_the_miniatures_long_sequences_are_four_times_its_short_ones_and_fit(min
 
 def test_the_miniatures_data_is_there(mini, monkeypatch):
     monkeypatch.chdir(ROOT)
-    check_local_files(mini.config)
+    check_local_files(mini)

@@ -111,30 +111,6 @@ def test_a_study_that_has_not_run_cannot_be_recorded(tmp_path, monkeypatch):
         pages.main(str(pages.ROOT / "config/config.yaml"))
 
 
-def test_a_speed_up_is_recorded_once(tmp_path):
-    head = "source,language,vocabulary,initializer,strategy,task,metric,mean,speed_up"
-    row = "m,te,big,align,full,speed,rate,20.0,2.5"
-    (tmp_path / "empty.csv").write_text("\n")
-    (tmp_path / "narrow.csv").write_text(f"{head}\n{row}\nm,te,big,align,full,mt,chrf,9.0,\n")
-    (tmp_path / "speed.csv").write_text(f"{head}\n{row}\n")
-    (recorded,) = records._speed_up(tmp_path).to_dict("records")
-    assert recorded["speed_up"] == 2.5
-
-
-def test_the_differences_of_all_tables_are_recorded(tmp_path):
-    columns = [*records._DIFFERENCES[1:], "baseline_score", "p"]
-    for name, initializer in (("significance", "none"), ("initializers-compared", "random")):
-        row = ["m", "te", "big", "align", "full", "ppl", "bits", "big", initializer, "full",
-               -0.5, -0.6, -0.4, 0.01, 2.0, 0.005]  # fmt: skip
-        lines = [",".join(columns), ",".join(map(str, row))]
-        (tmp_path / f"{name}.csv").write_text("\n".join(lines))
-    (tmp_path / "results.csv").write_text("language,metric,mean\nte,bits,1.5\n")
-    differences = records._differences(tmp_path)
-    assert dict(zip(differences["item"], differences["baseline_initializer"], strict=True)) == {
-        "initializers-compared": "random", "significance": "none"}  # fmt: skip
-    assert differences[["difference", "p_corrected"]].to_numpy().tolist() == 2 * [[-0.5, 0.01]]
-
-
 def test_every_mark_names_an_area_a_case_and_an_outcome(pytestconfig):
     areas = {mark: set() for mark in AREAS}
     for mark, arguments in marks():

@@ -160,7 +160,7 @@ def test_the_miniature_has_every_way_of_training_but_for_amounts_and_other_teach
 
 def test_the_miniatures_data_is_there(mini, monkeypatch):
     monkeypatch.chdir(ROOT)
-    check_local_files(mini.config)
+    check_local_files(mini)
 
 
 def test_glove_is_trained_once_for_each_tokenizer_and_text(study):

@@ -161,4 +161,4 @@ def test_the_miniature_has_two_models_and_four_groups(mini):
 
 def test_the_miniatures_data_is_there(mini, monkeypatch):
     monkeypatch.chdir(ROOT)
-    check_local_files(mini.config)
+    check_local_files(mini)
