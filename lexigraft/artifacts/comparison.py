@@ -76,18 +76,21 @@ def compare(
     """
     left, right = _outputs(Path(first)), _outputs(Path(second))
     common = [place for place in left if place in right]
-    differences = [
-        _alone(place, "", place in left) for place in (*left, *right) if place not in common
-    ]
+    differences = [_alone(place, "", in_first=True) for place in left if place not in right]
+    differences += [_alone(place, "", in_first=False) for place in right if place not in left]
     for place in common:
         differences += _of_output(place, left[place], right[place])
         advance()
-    differences = sorted(
-        (one for one in differences if one.kind != NUMBER or (one.relative or 0) > tolerance),
-        key=lambda one: (KINDS.index(one.kind), -(one.relative or 0), one.place, one.name),
+    large = (
+        item for item in differences if item.kind != NUMBER or (item.relative or 0) > tolerance
     )
-    shown = [one for one in differences if one.kind != CIRCUMSTANCE]
-    return Comparison(len(common), shown, [one for one in differences if one.kind == CIRCUMSTANCE])
+    differences = sorted(
+        large,
+        key=lambda item: (KINDS.index(item.kind), -(item.relative or 0), item.place, item.name),
+    )
+    circumstances = [item for item in differences if item.kind == CIRCUMSTANCE]
+    results = [item for item in differences if item.kind != CIRCUMSTANCE]
+    return Comparison(len(common), results, circumstances)
 
 
 def _outputs(top: Path) -> dict[str, _Output]:
