@@ -16,13 +16,15 @@ from functools import cache
 from glob import glob, has_magic
 from pathlib import Path
 
-from lexigraft.artifacts.cards import MODEL_FILES, TEXT_FILES, folder_of, sha256_of
+from lexigraft.artifacts.atomic import atomic_file
+from lexigraft.artifacts.cards import MODEL_FILES, SMALL, TEXT_FILES, folder_of, sha256_of
 
 _LARGE = 1 << 20  # bytes; hashing a smaller file takes about as long as looking it up
 _SHOWN = 1 << 30  # bytes; hashing a larger file takes seconds, so that a bar is shown
 # File systems count time in steps of up to two seconds: a file that has just changed may change
 # again without another time.
 _SETTLED = 3 * 10**9
+_MOST = 20_000  # lines of the cache; then the older half is dropped
 _LINE = re.compile(r"([0-9a-f]{32} \d+ \d+ \d+ \d+ \d+) ([0-9a-f]{64})")
 MODEL_ENDINGS = tuple(f".{ending}" for ending in MODEL_FILES[4:-1].split(","))
 # Names of files that are read from a folder of texts.
@@ -45,7 +47,8 @@ def file_checksum(path: str | Path) -> str:
                 with _cache_file().open("a") as file:
                     file.write(f"{key} {checksum}\n")
             except (OSError, RuntimeError) as error:
-                logger.info("the checksum of %s is not remembered: %s", path, error)
+                if before.st_size > SMALL:
+                    _warn_of(str(error))
     return checksum
 
 
@@ -142,7 +145,13 @@ def _sha256(path: Path, size: int) -> str:
 def _remembered() -> dict[str, str]:
     """Key of a file -> its checksum, of this process and of those before it."""
     with suppress(OSError, RuntimeError, UnicodeDecodeError):
-        matches = map(_LINE.fullmatch, _cache_file().read_text("ascii").splitlines())
+        cache_file = _cache_file()
+        lines = cache_file.read_text("ascii").splitlines()
+        if len(lines) > _MOST:
+            lines = lines[-_MOST // 2 :]
+            with suppress(OSError), atomic_file(cache_file) as temporary:
+                temporary.write_text("\n".join(lines) + "\n", "ascii")
+        matches = map(_LINE.fullmatch, lines)
         return {match[1]: match[2] for match in matches if match}  # damaged lines are skipped
     return {}
 
@@ -154,3 +163,12 @@ def _cache_file() -> Path:
     if not is_private(folder, allow_link=True):
         raise PermissionError(f"{folder}: others can write to it")
     return folder / "checksums"
+
+
+@cache
+def _warn_of(reason: str) -> None:
+    logger.warning(
+        "checksums of large files cannot be remembered, so that each job and each plan reads the "
+        "files again: %s",
+        reason,
+    )

@@ -130,3 +130,33 @@ def test_the_cache_belongs_to_its_user_alone(file, read, tmp_path):
     finally:
         os.umask(before)
     assert memory(tmp_path).parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_cache_does_not_grow_without_end(file, read, monkeypatch, tmp_path):
+    monkeypatch.setattr(checksums, "_MOST", 4)
+    for number in range(12):
+        file.write_text(f"{number:04d}")
+        file_checksum(file)
+        another_process()
+    assert len(memory(tmp_path).read_text().splitlines()) <= 5
+    another_process()
+    file_checksum(file)
+    assert len(read) == 12
+
+
+def test_a_cache_that_is_not_used_is_named_once_if_a_large_file_was_read(
+    file, read, tmp_path, monkeypatch, caplog
+):
+    checksums._warn_of.cache_clear()
+    (tmp_path / "cache/lexigraft").mkdir(parents=True)
+    (tmp_path / "cache/lexigraft").chmod(0o777)
+    file_checksum(file)
+    assert not caplog.records
+    monkeypatch.setattr(checksums, "SMALL", 1)
+    for content in ("two\n", "six\n"):
+        file.write_text(content)
+        os.utime(file)
+        file_checksum(file)
+        checksums._remembered.cache_clear()
+    assert len(caplog.records) == 1
+    assert f"{tmp_path}/cache/lexigraft: others can write to it" in caplog.text
