@@ -33,6 +33,7 @@ from workflow.study import Study
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PUBLISHED = "config/published"  # numbers of papers, one file each
+STUDIES = ROOT / "config/studies"
 # The model of the entries of each registry.
 REGISTRIES: dict[str, Any] = {
     "packages": PackageConfig,
@@ -85,6 +86,7 @@ def resolve(
     registry -> name -> label. Raises a UserError that names the first wrong key and explains how to
     correct it.
     """
+    config = with_base(config)
     settings: dict[str, Any] = plain(validate(StudyConfig, config, "config"))
     load_plugins(settings.get("plugins", ()))
     _refuse_secrets(config, "config")
@@ -116,6 +118,72 @@ def resolve(
 def open_study(config: str) -> Study:
     """The study of a config file."""
     return resolve(read_yaml(Path(config)), load_registries())
+
+
+def with_base(config: dict[str, Any]) -> dict[str, Any]:
+    """A study's config, completed by that of the study that is its `base`.
+
+    `replace` maps names in the cells, aliases, tasks and report of the base to the names that stand
+    for them here: one, several or none. Other keys of the config override those of the base;
+    mappings are merged. A name in `report.items` of an item of the base stands for this item.
+    """
+    if BASE not in config:
+        return config
+    base, replaced = (
+        with_base(_read_study(config[BASE], "config.base")),
+        config.get("replace") or {},
+    )
+    inherited = {key: base[key] for key in base if key not in (*REGISTRIES, "replace")}
+    for key in ("cells", "aliases", "run_tasks", "report"):
+        inherited[key] = _renamed(base.get(key, {}), replaced)
+    inherited["cells"] = [block for block in inherited["cells"] if all(block.values())]
+    named = {item.get("name", item["item"]): item for item in inherited["report"]["items"]}
+    merged = _merged(inherited, config)
+    merged["report"]["items"] = [
+        named.get(item, item) if isinstance(item, str) else item
+        for item in merged["report"]["items"]
+    ]
+    entries_of = [config[BASE], *base.get("entries_of", ()), *config.get("entries_of", ())]
+    return merged | {"entries_of": list(dict.fromkeys(entries_of))}
+
+
+def _renamed(value: Any, replaced: Mapping[str, str | list[str]]) -> Any:
+    """A part of a study with other names of entries."""
+
+    def names(name: Any) -> list[Any]:
+        new = replaced.get(name, name)
+        return new if isinstance(new, list) else [new]
+
+    if isinstance(value, Mapping):
+        return {
+            # The kind of a report item may have the name of a task.
+            new: content if key in ("item", "name", "title") else _renamed(content, replaced)
+            for key, content in value.items()
+            for new in names(key)
+        }
+    if isinstance(value, list):
+        if all(isinstance(item, str) for item in value):
+            return list(dict.fromkeys(new for item in value for new in names(item)))
+        return [
+            _renamed({"item": item} if isinstance(item, str) else item, replaced) for item in value
+        ]
+    return names(value)[0] if isinstance(value, str) and names(value) else value
+
+
+def _merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Two mappings, of which the second overrides the first, in nested mappings too."""
+    both = base.keys() & given.keys()
+    nested = [key for key in both if isinstance(base[key], dict) and isinstance(given[key], dict)]
+    return {**base, **given, **{key: _merged(base[key], given[key]) for key in nested}}
+
+
+def _read_study(name: str, where: str) -> dict[str, Any]:
+    """The config of a study of the repository."""
+    known = [path.stem for path in sorted(STUDIES.glob("*.yaml"))]
+    if name not in known:
+        raise unknown(where, name, known, "in config/studies")
+    config: dict[str, Any] = read_yaml(STUDIES / f"{name}.yaml")
+    return config
 
 
 def _refuse_secrets(value: Any, where: str) -> None:
@@ -152,13 +220,9 @@ def entries_of(kind: str) -> dict[str, Any]:
 
 def _entries_of_studies(names: Sequence[str]) -> dict[str, dict[Any, Any]]:
     """The own entries of other studies by registry; entries with the same name must be equal."""
-    folder = ROOT / "config/studies"
-    known = [path.stem for path in sorted(folder.glob("*.yaml"))]
     shared: dict[str, dict[Any, Any]] = {kind: {} for kind in REGISTRIES}
     for study in names:
-        if study not in known:
-            raise unknown("config.entries_of", study, known, "in config/studies")
-        config = read_yaml(folder / f"{study}.yaml")
+        config = _read_study(study, "config.entries_of")
         for kind in REGISTRIES:
             for name, entry in config.get(kind, {}).items():
                 if shared[kind].setdefault(name, entry) != entry:

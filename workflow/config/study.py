@@ -147,6 +147,15 @@ class StudyConfig(Settings):
         description="name of the study. The report is written to `results/report/<study>/`"
     )
     title: str = Field("", description="heading of the report")
+    base: Name = optional(
+        "a study in `config/studies` from which this one differs in a few keys: it has the cells, "
+        "tasks, report and entries of the base. Keys given here override those of the base; "
+        "mappings are merged. In `report.items`, the name of an item of the base stands for it"
+    )
+    replace: dict[Name, Name | Annotated[list[Name], Unique]] = optional(
+        "names in the cells, tasks and report of the base -> what stands for them here: a name, "
+        "several, or none (`[]`)"
+    )
     seed: Seed = Field(
         0,
         description="a whole number from 0. Every random draw is derived from it and the name of "

@@ -50,6 +50,11 @@ class PublishedOptions(ScoreOptions):
         description="source model -> the names of the cell that it represents in the paper, such "
         "as `{source: mistral-7b, strategy: vocadt}` for a model that the authors published",
     )
+    replaced: dict[Name, Name | list[Name]] = Field(
+        default_factory=dict,
+        description="names in the papers' numbers -> what stands for them in this study, such as "
+        "the `replace` of a study that has a `base`",
+    )
 
 
 @table(
@@ -64,12 +69,18 @@ def published(study: StudyResults) -> Table | None:
     """A row per published number and cell with the corresponding score."""
     item = study.item
     papers, tables = item.option("compare") or (study.name,), item.option("tables")
+    replaced: Mapping[str, Name | list[Name]] = item.option("replaced") or {}
+
+    def names_here(name: str) -> list[Name]:
+        names = replaced.get(name, name)
+        return [names] if isinstance(names, str) else names
+
     numbers = [
         printed
         for printed in study.published
         if printed.paper in papers
         and (not tables or printed.table in tables)
-        and (not item.tasks or printed.task in item.tasks)
+        and (not item.tasks or {*names_here(printed.task)} & {*item.tasks})
         and (not item.metrics or printed.metric in item.metrics)
     ]
     # Task and metric -> each score, with the names of its cell in papers and their labels.
@@ -87,11 +98,17 @@ def published(study: StudyResults) -> Table | None:
     unmatched: Counter[str] = Counter()
     several = len({printed.paper for printed in numbers}) > 1
     for printed in numbers:
+        cell = {axis: names_here(name) for axis, name in printed.cell.items()}
         matching = [
             (label[0], score)
-            for score, labelled in scores.get((printed.task, printed.metric), ())
+            for task in names_here(printed.task)
+            for score, labelled in scores.get((task, printed.metric), ())
             if (
-                label := [text for names, text in labelled if printed.cell.items() <= names.items()]
+                label := [
+                    text
+                    for names, text in labelled
+                    if all(names[axis] in cell[axis] for axis in cell)
+                ]
             )
         ]
         if not matching:
