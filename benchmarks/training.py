@@ -39,7 +39,7 @@ from benchmarks.measuring import in_its_own_process, measured
 from benchmarks.record import Measurements, described, parser, rounds
 from lexigraft.hardware import device, precision
 from lexigraft.initialization.recipe import Recipe
-from lexigraft.training.data import SequenceDataset, TextBlocks
+from lexigraft.training.data import SequenceDataset, concatenate, pack
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.objectives.distill import DistillPhase, LogitDistillation
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
@@ -214,7 +214,7 @@ def train_ours(model, name, text, sequences, new_ids, clock, folder, more):
         first,
         strategy,
         SequenceDataset(
-            TextBlocks(text.astype(np.int32).ravel(), text.shape[1]), np.arange(len(text))
+            pack(concatenate(text.astype(np.int32)), text.shape[1]), np.arange(len(text))
         ),
         objective=objective,
         seed=0,

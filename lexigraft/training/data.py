@@ -8,7 +8,7 @@ loss is divided by the number of targets in all of them.
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from lexigraft.inference.text_encoding import BATCH
 from lexigraft.source.document_start import start_ids
 
 logger = logging.getLogger(__name__)
+# Texts that `packing: grouped` joins: what `datasets.map` passes to transformers' `run_clm` at once.
+GROUP = 1000
 
 
 @dataclass(frozen=True)
@@ -67,33 +69,28 @@ class EncodedTexts:
 
 @dataclass(frozen=True)
 class TextBlocks:
-    """A text of `tokens` [n] int32, split into blocks of `length`; the last one may be shorter.
+    """A text of `tokens` [n] int32, read as sequences `begins` to `ends`, both [sequences] int64.
 
-    A last block of one token is left out, as it has nothing to predict. `starts` are the indices,
-    ascending, of the tokens at which separate documents begin; None joins all documents.
+    `length` are the tokens of a sequence that is not cut short; of whole texts, their mean.
+    `starts` are the indices, ascending, of the tokens at which separate documents begin; None joins
+    all documents of a sequence.
     """
 
     tokens: np.ndarray
-    length: int
+    begins: np.ndarray
+    ends: np.ndarray
+    length: float
     starts: np.ndarray | None = None
 
-    @property
-    def size(self) -> int:
-        """Tokens of all blocks."""
-        return len(self.tokens) - (len(self.tokens) % self.length == 1)
-
     def __len__(self) -> int:
-        return -(-self.size // self.length)
+        return len(self.begins)
 
     def __getitem__(self, index: int) -> TrainingSequence:
-        if not 0 <= index < len(self):
-            raise IndexError(index)
-        begin = index * self.length
-        # A copy: torch warns about read-only memory.
-        tokens = np.array(self.tokens[begin : min(begin + self.length, self.size)])
+        begin, end = self.begins[index], self.ends[index]
+        tokens = np.array(self.tokens[begin:end])  # a copy: torch warns about read-only memory
         if self.starts is None:
             return TrainingSequence(tokens)
-        inside = np.searchsorted(self.starts, [begin, begin + len(tokens)])
+        inside = np.searchsorted(self.starts, [begin, end])
         starts = self.starts[slice(*inside)] - begin
         # The first document may be the rest of a split one.
         positions = np.arange(len(tokens), dtype=np.int32)
@@ -106,7 +103,7 @@ class TextBlocks:
 
     def lengths(self) -> np.ndarray:
         """Tokens of each sequence."""
-        return np.minimum(self.length, self.size - np.arange(len(self)) * self.length)
+        return self.ends - self.begins
 
 
 class JoinedSources(ConcatDataset[TrainingSequence]):
@@ -131,7 +128,7 @@ class MixedBlocks(JoinedSources):
         self.members, self.shares = members, shares
         self.length = next(iter(members.values())).length
         # Tokens of a pass.
-        self.one_pass = min(part.size / shares[name] for name, part in members.items())
+        self.one_pass = min(part.lengths().sum() / shares[name] for name, part in members.items())
 
 
 @dataclass(frozen=True)
@@ -181,7 +178,7 @@ class SampleSequences:
         """Join whole samples, in an order of their indices, to sequences of up to `length` tokens.
 
         A special token at the beginning or the end of each separates them. With `apart`, samples
-        do not attend to each other, see `pack`.
+        do not attend to each other.
         """
         groups: list[list[TrainingSequence]] = []
         room = 0
@@ -218,17 +215,31 @@ def concatenate(encoded: Iterable[Sequence[int]]) -> EncodedTexts:
     return EncodedTexts(np.fromiter(chain.from_iterable(texts), dtype=np.int32), lengths)
 
 
-def pack(texts: EncodedTexts, length: int, *, apart: bool = False) -> TextBlocks:
-    """Split concatenated sentences into blocks of `length` tokens.
+def pack(texts: EncodedTexts, length: int, packing: str = "joined") -> TextBlocks:
+    """Cut texts into sequences of at most `length` tokens, as the key `packing` of a strategy says.
 
-    Yamaguchi et al.'s code does the same and drops the rest of every 1,000 sentences; here, only a
-    last block of one token is dropped. With `apart`, sentences do not attend to each other:
-    positions restart at 0 with each, also with the rest of a split one, and its first token is not
-    predicted.
+    With `apart`, positions restart at 0 with each text, also with the rest of a split one, and its
+    first token is not predicted. Sequences of one token, which predict nothing, are left out.
     """
-    if not apart:
-        return TextBlocks(texts.tokens, length)
-    return TextBlocks(texts.tokens, length, np.cumsum(texts.lengths) - texts.lengths)
+    text_ends = np.cumsum(texts.lengths, dtype=np.int64)
+    text_begins = text_ends - texts.lengths
+    if packing == "single":
+        begins, ends = text_begins, np.minimum(text_ends, text_begins + length)
+    else:
+        size = GROUP if packing == "grouped" else max(1, len(text_ends))
+        bounds = [0, *text_ends[size - 1 : -1 : size], len(texts.tokens)]
+        parts = []
+        for first, last in pairwise(bounds):
+            part = np.arange(first, last, length)
+            is_cut = packing == "grouped" and len(part) > 1 and (last - first) % length
+            parts.append(part[:-1] if is_cut else part)
+        begins = np.concatenate(parts)
+        ends = np.minimum(begins + length, np.repeat(bounds[1:], [len(part) for part in parts]))
+    predicting = ends - begins > 1
+    begins, ends = begins[predicting], ends[predicting]
+    usual = float((ends - begins).mean()) if packing == "single" else length
+    starts = text_begins if packing == "apart" else None
+    return TextBlocks(texts.tokens, begins, ends, usual, starts)
 
 
 def encode_samples(

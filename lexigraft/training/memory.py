@@ -257,7 +257,7 @@ class SimulatedPhase:
             loss.total(losses).backward()
             del batch, losses
             if not offload:
-                torch.nn.utils.clip_grad_norm_(trained, 1.0)
+                torch.nn.utils.clip_grad_norm_(trained, strategy.gradient_clipping)
             del moments
             computation.zero_grad()
         return live.peak

@@ -1,4 +1,4 @@
-"""Runs one phase with transformers' Trainer: AdamW, gradient clipping at 1, one schedule."""
+"""Runs one phase with transformers' Trainer: AdamW, gradient clipping, one schedule."""
 
 import logging
 import math
@@ -117,6 +117,7 @@ def run_phase(
             num_train_epochs=1,  # the sequences include all epochs, in order
             learning_rate=phase.learning_rate,
             weight_decay=strategy.weight_decay,
+            max_grad_norm=strategy.gradient_clipping,
             adam_epsilon=strategy.epsilon,
             optim="adamw_torch_fused",
             logging_steps=1,

@@ -39,7 +39,7 @@ def plan_phases(
 
     Raises a UserError if a text is missing or has no sequence that fits, or if a phase gets none.
     """
-    inputs, seed, apart = job["inputs"], job["seed"], strategy.packing == "apart"
+    inputs, seed, packing = job["inputs"], job["seed"], strategy.packing
 
     @cache
     def encoded(name: str) -> Any:
@@ -52,15 +52,16 @@ def plan_phases(
             for member, share in shares.items():  # of a group; otherwise only ""
                 limit = strategy.sentences and max(1, round(strategy.sentences * share))
                 tokens = tokenize_corpus(tokenizer, inputs["corpus"], limit, member)
-                blocks[member] = pack(tokens, length, apart=apart)
+                blocks[member] = pack(tokens, length, packing)
             return MixedBlocks(blocks, shares) if "" not in blocks else blocks[""]
         samples = SampleSequences.within(length, encoded(name), name)
         # Without a token between them, joined samples would read as one text.
-        if not packed or not (apart or document_start(tokenizer)):
+        separated = packing == "apart" or document_start(tokenizer)
+        if not packed or not separated or packing == "single":
             return samples
         # Both directions of a translation are next to each other in the file.
         order = generator(*seed, name, "packing").permutation(len(samples))
-        return samples.packed(length, order, apart=apart)
+        return samples.packed(length, order, apart=packing == "apart")
 
     ends = [*accumulate(phase.share for phase in strategy.phases)]
     ends[-1:] = [1.0]  # despite rounding of the shares
@@ -160,12 +161,14 @@ def visiting_order(
 def repeated_order(source: Sized, count: float, seed: list[Any]) -> np.ndarray:
     """About `count` indices of the sequences of a source; each pass over it is a new permutation.
 
-    In a mixture, each member has its share of the indices, spread evenly over the order.
+    In a mixture, each member has its share of the tokens, spread evenly over the order, and `count`
+    is the number of sequences as long as those of the first member.
     """
     if isinstance(source, MixedBlocks):
         orders, first = [], 0
         for name, blocks in source.members.items():
-            member_order = repeated_order(blocks, count * source.shares[name], [*seed, name])
+            share = source.shares[name] * (source.length / blocks.length)  # of the sequences
+            member_order = repeated_order(blocks, count * share, [*seed, name])
             orders.append(first + member_order)
             first += len(blocks)
         return interleave(orders)

@@ -285,9 +285,8 @@ class Strategy(Settings):
         None, ge=1, description="train on the first N sentences. `null` means all"
     )
     batch_sequences: int = Field(8, ge=1, description="sequences per optimizer step")
-    learning_rate: float = Field(
-        1e-4, gt=0, description="AdamW's peak rate, after warm-up. Gradients are clipped to norm 1"
-    )
+    learning_rate: float = Field(1e-4, gt=0, description="AdamW's peak rate, after warm-up")
+    gradient_clipping: float = left_out(1.0, "norm to which gradients are clipped", gt=0)
     weight_decay: float = Field(
         0.01, ge=0, description="weight decay of AdamW, on all parameters except norms and biases"
     )
@@ -322,11 +321,13 @@ class Strategy(Settings):
     gradient_checkpointing: bool = Field(
         True, description="recompute activations: less memory, about a third more time"
     )
-    packing: Literal["joined", "apart"] = Field(
+    packing: Literal["joined", "grouped", "apart", "single"] = Field(
         "joined",
-        description="`joined`: the documents of a sequence attend to those before them, as in "
-        "Yamaguchi et al.; `apart`: no document attends to another, and its first token is not "
-        "predicted. Some architectures do not support the latter",
+        description="how texts fill sequences. `joined`: all texts are concatenated, and attend to "
+        "those before them; `grouped`: likewise, but every 1,000 texts, whose incomplete last "
+        "sequence is left out, as in transformers' `run_clm`; `apart`: no text attends to another, "
+        "and its first token is not predicted, which some architectures do not support; `single`: "
+        "one text per sequence, cut to its length",
     )
     checkpoints: int = Field(
         1,

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel, TrainerCallback
 
 from lexigraft.hardware import device
 from lexigraft.source.model import load_model
-from lexigraft.training.data import SequenceDataset, TextBlocks
+from lexigraft.training.data import SequenceDataset, concatenate, pack
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
 from lexigraft.training.phase import micro_batch_tokens, run_phase
@@ -84,7 +84,7 @@ def _seconds(model: PreTrainedModel, phase: Phase, strategy: Strategy) -> float:
             model,
             phase,
             strategy,
-            SequenceDataset(TextBlocks(text, length), np.arange(sequences)),
+            SequenceDataset(pack(concatenate([text]), length), np.arange(sequences)),
             objective=objective,
             seed=0,
             folder=Path(folder),

@@ -1,13 +1,16 @@
 """Sequences of texts and samples: nothing is lost, and the loss counts the right tokens."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lexigraft.errors import UserError
 from lexigraft.inference.chunked_logits import targets_ahead
 from lexigraft.inference.text_encoding import encode
+from lexigraft.training import data
 from lexigraft.training.data import (
     SampleSequences,
     SequenceDataset,
@@ -35,6 +38,29 @@ def test_full_blocks_in_order_are_the_sentences_in_order(sentences, length):
     assert blocks.lengths().tolist() == sizes
 
 
+@given(sentences=SENTENCES, length=st.integers(2, 7), size=st.integers(1, 4))
+def test_groups_lose_their_incomplete_last_sequence_as_in_run_clm(sentences, length, size):
+    def group_texts(batch):  # as transformers' example does
+        tokens = [token for ids in batch for token in ids]
+        total = len(tokens) // length * length if len(tokens) >= length else len(tokens)
+        return [tokens[begin : begin + length] for begin in range(0, total, length)]
+
+    batches = [sentences[begin : begin + size] for begin in range(0, len(sentences), size)]
+    expected = [block for batch in batches for block in group_texts(batch) if len(block) > 1]
+    with patch.object(data, "GROUP", size):
+        blocks = pack(concatenate(sentences), length, "grouped")
+    assert [blocks[index].tokens.tolist() for index in range(len(blocks))] == expected
+
+
+@given(sentences=SENTENCES, length=st.integers(2, 7))
+def test_single_texts_are_cut_to_the_length_of_a_sequence(sentences, length):
+    expected = [ids[:length] for ids in sentences if len(ids) > 1]
+    assume(expected)
+    blocks = pack(concatenate(sentences), length, "single")
+    assert [blocks[index].tokens.tolist() for index in range(len(blocks))] == expected
+    assert blocks.lengths().tolist() == list(map(len, expected))
+
+
 def test_only_padding_is_masked_even_if_it_is_the_eos_token(without_bos):
     eos = without_bos.eos_token_id
     blocks = pack(concatenate(encode(without_bos, ["one", "two", "three four"])), 8)
@@ -54,7 +80,7 @@ def test_sequences_count_their_real_tokens():
 @given(sentences=SENTENCES, length=st.integers(2, 7))
 def test_positions_restart_with_each_separate_document(sentences, length):
     texts = concatenate(sentences)
-    joined, blocks = pack(texts, length), pack(texts, length, apart=True)
+    joined, blocks = pack(texts, length), pack(texts, length, "apart")
     assert len(joined) == len(blocks)
     firsts = [at == 0 for ids in sentences for at in range(len(ids))]
     for index in range(len(blocks)):
@@ -70,7 +96,7 @@ def test_positions_restart_with_each_separate_document(sentences, length):
 
 
 def test_a_batch_of_separate_documents_has_positions_and_no_mask():
-    blocks = pack(concatenate([[1, 2, 3], [4, 5], [6, 7]]), 5, apart=True)
+    blocks = pack(concatenate([[1, 2, 3], [4, 5], [6, 7]]), 5, "apart")
     batch = collate([blocks[0], TrainingSequence(np.array([8, 9], dtype=np.int32)), blocks[1]])
     assert set(batch) == {"input_ids", "position_ids", "labels"}
     # Padding is a document of its own at every place.
@@ -132,7 +158,7 @@ def test_samples_that_are_too_long_are_counted_and_left_out(without_bos):
 
 
 def test_no_token_of_another_document_is_a_target():
-    blocks = pack(concatenate([[1, 2, 3], [4, 5, 6, 7]]), 7, apart=True)
+    blocks = pack(concatenate([[1, 2, 3], [4, 5, 6, 7]]), 7, "apart")
     batch = collate([blocks[0]])
     two_ahead = targets_ahead(batch["labels"], 2, batch["position_ids"])
     assert two_ahead.tolist() == [[3, -100, -100, 6, 7, -100, -100]]

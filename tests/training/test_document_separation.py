@@ -54,7 +54,7 @@ MADE = [(llama, "sdpa"), (mistral, "eager"), (gpt2, "sdpa")]
 
 def blocks_of(length):
     """The documents as blocks, and the pieces of documents that each block holds."""
-    blocks = pack(concatenate(DOCUMENTS), length, apart=True)
+    blocks = pack(concatenate(DOCUMENTS), length, "apart")
     tokens = [(number, token) for number, ids in enumerate(DOCUMENTS) for token in ids]
     pieces = []
     for begin in range(0, len(tokens), length):

@@ -170,6 +170,13 @@ def of_telugu(sequences):
     return sequences.order < len(sequences.source.members["te"])
 
 
+def test_a_group_of_single_texts_keeps_its_shares_of_tokens(group, without_bos):
+    [phase] = planned(group({"phases": [PHASE], "packing": "single"}), without_bos)
+    tokens, lengths = phase.tokens(), {len(tokens) for tokens in tokens_of(phase)}
+    assert tokens[of_telugu(phase)].sum() == pytest.approx(0.75 * tokens.sum(), rel=0.05)
+    assert len(lengths) > 3 and max(lengths) <= 32
+
+
 @pytest.mark.parametrize("wanted", [3200, 64_000])
 def test_a_group_trains_on_shares_of_tokens(group, without_bos, wanted):
     described = group({"phases": [{**PHASE, "tokens": wanted}]})

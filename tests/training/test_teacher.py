@@ -79,7 +79,7 @@ def test_a_special_token_without_a_counterpart_separates_texts(byte_tokenizer):
 def test_separate_documents_have_their_own_positions(byte_tokenizer):
     own, other = byte_tokenizer(("a", "b")), byte_tokenizer()
     first, second = ids(own, "ab"), ids(own, "abc")
-    sequence = pack(concatenate([first, second]), 10, apart=True)[0]
+    sequence = pack(concatenate([first, second]), 10, "apart")[0]
     found = TokenAligner(own, other, 10).align(sequence)
     assert found.positions.tolist() == [0, 1, 2, 0, 1, 2, 3]
     assert found.own_chunks.tolist() == [NONE, 1, NONE, 3, 4]

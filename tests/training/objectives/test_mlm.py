@@ -8,7 +8,7 @@ import torch
 from transformers import AutoConfig, AutoModelForMaskedLM
 
 from lexigraft.inference.chunked_logits import IGNORED
-from lexigraft.training.data import SequenceDataset, TextBlocks
+from lexigraft.training.data import SequenceDataset, concatenate, pack
 from lexigraft.training.objectives.mlm import MaskedModeling
 from lexigraft.training.registry import objective
 from lexigraft.training.settings import Phase
@@ -80,7 +80,9 @@ def plain(roberta_tokenizer):
     special = set(roberta_tokenizer.all_special_ids)
     ids = [number for number in range(len(roberta_tokenizer)) if number not in special]
     tokens = np.random.default_rng(0).choice(ids, 320).astype(np.int32)
-    return SequenceDataset(TextBlocks(tokens, 64), np.array([0, 1, 2, 3, 4, 0, 1, 2, 3, 4]))
+    return SequenceDataset(
+        pack(concatenate([tokens]), 64), np.array([0, 1, 2, 3, 4, 0, 1, 2, 3, 4])
+    )
 
 
 def test_each_visit_has_its_own_reproducible_mask(plain, roberta_tokenizer):
