@@ -23,7 +23,7 @@ from lexigraft.inference.text_encoding import BATCH
 from lexigraft.source.document_start import start_ids
 
 logger = logging.getLogger(__name__)
-# Texts that `packing: grouped` joins: what `datasets.map` passes to transformers' `run_clm` at once.
+# Texts that `packing: grouped` joins: a batch of `datasets.map`, as in transformers' `run_clm`.
 GROUP = 1000
 
 
