@@ -38,14 +38,14 @@ def only_cpu() -> Iterator[None]:
 
 
 def trainer_arguments(folder: str | Path, seed: int, **arguments: Any) -> TrainingArguments:
-    """Arguments of a Trainer on one device that reports to nothing and saves nothing by itself."""
+    """Arguments of a Trainer on one device that, by default, neither reports nor saves."""
     on_gpu = device().type == "cuda"
+    arguments = {"save_strategy": "no"} | arguments
     trainer = TrainingArguments(
         output_dir=str(folder),
         seed=seed,
         use_cpu=not on_gpu,
         logging_nan_inf_filter=False,
-        save_strategy="no",
         report_to="none",
         remove_unused_columns=False,
         dataloader_pin_memory=on_gpu,

@@ -14,6 +14,7 @@ from typing import Any
 from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import PreTrainedModel, TrainerCallback
+from transformers.trainer_utils import SaveStrategy
 
 from lexigraft.artifacts.atomic import atomic_file, write_json
 from lexigraft.errors import UserError
@@ -24,6 +25,7 @@ from lexigraft.training.objectives.mtp import extra_head_of
 from lexigraft.training.phase import TRAINED
 from lexigraft.training.store import load_tensors
 
+VALIDATIONS = 10  # in a phase with a validation set
 COMPLETE = "complete.json"  # written last: file of the checkpoint -> its size in bytes
 _EXTRA_HEAD = "extra head: "  # prefix of its tensors' names, which no parameter has
 _NAMES = ("trained", "from_adapters", "with_lora", "with_new_rows")  # sets in `Progress`
@@ -125,6 +127,8 @@ class Checkpointing(TrainerCallback):
     """Makes the Trainer save at time intervals, and deletes older checkpoints after each save.
 
     `retained` maps steps of the phase, after which it always saves, to copies of the parameters.
+    With a validation set, the Trainer evaluates `VALIDATIONS` times, saves each time that the loss
+    is the lowest so far, and the best checkpoint stays.
     """
 
     def __init__(self, folder: Path, policy: SavePolicy, retained: dict[int, Path] | None = None):
@@ -135,6 +139,9 @@ class Checkpointing(TrainerCallback):
 
     def on_step_end(self, args, state, control, **kwargs):
         """Save if it is due; after the last step, the state of the phase is written instead."""
+        if args.save_strategy == SaveStrategy.BEST:
+            points = (round(state.max_steps * n / VALIDATIONS) for n in range(1, VALIDATIONS + 1))
+            control.should_evaluate = state.global_step in points
         self.started_at = time.monotonic()
         pause = max(self.policy.seconds, self.policy.factor * self.took)
         is_due = on_rank_zero(lambda: self.started_at - self.saved_at >= pause)
@@ -145,18 +152,19 @@ class Checkpointing(TrainerCallback):
     def on_save(self, args, state, control, **kwargs):
         """Mark the checkpoint as complete, then delete the ones before it."""
         barrier()  # each process writes its own file
-        on_rank_zero(self._mark_complete, self.folder / f"checkpoint-{state.global_step}")
+        steps = (state.global_step, state.best_global_step)
+        on_rank_zero(self._mark_complete, *(self.folder / f"checkpoint-{step}" for step in steps))
         self.saved_at = time.monotonic()
         self.took = self.saved_at - self.started_at
 
-    def _mark_complete(self, checkpoint: Path) -> None:
+    def _mark_complete(self, checkpoint: Path, best: Path) -> None:
         # Before the mark: a run that resumes from here does not save this step again.
         if file := self.retained.get(step_of(checkpoint)):
             with atomic_file(file) as copy:
                 shutil.copyfile(checkpoint / TRAINED, copy)
         write_json(checkpoint / COMPLETE, _sizes(checkpoint))
         for old in self.folder.glob("checkpoint-*"):
-            if old != checkpoint:
+            if old not in (checkpoint, best):
                 shutil.rmtree(old)
 
 

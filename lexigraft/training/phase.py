@@ -77,6 +77,7 @@ def run_phase(
     schedule: Schedule | None = None,
     memory: PhaseMemory | None = None,
     offload: bool = False,
+    validation: SequenceDataset | None = None,
 ) -> None:
     """Train the unfrozen parameters of `model` in place, visiting each sequence once in order.
 
@@ -88,6 +89,7 @@ def run_phase(
     uninterrupted run, bit for bit on a CPU with the same number of processes. By default,
     `schedule` is the strategy's, over this phase alone, and `memory` is `default_memory`. With
     `offload`, a `model` on the CPU is trained on the GPU part by part, see `distributed.shard`.
+    With a `validation` set, the model ends with the parameters that had the lowest loss on it.
     """
     memory = memory or default_memory(device().type)
     for name, module in objective.modules().items():
@@ -123,11 +125,14 @@ def run_phase(
             logging_steps=1,
             disable_tqdm=True,
             ddp_broadcast_buffers=False,  # training changes no buffers
+            save_strategy="no" if validation is None else "best",
+            metric_for_best_model="loss",
         )
         trainer = PhaseTrainer(
             model=trained,
             args=arguments,
             train_dataset=sequences,
+            eval_dataset=validation,
             callbacks=callbacks,
             objective=trained_objective,
             batch_sequences=phase.batch_sequences,
@@ -145,6 +150,9 @@ def run_phase(
             for parameter, part in zip(model.parameters(), trained.parameters(), strict=True):
                 if parameter.requires_grad:
                     parameter.data = full_tensor(part)
+    best = trainer.state.best_global_step
+    if best is not None and best < trainer.state.global_step:
+        load_trained(model, folder / f"checkpoint-{best}" / TRAINED)
     for name in objective.modules():
         delattr(model, name)
 
@@ -236,7 +244,8 @@ class PhaseTrainer(Trainer):
     def get_batch_samples(self, epoch_iterator, num_batches, device):
         """Read the sequences of the step that begins."""
         samples, items = super().get_batch_samples(epoch_iterator, num_batches, device)
-        self._begin(*samples)
+        [indices] = samples
+        self._begin(indices, self.lengths[indices], self.train_dataset)
         return samples, items
 
     def training_step(self, model, inputs, num_items_in_batch=None):
@@ -263,14 +272,12 @@ class PhaseTrainer(Trainer):
             torch.set_rng_state(random_state)
             if gpu_random_state is not None:
                 torch.cuda.set_rng_state(gpu_random_state)
-            self._begin(inputs)
+            self._begin(inputs, self.lengths[inputs], self.train_dataset)
 
-    def _begin(self, indices):
+    def _begin(self, indices, lengths, sequences):
         """Split a step into this process's micro-batches, and count its targets."""
-        parts = split_step(self.lengths[indices], self.tokens, world_size())[rank()]
-        self.micro_batches = [
-            collate([self.train_dataset[indices[at]] for at in part]) for part in parts
-        ]
+        parts = split_step(lengths, self.tokens, world_size())[rank()]
+        self.micro_batches = [collate([sequences[indices[at]] for at in part]) for part in parts]
         counts = torch.stack([self.objective.count_targets(batch) for batch in self.micro_batches])
         self.targets = all_reduce_sum(counts.sum(0).to(self.args.device)).clamp(min=1)
         self.losses = torch.zeros(self.targets.shape, device=self.args.device)
@@ -294,6 +301,22 @@ class PhaseTrainer(Trainer):
     def _loss(self, losses):
         # The Trainer takes the mean of gradients and losses over the processes.
         return self.objective.total(losses / self.targets) * world_size()
+
+    def evaluate(self, *arguments, **options):
+        """The loss on the validation set."""
+        sequences = self.eval_dataset
+        self._begin(range(len(sequences)), sequences.tokens(), sequences)
+        self.model.eval()
+        with torch.no_grad():
+            for batch in self.micro_batches:
+                inputs = self._prepare_inputs(dict(batch))
+                self.losses += self.model(self.objective.losses, inputs) / self.targets
+        self.model.train()
+        metrics = {"eval_loss": float(self.objective.total(all_reduce_sum(self.losses)))}
+        self.control = self.callback_handler.on_evaluate(
+            self.args, self.state, self.control, metrics
+        )
+        return metrics
 
     def log(self, logs, start_time=None):
         """Log the parts of the loss in addition to their sum."""

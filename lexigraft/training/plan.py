@@ -1,7 +1,7 @@
 """The plan of each phase: its sequences, in order, from several texts in their shares."""
 
 import math
-from collections.abc import Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any
@@ -101,6 +101,17 @@ def plan_phases(
             order = interleave([part + begin for part, begin in zip(orders, begins, strict=True)])
         plan.append(SequenceDataset(source, order))
     return plan
+
+
+def validation_set(
+    phase: Phase, tokenizer: PreTrainedTokenizerFast, samples: Mapping[str, str]
+) -> SequenceDataset | None:
+    """The sequences of a phase's `validation`, one sample each; None if it has none."""
+    if phase.validation is None:
+        return None
+    encoded = encode_samples(tokenizer, read_samples(samples[phase.validation]))
+    source = SampleSequences.within(phase.length, encoded, phase.validation)
+    return SequenceDataset(source, np.arange(len(source)))
 
 
 def _epochs(amount: Strategy | Phase, source: Source) -> float:

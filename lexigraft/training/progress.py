@@ -8,7 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 
 _RECENT = 20  # lines over which loss and speed are averaged
-_HELDOUT = b'{"event": "heldout"'  # how such a line begins
+# How such lines begin.
+_HELDOUT, _STEP = b'{"event": "heldout"', b'{"event": "step"'
 
 
 def describe_progress(file: Path) -> str:
@@ -20,7 +21,7 @@ def describe_progress(file: Path) -> str:
         written = file.read_bytes().split(b"\n")[:-1]
         # Only a few lines are parsed: a long training has a hundred thousand.
         heldout = [json.loads(line) for line in written if line.startswith(_HELDOUT)]
-        steps = [json.loads(line) for line in written[-_RECENT:] if not line.startswith(_HELDOUT)]
+        steps = [json.loads(line) for line in written[-_RECENT:] if line.startswith(_STEP)]
     except (OSError, ValueError):
         return ""
     facts = []

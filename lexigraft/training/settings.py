@@ -129,6 +129,10 @@ class Phase(Settings):
         "its `samples`. Several texts are given with their shares of the tokens, such as "
         "`{monolingual: 0.85, tasks: 0.15}`. The first one determines the length of the phase",
     )
+    validation: str = optional(
+        "an entry of `samples` on which the loss is computed after each tenth of the phase; the "
+        "phase ends with the parameters whose loss was the lowest. By default, with the last ones"
+    )
     share: Share = Field(
         1.0, description="share of the strategy's epochs or tokens. All shares add up to 1"
     )
@@ -449,8 +453,11 @@ def trains_whole_model(settings: Mapping[str, Any]) -> bool:
 
 def samples_of(settings: Mapping[str, Any]) -> list[str]:
     """Entries of samples that the phases of one entry of `config/strategies.yaml` read."""
-    data = (phase.get("data", MONOLINGUAL) for phase in settings["phases"])
-    names = (name for texts in data for name in ([texts] if isinstance(texts, str) else texts))
+    names: list[str] = []
+    for phase in settings["phases"]:
+        texts = phase.get("data", MONOLINGUAL)
+        names += [texts] if isinstance(texts, str) else texts
+        names += [phase["validation"]] if phase.get("validation") else []
     return [name for name in dict.fromkeys(names) if name != MONOLINGUAL]
 
 

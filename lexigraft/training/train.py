@@ -55,7 +55,7 @@ from lexigraft.training.memory import plan_memory
 from lexigraft.training.objective import PhaseContext
 from lexigraft.training.objectives.mtp import EXTRA_HEAD
 from lexigraft.training.phase import PhaseMemory, load_trained, micro_batch_tokens, run_phase
-from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts
+from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts, validation_set
 from lexigraft.training.registry import objective, objectives
 from lexigraft.training.schedule import optimizer_steps, schedules
 from lexigraft.training.settings import Strategy, read_strategy
@@ -168,6 +168,9 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
                 phase.learning_rate * schedule.highest,
                 phase.learning_rate,
             )
+        data_seed = [*job["seed"], f"phase-{number}"]
+        if validation := validation_set(phase, cell.tokenizer, job["inputs"].get("samples", {})):
+            validation = kind.prepare_data(validation, context, [*data_seed, "validation"])
         begin, folder = sum(steps[:number]), checkpoints / f"phase-{number}"
         end = begin + steps[number]
         log_steps = StepLogger(
@@ -185,7 +188,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
             model,
             phase,
             strategy,
-            kind.prepare_data(plan[number], context, [*job["seed"], f"phase-{number}"]),
+            kind.prepare_data(plan[number], context, data_seed),
             objective=loss,
             seed=seed,
             folder=folder,
@@ -193,6 +196,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
             schedule=schedule,
             memory=memory[number],
             offload=cell.offload,
+            validation=validation,
             callbacks=[log_steps, save],
         )
         checkpoint = None

@@ -133,6 +133,19 @@ class StepLogger(TrainerCallback):
         """Start the timer of one step."""
         self.started_at = time.perf_counter()
 
+    def on_evaluate(self, args, state, control, metrics=None, **kwargs):
+        """Write the loss on the validation set, in nats per token."""
+        if rank() == 0:
+            self.training_log.write(
+                {
+                    "event": "validation",
+                    "phase": self.phase,
+                    "step": self.offset + state.global_step,
+                    "tokens": int(self.tokens[state.global_step]),
+                    "loss": metrics["eval_loss"],
+                }
+            )
+
     def on_log(self, args, state, control, logs=None, model=None, **kwargs):
         """Write the line of the step that just ended; runs before a checkpoint of that step."""
         if logs is None or "loss" not in logs:

@@ -1,6 +1,7 @@
 """A half-written checkpoint is never used, and another job's never either."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from transformers import TrainerControl, TrainerState
@@ -74,7 +75,8 @@ def test_saves_are_spaced_by_time_and_by_their_own_duration(tmp_path, monkeypatc
         nonlocal now
         now = at
         control = TrainerControl()
-        keeper.on_step_end(None, TrainerState(global_step=step, max_steps=9), control)
+        state = TrainerState(global_step=step, max_steps=9)
+        keeper.on_step_end(SimpleNamespace(save_strategy="no"), state, control)
         return control.should_save
 
     assert not asks(59)

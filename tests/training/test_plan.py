@@ -25,8 +25,10 @@ from lexigraft.training.plan import (
     visiting_order,
 )
 from lexigraft.training.settings import read_strategy
+from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog
+from tests.training.interruption import EAGER, interrupted_at
 
 PHASE = {"trainable": ["all"], "length": 32}
 SHARED = {"epochs": 1, "batch_sequences": 4, "learning_rate": 1e-2, "gradient_checkpointing": False}
@@ -279,6 +281,19 @@ def test_samples_without_a_token_between_them_are_not_joined(job, without_bos, m
         assert (len(samples) < samples.samples) == joins
 
 
+def mean_loss(model, sequences):
+    """Nats per token of the answers of samples, by a plain pass over each."""
+    nats = []
+    for sequence in sequences:
+        with torch.no_grad():
+            chances = (
+                model(torch.tensor(sequence.tokens[None].astype(int))).logits[0].log_softmax(-1)
+            )
+        learned = np.flatnonzero(sequence.targets)
+        nats += [-float(chances[at - 1, sequence.tokens[at]]) for at in learned]
+    return sum(nats) / len(nats)
+
+
 def test_a_cell_s_loss_is_the_mean_over_the_tokens_of_its_answers(job, without_bos, tiny_llama):
     described = job({"phases": [{**PHASE, "data": "sums"}], "batch_sequences": 3})
     [phase] = planned(described, without_bos)
@@ -287,21 +302,39 @@ def test_a_cell_s_loss_is_the_mean_over_the_tokens_of_its_answers(job, without_b
     model = AutoModelForCausalLM.from_pretrained(described["inputs"]["source"])
     train_cell(described)
     folder = Path(described["outputs"]["folder"])
-    losses = []
-    for at in range(3):
-        sequence = phase[at]
-        with torch.no_grad():
-            logits = model(torch.tensor(sequence.tokens[None].astype(int))).logits[0]
-        chances = logits.log_softmax(-1)
-        losses += [
-            -float(chances[place - 1, token])
-            for place, token in enumerate(sequence.tokens)
-            if sequence.targets[place]
-        ]
     first = TrainingLog(folder / "log.jsonl").lines("step")[0]
-    assert first["loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-4)
+    assert first["loss"] == pytest.approx(
+        mean_loss(model, [phase[at] for at in range(3)]), rel=1e-4
+    )
     card = json.loads((folder / "card.json").read_text())
     assert card["samples"] == {"sums": {"samples": 9, "too_long": 1}}
+
+
+@pytest.mark.parametrize("interrupted_before", [None, 8, 15])
+def test_a_phase_ends_with_its_best_parameters_on_the_validation_set(
+    job, without_bos, interrupted_before
+):
+    phase = {**PHASE, "data": "sums", "validation": "more", "learning_rate": 0.03}
+    described = job({"phases": [phase], "epochs": 8, "batch_sequences": 5})
+    # Answers that resemble those of the training at first, and no longer when these are known.
+    validation = [(prompt, f"{answer} or less") for prompt, answer in SAMPLES[:5]]
+    write_samples(Path(described["inputs"]["samples"]["more"]).parent, validation)
+    if interrupted_before:
+        with interrupted_at(interrupted_before):
+            train_cell(described, EAGER)
+    train_cell(described, EAGER)
+    folder = Path(described["outputs"]["folder"])
+    log = TrainingLog(folder / "log.jsonl")
+    losses = [line["loss"] for line in log.lines("validation")]
+    steps = len(log.lines("step"))
+    assert [line["step"] for line in log.lines("validation")] == [
+        round(steps * n / 10) for n in range(1, 11)
+    ]
+    assert 0 < losses.index(min(losses)) < 9
+    model, _ = load_cell(folder)
+    stored = mean_loss(model, encode_samples(without_bos, validation))
+    assert stored == pytest.approx(min(losses), rel=1e-4)
+    assert stored < losses[-1] - 0.01
 
 
 def test_each_pass_over_a_text_has_its_own_order():
