@@ -55,8 +55,10 @@ def generation(prompts: float, prompt_tokens: float, new_tokens: int, beams: int
     return Work("generation", prompts * prompt_tokens, batches * new_tokens)
 
 
-def prompts_of_runs(sizes: TaskSizes, samples: int | None) -> float:
-    """Number of different prompts that all runs draw: each is continued once."""
+def prompts_of_runs(sizes: TaskSizes, samples: int | None, redraw: bool = True) -> float:
+    """Number of prompts that are continued: once each that runs draw, or all of every run."""
     drawn = min(samples or sizes.tests, sizes.tests)
+    if not redraw:
+        return sizes.runs * drawn * sizes.languages
     different = sizes.tests * (1 - (1 - drawn / sizes.tests) ** sizes.runs)
     return different * sizes.languages

@@ -44,8 +44,8 @@ def predict_and_score(
 
     Outputs of equal prompts are reused from runs of this task with a lower number, complete or
     interrupted, if the cell, the code, the engine, the precision and the decoding settings are the
-    same. Runs with higher numbers are not used, so that the reused outputs do not depend on the
-    order in which runs were computed.
+    same; but not if the settings say that runs are not redrawn. Runs with higher numbers are not
+    used, so that the reused outputs do not depend on the order in which runs were computed.
 
     Each prompt has an example, with `id`, `source`, `reference` and any other keys. A row of
     `outputs["predictions"]` has these keys, `output`, numbers of tokens, whether the model
@@ -59,13 +59,16 @@ def predict_and_score(
     decoding: dict[str, Any] = {
         "max_new_tokens": settings.max_new_tokens,
         "stop": ["\n"],
+        "skip_empty": getattr(settings, "skip_empty_lines", False),
         "beams": getattr(settings, "beams", 1),
+        "beyond_context": getattr(settings, "beyond_context", False),
     }
     identity = f"{model_digest(job, model)} {json.dumps(decoding)}"
     keys = [_digest(f"{identity} {prompt}") for prompt in prompts]
     new = new_token_ids(job["inputs"]["tokenizer"])
     texts = dict(zip(keys, prompts, strict=True))
-    outputs = {key: row for key, row in _earlier_outputs(job, new) if key in texts}
+    earlier = _earlier_outputs(job, new) if getattr(settings, "redraw", True) else ()
+    outputs = {key: row for key, row in earlier if key in texts}
     seen = set(outputs)
     remaining = {key: text for key, text in texts.items() if key not in outputs}
     if outputs:

@@ -8,6 +8,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.corpus.sample_file import ENGLISH, translation_prompt
 from lexigraft.errors import UserError, unknown
+from lexigraft.inference.generation import answer_room
 from lexigraft.source.document_start import start_ids
 from lexigraft.source.positions import positions_of
 from lexigraft.yaml_files import read_yaml
@@ -129,7 +130,9 @@ def _in_english(job: Mapping[str, Any], instruction: str) -> str:
 def prompt_limit(model: PreTrainedModel, settings: Any) -> int | None:
     """Maximum tokens of a prompt, so that it fits with its new tokens; None: no limit."""
     positions, most = positions_of(model), getattr(settings, "max_prompt_tokens", None)
-    limits = [most, None if positions is None else positions - settings.max_new_tokens]
+    beyond = getattr(settings, "beyond_context", False)
+    room = answer_room(model, settings.max_new_tokens, beyond)
+    limits = [most, None if positions is None else positions - room]
     return min((limit for limit in limits if limit is not None), default=None)
 
 

@@ -21,6 +21,7 @@ from lexigraft.settings import Settings, validate
 KindSettings = TypeVar("KindSettings", bound=Settings)
 
 ENGLISH = "english"  # name of tests in English, whatever the language is called in a study
+WITH_ENGLISH = "_with_english"  # end of the names of means that include it
 
 _FOLDER = Path(__file__).resolve().parent / "tasks"
 _REGISTERED: dict[str, "TaskKind"] = {}
@@ -170,7 +171,8 @@ def metrics_by_language(scores: dict[str, dict[str, float]]) -> dict[str, float]
     """Metrics of a record, from the metrics of each test.
 
     Without prefix or suffix: the mean over the languages that a cell is adapted to (`avg` in CW2V's
-    Table 2). Each language of a group has its own (`f1_<language>`), and English (`english_f1`).
+    Table 2). Each language of a group has its own (`f1_<language>`), and English (`english_f1`);
+    `f1_with_english` is then the mean over all of them (CW2V's Figures 2 and 3).
     """
     adapted = of_adapted_languages(scores)
     metrics = {
@@ -182,6 +184,10 @@ def metrics_by_language(scores: dict[str, dict[str, float]]) -> dict[str, float]
             metrics |= {f"{metric}_{language}": value for metric, value in score.items()}
     if ENGLISH in scores and ENGLISH not in adapted:
         metrics |= {f"{ENGLISH}_{metric}": value for metric, value in scores[ENGLISH].items()}
+        if len(adapted) > 1:
+            for metric in {*scores[ENGLISH]} & {*metrics}:
+                values = [score[metric] for score in scores.values()]
+                metrics[metric + WITH_ENGLISH] = sum(values) / len(values)
     return metrics
 
 

@@ -49,7 +49,9 @@ def generate(
     partial: Path,
     identity: str,
     stop: Sequence[str] = ("\n",),
+    skip_empty: bool = False,
     beams: int = 1,
+    beyond_context: bool = False,
 ) -> dict[str, GeneratedText]:
     """Continue every prompt greedily up to a stop string, an end-of-text token or a limit.
 
@@ -73,8 +75,13 @@ def generate(
         What else determines the outputs, such as a digest of the model.
     stop
         Strings that end a text, by default a line feed, exactly before the string.
+    skip_empty
+        Stop strings count only after text that is not blank. Generation then goes on to an
+        end-of-text token or the limit, and the text is cut afterwards, as in VocADT's code.
     beams
         Number of beams of a beam search, which returns the most likely text; 1 is greedy.
+    beyond_context
+        Only prompts must fit into the model's context, if it has rotary position embeddings.
 
     Raises
     ------
@@ -85,7 +92,8 @@ def generate(
     encoded = dict(zip(prompts, encode(tokenizer, list(prompts.values())), strict=True))
     limit = positions_of(model)  # type: ignore[arg-type]  # both have the attributes it reads
     longest = max(encoded, key=lambda name: len(encoded[name]), default=None)
-    if limit is not None and longest is not None and len(encoded[longest]) + max_new_tokens > limit:
+    room = answer_room(model, max_new_tokens, beyond_context)
+    if limit is not None and longest is not None and len(encoded[longest]) + room > limit:
         raise UserError(
             f"prompt '{longest}' has {len(encoded[longest])} tokens and with max_new_tokens "
             f"{max_new_tokens} exceeds the model's context of {limit}: lower max_new_tokens in "
@@ -93,12 +101,12 @@ def generate(
         )
     if beams > 1 and isinstance(model, VllmModel):
         raise UserError("vLLM generates greedily only: set beams to 1, or remove engine")
-    work = [identity, list(prompts.items()), max_new_tokens, list(stop), beams]
+    work = [identity, list(prompts.items()), max_new_tokens, list(stop), skip_empty, beams]
     done = _open_partial(partial, hashlib.sha256(json.dumps(work).encode()).hexdigest())
     if done:
         logger.info("%s: resuming with %d of %d outputs", partial, len(done), len(prompts))
     stops, ends = StopStrings(tokenizer, stop), end_tokens(model, tokenizer)
-    stop_tokens = sorted(stops.tokens | ends)
+    stop_tokens = sorted(ends if skip_empty else stops.tokens | ends)
     prefix: SharedPrefix | None = None
     groups = [list(prompts)]
     if not isinstance(model, VllmModel):
@@ -112,10 +120,13 @@ def generate(
         batch = [encoded[name] for name in names]
         if isinstance(model, VllmModel):
             return model.continue_greedily(
-                batch, stop=stop, stop_tokens=stop_tokens, max_new_tokens=max_new_tokens
+                batch,
+                stop=() if skip_empty else stop,
+                stop_tokens=stop_tokens,
+                max_new_tokens=max_new_tokens,
             )
         # Beams are reordered, which a criterion cannot follow; their texts are cut afterwards.
-        crossing = stops.cross_tokens and beams == 1
+        crossing = stops.cross_tokens and beams == 1 and not skip_empty
         criteria = StoppingCriteriaList([StopCriterion(stops, len(batch))] if crossing else [])
         return continue_greedily(
             model,
@@ -153,7 +164,7 @@ def generate(
             )
             for batch, rows in batches:
                 for name, ids in zip(batch, rows, strict=True):
-                    done[name] = _cut(tokenizer, ids, stops, ends)
+                    done[name] = cut(tokenizer, ids, stops, ends, skip_empty)
                     file.write(json.dumps({"id": name, **asdict(done[name])}) + "\n")
                 file.flush()
                 progress.update(len(batch))
@@ -213,6 +224,15 @@ def continue_greedily(
     return ids[:, len(shared) + width :]
 
 
+def answer_room(model: PreTrainedModel | VllmModel, max_new_tokens: int, beyond: bool) -> int:
+    """The number of positions of a model's context that are kept free for an answer.
+
+    With `beyond`, 0 for rotary position embeddings, which go on after the last position.
+    """
+    rotary = getattr(model.config.get_text_config(), "rope_parameters", None)
+    return 0 if beyond and rotary else max_new_tokens
+
+
 def decode(tokenizer: PreTrainedTokenizerFast, rows: list[list[int]]) -> list[str]:
     """The text of each row of ids without special tokens, spaces unchanged."""
     return tokenizer.batch_decode(
@@ -252,17 +272,22 @@ def _open_partial(partial: Path, digest: str) -> dict[str, GeneratedText]:
     return done
 
 
-def _cut(
-    tokenizer: PreTrainedTokenizerFast, ids: list[int], stops: StopStrings, ends: set[int]
+def cut(
+    tokenizer: PreTrainedTokenizerFast,
+    ids: list[int],
+    stops: StopStrings,
+    ends: set[int],
+    skip_empty: bool = False,
 ) -> GeneratedText:
     """Cut a generated row where its text ends, within a token if necessary."""
     end = next((index for index, token in enumerate(ids) if token in ends), None)
     tokens = ids[:end]
-    stop = stops.find(tokens)
+    stop = stops.find(tokens, after_text=skip_empty)
     if stop is None:
         text, steps = decode(tokenizer, [tokens])[0], len(tokens) + (end is not None)
         return GeneratedText(text.strip(), tokens, steps, finished=end is not None)
     text = decode(tokenizer, [tokens[: stop.last + 1]])[0]
+    text = text.lstrip() if skip_empty else text
     tokens = tokens[: stop.tokens_before + bool(stop.part.strip())]
     begins = [begin for begin in map(text.find, stops.strings) if begin >= 0]
     # With some decoders, invalid bytes and special tokens hide a string that follows them.

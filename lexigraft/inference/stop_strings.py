@@ -51,12 +51,19 @@ class StopStrings:
         begins = (longer.find(stop, max(0, len(text) - len(stop) + 1)) for stop in self._stops)
         return longer, min((begin for begin in begins if begin >= 0), default=None)
 
-    def find(self, ids: Sequence[int]) -> StopPosition | None:
-        """The position of the first stop string in generated tokens; None if there is none."""
+    def find(self, ids: Sequence[int], after_text: bool = False) -> StopPosition | None:
+        """The position of the first stop string in generated tokens; None if there is none.
+
+        With `after_text`, strings that only white space precedes do not count.
+        """
         text, starts = b"", []
         for index, token in enumerate(ids):
             starts.append(len(text))
             text, begin = self.extend(text, token)
+            if after_text:
+                blank = len(text) - len(text.lstrip())
+                begins = (text.find(stop, blank) for stop in self._stops)
+                begin = min((begin for begin in begins if begin >= 0), default=None)
             if begin is not None:
                 before = max(n for n, start in enumerate(starts) if start <= begin)
                 return StopPosition(index, before, text[starts[before] : begin])

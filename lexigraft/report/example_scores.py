@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lexigraft.evaluation.task_kinds import ENGLISH, kinds, task_kind
+from lexigraft.evaluation.task_kinds import ENGLISH, WITH_ENGLISH, kinds, task_kind
 
 Score = Callable[[np.ndarray], np.ndarray]  # summed statistics [..., statistics] -> scores [...]
 Row = dict[str, Any]
@@ -78,6 +78,8 @@ def _of_one_test(rows: list[Row], metric: str) -> tuple[str, list[Row]]:
     if metric.startswith(f"{ENGLISH}_"):
         english = [row for row in rows if row.get("test") == ENGLISH]
         return metric.removeprefix(f"{ENGLISH}_"), english
+    if metric.endswith(WITH_ENGLISH):
+        return metric.removesuffix(WITH_ENGLISH), rows
     adapted = [row for row in rows if row.get("test") != ENGLISH]
     for test in dict.fromkeys(str(row.get("test")) for row in adapted):
         if metric.endswith(f"_{test}"):

@@ -45,14 +45,14 @@ def report_inputs(
             if selection["checkpoints"]:
                 checkpoints = range(1, config["strategies"][cell.strategy]["checkpoints"])
             inputs["planned"].append((cell.language, task))
+            learned = [f"learned/{metric}.json" for metric in selection["learned_metrics"]]
             for run in (f"{task}/run-{number}" for number in range(selection["runs"])):
                 inputs["records"].append(f"{folder}/{run}/record.json")
-                inputs["learned"] += [
-                    f"{folder}/{run}/learned/{metric}.json"
-                    for metric in selection["learned_metrics"]
-                ]
+                inputs["learned"] += [f"{folder}/{run}/{file}" for file in learned]
                 inputs["checkpoints"] += [
-                    f"{folder}/checkpoint-{number}/{run}/record.json" for number in checkpoints
+                    f"{folder}/checkpoint-{number}/{run}/{file}"
+                    for number in checkpoints
+                    for file in ("record.json", *learned)
                 ]
     for cell in cells:
         folder = folders["train"].format(**cell.wildcards)

@@ -13,7 +13,7 @@ from functools import cache
 from typing import NamedTuple
 
 from lexigraft.evaluation.metric_kinds import MetricKind, text_metrics
-from lexigraft.evaluation.task_kinds import ENGLISH, kinds, task_kind
+from lexigraft.evaluation.task_kinds import ENGLISH, WITH_ENGLISH, kinds, task_kind
 from lexigraft.initialization.registry import declaration, methods
 from lexigraft.training.registry import objectives
 
@@ -93,6 +93,9 @@ def metric(name: str) -> MetricKind:
     base = name.removeprefix(f"{ENGLISH}_")
     if base != name and base in metrics:
         return replace(metrics[base], name=name, title=f"English {metrics[base].title}")
+    base = name.removesuffix(WITH_ENGLISH)
+    if base != name and base in metrics:
+        return replace(metrics[base], name=name, title=f"{metrics[base].title}, with English")
     # Bits per byte of a language already has its name in the head of the table.
     for base in ("accuracy", "f1", "exact_match"):
         if name.startswith(f"{base}_"):

@@ -28,7 +28,7 @@ def model(varied_llama):
 
 
 @pytest.fixture
-def make_job(tmp_path):
+def make_job(tmp_path, byte_tokenizer):
     """A job on a corpus of a few sentences and a cell whose vocabulary is the source's own."""
     corpus, cell = tmp_path / "corpus", tmp_path / "cell"
     (corpus / "tasks").mkdir(parents=True)
@@ -51,6 +51,7 @@ def make_job(tmp_path):
         "".join(json.dumps(row) + "\n" for row in rows), "utf-8"
     )
     (tmp_path / "tokenizer").mkdir()
+    byte_tokenizer().save_pretrained(tmp_path / "source-tokenizer")
     references = {"source": ".", "tokenizer": "../tokenizer"}
     card = {"references": references, "files": {}, "input_checksums": {}}
     (cell / "card.json").write_text(json.dumps(card))
@@ -65,6 +66,7 @@ def make_job(tmp_path):
                 "tokenizer": str(tmp_path / "tokenizer"),
                 "corpus": str(corpus),
                 "prompts": str(REPOSITORY / "config" / "prompts"),
+                **({"source": str(tmp_path / "source-tokenizer")} if kind == "perplexity" else {}),
             },
             "outputs": {
                 "folder": str(folder),

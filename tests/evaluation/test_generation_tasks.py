@@ -90,6 +90,16 @@ def test_examples_precede_sentences_and_are_not_tested(evaluate, make_job):
         assert row["prompt_tokens"] == 1 + len(prompt.encode())  # a token is a byte here
 
 
+@pytest.mark.parametrize(("skip", "output"), [(False, ""), (True, "ναι")])
+def test_the_first_line_with_text_is_the_output_if_empty_lines_are_skipped(
+    byte_tokenizer, evaluate, make_job, writing, skip, output
+):
+    tokenizer = byte_tokenizer()
+    writing("\n \n ναι", tokenizer)
+    _, rows = evaluate(make_job("translation", skip_empty_lines=skip, samples=1), tokenizer)
+    assert [row["output"] for row in rows] == [output]
+
+
 # ---- summarization -----------------------------------------------------------------------------
 
 
@@ -111,6 +121,18 @@ def test_truncated_articles_are_counted_and_stored(evaluate, make_job):
     assert all(row["prompt_tokens"] <= 190 for row in rows)
     assert [row["source"] for row in rows][1] == "Βροχή."
     assert rows[0]["source"] == "Ο ήλιος βγήκε νωρίς.\nΈκανε"[: len(rows[0]["source"])]
+
+
+def test_a_prompt_may_fill_the_context_of_rotary_positions(model, evaluate, make_job):
+    model.config.max_position_embeddings = 190
+    options = {"max_new_tokens": 20, "samples": None}
+    within, _ = evaluate(make_job("summarization", **options))
+    beyond, rows = evaluate(make_job("summarization", beyond_context=True, **options))
+    assert (within.details["prompt_limit"], beyond.details["prompt_limit"]) == (170, 190)
+    assert 170 < max(row["prompt_tokens"] for row in rows) <= 190
+    model.config.rope_parameters = None  # learned positions end with the context
+    measured, _ = evaluate(make_job("summarization", beyond_context=True, **options))
+    assert measured.details["prompt_limit"] == 170
 
 
 def test_the_first_articles_are_summarized_after_the_first_examples(evaluate, make_job):

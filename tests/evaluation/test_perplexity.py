@@ -111,13 +111,13 @@ def test_a_group_is_scored_by_member_and_together(model, byte_tokenizer, make_jo
 TEXTS = ["Καλημέρα κόσμε", "ένα δύο", "ναι", "x", "good morning, world"]
 
 
-def brute_force(model, tokenizer, texts, window):
+def brute_force(model, tokenizer, texts, window, score_start=False):
     """Each token from what precedes it in its window, one forward pass a token."""
     stream, scored = [], []
     for text in texts:
         ids = tokenizer(text)["input_ids"]
         stream += [0, *ids]
-        scored += [False] + [True] * len(ids)
+        scored += [score_start and len(scored) > 0] + [True] * len(ids)
     nats = 0.0
     for at in range(1, len(stream)):
         if scored[at]:
@@ -138,6 +138,16 @@ def test_every_token_is_predicted_once_from_its_window(window, batch_tokens, mod
     assert score.bytes == tokens
     assert score.nats == pytest.approx(nats, rel=1e-5)
     assert score.perplexity == pytest.approx(math.exp(nats / tokens), rel=1e-4)
+    options = {"window": window, "batch_tokens": batch_tokens, "score_start": True}
+    with_starts = score_windows(model, tokenizer, TEXTS, **options)
+    nats, tokens = brute_force(model, tokenizer, TEXTS, window, score_start=True)
+    assert with_starts.tokens == tokens == score.tokens + len(TEXTS) - 1
+    assert with_starts.nats == pytest.approx(nats, rel=1e-5)
+
+
+def test_the_start_of_a_separate_text_cannot_be_scored(model, byte_tokenizer, make_job):
+    with pytest.raises(UserError, match="score_start: needs a window"):
+        evaluate(model, byte_tokenizer(), make_job("perplexity", score_start=True))
 
 
 @pytest.mark.parametrize("window", [2, 7])
@@ -165,6 +175,9 @@ def test_bits_per_byte_follow_the_tokens_of_the_vocabulary(
     assert metrics["tokens"] < metrics["bytes"]
     expected = math.log2(259) * metrics["tokens"] / metrics["bytes"]
     assert metrics["bits_per_byte"] == pytest.approx(expected, rel=1e-5)
+    # The source's tokens are bytes: its perplexity is that of a byte, whatever the vocabulary.
+    assert metrics["source_perplexity"] == pytest.approx(2**expected, rel=1e-5)
+    assert metrics["source_perplexity"] < metrics["perplexity"]
 
 
 @pytest.mark.parametrize("window", [None, 8])

@@ -60,6 +60,18 @@ def test_a_prompt_of_several_runs_is_generated_once(cell_job, generated, monkeyp
     assert all_generated == shared
 
 
+def test_runs_that_are_not_redrawn_generate_the_first_sample_anew(cell_job, generated):
+    job = cell_job(translation={"runs": 3, **SHARED, "redraw": False})
+    evaluate_cell(job)
+    first, *others = runs(job)
+    assert others == [first, first]  # in float32; elsewhere, rounding may make a difference
+    assert len(generated) == 3 * 3 and not any("reused" in row for row in first)
+    redrawn = cell_job(translation={"runs": 1, **SHARED})
+    redrawn["outputs"] = {"folder": job["outputs"]["folder"] + "-redrawn"}
+    evaluate_cell(redrawn)
+    assert [row["id"] for row in runs(redrawn)[0]] == [row["id"] for row in first]
+
+
 def test_another_process_reuses_what_completed_and_interrupted_runs_generated(cell_job, generated):
     job = cell_job(translation={"runs": 1, **SHARED})
     evaluate_cell(job)

@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from statistics import median
 
 import pytest
 import torch
@@ -7,6 +8,7 @@ import torch
 from lexigraft.errors import UserError
 from lexigraft.evaluation.tasks import speed
 from lexigraft.evaluation.tasks.speed import evaluate
+from lexigraft.inference.generation import generate
 from lexigraft.inference.text_encoding import encode
 
 
@@ -24,13 +26,15 @@ def test_rates_are_medians_over_repeats(model, byte_tokenizer, job, monkeypatch)
     """Three passes over four prompts, of 4, 8 and 5 seconds; a tenth of each reads the prompts."""
     seconds = iter([1.0, 4.0, 8.0, 5.0])  # the first warms up
 
-    def timed(model, tokenizer, prompts, size, new_tokens):
+    tokenizer = byte_tokenizer()
+
+    def timed(model, tokenizer, prompts, **_):
         took = next(seconds)
-        return took / 10, took * 9 / 10, ["ab"] * len(prompts)
+        return took / 10, took * 9 / 10, [tokenizer("ab")["input_ids"]] * len(prompts)
 
     monkeypatch.setattr(speed, "time_pass", timed)
     job["settings"]["batch_sizes"] = [2]
-    metrics = evaluate(model, byte_tokenizer(), job).metrics
+    metrics = evaluate(model, tokenizer, job).metrics
     assert metrics["tokens_per_second_batch_2"] == 4 * 5 / 5
     assert metrics["characters_per_second_batch_2"] == 4 * 2 / 5
     assert metrics["spread_batch_2"] == pytest.approx((8 - 4) / 5)
@@ -68,6 +72,40 @@ def test_exactly_new_tokens_are_generated_for_every_prompt(model, byte_tokenizer
     evaluate(model, byte_tokenizer(), job)
     assert set(lengths) == {5}
     assert len(lengths) == (1 + 3 * 4) + (1 + 3 * 2)
+
+
+def test_answers_are_those_of_the_task_and_all_their_tokens_and_seconds_count(
+    model, byte_tokenizer, job, monkeypatch, tmp_path
+):
+    """By the formula of the paper: generated tokens by the time of reading and writing."""
+    tokenizer, inner, seconds = byte_tokenizer(), speed.time_pass, []
+
+    def timed(*arguments, stops=None, **options):
+        reading, decoding, rows = inner(*arguments, stops=stops, **options)
+        seconds.extend([reading + decoding] if stops else [])
+        return reading, decoding, rows
+
+    monkeypatch.setattr(speed, "time_pass", timed)
+    job["settings"] |= {"answers": True, "batch_sizes": [2], "new_tokens": 12}
+    new = range(60, len(tokenizer))
+    described = {"new_tokens": [{"id": token} for token in new]}
+    Path(job["inputs"]["tokenizer"], "vocabulary.json").write_text(json.dumps(described))
+    # Let half of the answers end early: at a token that the model likes in them.
+    prompts = dict(enumerate(evaluate(model, tokenizer, job).details["prompts"]))
+    options = {"max_new_tokens": 12, "partial": tmp_path / "partial.jsonl"}
+    liked = generate(model, tokenizer, prompts, identity="1", **options)[0].tokens[-1]
+    model.generation_config.eos_token_id = [0, liked]
+    seconds.clear()
+    metrics = evaluate(model, tokenizer, job).metrics
+    answers = generate(model, tokenizer, prompts, identity="2", **options).values()
+    assert len(seconds) == 3 and min(answer.steps for answer in answers) < 12
+    rate = sum(answer.steps for answer in answers) / median(seconds)
+    assert metrics["answer_tokens_per_second_batch_2"] == pytest.approx(rate)
+    characters = sum(len(answer.text) for answer in answers) / median(seconds)
+    assert metrics["answer_characters_per_second_batch_2"] == pytest.approx(characters)
+    tokens = [token for answer in answers for token in answer.tokens]
+    share = sum(token in new for token in tokens) / len(tokens)
+    assert 0 < share < 1 and metrics["answer_new_token_share_batch_2"] == pytest.approx(share)
 
 
 def test_details_have_the_conditions_of_the_measurement(measured):

@@ -42,6 +42,14 @@ def test_if_one_token_completes_several_stop_strings_the_earliest_counts(tokeniz
     assert stops.find(ids(tokenizer, "s", "t", "op")) == StopPosition(2, 1, b"")
 
 
+def test_a_stop_string_after_text_is_preceded_by_more_than_white_space(tokenizer):
+    stops = StopStrings(tokenizer, ["\n"])
+    text = ids(tokenizer, "Ċ", "Ġ", "Ċ", "a", "xĊQ", "Ċ")
+    assert stops.find(text) == StopPosition(0, 0, b"")
+    assert stops.find(text, after_text=True) == StopPosition(4, 4, b"x")
+    assert stops.find(text[:3], after_text=True) is None
+
+
 def test_an_empty_string_is_refused(tokenizer):
     with pytest.raises(UserError, match="an empty string"):
         StopStrings(tokenizer, ["\n", ""])

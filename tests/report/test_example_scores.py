@@ -39,6 +39,7 @@ def rows_by_test():
         ("accuracy", (1 / 2 + 3 / 4) / 2, 6),
         ("accuracy_el", 3 / 4, 4),
         ("english_accuracy", 1 / 3, 3),
+        ("accuracy_with_english", (1 / 2 + 3 / 4 + 1 / 3) / 3, 9),
     ],
 )
 def test_a_task_of_several_tests_is_their_mean_and_each_has_its_own(metric, score, examples):

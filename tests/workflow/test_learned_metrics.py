@@ -73,6 +73,30 @@ def test_records_of_learned_metrics_are_beside_the_run_that_they_score(config):
     assert scored["cells"] == [["tiny/telugu/source/none/none/seed-0", {"translation": 1}]]
 
 
+def test_predictions_of_checkpoints_are_scored_like_those_of_their_cell(config):
+    changed = deepcopy(config)
+    changed["cells"] = [{**config["cells"][0], "vocabularies": ["expand-100"],
+                         "initializers": ["mean"], "strategies": ["mine"]}]  # fmt: skip
+    changed["strategies"] = {"mine": {"base": "lora-clm-512", "checkpoints": 3}}
+    changed["run_tasks"]["translation"]["checkpoints"] = True
+    study = Plan(changed)
+    (scoring,) = (job for job in study.jobs().values() if job.rule == "score_predictions")
+    cell = "tiny/telugu/expand-100/mean/mine/seed-0"
+    paths = [cell, f"{cell}/checkpoint-1", f"{cell}/checkpoint-2"]
+    assert study.described("score_predictions", SCORED)["cells"] == [
+        [path, {"translation": 1}] for path in paths
+    ]
+    cards = {f"results/evaluation/{path}/card-miniature.json" for path in paths}
+    assert cards <= {*scoring.inputs}
+    job = study.described("build_report", {})
+    read = report_inputs(study.config, job["folders"], job["searched"])
+    records = [f"results/evaluation/{path}/translation/run-0/" for path in paths]
+    assert read["learned"] == [f"{records[0]}learned/bleurt.json"]
+    assert read["checkpoints"] == [
+        record + file for record in records[1:] for file in ("record.json", "learned/bleurt.json")
+    ]
+
+
 def test_one_job_scores_the_cells_of_a_source_and_language_before_the_report(config):
     changed = deepcopy(config)
     changed["cells"][0]["seeds"] = [0, 1]

@@ -134,12 +134,12 @@ def metric_state(study: Study, wildcards: Wildcards) -> Any:
 
 def predictions(study: Study, wildcards: Wildcards) -> list[Output]:
     """The evaluations whose predictions a metric scores."""
-    return [output(study, "evaluate", cell.wildcards) for cell, _ in _scored(study, wildcards)]
+    return [evaluation for evaluation, *_ in _scored(study, wildcards)]
 
 
 def scored_cells(study: Study, wildcards: Wildcards) -> list[list[Any]]:
-    """Path of each cell, and the tasks that a metric scores with their numbers of runs."""
-    return [[cell.path, runs] for cell, runs in _scored(study, wildcards)]
+    """Path of each cell or checkpoint, and the tasks that a metric scores, with numbers of runs."""
+    return [[path, runs] for _, path, runs in _scored(study, wildcards)]
 
 
 def metric_card(study: Study, wildcards: Wildcards) -> Output:
@@ -156,18 +156,21 @@ def metric_versions(study: Study, wildcards: Wildcards) -> dict[str, int]:
 def scoring_minutes(study: Study, wildcards: Wildcards) -> int:
     """Minutes of a metric on all predictions."""
     model, scored = cost_model(study), [*_scored(study, wildcards)]
-    tasks = [(task, cell.language) for cell, runs in scored for task in runs]
+    tasks = [(task, wildcards["language"]) for *_, runs in scored for task in runs]
     minutes = model.minutes(
         study.metrics[wildcards["metric"]]["resources"],
         "scoring_minutes",
         lambda: model.metric(wildcards["metric"], tasks),
-        sum(sum(runs.values()) for _, runs in scored),
+        sum(sum(runs.values()) for *_, runs in scored),
     )
     return min(_MOST_MINUTES, minutes)
 
 
-def _scored(study: Study, wildcards: Wildcards) -> Iterator[tuple[Cell, dict[str, int]]]:
-    """Cells with the tasks that a metric scores, and their numbers of runs."""
+def _scored(study: Study, wildcards: Wildcards) -> Iterator[tuple[Output, str, dict[str, int]]]:
+    """Evaluations of cells and checkpoints, with their path and the tasks that a metric scores.
+
+    Each task has its number of runs.
+    """
     axes = (wildcards["source"], wildcards["language"])
     for cell in (cell for cell in study.cells if (cell.source, cell.language) == axes):
         tasks = {task: study.run_tasks[task] for task in study.tasks_of(cell)}
@@ -176,7 +179,13 @@ def _scored(study: Study, wildcards: Wildcards) -> Iterator[tuple[Cell, dict[str
             task: run["runs"] for task, run in tasks.items() if metric in run["learned_metrics"]
         }
         if runs:
-            yield cell, runs
+            yield output(study, "evaluate", cell.wildcards), cell.path, runs
+        numbers = {task: study.checkpoints(task, cell.strategy) for task in runs}
+        for number in sorted({number for of_task in numbers.values() for number in of_task}):
+            evaluation = cell.wildcards | {"checkpoint": number}
+            of_checkpoint = {task: runs[task] for task in runs if number in numbers[task]}
+            path = f"{cell.path}/checkpoint-{number}"
+            yield output(study, "evaluate_checkpoint", evaluation), path, of_checkpoint
 
 
 # ---- tokenizers and initializers, without a trained model ---------------------------------------

@@ -3,15 +3,16 @@
 import logging
 import math
 from array import array
+from dataclasses import replace
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.costs import TaskSizes, Work
 from lexigraft.evaluation.metric_kinds import MetricKind
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
-from lexigraft.settings import Settings
+from lexigraft.settings import KeyedError, Settings
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +24,14 @@ class PerplexitySettings(Settings):
     heldout_sentences: int | None = Field(None, ge=1)
     english_sentences: int | None = Field(None, ge=1)
     window: int | None = Field(None, ge=2)
+    score_start: bool = False
     batch_tokens: int | None = Field(None, ge=1)
+
+    @model_validator(mode="after")
+    def _has_context_for_starts(self) -> "PerplexitySettings":
+        if self.score_start and self.window is None:
+            raise KeyedError("score_start", "needs a window; a separate text has nothing before it")
+        return self
 
 
 def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
@@ -32,27 +40,31 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     Perplexity is per token, as in Yamaguchi et al. and UnifyVocab, and comparable only between
     cells with the same vocabulary: one that splits the same text into fewer tokens spreads the same
     information over fewer tokens, so its perplexity rises although nothing got worse. Bits per byte
-    do not depend on the vocabulary. A group of languages is scored by member, each with its own
-    figures (`bits_per_byte_<language>`), and all their sentences together.
+    do not depend on the vocabulary; nor, for one source model, does `source_perplexity`, the same
+    nats per token of the source's tokenizer (UnifyVocab, Table 4). A group of languages is scored
+    by member, each with its own figures (`bits_per_byte_<language>`), and all their sentences
+    together.
 
-    Writes `outputs["predictions"]`: one JSON object per sentence with its `nats`, `tokens` and
-    `bytes`; `test` is `heldout`, `english`, or the member of a group, and `id` has the sentence's
-    line in that text, counted from 0. Raises `UserError` if there is no held-out text, or if the
-    likelihood is not finite.
+    Writes `outputs["predictions"]`: one JSON object per sentence with its `nats`, `tokens`,
+    `source_tokens` and `bytes`; `test` is `heldout`, `english`, or the member of a group, and `id`
+    has the sentence's line in that text, counted from 0. Raises `UserError` if there is no held-out
+    text, or if the likelihood is not finite.
     """
     from lexigraft.artifacts.atomic import write_jsonl
     from lexigraft.corpus.lines import corpus_sentences
     from lexigraft.evaluation.texts import draw, member_sentences
     from lexigraft.inference.likelihood import Likelihood, score_texts, sum_likelihoods
+    from lexigraft.inference.text_encoding import encode
+    from lexigraft.source.model import open_tokenizer
     from lexigraft.source.positions import positions_of
     from lexigraft.vocabulary.token_bytes import lost_text
 
     settings = read_settings(PerplexitySettings, job)
-    corpus = job["inputs"]["corpus"]
+    corpus, source_tokenizer = job["inputs"]["corpus"], open_tokenizer(job["inputs"]["source"])
     details: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
 
-    def score(name: str, test: str, texts: list[str], count: int | None) -> Likelihood:
+    def score(name: str, test: str, texts: list[str], count: int | None) -> tuple[Likelihood, int]:
         numbered = list(enumerate(texts))
         drawn = draw(numbered, count, job, name) if job["run"] else numbered[:count]
         texts, options = [text for _, text in drawn], {"batch_tokens": settings.batch_tokens}
@@ -60,7 +72,8 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
             likelihood = score_texts(model, tokenizer, texts, **options)
         else:
             window = min(settings.window, positions_of(model) or settings.window)
-            likelihood = score_windows(model, tokenizer, texts, window=window, **options)
+            options |= {"window": window, "score_start": settings.score_start}
+            likelihood = score_windows(model, tokenizer, texts, **options)
         if not math.isfinite(likelihood.perplexity):
             raise UserError(
                 f"{job['inputs']['cell']}: the likelihood of {name}.txt is not a finite number; "
@@ -75,10 +88,12 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
                 name,
             )
             details[name]["lost_text"] = lost
-        for (line, _), sentence in zip(drawn, likelihood.texts, strict=True):
+        # Like the cell's tokens, without the one that begins a text.
+        source_tokens = [max(len(ids) - 1, 0) for ids in encode(source_tokenizer, texts)]
+        for (line, _), sentence, n in zip(drawn, likelihood.texts, source_tokens, strict=True):
             values = {key: getattr(sentence, key) for key in ("nats", "tokens", "bytes")}
-            rows.append({"id": f"{test}-{line}", "test": test, **values})
-        return likelihood
+            rows.append({"id": f"{test}-{line}", "test": test, **values, "source_tokens": n})
+        return likelihood, sum(source_tokens)
 
     metrics: dict[str, float | int] = {}
     if members := member_sentences(corpus):
@@ -86,25 +101,28 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
             member: score(f"members/{member}/heldout", member, texts, settings.heldout_sentences)
             for member, texts in members.items()
         }
-        metrics |= _figures(sum_likelihoods(list(scores.values())))
-        for member, likelihood in scores.items():
-            metrics |= _figures(likelihood, suffix=f"_{member}")
+        likelihoods, source_tokens = zip(*scores.values(), strict=True)
+        metrics |= _figures((sum_likelihoods(likelihoods), sum(source_tokens)))
+        for member, scored in scores.items():
+            metrics |= _figures(scored, suffix=f"_{member}")
     else:
         texts = corpus_sentences(corpus, "heldout")
         if not texts:
             raise UserError(f"{corpus}/heldout.txt: empty; give the language more text")
         metrics |= _figures(score("heldout", "heldout", texts, settings.heldout_sentences))
     if english := corpus_sentences(corpus, "english"):
-        likelihood = score("english", "english", english, settings.english_sentences)
-        metrics |= _figures(likelihood, prefix="english_")
+        scored = score("english", "english", english, settings.english_sentences)
+        metrics |= _figures(scored, prefix="english_")
     write_jsonl(job["outputs"]["predictions"], rows)
     return Measurement(metrics, details)
 
 
-def _figures(score: Any, prefix: str = "", suffix: str = "") -> dict[str, Any]:
+def _figures(scored: Any, prefix: str = "", suffix: str = "") -> dict[str, Any]:
+    score, source_tokens = scored
     figures = {
         "bits_per_byte": score.bits_per_byte,
         "perplexity": score.perplexity,
+        "source_perplexity": replace(score, tokens=source_tokens).perplexity,
         "nats_per_token": score.nats / score.tokens,
         "tokens": score.tokens,
         "bytes": score.bytes,
@@ -118,15 +136,18 @@ def score_windows(
     texts: list[str],
     *,
     window: int,
+    score_start: bool = False,
     batch_tokens: int | None = None,
 ) -> Any:
     """Sum the negative log-likelihood of texts that are joined and split into windows.
 
     Each text begins with its special token, which is context and not scored, and all are joined in
-    order. A window has `window` tokens, at least 2; its first token is the last one of the previous
-    window, so that every token but the very first is predicted once: tokens and bytes are those of
-    `score_texts`. `batch_tokens` is the maximum number of tokens in one forward pass, by default as
-    many as fit. Log-probabilities are float32; `nats` is not finite if the model's weights are not.
+    order. With `score_start`, it is scored too, after the previous text: in the data of Yamaguchi
+    et al. it is a label like all others. A window has `window` tokens, at least 2; its first token
+    is the last one of the previous window, so that every token but the very first is predicted
+    once: tokens and bytes are those of `score_texts`, except for the starts. `batch_tokens` is the
+    maximum number of tokens in one forward pass, by default as many as fit. Log-probabilities are
+    float32; `nats` is not finite if the model's weights are not.
     """
     import torch
 
@@ -145,8 +166,9 @@ def score_windows(
     counts = []
     for number, text in enumerate(encode(tokenizer, texts)):
         ids.extend(text)
-        owners.extend([-1, *[number] * len(text)][: len(text)])
-        counts.append(max(len(text) - 1, 0))
+        start = number if score_start and len(ids) > len(text) else -1
+        owners.extend([start, *[number] * len(text)][: len(text)])
+        counts.append(max(len(text) - (start < 0), 0))
     streams = torch.stack([torch.frombuffer(values, dtype=torch.int32) for values in (ids, owners)])
     window = min(window, len(ids))
     last = streams[:, (len(ids) - 1) // (window - 1) * (window - 1) :]
@@ -187,8 +209,9 @@ def _metric(name: str, title: str, decimals: int, unit: str) -> MetricKind:
 
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             mean = np.where(totals[..., 1] > 0, totals[..., 0] / totals[..., 1], np.nan)
-            scores = {"perplexity": np.exp(mean), "bits_per_byte": mean / math.log(2)}
-        return scores.get(name, mean)
+            if name == "bits_per_byte":
+                return mean / math.log(2)
+            return np.exp(mean) if name.endswith("perplexity") else mean
 
     return MetricKind(
         name,
@@ -210,6 +233,7 @@ TASK = TaskKind(
     metrics=(
         _metric("bits_per_byte", "bits per byte", 3, "bytes"),
         _metric("perplexity", "perplexity", 1, "tokens"),
+        _metric("source_perplexity", "perplexity per source token", 1, "source_tokens"),
         _metric("nats_per_token", "nats per token", 3, "tokens"),
     ),
     measured_in_training=True,

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import cycle, islice
 from statistics import median
 from typing import Annotated, Any, Literal
@@ -26,6 +26,7 @@ class SpeedSettings(Settings):
     new_tokens: int = Field(32, ge=2)
     warmup: int = Field(1, ge=0)
     repeats: int = Field(5, ge=1)
+    answers: bool = False
 
     @property
     def max_new_tokens(self) -> int:
@@ -41,8 +42,8 @@ class SpeedSettings(Settings):
         return self
 
 
-# Of a timed pass over all prompts: seconds up to the first tokens, seconds after them, and texts.
-Pass = tuple[float, float, list[str]]
+# Of a timed pass over all prompts: seconds up to the first tokens, seconds after them, and ids.
+Pass = tuple[float, float, list[list[int]]]
 
 
 def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
@@ -58,6 +59,10 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
       larger output matrix. `benchmarks/generation.py` checks it against forced generation.
     - `first_token_seconds_batch_B`, the time to read a batch of prompts.
     - `spread_batch_B`, the variation of the repeats: longest minus shortest, over the median.
+    - with `answers`, of texts that end at a line feed, an end-of-text token or `new_tokens`:
+      `answer_tokens_per_second_batch_B`, the measure of the paper, which includes the time to read
+      prompts; `answer_characters_per_second_batch_B`; and `answer_new_token_share_batch_B`, the
+      share of new tokens among theirs, without which new tokens save no steps.
 
     `steps_per_sentence` is the mean number of decoding steps of a held-out sentence. The prompts
     are the corpus's first translation prompts or, without parallel text, held-out sentences; or its
@@ -71,7 +76,9 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
 
     from lexigraft.artifacts.atomic import write_jsonl
     from lexigraft.corpus.lines import corpus_sentences
-    from lexigraft.evaluation.texts import group_rows
+    from lexigraft.evaluation.texts import group_rows, new_token_ids
+    from lexigraft.inference.generation import cut, decode, end_tokens
+    from lexigraft.inference.stop_strings import StopStrings
     from lexigraft.inference.text_encoding import encode, tokenize
 
     settings = read_settings(SpeedSettings, job)
@@ -89,13 +96,23 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     text = _sum(groups)
     metrics: dict[str, float | int] = {"steps_per_sentence": text["tokens"] / text["sentences"]}
     timings = {}
+    stops = StopStrings(tokenizer, ["\n"])
     for size in settings.batch_sizes:
+        options = {"batch_size": size, "new_tokens": new_tokens}
         for _ in range(settings.warmup):
-            time_pass(model, tokenizer, encoded[:size], size, new_tokens)
-        passes = [
-            time_pass(model, tokenizer, encoded, size, new_tokens) for _ in range(settings.repeats)
-        ]
-        measured, timings[f"batch_{size}"] = rates(passes, len(encoded), size, new_tokens, text)
+            time_pass(model, tokenizer, encoded[:size], **options)
+        passes = [time_pass(model, tokenizer, encoded, **options) for _ in range(settings.repeats)]
+        outputs = decode(tokenizer, passes[-1][-1])
+        measured, timings[f"batch_{size}"] = rates(passes, outputs, size, new_tokens, text)
+        if settings.answers:
+            passes = [
+                time_pass(model, tokenizer, encoded, **options, stops=stops)
+                for _ in range(settings.repeats)
+            ]
+            ends, new = end_tokens(model, tokenizer), new_token_ids(job["inputs"]["tokenizer"])
+            answers = [cut(tokenizer, ids, stops, ends) for ids in passes[-1][-1]]
+            measured |= answer_rates(passes, answers, new)
+            timings[f"batch_{size}"]["answers"] = [answer.text for answer in answers]
         metrics |= {f"{name}_batch_{size}": value for name, value in measured.items()}
     rows = [{"id": f"heldout-{number}", **group} for number, group in enumerate(groups)]
     write_jsonl(job["outputs"]["predictions"], rows)
@@ -113,9 +130,18 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
 
 
 def time_pass(
-    model: Any, tokenizer: Any, prompts: list[list[int]], batch_size: int, new_tokens: int
+    model: Any,
+    tokenizer: Any,
+    prompts: list[list[int]],
+    *,
+    batch_size: int,
+    new_tokens: int,
+    stops: Any = None,
 ) -> Pass:
-    """Continue each prompt greedily by exactly `new_tokens`, in batches, and take the times."""
+    """Continue each prompt greedily by exactly `new_tokens`, in batches, and take the times.
+
+    With `stops`, `StopStrings` of single bytes, a text also ends there or at an end-of-text token.
+    """
     import torch
     from transformers import StoppingCriteriaList
 
@@ -133,6 +159,7 @@ def time_pass(
             moments.append(seconds())
         return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
 
+    stop_tokens = generation.end_tokens(model, tokenizer) | (stops.tokens if stops else set())
     reading = decoding = 0.0
     rows: list[list[int]] = []
     for first in range(0, len(prompts), batch_size):
@@ -141,34 +168,39 @@ def time_pass(
             model,
             prompts[first : first + batch_size],
             padding=generation.padding_token(tokenizer),
-            stop_tokens=sorted(generation.end_tokens(model, tokenizer)),
+            stop_tokens=sorted(stop_tokens),
             max_new_tokens=new_tokens,
-            min_new_tokens=new_tokens,
+            min_new_tokens=0 if stops else new_tokens,
             criteria=StoppingCriteriaList([note_first_token]),
         )
         begin, first_token, end = *moments, seconds()
         reading += first_token - begin
         decoding += end - first_token
         rows.extend(ids.tolist())
-    return reading, decoding, generation.decode(tokenizer, rows)
+    return reading, decoding, rows
 
 
 def rates(
-    passes: Sequence[Pass], prompts: int, batch_size: int, new_tokens: int, text: dict[str, int]
+    passes: Sequence[Pass],
+    outputs: list[str],
+    batch_size: int,
+    new_tokens: int,
+    text: dict[str, int],
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """The metrics of a batch size from its passes, and the measurements behind them.
 
-    `text` are the `characters`, `bytes` and `tokens` of a text that is the same for every cell.
+    `outputs` are the generated texts; `text` has the `characters`, `bytes` and `tokens` of a text
+    that is the same for every cell.
     """
-    readings, decodings, (*_, outputs) = zip(*passes, strict=True)
+    readings, decodings, _ = zip(*passes, strict=True)
     seconds = [reading + decoding for reading, decoding, _ in passes]
-    batches = prompts // batch_size
+    batches = len(outputs) // batch_size
     steps = batches * (new_tokens - 1)  # reading the prompt yields the first token
     steps_per_second = steps / median(decodings)
     # Replacement characters represent invalid bytes.
     texts = [output.replace("\N{REPLACEMENT CHARACTER}", "") for output in outputs]
     generated = {
-        "tokens": prompts * new_tokens,
+        "tokens": len(outputs) * new_tokens,
         "characters": sum(map(len, texts)),
         "bytes": sum(len(output.encode()) for output in texts),
     }
@@ -189,6 +221,17 @@ def rates(
         "texts": outputs,
     }
     return metrics, details
+
+
+def answer_rates(passes: Sequence[Pass], answers: Sequence[Any], new: Set[int]) -> dict[str, float]:
+    """The metrics of `answers`, of class `GeneratedText`; `new` are the ids of new tokens."""
+    seconds = median(reading + decoding for reading, decoding, _ in passes)
+    tokens = [token for answer in answers for token in answer.tokens]
+    return {
+        "answer_tokens_per_second": sum(answer.steps for answer in answers) / seconds,
+        "answer_characters_per_second": sum(len(answer.text) for answer in answers) / seconds,
+        "answer_new_token_share": sum(token in new for token in tokens) / max(len(tokens), 1),
+    }
 
 
 def _sum(units: list[dict[str, int]]) -> dict[str, int]:
@@ -227,9 +270,10 @@ def _cost(settings: SpeedSettings, sizes: TaskSizes) -> Work:
         length = summarization.prompt_tokens(sizes, settings.max_prompt_tokens)
     else:
         length = min(translation.prompt_tokens(sizes), settings.max_prompt_tokens)
-    passes = len(settings.batch_sizes) * settings.repeats
+    repeats = settings.repeats * (1 + settings.answers)
+    passes = len(settings.batch_sizes) * repeats
     batches = sum(
-        settings.repeats * math.ceil(settings.prompts / size) + settings.warmup
+        repeats * math.ceil(settings.prompts / size) + settings.warmup
         for size in settings.batch_sizes
     )
     return Work(

@@ -19,9 +19,11 @@ class SummarizationSettings(Settings):
     """
 
     samples: int | None = Field(500, ge=1)
+    redraw: bool = True
     # The paper says `random`; its published code takes the `shortest`, CW2V's the `first`.
     select: Literal["random", "shortest", "first"] = "random"
     max_prompt_tokens: int = Field(4096, ge=1)
+    beyond_context: bool = False
     max_new_tokens: int = Field(128, ge=1)
     batch_size: int | None = Field(None, ge=1)
     rouge_tokenizer: str | None = None
@@ -41,9 +43,15 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """
     from lexigraft.evaluation.predictions import predict_and_score
     from lexigraft.evaluation.prompts import few_shot_prompts, fit_articles, summarization_frame
-    from lexigraft.evaluation.texts import draw, examples_and_tests, read_own_or_corpus_tests
+    from lexigraft.evaluation.texts import (
+        draw,
+        examples_and_tests,
+        of_first_run,
+        read_own_or_corpus_tests,
+    )
 
     settings = read_settings(SummarizationSettings, job)
+    job = job if settings.redraw else of_first_run(job)
     scorers = scorers_of(settings, job["language"])
     pairs = read_own_or_corpus_tests(job, ARTICLES)
     examples, tests = examples_and_tests(
@@ -82,7 +90,7 @@ def prompt_tokens(sizes: TaskSizes, max_prompt_tokens: int, n_examples: int = 0)
 
 
 def _cost(settings: SummarizationSettings, sizes: TaskSizes) -> Work:
-    prompts = prompts_of_runs(sizes, settings.samples)
+    prompts = prompts_of_runs(sizes, settings.samples, settings.redraw)
     length = prompt_tokens(sizes, settings.max_prompt_tokens, settings.shots)
     return generation(prompts, length, settings.max_new_tokens)
 

@@ -24,12 +24,14 @@ class TranslationSettings(Settings):
     """
 
     samples: int | None = Field(500, ge=1)
+    redraw: bool = True
     max_new_tokens: int = Field(128, ge=1)
     batch_size: int | None = Field(None, ge=1)
     prompt: str = "instruction"
     into_english: bool = False
     shots: int = Field(0, ge=0)
     beams: int = Field(1, ge=1)
+    skip_empty_lines: bool = False
     metrics: TextMetrics = Field(["chrf", "chrf_plus_plus", "bleu"])
 
 
@@ -43,9 +45,15 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """
     from lexigraft.evaluation.predictions import predict_and_score
     from lexigraft.evaluation.prompts import few_shot_prompts, prompt_limit, translation_frame
-    from lexigraft.evaluation.texts import draw, examples_and_tests, read_own_or_corpus_tests
+    from lexigraft.evaluation.texts import (
+        draw,
+        examples_and_tests,
+        of_first_run,
+        read_own_or_corpus_tests,
+    )
 
     settings = read_settings(TranslationSettings, job)
+    job = job if settings.redraw else of_first_run(job)
     scorers = scorers_of(settings, "en" if settings.into_english else job["language"])
     pairs = read_own_or_corpus_tests(job, TRANSLATIONS)
     examples, tests = examples_and_tests(job, pairs, settings.shots, ("source", "target"))
@@ -77,7 +85,7 @@ def prompt_tokens(sizes: TaskSizes, n_examples: int = 0) -> float:
 
 
 def _cost(settings: TranslationSettings, sizes: TaskSizes) -> Work:
-    prompts = prompts_of_runs(sizes, settings.samples)
+    prompts = prompts_of_runs(sizes, settings.samples, settings.redraw)
     length = prompt_tokens(sizes, settings.shots)
     return generation(prompts, length, settings.max_new_tokens, settings.beams)
 

@@ -223,6 +223,37 @@ def test_our_definition_of_xnli_has_the_prompt_of_cw2v(hub, tmp_path):
         assert task.doc_to_choice(task.eval_docs[4]) == ["true", "unknown", "false"]
 
 
+def test_our_definition_of_copa_asks_like_the_harness(hub, tmp_path):
+    """Its own `copa` is the same questions without labels; 500 have labels elsewhere."""
+    from lm_eval.tasks.super_glue.copa import utils
+
+    from lexigraft.evaluation.harness.benchmarks import (
+        load_task,
+        prepare_benchmark,
+        stored_data_sets,
+    )
+
+    place = hub / "pkavumba/balanced-copa"
+    place.mkdir(parents=True)
+    (place / "test.csv").write_text(
+        "id,premise,question,choice1,choice2,label,mirrored\n"
+        "501,The item was packaged in bubble wrap.,cause,It was fragile.,It's small.,0,False\n"
+        '502,"I said ""no"".",effect,He left.,She wasn\'t sad.,1,False\n'
+    )
+    shutil.copy(place / "test.csv", place / "train.csv")
+    folder = str(REPOSITORY / "config/harness/copa")
+    _, facts = prepare_benchmark("copa_test", folder, str(hub), tmp_path / "out")
+    assert facts["available"], facts["why"]
+    with stored_data_sets(tmp_path / "out/data"):
+        (task,) = load_task("copa_test", folder)["tasks"].values()
+    assert len(task.eval_docs) == 2
+    for example in task.eval_docs:
+        assert task.doc_to_text(example) == utils.doc_to_text(example)
+        choices = [f" {choice}" for choice in task.doc_to_choice(example)]
+        assert choices == utils.doc_to_choice(example)
+        assert choices[task.doc_to_target(example)] == utils.doc_to_target(example)
+
+
 def test_definitions_of_a_user_run_no_code(tmp_path):
     from lexigraft.evaluation.harness.benchmarks import load_task
 
