@@ -2,9 +2,10 @@
 
 They are stored in CSV files with the columns `FIELDS`. `table`, `row` and `column` are the location
 in the paper. The axes of a cell, `task` and `metric` are names of this project; an axis without a
-name matches any. A number that no score here measures has no task, but a `reason`: it is an average
-over languages, a loss, a count. `value` and `spread` are as printed; multiplied by `factor`, they
-have the unit of the metric here.
+name matches any. Several names, separated by spaces, are those of the scores that the number is the
+mean of; a single name in another field belongs to all of them. A number that no score here measures
+has no task, but a `reason`. `value` and `spread` are as printed; multiplied by `factor`, they have
+the unit of the metric here.
 """
 
 import csv
@@ -21,6 +22,15 @@ FIELDS = ("table", "row", "column", *_CELL, "task", "metric", "value", "spread",
 
 
 @dataclass(frozen=True)
+class Score:
+    """The names of a score."""
+
+    cell: dict[str, str]  # axis -> name, for the known axes
+    task: str
+    metric: str
+
+
+@dataclass(frozen=True)
 class Published:
     """A published number, in the unit of the metric here."""
 
@@ -28,9 +38,7 @@ class Published:
     table: str
     row: str
     column: str
-    cell: dict[str, str]  # axis -> name, for the known axes
-    task: str
-    metric: str
+    scores: tuple[Score, ...]  # what it is the mean of: one score, or several
     value: float
     spread: float | None  # None if the paper prints none
     rounding: float  # half a unit of the last printed digit
@@ -70,15 +78,29 @@ def _number(row: dict[str, str], path: Path, line: int) -> Published:
         if not numbers[name].is_finite():
             raise UserError(f"{where}: {name}: '{text}' is not a number")
     value, factor = numbers["value"], numbers["factor"]
+    names = {name: row[name].split() for name in (*_CELL, "task", "metric")}
+    count = max(1, *map(len, names.values()))
+    if any(len(of_field) not in (0, 1, count) for of_field in names.values()):
+        raise UserError(f"{where}: fields with several names do not have the same number of them")
+    # One name, or none, belongs to all scores.
+    each = {
+        name: of_field * count if len(of_field) == 1 else of_field or [""] * count
+        for name, of_field in names.items()
+    }
     unit = Decimal(10) ** int(value.as_tuple().exponent)  # of the last printed digit
     return Published(
         path.stem,
         row["table"],
         row["row"],
         row["column"],
-        {axis: row[axis] for axis in _CELL if row[axis]},
-        row["task"],
-        row["metric"],
+        tuple(
+            Score(
+                {axis: each[axis][at] for axis in _CELL if each[axis][at]},
+                each["task"][at],
+                each["metric"][at],
+            )
+            for at in range(count)
+        ),
         float(value * factor),
         float(numbers["spread"] * factor) if "spread" in numbers else None,
         float(abs(factor) * unit / 2),

@@ -105,6 +105,40 @@ def test_a_number_is_compared_with_the_method_of_the_paper_and_that_of_its_code(
     assert rows == {"a model": "9.0", "a model, as published": "8.0"}
 
 
+def test_a_printed_mean_is_compared_with_the_mean_of_its_scores(made, tmp_path):
+    made.record(SOURCE, "sum", "summarization", {"chrf": 20.0})
+    mean = {"vocabulary": "source", "task": "mt sum", "value": "15"}
+    table = build(made, numbers(tmp_path, mean))
+    assert [*table.data["here"]] == [15.0]
+    assert [*table.data["task"]] == [None] and [*table.data["source"]] == ["m"]
+    # A mean of scores of which one is missing is none.
+    assert build(made, numbers(tmp_path, mean | {"task": "mt other"})) is None
+
+
+def test_names_of_a_paper_may_stand_for_others_here(made, tmp_path):
+    path = numbers(
+        tmp_path,
+        {"vocabulary": "small", "initializer": "mean", "value": "9", "task": "bleu"},
+        {"vocabulary": "small", "initializer": "merge", "value": "16", "task": "bleu"},
+    )
+    replaced = {"small": "big", "merge": ["align", "mean"], "bleu": "mt"}
+    table = build(made, path, replaced=replaced)
+    assert [*table.data["here"]] == [9.0, 16.0, 9.0]
+    assert build(made, path) is None
+
+
+def test_counts_and_ratios_of_speeds_are_compared(made, tmp_path):
+    speed = "answer_tokens_per_second_batch_1"
+    made.record(SOURCE, "speed", "speed", {speed: 10.0})
+    made.record((*ALIGN, 0), "speed", "speed", {speed: 25.0})
+    made.vocabulary("te-made", before=40.0, after=20.0, source="m", name="big")
+    rows = [
+        {"initializer": "align", "task": "speed", "metric": f"{speed}_over_source", "value": "3"},
+        {"vocabulary": "big", "task": "vocabulary", "metric": "source_fertility", "value": "6"},
+    ]
+    assert [*build(made, numbers(tmp_path, *rows)).data["here"]] == [2.5, 5.0]
+
+
 def test_a_source_model_may_stand_for_a_cell_of_the_paper(made, tmp_path):
     path = numbers(tmp_path, {"source": "base", "strategy": "vocadt", "value": "10"}, name="paper")
     stands_for = {"m": {"source": "base", "strategy": "vocadt"}}
@@ -138,6 +172,7 @@ def test_a_source_model_that_the_study_has_not_is_refused():
         ({"value": "nan"}, "line 2: value: 'nan' is not a number"),
         ({"value": "1", "spread": "inf"}, "line 2: spread: 'inf' is not a number"),
         ({"value": "1", "factor": ""}, "line 2: factor: '' is not a number"),
+        ({"value": "1", "task": "a b c", "metric": "d e"}, "line 2: fields with several names do"),
         ({"value": "1", "task": ""}, "line 2: give either a task and a metric, or the reason"),
         ({"value": "1", "reason": "loss"}, "line 2: give either a task and a metric, or the"),
     ],

@@ -35,13 +35,14 @@ def test_scores_of_untrained_cells_are_compared_with_those_of_the_paper():
     study = open_study("cw2v-untrained")
     cells = {tuple(getattr(cell, axis) for axis in CELL) for cell in study.cells}
     compared = [
-        number
+        score
         for number in read_published([ROOT / PUBLISHED / "cw2v.csv"])
-        if number.task in study.config["run_tasks"]
-        and tuple(number.cell.get(axis) for axis in CELL) in cells
+        for score in number.scores
+        if score.task in study.config["run_tasks"]
+        and tuple(score.cell.get(axis) for axis in CELL) in cells
     ]
     expected = {cell.initializer for cell in study.cells} - {"none", "cw2v-2m", "mean"}
-    assert {number.cell["initializer"] for number in compared} == expected
+    assert {score.cell["initializer"] for score in compared} == expected
 
 
 def test_first_losses_are_of_one_step_and_vectors_of_as_much_text():

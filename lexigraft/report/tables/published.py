@@ -12,7 +12,7 @@ from lexigraft.cells import is_aliased
 from lexigraft.report.frame import CELL, StudyResults
 from lexigraft.report.items import Name, Names, Options, Refers, ScoreOptions, table
 from lexigraft.report.names import metric
-from lexigraft.report.published import Published
+from lexigraft.report.published import Published, Score
 from lexigraft.report.table import Row, Table, TableCell, number_cell
 
 # A score is within the spread if it differs from the paper's by at most this many deviations.
@@ -69,52 +69,51 @@ def published(study: StudyResults) -> Table | None:
     """A row per published number and cell with the corresponding score."""
     item = study.item
     papers, tables = item.option("compare") or (study.name,), item.option("tables")
+    numbers = [
+        printed
+        for printed in study.published
+        if printed.paper in papers
+        and (not tables or printed.table in tables)
+        and (not item.metrics or {score.metric for score in printed.scores} & {*item.metrics})
+    ]
     replaced: Mapping[str, Name | list[Name]] = item.option("replaced") or {}
 
     def names_here(name: str) -> list[Name]:
         names = replaced.get(name, name)
         return [names] if isinstance(names, str) else names
 
-    numbers = [
-        printed
-        for printed in study.published
-        if printed.paper in papers
-        and (not tables or printed.table in tables)
-        and (not item.tasks or {*names_here(printed.task)} & {*item.tasks})
-        and (not item.metrics or printed.metric in item.metrics)
-    ]
-    # Task and metric -> each score, with the names of its cell in papers and their labels.
-    stands_for: Mapping[str, StandsFor] = item.option("stands_for") or {}
-    # An item that selects initializers contains the rows of their aliases already.
-    aliases = () if "initializer" in item.where else (study.whole or study).aliases
-    scores: dict[tuple[str, str], list[tuple[dict[str, Any], list]]] = {}
-    for score in study.summary.to_dict("records"):
-        cell = {axis: score[axis] for axis in CELL}
-        if represented := stands_for.get(cell["source"]):
-            cell |= represented.model_dump(exclude_none=True)
-        of_metric = scores.setdefault((score["task"], score["metric"]), [])
-        of_metric.append((score, names_in_papers(cell, aliases)))
+    scores = _scores(study)
+
+    def matching(printed: Score) -> list[tuple[str, dict[str, Any]]]:
+        """The scores here with the names of a printed one, each with a label for its row."""
+        cell = {axis: names_here(name) for axis, name in printed.cell.items()}
+        return [
+            (labels[0], score)
+            for task in names_here(printed.task)
+            if not item.tasks or task in item.tasks
+            for score, labelled in scores.get((task, printed.metric), ())
+            if (
+                labels := [
+                    label
+                    for names, label in labelled
+                    if all(names.get(axis, cell[axis][0]) in cell[axis] for axis in cell)
+                ]
+            )
+        ]
+
     rows, data = [], []
     unmatched: Counter[str] = Counter()
     several = len({printed.paper for printed in numbers}) > 1
     for printed in numbers:
-        cell = {axis: names_here(name) for axis, name in printed.cell.items()}
-        matching = [
-            (label[0], score)
-            for task in names_here(printed.task)
-            for score, labelled in scores.get((task, printed.metric), ())
-            if (
-                label := [
-                    text
-                    for names, text in labelled
-                    if all(names[axis] in cell[axis] for axis in cell)
-                ]
-            )
-        ]
-        if not matching:
+        parts = [matching(score) for score in printed.scores]
+        # The first scores that match the parts of a mean belong to one mean, the second to another.
+        complete = len({len(part) for part in parts}) == 1
+        if not complete or not parts[0]:
             unmatched[printed.reason or "not evaluated in this study"] += 1
-        decimals = metric(printed.metric).decimals
-        for label, score in matching:
+            continue
+        decimals = metric(printed.scores[0].metric).decimals
+        for matches in zip(*parts, strict=True):
+            label, score = matches[0][0], _mean([score for _, score in matches])
             difference, within = float(score["mean"] - printed.value), _within(printed, score)
             cells = []
             for value, spread in (
@@ -131,15 +130,13 @@ def published(study: StudyResults) -> Table | None:
             rows.append(Row(left, tuple(cells), group=location))
             data.append({
                 **{name: getattr(printed, name) for name in ("paper", "table", "row", "column")},
-                **{axis: score[axis] for axis in CELL},
-                "task": printed.task,
-                "metric": printed.metric,
+                **{axis: score.get(axis) for axis in (*CELL, "task", "metric")},
                 "published": printed.value,
                 "published_spread": printed.spread,
                 "here": score["mean"],
                 "difference": difference,
                 "within": within,
-                **{name: score[name] for name in ("std", "over", "n_seeds", "n_runs")},
+                **{name: score.get(name) for name in ("std", "over", "n_seeds", "n_runs")},
             })  # fmt: skip
     if not rows:
         return None
@@ -158,6 +155,59 @@ def published(study: StudyResults) -> Table | None:
         )
     heads = [("", "Paper"), ("", "Here"), ("", "Difference"), ("", "Within the spread")]
     return Table(("Table", "Row", "Column"), heads, rows, DataFrame(data), notes)
+
+
+def _scores(study: StudyResults) -> dict[tuple[str, str], list[tuple[dict[str, Any], list]]]:
+    """Task and metric -> each score, with the names of its cell in papers and their labels.
+
+    Numbers of tokens have `vocabulary` or `initialization` as their task, those of the cards of
+    trained cells `training`. The ratio of a speed to the source model's is `<metric>_over_source`.
+    """
+    stands_for: Mapping[str, StandsFor] = study.item.option("stands_for") or {}
+    # An item that selects initializers contains the rows of their aliases already.
+    aliases = () if "initializer" in study.item.where else (study.whole or study).aliases
+    training = study.training
+    numbers = training.select_dtypes("number").columns.difference(["seed"])
+    frames = {
+        "vocabulary": study.fragmentation,
+        "initialization": study.initialization.rename(columns={"statistic": "metric"}),
+        "training": training.melt(CELL, numbers, var_name="metric"),
+    }
+    summary = study.summary
+    speeds = summary[summary["metric"].str.contains("_per_second") & (summary["source_mean"] > 0)]
+    ratios = {name: speeds[name] / speeds["source_mean"] for name in ("mean", "std")}
+    speed_ups = speeds.assign(**ratios, metric=speeds["metric"] + "_over_source")
+    summaries = [summary, speed_ups]
+    for task, frame in frames.items():
+        axes = [axis for axis in CELL if axis in frame]
+        groups = frame.groupby([*axes, "metric"], sort=False)["value"]
+        summary = groups.agg(["mean", "std"]).reset_index()
+        summaries.append(summary.assign(task=task, over="seeds", n_seeds=groups.size().to_numpy()))
+    scores: dict[tuple[str, str], list[tuple[dict[str, Any], list]]] = {}
+    for summary in summaries:
+        axes = [axis for axis in CELL if axis in summary]
+        for score in summary.to_dict("records"):
+            cell = {axis: score[axis] for axis in axes}
+            if represented := stands_for.get(cell["source"]):
+                cell |= represented.model_dump(exclude_none=True)
+            of_metric = scores.setdefault((score["task"], score["metric"]), [])
+            of_metric.append(
+                (score, names_in_papers(cell, aliases if "initializer" in cell else ()))
+            )
+    return scores
+
+
+def _mean(scores: list[dict[str, Any]]) -> dict[str, Any]:
+    """The mean of scores, which has the names that they share; one score is its own mean."""
+    if len(scores) == 1:
+        return scores[0]
+    shared = {
+        axis: name
+        for axis, name in scores[0].items()
+        if all(score.get(axis) == name for score in scores)
+    }
+    mean = sum(score["mean"] for score in scores) / len(scores)
+    return {"over": "", "n_seeds": None, "n_runs": None} | shared | {"mean": mean, "std": None}
 
 
 def names_in_papers(
