@@ -7,6 +7,7 @@ files; without it, a checkpoint is incomplete.
 import json
 import shutil
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,11 +98,16 @@ def finished_phases(folder: Path, phases: int) -> int:
     return max((n + 1 for n in range(phases) if _state_file(folder, n).exists()), default=0)
 
 
-def load_progress(folder: Path, model: PreTrainedModel, phases: int) -> Progress:
-    """Load the state after the last finished one of `phases` phases into `model`."""
+def load_progress(
+    folder: Path, model: PreTrainedModel, phases: int, changed: Iterable[str] = ()
+) -> Progress:
+    """Load the state after the last finished one of `phases` phases into `model`.
+
+    `changed` are the names of the parameters that another cell changed before the first phase.
+    """
     finished = finished_phases(folder, phases)
     if not finished:
-        return Progress()
+        return Progress(trained=set(changed))
     file = _state_file(folder, finished - 1)
     with safe_open(file, framework="pt") as saved:
         tensors = {name: saved.get_tensor(name) for name in saved.keys()}  # noqa: SIM118

@@ -272,6 +272,11 @@ class Strategy(Settings):
     phases: Annotated[tuple[Phase, ...], Strict(False)] = Field(
         description="a list of phases, trained one after the other. `[]` trains nothing"
     )
+    after: str | None = left_out(
+        None,
+        "name of another strategy, whose cell this one continues: with its parameters as they are "
+        "stored, instead of those of the initializer. Several strategies can follow one training",
+    )
     epochs: float = Field(2.0, gt=0, description="passes over the text")
     tokens: int | None = left_out(
         None,
@@ -359,8 +364,10 @@ class Strategy(Settings):
     def _check_phases(self) -> "Strategy":
         self._check_amounts()
         self._check_schedule()
+        if self.after and not self.phases:
+            raise KeyedError("after", "a strategy without phases continues nothing; remove it")
         for number, phase in enumerate(self.phases):
-            if number and "adapter" in phase.trainable:
+            if (number or self.after) and "adapter" in phase.trainable:
                 key = f"phases[{number}].trainable"
                 raise KeyedError(key, "only the first phase can train an adapter; put it first")
         teachers = (phase_teacher(plain(phase), "the cell's own source") for phase in self.phases)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from peft import PeftModel, get_peft_model_state_dict
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch.nn import Module, Parameter
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -147,6 +148,17 @@ def load_cell(
         # float32 adapters are added to the weights before rounding, once, to the model's dtype.
         model = PeftModel.from_pretrained(model, str(folder / "adapter")).merge_and_unload()
     return model.eval(), tokenizer
+
+
+def load_continued(
+    folder: str | Path, device: torch.device | str
+) -> tuple[PreTrainedModel, set[str]]:
+    """Load a cell in float32 to train it further; return the names of what it changed, too."""
+    model, _ = load_cell(folder, torch.float32, device)
+    if Path(folder, LORA[0]).exists():  # merged into nearly all weights
+        return model, {name for name, _ in model.named_parameters()}
+    with safe_open(Path(folder, CHANGED), "pt") as stored:
+        return model, set(stored.keys())
 
 
 def read_card(folder: Path) -> dict[str, Any]:

@@ -59,7 +59,7 @@ from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_count
 from lexigraft.training.registry import objective, objectives
 from lexigraft.training.schedule import optimizer_steps, schedules
 from lexigraft.training.settings import Strategy, read_strategy
-from lexigraft.training.store import VOCADT, matrix_names, save_cell
+from lexigraft.training.store import VOCADT, load_continued, matrix_names, save_cell
 from lexigraft.training.teacher import Teacher
 from lexigraft.training.trainable import (
     FrozenWeights,
@@ -92,8 +92,9 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     ----------
     job
         `settings`: one strategy; `inputs`: folders `source`, `tokenizer`, `corpus`,
-        `initialization` or None, and, for phases that need them, `teacher` and `samples` (name ->
-        file); `outputs`: `folder`; `cell`: the six names; `seed`: a list.
+        `initialization` or None, and, if the strategy needs them, `start` (the cell that this one
+        continues), `teacher`, and `samples` (name -> file); `outputs`: `folder`; `cell`: the six
+        names; `seed`: a list.
 
     Raises
     ------
@@ -131,7 +132,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     retained = retained_steps(steps, strategy.checkpoints)
     training_log = TrainingLog(checkpoints / "log.jsonl")
     curve = _heldout_curve(cell, training_log, is_masked(model), sum(steps))
-    progress = load_progress(checkpoints, model, len(plan))
+    progress = load_progress(checkpoints, model, len(plan), cell.changed)
     # A checkpoint within the next phase.
     checkpoint = on_rank_zero(newest_complete, checkpoints / f"phase-{finished}")
     resumed = sum(steps[:finished]) + (step_of(checkpoint) if checkpoint else 0)
@@ -213,6 +214,8 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
 
     if rank() != 0:
         return
+    embeddings: Any = model.get_input_embeddings()
+    head: Any = model.get_output_embeddings()
     _store_checkpoints(cell, checkpoints, steps, retained, training_log, checksums)
     for name in ["log.jsonl", *([VOCADT] if progress.from_adapters else [])]:
         with atomic_file(cell.folder / name) as file:
@@ -227,7 +230,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         read=checksums,
         trained_parameters=trained_parameter_count(model, progress, len(cell.new_ids)),
         total_parameters=parameters,
-        untied=bool(progress.from_adapters) and is_tied(cell.source),
+        untied=is_tied(cell.source) and head.weight is not embeddings.weight,
         extra_head_parameters=_size(progress.extra_head),
         resumed_from_step=resumed or None,
         checkpoints=len(retained) + 1,
@@ -245,6 +248,7 @@ class _Cell:
 
     job: dict[str, Any]
     new_ids: list[int] = field(default_factory=list)  # tokens that the source does not have
+    changed: set[str] = field(default_factory=set)  # parameters that the cell `start` changed
 
     def __post_init__(self) -> None:
         self.offload = bool(setting("offload")) and world_size() == 1
@@ -274,14 +278,17 @@ class _Cell:
             trained = own_parameters(model, phase) if phase and not settings else {}
             FrozenWeights(model, self.source).round_all_but(trained)
 
-        model = load_model(self.source, torch.float32, place, round_frozen)
+        if start := self.inputs.get("start"):
+            model, self.changed = load_continued(start, place)
+        else:
+            model = load_model(self.source, torch.float32, place, round_frozen)
         if self.inputs.get("initialization"):
             initializer = load_initialization(Path(self.inputs["initialization"]))
             self.new_ids = initializer.new_ids.tolist()
             if settings is not None:
                 attach_adapters(model, self.tokenizer, initializer, settings)
                 return model, set()
-            model = graft(model, self.tokenizer, initializer)
+            model = model if start else graft(model, self.tokenizer, initializer)
         elif settings is not None:
             raise UserError(
                 "strategy: an adapter is trained for a new vocabulary, but this cell has none; "
@@ -371,7 +378,7 @@ def _store_checkpoints(
     for step, number in retained.items():
         finished = sum(end <= step for end in accumulate(steps))
         model, grafted = cell.load_untrained(finished, "cpu")
-        progress = load_progress(checkpoints, model, finished)
+        progress = load_progress(checkpoints, model, finished, cell.changed)
         adapter: PeftModel | None = None
         if step not in accumulate(steps):  # within a phase
             phase = cell.strategy.phases[finished]

@@ -19,9 +19,14 @@ from lexigraft.training.train import train_cell
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.prune import prune_tokenizer
 from tests.architectures import tiny_model
+from tests.training.interruption import EAGER, interrupted_at
 from tests.training.trained import give_vocabulary, same_bits
 
-PHASES = {"lora": [{"trainable": ["embeddings", "head", "lora"], "length": 32}], "none": []}
+PHASES = {
+    "lora": [{"trainable": ["embeddings", "head", "lora"], "length": 32}],
+    "layers": [{"trainable": [{"layers": [0]}], "length": 32}],
+    "none": [],
+}
 
 
 @pytest.fixture
@@ -202,3 +207,25 @@ def test_the_heldout_curve_starts_at_the_grafted_model(grafted):
         for strategy in ("none", "lora")
     ]
     assert cards[0]["heldout_after"] == pytest.approx(cards[1]["heldout_before"])
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("interrupted_before", [None, 3])
+def test_a_cell_continues_another_one(grafted, tied, interrupted_before):
+    job, _, _ = grafted(tied)
+    train_cell(job("lora"))
+    start = job("lora")["outputs"]["folder"]
+    following = job("layers")
+    following["inputs"]["start"] = start
+    if interrupted_before:
+        with interrupted_at(interrupted_before):
+            train_cell(following, EAGER)
+    train_cell(following, EAGER)
+    folder = following["outputs"]["folder"]
+    cards = [json.loads(Path(path, "card.json").read_text()) for path in (start, folder)]
+    assert cards[1]["heldout_before"] == pytest.approx(cards[0]["heldout_after"], rel=1e-5)
+    assert cards[1]["heldout_after"] < cards[1]["heldout_before"]
+    models = [load_cell(path)[0].state_dict() for path in (start, folder)]
+    trained = {name for name in models[0] if ".layers.0." in name}
+    changed = {name for name in models[0] if not torch.equal(models[0][name], models[1][name])}
+    assert changed == trained

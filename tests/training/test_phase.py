@@ -198,10 +198,10 @@ def test_a_process_reads_only_its_own_sequences(monkeypatch):
     monkeypatch.setattr(module, "world_size", lambda: 2)
     monkeypatch.setattr(module, "rank", lambda: 1)
     trainer = object.__new__(module.PhaseTrainer)
-    trainer.train_dataset = Recorded(blocks, np.arange(10))
-    trainer.lengths, trainer.tokens = trainer.train_dataset.tokens(), 1000
+    sequences = Recorded(blocks, np.arange(10))
+    trainer.tokens = 1000
     trainer.objective, trainer.args = CausalModeling(), SimpleNamespace(device="cpu")
-    trainer._begin([3, 4, 5, 6])
+    trainer._begin([3, 4, 5, 6], sequences.tokens()[3:7], sequences)
     assert read == [5, 6] and [len(one["input_ids"]) for one in trainer.micro_batches] == [2]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from copy import deepcopy
 from runpy import run_path
 
 import pytest
@@ -38,6 +39,23 @@ def test_a_cell_reads_the_samples_that_its_strategy_trains_on(study):
             for name in ("pairs", "answers")
         }
     assert "samples" not in training(study, "taught")
+
+
+def test_a_cell_continues_that_of_the_strategy_that_its_own_comes_after(miniature):
+    config = deepcopy(miniature)
+    config["strategies"]["later"] = {"base": "short", "after": "short"}
+    config["cells"][1]["strategies"] = ["short", "later"]
+    study = Plan(config)
+    jobs = {
+        card: job for card, job in study.jobs().items() if job.rule == "train" and "telugu" in card
+    }
+    later = [card for card in jobs if "/later/" in card]
+    assert len(later) == 2
+    for card in later:
+        start = card.replace("/later/", "/short/")
+        assert start in jobs and start in jobs[card].inputs
+        assert jobs[card].description["inputs"]["start"] == start.removesuffix("/card.json")
+        assert "start" not in jobs[start].description["inputs"]
 
 
 def test_samples_of_a_group_are_mixed_from_the_members_that_have_them(study):

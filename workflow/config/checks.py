@@ -4,6 +4,7 @@ Each check raises a `UserError` that names the first wrong key and explains how 
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,7 @@ def _references(study: Study) -> Iterator[tuple[str, str, Collection[str]]]:
 
 
 def _check_cells(study: Study) -> None:
+    known = set(study.cells)
     for number, block in enumerate(study.config["cells"]):
         adapted = [name for name in block["vocabularies"] if name != SOURCE_VOCABULARY]
         if bool(adapted) == (NO_INITIALIZER in block["initializers"]) or (
@@ -201,6 +203,17 @@ def _check_cells(study: Study) -> None:
                     f"config.cells[{number}].strategies: '{name}' trains '{trained[0]}', which "
                     "requires a new vocabulary; use another strategy for the baselines"
                 )
+    for cell in study.cells:
+        names = [cell.strategy]
+        while after := study.strategies.get(names[-1], {}).get("after"):
+            key, names = f"strategies.{names[-1]}.after", [*names, after]
+            if replace(cell, strategy=after) not in known:
+                raise UserError(
+                    f"{key}: the study has no cell {replace(cell, strategy=after).path}; add "
+                    f"'{after}' to the block of cells of '{cell.strategy}'"
+                )
+            if names.index(after) < len(names) - 1:
+                raise UserError(f"{key}: {' -> '.join(names)} is circular; remove one of them")
     strategies = sorted(study.used("strategies"))
     untrained = [name for name in strategies if not study.strategies[name]["phases"]]
     if len(untrained) > 1:

@@ -19,6 +19,12 @@ def initialization(study: Study, wildcards: Wildcards) -> Output | list[str]:
     return fit_of(study, cell_of(wildcards))
 
 
+def start(study: Study, wildcards: Wildcards) -> Output | list[str]:
+    """The cell that this one continues."""
+    after = study.strategies[wildcards["strategy"]].get("after")
+    return output(study, "train", wildcards | {"strategy": after}) if after else []
+
+
 def samples(study: Study, wildcards: Wildcards) -> dict[str, Output]:
     """The samples that the strategy trains on."""
     return {

@@ -12,6 +12,8 @@ rule train:
         corpus=rules.prepare_corpus.output.card,
         samples=tracked(training.samples),
         teacher=training.teacher,
+        # The cell of the strategy `after`.
+        start=training.start,
     output:
         card="<results>/training/{source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}/card.json",
     log:
