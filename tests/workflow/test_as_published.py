@@ -80,8 +80,10 @@ def test_names_are_replaced_by_one_by_several_or_by_none(based):
 
 def test_items_are_those_of_the_base_by_their_names_or_new_ones(based):
     own = {"item": "speed", "name": "table-2"}
-    items = based(report={"items": ["table-1", own, "fragmentation"]})["report"]["items"]
-    assert items == [BASE["report"]["items"][2], own, "fragmentation"]
+    changed = {"item": "perplexity", "metrics": ["perplexity"]}
+    items = based(report={"items": ["table-1", own, "fragmentation", changed]})["report"]["items"]
+    _, perplexity, table_1 = BASE["report"]["items"]
+    assert items == [table_1, own, "fragmentation", perplexity | changed]
 
 
 def test_an_unknown_base_is_named():

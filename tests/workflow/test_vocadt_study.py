@@ -133,8 +133,8 @@ def test_the_jobs_are_those_of_the_papers_cells(study):
     assert counts["build_vocabulary"] == 3 + 3 + 1 + 11
     # Texts of each language, FLORES in each for its tokens, and four mixtures.
     assert counts["prepare_corpus"] == 11 + 11 + 4
-    # ALMA reads pairs of every language alone and of every group.
-    assert counts["prepare_samples"] == 10 + 3
+    # ALMA reads pairs of every language alone and of every group, to learn from and to validate.
+    assert counts["prepare_samples"] == 2 * (10 + 3)
     # Examples of each language, for either direction.
     assert counts["prepare_examples"] == 20
 

@@ -125,7 +125,8 @@ def with_base(config: dict[str, Any]) -> dict[str, Any]:
 
     `replace` maps names in the cells, aliases, tasks and report of the base to the names that stand
     for them here: one, several or none. Other keys of the config override those of the base;
-    mappings are merged. A name in `report.items` of an item of the base stands for this item.
+    mappings are merged. In `report.items`, the name of an item of the base stands for this item,
+    and keys of an item with its name override its keys.
     """
     if BASE not in config:
         return config
@@ -140,7 +141,9 @@ def with_base(config: dict[str, Any]) -> dict[str, Any]:
     named = {item.get("name", item["item"]): item for item in inherited["report"]["items"]}
     merged = _merged(inherited, config)
     merged["report"]["items"] = [
-        named.get(item, item) if isinstance(item, str) else item
+        named.get(item, item)
+        if isinstance(item, str)
+        else _merged(named.get(item.get("name", item["item"]), {}), item)
         for item in merged["report"]["items"]
     ]
     entries_of = [config[BASE], *base.get("entries_of", ()), *config.get("entries_of", ())]
