@@ -150,8 +150,8 @@ class StudyConfig(Settings):
     base: Name = optional(
         "a study in `config/studies` from which this one differs in a few keys: it has the cells, "
         "tasks, report and entries of the base. Keys given here override those of the base; "
-        "mappings are merged. In `report.items`, the name of an item of the base stands for it, and "
-        "an item with its name overrides its keys"
+        "mappings are merged. In `report.items`, the name of an item of the base stands for it, "
+        "and an item with its name overrides its keys"
     )
     replace: dict[Name, Name | Annotated[list[Name], Unique]] = optional(
         "names in the cells, tasks and report of the base -> what stands for them here: a name, "
