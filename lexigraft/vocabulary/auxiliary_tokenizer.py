@@ -3,6 +3,8 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import islice
 
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
@@ -11,8 +13,7 @@ from tokenizers.trainers import BpeTrainer
 
 from lexigraft.vocabulary.bpe import Bpe, Pair
 from lexigraft.vocabulary.continued import MINIMUM_GAIN
-from lexigraft.vocabulary.merges import Key, Rules, segment
-from lexigraft.vocabulary.train import train_pieces
+from lexigraft.vocabulary.merges import Key, PieceRules, Rules, segment
 
 
 def train_auxiliary(words: Counter[str], bpe: Bpe, size: int) -> list[Pair]:
@@ -29,12 +30,29 @@ def train_auxiliary(words: Counter[str], bpe: Bpe, size: int) -> list[Pair]:
     return [(left, right) for left, right in json.loads(tokenizer.to_str())["model"]["merges"]]
 
 
-def train_auxiliary_pieces(corpus: Iterable[str], bpe: Bpe, size: int) -> list[Pair]:
-    """Train a SentencePiece model of at most `size` pieces; returns its merges into new ones."""
-    pieces = train_pieces(corpus, size)
-    return [
-        (piece[:-1], piece[-1]) for piece in pieces if len(piece) > 1 and piece not in bpe.vocab
-    ]
+def used_pieces(
+    pieces: Iterable[str], bpe: Bpe, words: Iterable[str], new_tokens: int
+) -> list[str]:
+    """Choose new pieces as Yamaguchi et al.'s code does for SentencePiece.
+
+    The first `new_tokens` pieces are added before all those of the source. The ones that no word
+    then contains are replaced by the next, until all are used (the code ends after eleven rounds in
+    any case); fewer are returned if there are no more.
+    """
+    chosen: list[str] = []
+    # Byte fallback comes before all merges: pieces with another character are never used.
+    candidates = (piece for piece in pieces if len(piece) == 1 or bpe.vocab.keys() >= {*piece})
+    first_id = max(bpe.vocab.values()) + 1
+    while more := list(islice(candidates, new_tokens - len(chosen))):
+        chosen += more
+        vocab = bpe.vocab | {piece: first_id + index for index, piece in enumerate(chosen)}
+        rules = PieceRules(bpe.mergeable, [])
+        for piece in (*chosen, *map("".join, bpe.merges)):
+            rules.add(piece)
+        model = replace(bpe, vocab=vocab, merges=rules.merges()).model
+        used = {token.value for word in words for token in model.tokenize(word)}
+        chosen = [piece for piece in chosen if piece in used]
+    return chosen
 
 
 def choose_tokens(

@@ -10,11 +10,7 @@ from transformers import PreTrainedTokenizerFast
 from lexigraft.errors import UserError, unknown
 from lexigraft.source.encoding import check_corpus
 from lexigraft.source.tokenizer import settings_of
-from lexigraft.vocabulary.auxiliary_tokenizer import (
-    choose_tokens,
-    train_auxiliary,
-    train_auxiliary_pieces,
-)
+from lexigraft.vocabulary.auxiliary_tokenizer import choose_tokens, train_auxiliary, used_pieces
 from lexigraft.vocabulary.bpe import Bpe, read_bpe
 from lexigraft.vocabulary.continued import SentenceLimit, continue_merges, learned_tokens
 from lexigraft.vocabulary.marks import cuts_at_marks, is_in_marked_script, pre_tokenization
@@ -22,9 +18,12 @@ from lexigraft.vocabulary.merges import Key, PairRules, PieceRules, Rules
 from lexigraft.vocabulary.token_bytes import WordSplitter, piece_bytes, unreachable_by_merges
 from lexigraft.vocabulary.token_filter import count_words, token_filter, words_of
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer
+from lexigraft.vocabulary.train import train_pieces
 
 MERGES = ("continued", "append", "auxiliary-first")
 TRAINERS = ("tokenizers", "sentencepiece")
+# SentencePiece's default, in bytes, which Yamaguchi et al.'s code keeps.
+_PUBLISHED_LONGEST_SENTENCE = 4192
 
 
 def expand_tokenizer(
@@ -38,6 +37,8 @@ def expand_tokenizer(
     english_change: float | None = None,
     ascii: bool = True,
     auxiliary_trainer: str = "tokenizers",
+    protect_latin: bool | None = None,
+    across_words: bool = False,
 ) -> PreTrainedTokenizerFast:
     """Add exactly `new_tokens` tokens, learned from a corpus, to a BPE tokenizer.
 
@@ -55,7 +56,8 @@ def expand_tokenizer(
         `continued`: segment the corpus with the source tokenizer and continue learning merges.
         `append`: merges of an auxiliary tokenizer of `auxiliary_size` tokens after those of the
         source [1]_. `auxiliary-first`: before them, as in the published code; changes how English
-        is segmented.
+        is segmented. Of an auxiliary tokenizer of `sentencepiece`, pieces that the corpus then does
+        not use are replaced by the next ones.
     marks
         Whether the pre-tokenizer may split letters from their combining marks (vowel signs, tone
         marks), as those of GPT-2, Llama 3 and Qwen do. `joined`: it no longer does. `apart`: it is
@@ -71,14 +73,22 @@ def expand_tokenizer(
         What trains the auxiliary tokenizer: `tokenizers`, Hugging Face's library, on the words of
         the source's pre-tokenizer; or, for a byte-fallback source, `sentencepiece`, which splits
         words itself, as in [1]_ (§C.3).
+    protect_latin
+        Whether tokens are refused that may occur in Latin script (Latin letters, punctuation,
+        symbols), unless the corpus is mostly in Latin script. By default they are, except with
+        `auxiliary-first`. [1]_ adds the k most frequent tokens, whatever they are.
+    across_words
+        Whether a new token may span words that the source's pre-tokenizer does not separate, as
+        those of the published code do with Llama 2, which has no pre-tokenizer. SentencePiece always
+        separates words.
 
     Returns
     -------
     PreTrainedTokenizerFast
         The ids of new tokens follow the last id of the source. With `continued` and `append`, text
-        without marks to which no new merge applies keeps its tokens; for corpora that are not
-        mostly in Latin script, that is all English text. No new token spans two words. If the
-        source lacks tokens for bytes of the corpus, these bytes are the first new tokens.
+        without marks to which no new merge applies keeps its tokens; with `protect_latin`, for
+        corpora that are not mostly in Latin script, that is all English text. If the source lacks
+        tokens for bytes of the corpus, these bytes are the first new tokens.
 
     References
     ----------
@@ -118,7 +128,7 @@ def expand_tokenizer(
     reads_twice = marks == "auto" or by_sentencepiece
     texts = list(corpus) if reads_twice and not isinstance(corpus, Sequence) else corpus
     pre_tokenizer = pre_tokenization(source_tokenizer.backend_tokenizer, marks, texts)
-    words = count_words(pre_tokenizer, bpe, texts)
+    words = count_words(pre_tokenizer, bpe, texts, across_words)
     bpe, missing = bpe.with_missing_bytes(words)
     if len(missing) > new_tokens:
         raise UserError(
@@ -131,7 +141,14 @@ def expand_tokenizer(
     rules: Rules = (PairRules if bpe.byte_level else PieceRules)(
         bpe.mergeable, [] if auxiliary_first else bpe.merges
     )
-    accepts = token_filter(bpe, words, protect_latin=not auxiliary_first, ascii=ascii)
+    accepts = token_filter(
+        bpe,
+        words,
+        protect_latin=not auxiliary_first if protect_latin is None else protect_latin,
+        ascii=ascii,
+        # SentencePiece has separated words and classes of characters by its own rules.
+        across_words=across_words or (by_sentencepiece and merges != "continued"),
+    )
     if merges == "continued":
         limit = None
         if english_change is not None:
@@ -139,9 +156,15 @@ def expand_tokenizer(
             sentences = [words_of(split, bpe, text) for text in english]
             limit = SentenceLimit(sentences, bpe, rules, english_change)
         merged_tokens = continue_merges(words, bpe, rules, n_merged, accepts, limit)
+    elif by_sentencepiece and auxiliary_first:
+        pieces = train_pieces(texts, auxiliary_size, _PUBLISHED_LONGEST_SENTENCE)
+        merged_tokens = used_pieces(filter(accepts, pieces), bpe, words, n_merged)
+        for piece in merged_tokens:
+            rules.add(piece)
     else:
         if by_sentencepiece:
-            auxiliary = train_auxiliary_pieces(texts, bpe, auxiliary_size)
+            pieces = train_pieces(texts, auxiliary_size)
+            auxiliary = [(piece[:-1], piece[-1]) for piece in pieces if len(piece) > 1]
         else:
             auxiliary = train_auxiliary(words, bpe, auxiliary_size)
         merged_tokens = choose_tokens(auxiliary, rules, n_merged, accepts, reorder=auxiliary_first)

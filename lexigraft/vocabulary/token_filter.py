@@ -19,21 +19,26 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 _VISIBLE_ASCII = re.compile("[!-~]")
 
 
-def count_words(pre_tokenizer: Tokenizer, bpe: Bpe, corpus: Iterable[str]) -> Counter[str]:
+def count_words(
+    pre_tokenizer: Tokenizer, bpe: Bpe, corpus: Iterable[str], across_words: bool = False
+) -> Counter[str]:
     """Count the words of a corpus, as `words_of` splits them; a UserError if there are none."""
     words: Counter[str] = Counter()
     split = WordSplitter(pre_tokenizer)
     for text in tqdm(corpus, desc="words", unit=" texts", disable=None):
-        words.update(words_of(split, bpe, text))
+        words.update(words_of(split, bpe, text, across_words))
     if not words:
         raise UserError("the corpus is empty: no text has a word to learn tokens from")
     return words
 
 
-def words_of(split: WordSplitter, bpe: Bpe, text: str) -> list[str]:
+def words_of(
+    split: WordSplitter, bpe: Bpe, text: str, across_words: bool = False
+) -> list[str]:
     """The words of a text, in the spelling of the model's tokens, split before every space.
 
-    SentencePiece models have no pre-tokenizer and would learn tokens across words.
+    SentencePiece models have no pre-tokenizer and would learn tokens across words, which
+    `across_words` allows.
     """
     # A byte order mark or a stray line end is not part of any sentence.
     if not (text := text.strip("\r\n\ufeff")):
@@ -43,7 +48,7 @@ def words_of(split: WordSplitter, bpe: Bpe, text: str) -> list[str]:
     words: list[str] = []
     for piece in split(text):
         # Nearly always a single word; a search in every piece takes several times longer.
-        if len(piece) > 1 and piece.rfind(boundary) < 1:
+        if across_words or (len(piece) > 1 and piece.rfind(boundary) < 1):
             words.append(piece)
         else:
             words += word.findall(piece)
@@ -51,15 +56,19 @@ def words_of(split: WordSplitter, bpe: Bpe, text: str) -> list[str]:
 
 
 def token_filter(
-    bpe: Bpe, words: Counter[str], protect_latin: bool, ascii: bool = True
+    bpe: Bpe,
+    words: Counter[str],
+    protect_latin: bool,
+    ascii: bool = True,
+    across_words: bool = False,
 ) -> Callable[[str], bool]:
     """Return a function that decides whether a token may be added to a tokenizer.
 
-    A token is rejected if it is in the vocabulary, contains an added token or white space after its
-    first character; in SentencePiece models, if it combines letters with other characters or digits
-    with anything, as their trainer does; with `protect_latin`, if it may occur in Latin script,
-    unless the corpus is mostly in Latin script itself; and without `ascii`, if it contains ASCII
-    characters other than a leading space.
+    A token is rejected if it is in the vocabulary or contains an added token; unless
+    `across_words`, if it contains white space after its first character or, in SentencePiece
+    models, combines letters with other characters or digits with anything, as their trainer does;
+    with `protect_latin`, if it may occur in Latin script, unless the corpus is mostly in Latin
+    script itself; and without `ascii`, if it contains ASCII characters other than a leading space.
     """
     protect_latin = protect_latin and not _is_mostly_latin(words, bpe.spelling)
     added_tokens = bpe.state.get("added_tokens", ())
@@ -73,8 +82,8 @@ def token_filter(
             token not in bpe.vocab
             and data not in added
             and not contains_any(data, inside_words)
-            and not any(character.isspace() for character in text[1:])
-            and (bpe.byte_level or not _mixes_character_classes(text))
+            and (across_words or not any(character.isspace() for character in text[1:]))
+            and (across_words or bpe.byte_level or not _mixes_character_classes(text))
             and not (protect_latin and _may_be_latin(data))
             and (ascii or not _VISIBLE_ASCII.search(text))
         )

@@ -147,13 +147,19 @@ def train_family(
     return fast_tokenizer(backend, settings), model
 
 
-def train_pieces(corpus: Iterable[str], size: int) -> list[str]:
+def train_pieces(
+    corpus: Iterable[str], size: int, longest_sentence: int = _LONGEST_SENTENCE
+) -> list[str]:
     """Train a SentencePiece BPE model of at most `size` pieces; returns these in training order.
 
-    Merged pieces come first, then single characters. The settings are those of Llama 2, as far as
-    Yamaguchi et al. give them in their code.
+    Merged pieces come first, then single characters. Sentences of more than `longest_sentence`
+    bytes are left out. The other settings are those of Yamaguchi et al.'s code.
     """
-    settings = {"character_coverage": 0.99995, "hard_vocab_limit": False}
+    settings = {
+        "character_coverage": 0.99995,
+        "hard_vocab_limit": False,
+        "max_sentence_length": longest_sentence,
+    }
     model = _train_sentencepiece(
         corpus, "sentencepiece-bpe", size, (), {"unk_token": _UNKNOWN}, settings
     )

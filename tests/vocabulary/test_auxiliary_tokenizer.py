@@ -1,15 +1,18 @@
 """Selection of tokens of an auxiliary tokenizer, worked out by hand."""
 
 import io
+from collections import Counter
 
 import pytest
 import sentencepiece
 
 from lexigraft.errors import UserError
-from lexigraft.vocabulary.auxiliary_tokenizer import choose_tokens, train_auxiliary_pieces
+from lexigraft.source.sentencepiece import NORMAL, read_model
+from lexigraft.vocabulary.auxiliary_tokenizer import choose_tokens, used_pieces
 from lexigraft.vocabulary.bpe import Bpe
 from lexigraft.vocabulary.expand import expand_tokenizer, new_token_ids
 from lexigraft.vocabulary.merges import PairRules, PieceRules
+from lexigraft.vocabulary.train import train_pieces
 
 EVERYTHING = lambda token: True  # noqa: E731 (reads as a value here)
 
@@ -55,11 +58,51 @@ def merged_pieces(lines, size):
 
 
 def test_sentencepiece_trains_the_auxiliary_tokenizer_of_a_byte_fallback_source():
-    bpe = Bpe({"▁స": 9}, [], False, True, frozenset(), False, None, True)
-    pieces = ["".join(pair) for pair in train_auxiliary_pieces(LINES, bpe, 400)]
-    expected = [piece for piece in merged_pieces(LINES, 400) if piece != "▁స"]
+    pieces = [piece for piece in train_pieces(LINES, 400) if len(piece) > 1]
     assert "▁సూర్యుడు" in pieces
-    assert pieces == expected
+    assert pieces == merged_pieces(LINES, 400)
+    # Longer sentences are left out, as the library's default does.
+    assert train_pieces([*LINES, "నది " * 400], 400, longest_sentence=1000) == train_pieces(LINES, 400)
+
+
+def test_a_published_piece_that_no_word_uses_is_replaced_by_the_next():
+    # "bc" always goes on to "abc"; "క" is no token, so that "కd" can never be merged.
+    vocab = {token: number for number, token in enumerate(["a", "b", "c", "d", "ab"])}
+    bpe = Bpe(vocab, [("a", "b")], False, True, frozenset(), False, None, True)
+    pieces = ["abc", "bc", "కd", "cd", "da"]
+    assert used_pieces(pieces, bpe, ["abc", "cd", "da"], 2) == ["abc", "cd"]
+    assert used_pieces(pieces, bpe, ["abc", "cd"], 3) == ["abc", "cd"]
+
+
+def extended_library(model_file, pieces):
+    """SentencePiece itself with further pieces, which it merges before its own, in this order."""
+    model = read_model(model_file)
+    for rank, text in enumerate(pieces):
+        model.pieces.add(piece=text, score=len(pieces) - rank, type=NORMAL)
+    return sentencepiece.SentencePieceProcessor(model_proto=model.SerializeToString())
+
+
+def test_published_pieces_are_those_of_a_loop_around_sentencepiece(
+    mistral_tokenizer, mistral_model_file, greek
+):
+    """As the code does: add k, tokenize the text, replace what is not used, at most eleven times."""
+    k, known = 60, mistral_tokenizer.get_vocab()
+    options = {"merges": "auxiliary-first", "auxiliary_size": 1500, "marks": "apart"}
+    target = expand_tokenizer(
+        mistral_tokenizer, greek, k, auxiliary_trainer="sentencepiece", **options
+    )
+    pieces = [p for p in train_pieces(greek, 1500, 4192) if p not in known and known.keys() >= {*p}]
+    chosen, pieces = pieces[:k], pieces[k:]
+    for _ in range(11):
+        library = extended_library(mistral_model_file, chosen)
+        used = Counter(piece for text in greek for piece in library.encode(text, out_type=str))
+        chosen = [piece for piece in chosen if used[piece]]
+        missing = k - len(chosen)
+        chosen, pieces = chosen + pieces[:missing], pieces[missing:]
+    new = target.convert_ids_to_tokens(new_token_ids(mistral_tokenizer, target))
+    assert new == chosen
+    library = extended_library(mistral_model_file, chosen)
+    assert target(greek, add_special_tokens=False)["input_ids"] == library.encode(greek)
 
 
 def test_byte_level_sources_and_unknown_trainers(smollm2_tokenizer, telugu):
@@ -78,10 +121,33 @@ def test_new_tokens_are_the_first_of_sentencepiece_that_can_be_reached(mistral_t
     options = {"merges": "append", "auxiliary_size": 2000, "marks": "apart"}
     target = expand_tokenizer(source, lines, 40, auxiliary_trainer="sentencepiece", **options)
     new = target.convert_ids_to_tokens(new_token_ids(source, target))
-    bpe = Bpe(source.get_vocab(), [], False, True, frozenset(), False, None, True)
-    candidates = ["".join(pair) for pair in train_auxiliary_pieces(lines, bpe, 2000)]
+    candidates = train_pieces(lines, 2000)
     # Characters that they need come first; the rest are in SentencePiece's order.
     places = [candidates.index(token) for token in new if len(token) > 1]
     assert len(places) > 20 and places == sorted(places)
     model = target.backend_tokenizer.model
     assert [[piece.value for piece in model.tokenize(token)] for token in new] == [[t] for t in new]
+
+
+def test_frequent_latin_tokens_are_added_only_without_protect_latin(mistral_tokenizer, telugu):
+    lines = [f"{line} WhatsApp!!" for line in telugu[:200]]
+    options = {"merges": "append", "auxiliary_size": 1000, "auxiliary_trainer": "sentencepiece"}
+    protected, most_frequent = (
+        expand_tokenizer(mistral_tokenizer, lines, 60, protect_latin=protect, **options).get_vocab()
+        for protect in (True, False)
+    )
+    assert "▁WhatsApp" in most_frequent.keys() - protected.keys()
+
+
+def test_tokens_span_words_only_if_the_source_separates_none_and_they_may(
+    mistral_tokenizer, smollm2_tokenizer, telugu
+):
+    options = {"merges": "auxiliary-first", "auxiliary_size": 2000, "marks": "apart"}
+
+    def spanning(source, across_words):
+        target = expand_tokenizer(source, telugu, 100, across_words=across_words, **options)
+        new = target.batch_decode([[i] for i in new_token_ids(source, target)])
+        return sum(" " in text.strip() or text.endswith(" ") for text in new)
+
+    assert spanning(mistral_tokenizer, False) == spanning(smollm2_tokenizer, True) == 0
+    assert spanning(mistral_tokenizer, True) > 5

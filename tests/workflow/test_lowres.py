@@ -13,6 +13,7 @@ from lexigraft.yaml_files import read_yaml
 from tests.workflow.conftest import copy_project, open_study, shown
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT
+from workflow.inputs.vocabulary import settings
 
 LLAMA_2, LLAMA_3, GEMMA_2 = "llama-2-7b", "llama-3-8b", "gemma-2-9b"
 TEN = ("ar", "my", "de", "el", "hi", "ja", "si", "sw", "te", "th")
@@ -105,6 +106,20 @@ def test_the_settings_are_the_papers(lowres):
         vocabulary = lowres.config["vocabularies"][name]
         assert (vocabulary["merges"], vocabulary["auxiliary_size"]) == ("append", 50_000)
         assert vocabulary["auxiliary_trainer"] == "sentencepiece"  # C.3
+        assert not vocabulary["protect_latin"]  # §3: the most frequent tokens, in any script
+    trainers = {
+        (source, language): settings(
+            lowres,
+            {
+                "source": source,
+                "language": language,
+                "vocabulary": "expand-100-as-published",
+            },
+        )["auxiliary_trainer"]
+        for source, language in product((LLAMA_2, GEMMA_2), TEN)
+    }  # of the code
+    by_tokenizers = {cell for cell, trainer in trainers.items() if trainer == "tokenizers"}
+    assert by_tokenizers == set(product([LLAMA_2], THREE))
     sizes = [lowres.config["vocabularies"][name]["new_tokens"] for name in SIZES]
     assert sizes == [50, 100, 500, 1000, 5000]
     for name in TEN:

@@ -38,6 +38,18 @@ class Expansion(Settings):
         description="library that trains it: Hugging Face's `tokenizers` or, for SentencePiece "
         "sources, `sentencepiece` (byte-level sources always use the former)",
     )
+    tokenizers_for: dict[Name, list[Name]] = optional(
+        "source -> languages for which `tokenizers` trains it in spite of `auxiliary_trainer`"
+    )
+    protect_latin: bool = optional(
+        "`false` also adds tokens that may occur in Latin script (Latin letters, punctuation, "
+        "symbols) for a corpus in another script, `true` refuses them so that English keeps its "
+        "tokens. By default `false` with `merges: auxiliary-first`, otherwise `true`"
+    )
+    across_words: bool = optional(
+        "`true` lets a token span words that the source's pre-tokenizer does not separate, as in "
+        "the published code; Llama 2, for example, separates none"
+    )
     marks: Literal["auto", "joined", "apart"] = Field(
         "auto",
         description="`apart` lets the source's pre-tokenizer separate letters from their "
@@ -78,6 +90,8 @@ class Expansion(Settings):
             raise KeyedError(
                 "auxiliary_trainer", "merges: continued trains no auxiliary tokenizer; remove it"
             )
+        if self.tokenizers_for and self.auxiliary_trainer == "tokenizers":
+            raise KeyedError("tokenizers_for", "needs auxiliary_trainer: sentencepiece")
         for key in sorted({"prune_at_most", "prune_english"} & self.model_fields_set):
             if self.prune is None:
                 raise KeyedError(key, "needs prune: never-used, which is not set")

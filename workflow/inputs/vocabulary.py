@@ -25,9 +25,12 @@ def corpus(study: Study, wildcards: Wildcards) -> Output:
 
 
 def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
-    """The options of the vocabulary, without the corpus, which is an input."""
-    entry = study.vocabularies[wildcards["vocabulary"]]
-    return {key: value for key, value in entry.items() if key != "corpus"}
+    """The options of the vocabulary for a source and a language, without the corpus, an input."""
+    entry = dict(study.vocabularies[wildcards["vocabulary"]])
+    entry.pop("corpus", None)
+    if wildcards["language"] in entry.pop("tokenizers_for", {}).get(wildcards["source"], ()):
+        entry["auxiliary_trainer"] = "tokenizers"
+    return entry
 
 
 def taken(study: Study) -> list[str]:
