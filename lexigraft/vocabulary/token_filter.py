@@ -32,9 +32,7 @@ def count_words(
     return words
 
 
-def words_of(
-    split: WordSplitter, bpe: Bpe, text: str, across_words: bool = False
-) -> list[str]:
+def words_of(split: WordSplitter, bpe: Bpe, text: str, across_words: bool = False) -> list[str]:
     """The words of a text, in the spelling of the model's tokens, split before every space.
 
     SentencePiece models have no pre-tokenizer and would learn tokens across words, which

@@ -62,7 +62,9 @@ def test_sentencepiece_trains_the_auxiliary_tokenizer_of_a_byte_fallback_source(
     assert "▁సూర్యుడు" in pieces
     assert pieces == merged_pieces(LINES, 400)
     # Longer sentences are left out, as the library's default does.
-    assert train_pieces([*LINES, "నది " * 400], 400, longest_sentence=1000) == train_pieces(LINES, 400)
+    assert train_pieces([*LINES, "నది " * 400], 400, longest_sentence=1000) == train_pieces(
+        LINES, 400
+    )
 
 
 def test_a_published_piece_that_no_word_uses_is_replaced_by_the_next():
@@ -85,7 +87,7 @@ def extended_library(model_file, pieces):
 def test_published_pieces_are_those_of_a_loop_around_sentencepiece(
     mistral_tokenizer, mistral_model_file, greek
 ):
-    """As the code does: add k, tokenize the text, replace what is not used, at most eleven times."""
+    """As the code does: add k, tokenize the text, replace what is unused, at most eleven times."""
     k, known = 60, mistral_tokenizer.get_vocab()
     options = {"merges": "auxiliary-first", "auxiliary_size": 1500, "marks": "apart"}
     target = expand_tokenizer(
