@@ -79,8 +79,8 @@ def expand_tokenizer(
         `auxiliary-first`. [1]_ adds the k most frequent tokens, whatever they are.
     across_words
         Whether a new token may span words that the source's pre-tokenizer does not separate, as
-        those of the published code do with Llama 2, which has no pre-tokenizer. SentencePiece always
-        separates words.
+        those of the published code do with Llama 2, which has no pre-tokenizer. SentencePiece
+        always separates words.
 
     Returns
     -------
