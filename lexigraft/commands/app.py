@@ -1,8 +1,8 @@
 """The command `lexigraft`, whose subcommands are imported when they are used.
 
 A subcommand is a function of the same name; its docstring and annotations become its help text. To
-add one, add a line to `COMMANDS`. Its module must not have slow imports at the top, since
-`lexigraft --help` imports all of these modules.
+add one, add a line to `COMMANDS`. Its module imports no library that takes over 0.1 s at its top,
+such as torch or pandas, since `lexigraft --help` imports all of these modules.
 """
 
 import sys

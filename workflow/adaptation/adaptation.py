@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
+from rich.console import Console
 
 from lexigraft.artifacts.atomic import atomic_file, write_json
 from lexigraft.artifacts.cards import read_card, write_card
@@ -128,8 +129,6 @@ def _digest(file: Path) -> str:
 
 def _show_outcome(adaptation: Adaptation, study: "Study", cells: Mapping[str, "Cell"]) -> None:
     """Export the model, and show the scores and what is where."""
-    from rich.console import Console
-
     scores = {}
     for name, cell in cells.items():
         file = Path(study.folder("evaluate", **cell.wildcards), "perplexity/run-0/record.json")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lexigraft.artifacts.cards import read_card
 from lexigraft.errors import UserError
 from lexigraft.gpus import devices
+from lexigraft.machine import PEAKS, known_device
 from workflow.adaptation.study import Adaptation, Choices
 from workflow.adaptation.text import (
     MOST_READ,
@@ -26,6 +27,7 @@ from workflow.adaptation.text import (
     script_name,
 )
 from workflow.config.registries import entries_of
+from workflow.cost import DEVICE, TRAINING, training_flops
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -312,9 +314,6 @@ def training_speed(
     model for the available GPU or a CPU.
     """
     import torch
-
-    from lexigraft.machine import PEAKS, known_device
-    from workflow.cost import DEVICE, TRAINING, training_flops
 
     if "adapter" not in strategy["phases"][-1]["trainable"]:
         # -P: do not import modules from the working folder.

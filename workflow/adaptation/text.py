@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from tqdm import tqdm
+
+from lexigraft.corpus.cleaning import CleaningCounts, cleaned
+from lexigraft.corpus.readers import read_sentences
 from lexigraft.errors import UserError
 
 MINIMUM_CHARACTERS = 10  # of a sentence; the default of languages
@@ -53,11 +57,6 @@ def measure_text(
     `settings` is the `text` of a language. Raises a `UserError` if it cannot be read or has fewer
     than `least` sentences.
     """
-    from tqdm import tqdm
-
-    from lexigraft.corpus.cleaning import CleaningCounts, cleaned
-    from lexigraft.corpus.readers import read_sentences
-
     counts = CleaningCounts()
     lines = tqdm(
         read_sentences(settings), desc="reading", unit="line", unit_scale=True, disable=None,

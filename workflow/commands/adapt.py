@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 from lexigraft.errors import UserError
+from workflow.adaptation.adaptation import adapt as run
+from workflow.adaptation.choices import MINUTES
+from workflow.adaptation.study import Request
 from workflow.commands.texts import English, Field, Text, folder_or_name
 
 
@@ -108,9 +111,6 @@ def adapt(
 
         lexigraft adapt --model ./my-model --text corpus/ --language te --baselines --out telugu-model
     """  # noqa: E501
-    from workflow.adaptation.adaptation import adapt as run
-    from workflow.adaptation.choices import MINUTES
-    from workflow.adaptation.study import Request
 
     if minutes is not None and tokens is not None:
         raise UserError("--minutes and --tokens: both set the amount of training; give only one")

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from lexigraft.auxiliary.language_files import read_dictionary
 from lexigraft.auxiliary.registry import auxiliary_kind, compute_vectors
+from lexigraft.corpus.readers import read_pairs
 from lexigraft.errors import UserError, unknown
+from lexigraft.initialization.registry import declaration
+from workflow.config.registries import by_role, entries_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -62,9 +65,6 @@ class RegisteredInitializer:
 
 def registered(name: str) -> RegisteredInitializer:
     """An initializer of the registry by name; raises a `UserError` if there is none."""
-    from lexigraft.initialization.registry import declaration
-    from workflow.config.registries import by_role, entries_of
-
     entries = entries_of("initializers")
     if name not in entries:
         raise unknown("--initializer", name, entries)
@@ -116,8 +116,6 @@ def auxiliaries(
     if initializer.reads_dictionary:
         by_role["dictionary"] = read_dictionary(inputs.required(initializer.name, "dictionary"))
     if initializer.samples_role:
-        from lexigraft.corpus.readers import read_pairs
-
         path = inputs.required(initializer.name, "parallel")
         by_role[initializer.samples_role] = read_pairs({"loader": "tsv", "path": str(path)})
     return by_role

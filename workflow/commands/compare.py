@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from tqdm import tqdm
 
 from lexigraft.artifacts.atomic import atomic_file
 
@@ -63,8 +64,6 @@ def compare(
 
         lexigraft compare results /scratch/me/results --tolerance 1e-6
     """
-    from tqdm import tqdm
-
     from lexigraft.artifacts.comparison import compare as compared
 
     with tqdm(unit="output", desc="comparing", disable=None, leave=False) as progress:

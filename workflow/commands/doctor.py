@@ -8,6 +8,7 @@ import typer
 from lexigraft.commands.doctor import check_machine
 from lexigraft.installation import PIPELINE
 from workflow.commands.studies import OWN, study_named
+from workflow.jobs import jobs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,8 +44,8 @@ def doctor(
 
 def check_study(name: str) -> None:
     """Print a line for each asset that a study reads; exit code 1 if one cannot be read."""
+    # These import requests, which `lexigraft --help` must not wait for.
     from workflow.assets import BY_HAND, MISSING, READABLE, check_assets
-    from workflow.jobs import jobs_of
 
     study, file = study_named(name)
     assets = check_assets(study, jobs_of(file, prefix=study.config["prefix"]))

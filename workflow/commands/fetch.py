@@ -1,15 +1,15 @@
 """`lexigraft fetch`: download the missing local files that a study reads."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from lexigraft.addresses import without_secrets
 from lexigraft.errors import UserError
+from lexigraft.source.download import ask_file
 from workflow.commands.studies import study_named
-
-if TYPE_CHECKING:
-    from workflow.recipes import FileRecipe
+from workflow.jobs import jobs_of
+from workflow.recipes import FileRecipe, fetch_recipe, needed_recipes
 
 
 def fetch(
@@ -35,9 +35,6 @@ def fetch(
     it stopped. Files that may not be redistributed, or that authors created with their own scripts,
     are listed with a description of their contents; the exit code is then 1.
     """
-    from workflow.jobs import jobs_of
-    from workflow.recipes import needed_recipes
-
     opened, file = study_named(study)
     jobs = jobs_of(file, prefix=opened.config["prefix"])
     recipes, own_files = needed_recipes(jobs.values(), opened.config["files"])
@@ -55,11 +52,8 @@ def fetch(
         raise typer.Exit(1)
 
 
-def _fetch(recipe: "FileRecipe", dry_run: bool) -> bool:
+def _fetch(recipe: FileRecipe, dry_run: bool) -> bool:
     """Fetch one file and report it; return whether it succeeded."""
-    from lexigraft.source.download import ask_file
-    from workflow.recipes import fetch_recipe
-
     assert recipe.url
     try:
         remote = ask_file(recipe.url)

@@ -14,6 +14,7 @@ from lexigraft.installation import PIPELINE
 from workflow.adaptation.text import LEAST_HELDOUT, heldout_sentences, measure_text
 from workflow.commands.studies import check_installed
 from workflow.commands.texts import as_name, check_code, check_hub_name, source_name
+from workflow.config.registries import load_registries
 
 _TEMPLATE = Path(__file__).with_name("new-study.yaml")
 _TRAINED = 500
@@ -91,8 +92,6 @@ def new_study(file: str, model: str, code: str, text: str) -> str:
     UserError
         The text exists and has too few sentences, or is not UTF-8.
     """
-    from workflow.config.registries import load_registries
-
     registries = load_registries()
     known = (entry for entry in registries["languages"].values() if entry.get("code") == code)
     entry = next(known, {"name": code})

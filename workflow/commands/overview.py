@@ -5,9 +5,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from tqdm import tqdm
 
+from lexigraft.artifacts.verification import verify as hashed
 from lexigraft.errors import UserError
+from lexigraft.gpus import devices
 from workflow.commands.studies import StudyFile, cell_named, study_of
+from workflow.cost import CPU, DEVICE, CostModel, chosen_device, cost_text, costs_by_rule
+from workflow.jobs import jobs_of
+from workflow.state import (
+    DONE,
+    explain_job,
+    explain_study,
+    plan_text,
+    replacement_notice,
+    states,
+    status_text,
+)
 
 if TYPE_CHECKING:
     from workflow.study import Study
@@ -18,11 +32,6 @@ def plan(study: StudyFile) -> None:
 
     Nothing is started. `lexigraft run STUDY.yaml -n` shows Snakemake's own plan, job by job.
     """
-    from lexigraft.gpus import devices
-    from workflow.cost import CPU, chosen_device
-    from workflow.jobs import jobs_of
-    from workflow.state import plan_text
-
     opened = study_of(study)
     device = chosen_device(opened.config) or (_device(opened) if devices() else CPU)
     typer.echo(plan_text(opened, study, jobs_of(study, prefix=opened.config["prefix"]), device))
@@ -34,9 +43,6 @@ def status(study: StudyFile) -> None:
     Counts the jobs of each rule that are done, running, queued, failed or stale, and lists failed
     jobs with their errors.
     """
-    from workflow.jobs import jobs_of
-    from workflow.state import status_text
-
     opened = study_of(study)
     _check_begun(opened, study)
     jobs = jobs_of(study, prefix=opened.config["prefix"])
@@ -48,10 +54,6 @@ def cost(study: StudyFile) -> None:
 
     Only jobs that would run are counted, on an A100 unless LEXIGRAFT_DEVICE names another device.
     """
-    from workflow.cost import CostModel, cost_text, costs_by_rule
-    from workflow.jobs import jobs_of
-    from workflow.state import DONE, replacement_notice, states
-
     opened = study_of(study)
     jobs = jobs_of(study, prefix=opened.config["prefix"])
     unfinished = {card: jobs[card] for card, state in states(jobs).items() if state.name != DONE}
@@ -64,8 +66,6 @@ def cost(study: StudyFile) -> None:
 
 def _device(opened: "Study") -> str:
     """The device for which times are estimated."""
-    from workflow.cost import DEVICE, chosen_device
-
     return chosen_device(opened.config) or DEVICE
 
 
@@ -82,10 +82,6 @@ def verify(study: StudyFile) -> None:
 
 def verify_folders(folders: list[str]) -> None:
     """The same for folders; raises `typer.Exit` with code 1 if a file is damaged or missing."""
-    from tqdm import tqdm
-
-    from lexigraft.artifacts.verification import verify as hashed
-
     with tqdm(unit="B", unit_scale=True, desc="hashing", disable=None) as progress:
         found = hashed(*folders, threads=min(8, os.cpu_count() or 1), advance=progress.update)
     for fault in found.faults:
@@ -122,9 +118,6 @@ def explain(
     ] = None,
 ) -> None:
     """Explain how a cell is computed, and why a job would run: what changed since it finished."""
-    from workflow.jobs import jobs_of
-    from workflow.state import explain_job, explain_study
-
     opened = study_of(study)
     jobs = jobs_of(study, prefix=opened.config["prefix"])
     if cell is None:

@@ -9,9 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Annotated
 
+import psutil
 import typer
 
 from lexigraft.errors import UserError
+from lexigraft.gpus import local_limit
 from lexigraft.installation import PIPELINE
 from workflow.commands.studies import StudyFile, cell_named, study_of
 
@@ -145,10 +147,6 @@ def machine_options(arguments: Sequence[str]) -> list[str]:
 
     Without those that a profile or an executor decides: jobs then run on other machines.
     """
-    import psutil
-
-    from lexigraft.gpus import local_limit
-
     options = []
     if not _has(arguments, "--logger", "--quiet", "-q"):
         shown = sys.stderr.isatty() and not _has(arguments, "--dry-run", "--dryrun", "-n")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lexigraft.errors import UserError, suggestion
+from lexigraft.installation import PIPELINE
+from workflow.config.registries import open_study
 
 if TYPE_CHECKING:
     from lexigraft.cells import Cell
@@ -35,15 +37,12 @@ def study_of(file: str) -> "Study":
         raise UserError(f"{file}: give the study first, then options for Snakemake")
     if not Path(file).is_file():
         raise UserError(f"{file}: there is no such file; `lexigraft init {file}` writes a study")
-    from workflow.config.registries import open_study
 
     return open_study(file)
 
 
 def study_named(name: str) -> tuple["Study", str]:
     """The study of a file or a name in `config/studies`, and its file; raises like `study_of`."""
-    from lexigraft.installation import PIPELINE
-
     own = PIPELINE / OWN / f"{name}.yaml"
     if not Path(name).is_file() and own.is_file():
         return study_of(str(own)), str(own)

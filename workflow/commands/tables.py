@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
 if TYPE_CHECKING:
-    from rich.table import Table
     from transformers import PreTrainedTokenizerFast
 
     from lexigraft.evaluation.inspection import Inspection
@@ -103,18 +105,13 @@ def show_inspection(inspection: "Inspection", sentences: int) -> None:
     typer.echo(f"Measured on {inspection.measured:,} sentences, with tokens learned from the rest.")
 
 
-def new_table(*columns: str) -> "Table":
+def new_table(*columns: str) -> Table:
     """An empty table for the terminal; all columns but the first are right-aligned."""
-    from rich import box
-    from rich.table import Table
-
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number else "left")
     return table
 
 
-def _show(table: "Table") -> None:
-    from rich.console import Console
-
+def _show(table: Table) -> None:
     Console().print(table)

@@ -6,9 +6,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from tqdm import tqdm
 
 from lexigraft.cells import NAME
+from lexigraft.corpus.cleaning import clean
+from lexigraft.corpus.loaders.text import read_texts
+from lexigraft.corpus.local_files import check_file, text_files
 from lexigraft.errors import UserError, suggestion
+from workflow.config.texts import CODE, check_long_code
 
 Text = Annotated[
     list[Path],
@@ -60,8 +65,6 @@ def check_hub_name(model: str, known: Collection[str]) -> None:
 
 def check_code(language: str) -> None:
     """Raise a `UserError` if the value of --language is not an ISO 639 code."""
-    from workflow.config.texts import CODE, check_long_code
-
     if not re.fullmatch(CODE, language):
         raise UserError(f"--language: '{language}' is not an ISO 639 code such as te, el or swh")
     try:
@@ -72,8 +75,6 @@ def check_code(language: str) -> None:
 
 def check_texts(paths: Sequence[Path | str], option: str) -> list[str]:
     """Absolute paths of text files and folders; raises a `UserError` if one is missing or empty."""
-    from lexigraft.corpus.local_files import check_file, text_files
-
     resolved = [Path(path).expanduser().resolve() for path in paths]
     for path in resolved:
         for file in text_files(path):
@@ -86,11 +87,6 @@ def clean_sentences(paths: Sequence[Path], field: str, option: str = "--text") -
 
     A `UserError` names the `option` of the command that gave the files.
     """
-    from tqdm import tqdm
-
-    from lexigraft.corpus.cleaning import clean
-    from lexigraft.corpus.loaders.text import read_texts
-
     lines = tqdm(
         read_texts(check_texts(paths, option), field),
         desc="reading",

@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from lexigraft.errors import UserError
+from lexigraft.initialization.registry import initializer as new_initializer
+from workflow.commands.auxiliaries import UserInputs, auxiliaries, registered
 from workflow.commands.tables import show_change, show_inspection, show_rows
 from workflow.commands.texts import (
     English,
@@ -189,9 +191,7 @@ def graft(
         new_folder,
         target_tokenizer,
     )
-    from lexigraft.initialization.registry import initializer as new_initializer
     from lexigraft.source.hub import TOKENIZER, WANTED, resolve_place
-    from workflow.commands.auxiliaries import UserInputs, auxiliaries, registered
 
     new_folder(out)
     if not sys.stderr.isatty():

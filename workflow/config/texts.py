@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from lexigraft.corpus.loader import find_loader, loaders, registered_loaders
+from lexigraft.evaluation.unspaced_scripts import LONG_CODES
 from lexigraft.settings import Settings, by_shape, chosen_by, outermost_error
 
 CODE = "[a-z]{2,3}"
@@ -29,8 +30,6 @@ CODE = "[a-z]{2,3}"
 
 def check_long_code(code: str) -> str:
     """The code; raises a ValueError if scores of its language use a shorter one."""
-    from lexigraft.evaluation.unspaced_scripts import LONG_CODES
-
     if code in LONG_CODES:
         raise ValueError(f"'{code}' has a shorter code; use {LONG_CODES[code]}")
     return code
